@@ -80,7 +80,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_from_files_to_a_verdict_and_the_encoder_that_it_calls_for(own, site, start) -> None:
+def test_adapt_exports_the_adapted_encoder_only_if_better(own, site, start) -> None:
     ref = adapt([str(own)], start, None, SMALL, site)
     store = site.open_store()
     figures = store.manifest(ref).figures
@@ -107,7 +107,7 @@ def test_from_files_to_a_verdict_and_the_encoder_that_it_calls_for(own, site, st
     assert scripted.encoder.encode(["A dog."]).tolist() == SentenceEncoder.load(exported).encode(["A dog."]).tolist()
 
 
-def test_a_list_in_any_order_is_read_alike_and_proves_nothing_without_labels(own, site, start, tmp_path) -> None:
+def test_unlabelled_text_file_is_order_independent_and_not_proved(own, site, start, tmp_path) -> None:
     lines = pl.read_csv(own / "first.csv")["body"].unique(maintain_order=True)
     read = []
     for name, texts in (("sorted", lines.sort()), ("shuffled", lines.shuffle(seed=5))):
@@ -127,12 +127,12 @@ def test_a_list_in_any_order_is_read_alike_and_proves_nothing_without_labels(own
     assert site.open_store().manifest(adapted).figures["adapted"] is False
 
 
-def test_what_was_learnt_in_general_is_asked_of_sts_b_whatever_else_is_named(site) -> None:
+def test_general_sets_always_include_the_stsb_test_split(site) -> None:
     assert [*general_sets(site, ("stsb/test",)).sets] == ["stsb/test"]
     assert [*general_sets(site, ("stsb/dev",)).sets] == ["stsb/dev", "embedded:stsb/test"]
 
 
-def test_the_settings_name_the_start_unless_the_call_does(own, site) -> None:
+def test_encoder_argument_overrides_encoder_in_the_config(own, site) -> None:
     with pytest.raises(SourceError, match="nowhere: no such folder"):
         adapt([str(own)], config={"encoder": {"model": "./nowhere"}}, site=site)
     with pytest.raises(SourceError, match="elsewhere: no such folder"):
@@ -140,7 +140,7 @@ def test_the_settings_name_the_start_unless_the_call_does(own, site) -> None:
 
 
 @pytest.mark.slow
-def test_labels_that_only_judge_are_not_learnt(own, site, start) -> None:
+def test_labels_only_judge_excludes_labelled_texts_from_training(own, site, start) -> None:
     labels = own / "labels.tsv"
     rows = pl.concat([pl.read_csv(own / "first.csv"), pl.read_ndjson(own / "second.jsonl")])
     rows.filter(pl.col("body").str.len_chars() > 20).select("body", "label").head(120).write_csv(labels, separator="\t")
@@ -155,7 +155,7 @@ def test_labels_that_only_judge_are_not_learnt(own, site, start) -> None:
     assert labelled & {*passages.filter(part="train")["text"]}
 
 
-def test_half_of_the_labels_teach_and_no_row_that_judges_is_learnt(own, site, start, tmp_path) -> None:
+def test_labels_split_into_disjoint_training_and_test_rows(own, site, start, tmp_path) -> None:
     """200 labelled rows are the only text."""
     rows, path = pl.read_csv(own / "first.csv").select("body", "label").head(200), tmp_path / "rows.csv"
     rows.with_columns(label=pl.col("label") % 2).write_csv(path)
@@ -183,7 +183,7 @@ def test_half_of_the_labels_teach_and_no_row_that_judges_is_learnt(own, site, st
     assert f"| training labels | {len(learnt)} |" in page
 
 
-def test_what_goes_not_with_labels_is_refused() -> None:
+def test_views_conflict_with_labels() -> None:
     with pytest.raises(ValueError, match="--views crops: conflicts with --labels"):
         AdaptConfig(views="crops").use_of(labels=True, only_judge=False)
     with pytest.raises(ValueError, match="--labels-only-judge: expected --labels FILE"):
@@ -205,7 +205,7 @@ def mismatched(work: StageContext, passages: PassagesRef) -> None:
     )
 
 
-def test_an_adaptation_that_harms_is_called_worse_and_the_start_is_exported(own, site, start, tmp_path) -> None:
+def test_harmful_adaptation_is_worse_and_exports_the_original_encoder(own, site, start, tmp_path) -> None:
     config = override(AdaptConfig(), SMALL, {"proof": {"share": 1}})
     original, reading = resolve_encoder(site, EncoderConfig(model=start))
     passages = read_passages(site, ReadingConfig().sources([str(own)]), config.hold_out)
@@ -240,7 +240,7 @@ def test_an_adaptation_that_harms_is_called_worse_and_the_start_is_exported(own,
     assert store.manifest(weighing).figures["share"] == 1.0
 
 
-def test_the_command_shows_the_guess_and_refuses_what_it_cannot_read(own, site, tmp_path, capsys, monkeypatch) -> None:
+def test_adapt_command_rejects_unknown_setting_and_missing_file(own, site, tmp_path, capsys, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     wrong = tmp_path / "wrong.json"
@@ -251,7 +251,7 @@ def test_the_command_shows_the_guess_and_refuses_what_it_cannot_read(own, site, 
     assert "nothing.txt" in capsys.readouterr().err
 
 
-def test_pairs_are_of_the_views_that_are_learnt() -> None:
+def test_adapt_config_views_determine_the_pairings() -> None:
     config = AdaptConfig()
     assert config.view_names == ("crops",)
     assert AdaptConfig(views="both").view_names == ("crops", "round trips")
@@ -262,7 +262,7 @@ def test_pairs_are_of_the_views_that_are_learnt() -> None:
 
 
 @pytest.mark.parametrize("views", ["crops", "round-trips"])
-def test_sentences_are_translated_only_where_round_trips_are_learnt(own, site, start, views) -> None:
+def test_adapt_plans_translation_only_for_round_trip_views(own, site, start, views) -> None:
     with planning() as steps:
         run_adapt([str(own)], start, None, AdaptConfig(views=views), site)
     assert ("translated" in {step.stage for step in steps}) is (views == "round-trips")

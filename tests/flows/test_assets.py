@@ -87,7 +87,7 @@ def mirror(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_assets_are_built_described_and_loadable(mirror, tmp_path):
+def test_assets_flow_builds_verified_loadable_models(mirror, tmp_path):
     site = RunContext(store=str(tmp_path / "store"), mirror=str(mirror), device="cpu", threads=1)
     keys = assets(SMALL, site, tmp_path / "assets")
     assert embedded_names(tmp_path / "assets") == sorted(MODELS) == sorted(keys)
@@ -101,6 +101,6 @@ def test_assets_are_built_described_and_loadable(mirror, tmp_path):
     assert MarianMTModel.from_pretrained(embedded_path(BACK, tmp_path / "assets")).config.vocab_size == 88
 
 
-def test_a_missing_mirror_is_said_before_anything_runs(tmp_path):
+def test_assets_without_a_mirror_raise_source_error(tmp_path):
     with pytest.raises(SourceError, match="Set BSL_DATA_MIRROR"):
         assets(SMALL, RunContext(store=str(tmp_path / "store"), device="cpu"), tmp_path / "assets")

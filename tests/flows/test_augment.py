@@ -69,7 +69,9 @@ def outcomes(site: RunContext, views: ViewsRef) -> dict[str, JsonValue]:
     return {str(row["outcome"]): row["n"] for row in rows if isinstance(row, dict)}
 
 
-def test_every_sentence_is_kept_or_counted(site: RunContext, corpus: CorpusRef, models: tuple[Path, Path]) -> None:
+def test_augment_counts_an_outcome_for_every_sentence(
+    site: RunContext, corpus: CorpusRef, models: tuple[Path, Path]
+) -> None:
     views, pairs = views_and_pairs(site, corpus, through(models), PAIRS)
     store = site.open_store()
     table = store.scan(views).collect()
@@ -83,7 +85,7 @@ def test_every_sentence_is_kept_or_counted(site: RunContext, corpus: CorpusRef, 
     assert store.scan(pairs).collect().height == methods["bt-nb"] - int(str(counted["kept: copy of the source"]))
 
 
-def test_a_second_run_is_cached_and_a_grown_corpus_pays_for_its_growth(
+def test_augment_rerun_translates_only_new_sentences(
     site: RunContext, corpus: CorpusRef, models: tuple[Path, Path], caplog: pytest.LogCaptureFixture
 ) -> None:
     first = views_and_pairs(site, corpus, through(models), PAIRS)
@@ -99,7 +101,7 @@ def test_a_second_run_is_cached_and_a_grown_corpus_pays_for_its_growth(
     assert back["sentences"] <= 1
 
 
-def test_what_can_change_a_translation_changes_the_views(
+def test_changed_beam_size_changes_the_views_key(
     site: RunContext, corpus: CorpusRef, models: tuple[Path, Path]
 ) -> None:
     greedy, _ = views_and_pairs(site, corpus, through(models), PAIRS)
@@ -108,7 +110,7 @@ def test_what_can_change_a_translation_changes_the_views(
     assert len({part.kind for part in site.open_store().refs() if part.kind.startswith("translations/")}) == 4
 
 
-def test_views_do_not_hang_on_where_the_models_lie(
+def test_views_key_is_independent_of_the_model_path(
     site: RunContext, corpus: CorpusRef, models: tuple[Path, Path], tmp_path: Path
 ) -> None:
     elsewhere = shutil.copytree(models[0], tmp_path / "out"), shutil.copytree(models[1], tmp_path / "back")
@@ -117,7 +119,7 @@ def test_views_do_not_hang_on_where_the_models_lie(
     assert here == there
 
 
-def test_a_translator_that_does_not_speak_stops_the_run(
+def test_translator_that_fails_its_smoke_test_stops_the_run(
     site: RunContext, corpus: CorpusRef, models: tuple[Path, Path]
 ) -> None:
     hop = TranslatorConfig(model=str(models[0]), source_lang="en", target_lang="de")
@@ -128,14 +130,14 @@ def test_a_translator_that_does_not_speak_stops_the_run(
     assert [ref.kind for ref in site.open_store().refs()] == ["corpus", "corpus"]
 
 
-def test_a_pairing_of_a_view_that_is_not_there_stops(site: RunContext, corpus: CorpusRef) -> None:
+def test_pairing_with_missing_view_raises_missing_view_error(site: RunContext, corpus: CorpusRef) -> None:
     with pytest.raises(
         MissingViewError, match=r"original\|bt-nb gives no pairs: 32 sentences have only the first view"
     ):
         views_and_pairs(site, corpus, AugmentConfig(), PAIRS)
 
 
-def test_the_stages_do_not_import_torch_before_they_compute() -> None:
+def test_importing_view_stages_imports_no_torch_or_transformers() -> None:
     script = "import sys, tasks.views.augment, tasks.views.pairs; print({'torch', 'transformers'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
     assert (done.stdout, done.stderr) == ("set()\n", "")

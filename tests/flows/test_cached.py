@@ -71,7 +71,7 @@ def run(tmp_path):
     return call
 
 
-def test_a_plan_runs_nothing_and_gives_the_same_references(run, tmp_path):
+def test_planning_runs_no_stage_and_returns_the_same_refs(run, tmp_path):
     site = RunContext(store=str(tmp_path / "store"))
     with planning() as plan:
         planned = both.fn(site, 3)
@@ -82,7 +82,7 @@ def test_a_plan_runs_nothing_and_gives_the_same_references(run, tmp_path):
     assert [step.stage for step in plan] == ["sentences", "doubled"]
 
 
-def test_a_watcher_hears_what_is_made_and_what_is_found(run):
+def test_progress_listener_receives_events_of_made_and_cached_stages(run):
     heard = []
 
     def listener(event, step):
@@ -97,7 +97,7 @@ def test_a_watcher_hears_what_is_made_and_what_is_found(run):
     assert len(heard) == 10  # listening has ended
 
 
-def test_second_run_computes_nothing(run):
+def test_second_run_executes_no_stage(run):
     first, ref, store = run()
     assert first == ["sentences", "doubled"]
     assert store.scan(ref).collect().height == 3
@@ -106,14 +106,14 @@ def test_second_run_computes_nothing(run):
     assert again == ref
 
 
-def test_other_config_has_another_key(run):
+def test_changed_config_changes_the_artifact_key(run):
     _, three, _ = run(3)
     made, four, _ = run(4)
     assert made == ["sentences", "doubled"]
     assert three.key != four.key
 
 
-def test_flipped_byte_is_made_again_and_nothing_else(run, caplog):
+def test_artifact_with_flipped_byte_is_rebuilt_alone(run, caplog):
     _, ref, store = run()
     victim = next((store.local / "corpus").glob("*/corpus-*.parquet"))
     content = bytearray(victim.read_bytes())
@@ -127,7 +127,7 @@ def test_flipped_byte_is_made_again_and_nothing_else(run, caplog):
     assert "sha256" in caplog.text
 
 
-def test_deleted_artifact_is_made_again_with_a_warning(run, caplog):
+def test_deleted_artifact_is_rebuilt_with_a_warning(run, caplog):
     _, ref, store = run()
     shutil.rmtree(store.local / ref.path)
     with caplog.at_level(logging.WARNING, logger="tasks"):
@@ -137,7 +137,7 @@ def test_deleted_artifact_is_made_again_with_a_warning(run, caplog):
     assert f"making {ref} again" in caplog.text
 
 
-def test_input_with_other_content_makes_what_depends_on_it_again(run):
+def test_changed_input_content_rebuilds_dependent_artifacts(run):
     _, _, store = run()
     corpus = store.refs("corpus")[0]
     manifest = store.manifest(corpus)
@@ -154,14 +154,14 @@ def test_input_with_other_content_makes_what_depends_on_it_again(run):
     assert store.scan(again).collect()["text_1"].to_list() == ["x"]
 
 
-def test_prefect_shows_the_hit_as_cached(run, caplog):
+def test_prefect_reports_a_cache_hit_as_cached_state(run, caplog):
     run()
     with caplog.at_level(logging.INFO, logger="prefect.task_runs"):
         run()
     assert caplog.text.count("Finished in state Cached(type=COMPLETED)") == 2
 
 
-def test_a_hit_counts_as_use_for_the_collection(run):
+def test_cache_hit_updates_the_last_used_time(run):
     _, ref, store = run()
     record = store.local / ".records" / f"{ref.path}.json"
     os.utime(record, (0, 0))
@@ -169,7 +169,7 @@ def test_a_hit_counts_as_use_for_the_collection(run):
     assert store.last_used(ref).year > 1970
 
 
-def test_a_hit_counts_on_a_store_that_cannot_be_written(run, monkeypatch):
+def test_cache_hit_succeeds_on_a_read_only_store(run, monkeypatch):
     run()
     monkeypatch.setattr(LocalFileSystem, "pipe_file", refuse)
     assert run()[0] == []

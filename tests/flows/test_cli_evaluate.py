@@ -8,7 +8,7 @@ from tests.tiny_encoder import write_tiny
 
 @pytest.mark.usefixtures("named_server")
 @pytest.mark.parametrize("split", ["dev", "test"])
-def test_figures_intervals_and_what_is_missing(tmp_path, capsys, split):
+def test_evaluate_prints_scores_missing_sets_and_export_command(tmp_path, capsys, split):
     model = str(write_tiny(tmp_path / "tiny"))
     call = [
         "evaluate",

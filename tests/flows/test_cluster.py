@@ -61,7 +61,7 @@ def one_hop(site: RunContext, model: Path) -> dict[str, object]:
     return translate_all(site, hop_of(site, model), identified(SENTENCES[:COUNT]), SHARD_ROWS)
 
 
-def test_shards_of_a_cluster_have_the_bytes_of_one_process(tmp_path, model, cluster):
+def test_dask_translation_shards_match_single_process_bytes(tmp_path, model, cluster):
     here, there = site_in(tmp_path / "here"), site_in(tmp_path / "there").model_copy(update={"cluster": cluster})
     one_hop(here, model)
     figures = one_hop(there, model)
@@ -70,7 +70,7 @@ def test_shards_of_a_cluster_have_the_bytes_of_one_process(tmp_path, model, clus
     assert figures["sentences"] == COUNT
 
 
-def test_vectors_of_a_cluster_have_the_bytes_of_one_process(tmp_path, cluster, monkeypatch):
+def test_dask_embeddings_match_single_process_digest(tmp_path, cluster, monkeypatch):
     monkeypatch.setattr(embed_shards, "SHARD_ROWS", ROWS)
     model = resolve_model(str(write_tiny(tmp_path / "model")))
     config = EncoderConfig(model=model.identity, max_length=24)
@@ -82,7 +82,7 @@ def test_vectors_of_a_cluster_have_the_bytes_of_one_process(tmp_path, cluster, m
 
 
 @pytest.mark.slow
-def test_a_sweep_on_a_cluster_has_the_figures_of_one_process(tmp_path, alone, cluster):
+def test_dask_sweep_table_matches_single_process_table(tmp_path, alone, cluster):
     strict = {"min_effective_rank": 1000, "patience": 1}  # any fall of the rank: it stops, and the others do not
     lenient = {"min_effective_rank": 1, "min_std": 0, "max_dev_drop": 2}
     over = {"training.lr": [0.1], "training.collapse": [None, strict, lenient]}
@@ -95,7 +95,7 @@ def test_a_sweep_on_a_cluster_has_the_figures_of_one_process(tmp_path, alone, cl
 
 
 @pytest.mark.slow
-def test_a_field_on_a_cluster_has_the_figures_of_one_process(tmp_path, cluster, monkeypatch):
+def test_dask_field_table_matches_single_process_table(tmp_path, cluster, monkeypatch):
     """Its store has a relative path, which on a worker is another folder."""
     monkeypatch.chdir(tmp_path)
     rows = [
@@ -136,24 +136,24 @@ def fail(site: RunContext, number: int) -> int:
     return number
 
 
-def test_results_come_in_the_order_of_the_calls_and_a_worker_sends_nothing_on(cluster):
+def test_on_cluster_preserves_call_order_and_clears_worker_cluster(cluster):
     site = RunContext(cluster=cluster)
     assert list(on_cluster(site, double, [(n,) for n in range(600)])) == [(None, 2 * n) for n in range(600)]
 
 
-def test_a_large_cluster_has_work_for_all_its_threads():
+def test_calls_at_once_scales_with_cluster_threads():
     unseen = {"dashboard_address": None, "processes": False, "scheduler_port": 0}
     for threads, calls in ((2, 256), (200, 400)):
         with LocalCluster(n_workers=1, threads_per_worker=threads, **unseen) as large, Client(large) as client:
             assert calls_at_once(client) == calls
 
 
-def test_an_error_of_a_call_is_raised_here(cluster):
+def test_on_cluster_raises_the_error_of_a_remote_call(cluster):
     with pytest.raises(ModelError, match="the third"):
         list(on_cluster(RunContext(cluster=cluster), fail, [(n,) for n in range(6)]))
 
 
-def test_an_interrupt_cancels_the_calls_that_were_not_begun(cluster, tmp_path):
+def test_keyboard_interrupt_cancels_pending_cluster_calls(cluster, tmp_path):
     former = signal.signal(signal.SIGALRM, signal.default_int_handler)
     signal.setitimer(signal.ITIMER_REAL, 2)
     try:
@@ -167,24 +167,24 @@ def test_an_interrupt_cancels_the_calls_that_were_not_begun(cluster, tmp_path):
     assert len(list(tmp_path.iterdir())) == begun < 50
 
 
-def test_a_dry_run_calls_nothing_on_a_cluster():
+def test_dry_run_makes_no_cluster_calls():
     with planning():
         assert list(on_cluster(RunContext(cluster="tcp://127.0.0.1:9"), fail, [(3,), (4,)])) == [None, None]
 
 
-def test_a_cluster_that_is_not_there_is_named():
+def test_unreachable_dask_scheduler_raises_cluster_error():
     refused = pytest.raises(ClusterError, match=r"no scheduler answers .*\. Start one with `dask scheduler`")
     with dask.config.set({"distributed.comm.timeouts.connect": "1s"}), refused:
         list(on_cluster(RunContext(cluster="tcp://127.0.0.1:9"), double, [(1,)]))
 
 
-def test_without_distributed_the_extra_is_named(monkeypatch):
+def test_missing_distributed_package_error_names_the_dask_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ClusterError, match=r"Install bsl-pipeline\[dask\]"):
         list(on_cluster(RunContext(cluster="tcp://127.0.0.1:9"), double, [(1,)]))
 
 
-def test_a_folder_that_differs_on_a_worker_is_refused(tmp_path):
+def test_worker_rejects_missing_or_different_model_folder(tmp_path):
     model = resolve_model(str(write_tiny(tmp_path / "model")))
     other = model.model_copy(update={"identity": "sha256:0000"})
     with pytest.raises(SourceError, match=r"this worker has sha256:.* \(the sender has sha256:0000\)"):
@@ -228,17 +228,17 @@ def states(client, deployment) -> list[str]:
     return [run.state.type.value for run in client.read_flow_runs(flow_run_filter=asked)]
 
 
-def test_a_dry_run_sends_nothing_to_a_pool():
+def test_dry_run_sends_no_runs_to_a_work_pool():
     with planning():
         assert send() == []
 
 
-def test_a_missing_deployment_is_refused(server):
+def test_missing_deployment_raises_pool_error(server):
     with pytest.raises(PoolError, match=r"bsl-pipeline/any: the server has no such deployment\. Run `prefect"):
         send()
 
 
-def test_a_deployment_whose_pool_was_deleted_is_refused(server):
+def test_deployment_with_deleted_work_pool_raises_pool_error(server):
     """Prefect keeps it, without a pool, and takes runs of it that nobody would ever start."""
     deployment = deploy(server)
     server.delete_work_pool("idle")
@@ -247,7 +247,7 @@ def test_a_deployment_whose_pool_was_deleted_is_refused(server):
     assert states(server, deployment) == []
 
 
-def test_a_run_that_fills_its_pool_does_not_wait_for_another_of_it(server, monkeypatch):
+def test_run_that_fills_its_work_pool_raises_pool_error(server, monkeypatch):
     """Nobody would ever take that one."""
     run = server.create_flow_run_from_deployment(deploy(server, limit=1))
     monkeypatch.setenv("PREFECT__FLOW_RUN_ID", str(run.id))
@@ -255,7 +255,7 @@ def test_a_run_that_fills_its_pool_does_not_wait_for_another_of_it(server, monke
         send()
 
 
-def test_an_interrupt_leaves_no_run_on_a_pool(server):
+def test_keyboard_interrupt_cancels_runs_on_the_work_pool(server):
     deployment = deploy(server)
     former = signal.signal(signal.SIGALRM, signal.default_int_handler)
     signal.setitimer(signal.ITIMER_REAL, 4)
@@ -267,7 +267,7 @@ def test_an_interrupt_leaves_no_run_on_a_pool(server):
     assert states(server, deployment) == ["CANCELLED", "CANCELLED"]
 
 
-def test_each_run_s_end_is_reported_and_no_more_wait_at_a_time_than_asked(server, monkeypatch):
+def test_run_on_pool_reports_each_run_and_limits_concurrency(server, monkeypatch):
     """No worker takes them: another thread ends them, as workers would."""
     from prefect.states import Crashed, Failed
 

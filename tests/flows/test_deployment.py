@@ -55,7 +55,7 @@ def sweep_on_the_pool(cluster: Cluster, small: dict[str, object]) -> None:
     assert swept.returncode == 0, swept.stdout + swept.stderr
 
 
-def test_deployed_tiny_runs_to_its_report_and_its_encoder_is_evaluated(cluster, store, small):
+def test_deployed_run_evaluation_and_pool_sweep_report_equal_scores(cluster, store, small):
     before = set(store.refs("report"))
     run_to_its_end(cluster, "bsl-pipeline/tiny", {"overrides": small})
     (report,) = set(store.refs("report")) - before
@@ -78,7 +78,7 @@ def test_deployed_tiny_runs_to_its_report_and_its_encoder_is_evaluated(cluster, 
 
 
 @pytest.mark.timeout(1200)
-def test_a_sweep_on_a_pool_whose_run_is_killed_resumes_and_ends_with_the_undisturbed_table(cluster, alone, tmp_path):
+def test_killed_pool_sweep_resumes_to_the_uninterrupted_table(cluster, alone, tmp_path):
     changes = {**alone, "training": {**alone["training"], "max_steps": 200, "epochs": 1000, "eval_every": 100}}
     settings = [part for name, value in changes.items() for part in ("--set", f"{name}={json.dumps(value)}")]
     sweep = [*BSL, "sweep", "tiny", "--over", "training.objective.momentum=0.5,0.9,1.0", *settings, "--lanes", "1"]
@@ -118,7 +118,7 @@ def test_a_sweep_on_a_pool_whose_run_is_killed_resumes_and_ends_with_the_undistu
     assert tables[0].equals(tables[1])
 
 
-def test_a_server_that_is_prepared_twice_has_everything_once(cluster):
+def test_server_setup_is_idempotent(cluster):
     for _ in range(2):
         prepare({**cluster.environment, "BSL_NOTIFY_URL": "http://127.0.0.1:9/webhook"})
     queues = cluster.ask("/work_pools/gpu/queues/filter", {})
@@ -129,7 +129,7 @@ def test_a_server_that_is_prepared_twice_has_everything_once(cluster):
     assert [schedule["schedule"]["cron"] for schedule in nli["schedules"]] == ["0 2 * * 0"]
 
 
-def test_misspelt_override_is_refused_before_a_run_is_made(cluster):
+def test_deployment_run_rejects_misspelt_override(cluster):
     command = [PREFECT, "deployment", "run", "bsl-pipeline/tiny", "--param", 'overrides={"training": {"momentun": 1}}']
     run = subprocess.run(command, env=cluster.environment, cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 1

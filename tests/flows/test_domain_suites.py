@@ -5,7 +5,7 @@ from tests.domain_files import write_clusters, write_useb
 from tests.tiny_encoder import write_tiny
 
 
-def test_two_encoders_on_the_domain_suites(tmp_path, capsys):
+def test_evaluate_prints_domain_suite_tables_and_missing_sets(tmp_path, capsys):
     mirror = write_clusters(write_useb(tmp_path / "mirror"))
     (mirror / "data-eval" / "scidocs" / "data.json").unlink()
     tiny = str(write_tiny(tmp_path / "a" / "tiny"))  # a short name, so that no table cell wraps

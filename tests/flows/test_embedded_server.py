@@ -32,7 +32,7 @@ raise SystemExit(3)
 """
 
 
-def test_it_answers_and_ends_with_the_command(tmp_path, monkeypatch, new_home):
+def test_embedded_server_answers_and_ends_with_the_command(tmp_path, monkeypatch, new_home):
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     monkeypatch.setenv("PREFECT_HOME", str(new_home(tmp_path / "home")))
     run = subprocess.run([sys.executable, "-c", COMMAND], capture_output=True, text=True, timeout=120, check=False)
@@ -44,7 +44,7 @@ def test_it_answers_and_ends_with_the_command(tmp_path, monkeypatch, new_home):
 
 
 @pytest.mark.slow
-def test_ten_commands_at_once_make_one_database(tmp_path, monkeypatch):
+def test_ten_concurrent_commands_create_the_same_database(tmp_path, monkeypatch):
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     monkeypatch.setenv("PREFECT_HOME", str(tmp_path / "new"))
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
@@ -54,7 +54,7 @@ def test_ten_commands_at_once_make_one_database(tmp_path, monkeypatch):
 
 
 @pytest.mark.timeout(60)
-def test_servers_of_a_database_that_is_made_start_side_by_side(tmp_path, monkeypatch):
+def test_migration_lock_is_shared_once_the_database_is_migrated(tmp_path, monkeypatch):
     monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
     with migration_lock() as note_migrated:
         (tmp_path / "prefect.db").touch()
@@ -64,7 +64,7 @@ def test_servers_of_a_database_that_is_made_start_side_by_side(tmp_path, monkeyp
 
 
 @pytest.mark.parametrize("address", ["", "http://127.0.0.1:9/api"])
-def test_a_command_beats_before_a_shared_server_takes_it_for_dead(tmp_path, monkeypatch, address):
+def test_heartbeat_interval_is_shorter_than_the_crash_timeout(tmp_path, monkeypatch, address):
     kept = {name: value for name, value in os.environ.items() if name not in RUN_SETTINGS}
     monkeypatch.setattr(os, "environ", {**kept, "PREFECT_API_URL": address})
     monkeypatch.chdir(tmp_path)
@@ -74,7 +74,7 @@ def test_a_command_beats_before_a_shared_server_takes_it_for_dead(tmp_path, monk
     assert crashed["trigger"]["within"] > 2 * HEARTBEAT_SECONDS
 
 
-def test_the_database_s_folder_is_there_before_prefect_looks_for_it(tmp_path, monkeypatch):
+def test_use_server_creates_the_prefect_database_folder(tmp_path, monkeypatch):
     """Without the folder, the first command in a new directory starts with a warning."""
     monkeypatch.setattr(os, "environ", {name: value for name, value in os.environ.items() if "PREFECT" not in name})
     monkeypatch.chdir(tmp_path)
@@ -82,7 +82,7 @@ def test_the_database_s_folder_is_there_before_prefect_looks_for_it(tmp_path, mo
     assert (tmp_path / ".bsl" / "prefect").is_dir()
 
 
-def test_a_server_that_cannot_start_says_so(tmp_path, monkeypatch):
+def test_embedded_server_start_failure_raises_os_error(tmp_path, monkeypatch):
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     monkeypatch.setenv("PREFECT_UI_URL", "")
     monkeypatch.setenv("PREFECT_API_DATABASE_CONNECTION_URL", f"sqlite+aiosqlite:///{tmp_path}/no/such/folder.db")
@@ -92,7 +92,7 @@ def test_a_server_that_cannot_start_says_so(tmp_path, monkeypatch):
         server.wait()
 
 
-def test_a_server_that_is_named_is_used(monkeypatch):
+def test_start_server_returns_none_for_configured_api_url(monkeypatch):
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")
     assert start_server() is None
 
@@ -124,7 +124,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize(("name", "state"), [("SIGINT", "CANCELLED"), ("SIGTERM", "CANCELLED"), ("SIGKILL", "RUNNING")])
-def test_a_signal_ends_the_command_its_run_and_its_server(tmp_path, monkeypatch, new_home, name, state):
+def test_signal_ends_the_command_its_run_and_its_server(tmp_path, monkeypatch, new_home, name, state):
     """SIGINT goes to the whole process group, as a terminal sends it."""
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     monkeypatch.setenv("PREFECT_HOME", str(new_home(tmp_path / "home")))
@@ -157,7 +157,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_a_command_that_is_killed_while_its_server_starts_leaves_none(tmp_path, monkeypatch):
+def test_command_killed_during_server_start_leaves_no_server(tmp_path, monkeypatch):
     """The command dies of a signal without a handler."""
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     monkeypatch.setenv("PREFECT_HOME", str(tmp_path))

@@ -25,7 +25,7 @@ def evaluated(place, prefect_server) -> EvaluationRef:
     return evaluation(models, SUITE, None, RunContext(store=store.url, device="cpu", threads=1))
 
 
-def test_every_encoder_is_scored_and_the_missing_set_named(place, evaluated):
+def test_evaluation_scores_every_encoder_and_reports_missing_sets(place, evaluated):
     store, models = place
     scores = store.scan(evaluated, "scores").collect()
     assert sorted(scores["model"].unique()) == sorted("/".join(model.split("/")[-2:]) for model in models)
@@ -36,7 +36,7 @@ def test_every_encoder_is_scored_and_the_missing_set_named(place, evaluated):
     assert "| stsb-mt/test | " in page
 
 
-def test_the_second_is_compared_with_the_first(place, evaluated):
+def test_evaluation_compares_the_second_encoder_with_the_first(place, evaluated):
     store, _ = place
     comparison = store.scan(evaluated, "comparison").collect().filter(metric="spearman").to_dicts()
     scores = store.scan(evaluated, "scores").collect().filter(metric="spearman")["value"].to_list()
@@ -45,14 +45,14 @@ def test_the_second_is_compared_with_the_first(place, evaluated):
     assert comparison[0]["ci_low"] <= comparison[0]["value"] <= comparison[0]["ci_high"]
 
 
-def test_a_second_run_makes_nothing(place, evaluated, contents):
+def test_second_evaluation_is_cached_and_publishes_no_artifact(place, evaluated, contents):
     store, models = place
     before = contents(store)
     assert evaluation(models, SUITE, None, RunContext(store=store.url, device="cpu", threads=1)) == evaluated
     assert contents(store) == before
 
 
-def test_nothing_to_score_on_is_an_error(place):
+def test_evaluation_without_available_sets_raises_source_error(place):
     store, models = place
     with pytest.raises(SourceError, match=r"none of the sets is available: .*'stsb-mt'"):
         evaluation(models[:1], ["stsb-mt/test"], None, RunContext(store=store.url))

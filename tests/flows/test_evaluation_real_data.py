@@ -27,14 +27,14 @@ def model() -> Path:
     return Path(str(PACKAGE.origin)).parent / "model"
 
 
-def test_sts_benchmark_is_as_published(model, tmp_path):
+def test_minilm_reproduces_its_published_stsb_score(model, tmp_path):
     site = RunContext(store=str(tmp_path / "store"), mirror=MIRROR, device="cpu")
     ref = evaluation([str(model)], ["stsb/test"], None, site)
     scores = Store(site.store).scan(ref, "scores").collect()
     assert 100 * scores.filter(metric="spearman")["value"].item() == pytest.approx(STSB, abs=0.02)
 
 
-def test_vectors_are_those_of_sentence_transformers(model):
+def test_minilm_embeddings_match_sentence_transformers(model):
     from sentence_transformers import SentenceTransformer
 
     from models.encoder.sentence_encoder import SentenceEncoder

@@ -70,7 +70,7 @@ def disk(tmp_path) -> Iterator[Callable[[str], Path]]:
     subprocess.run(["umount", place], check=True)
 
 
-def test_a_full_disk_fails_the_run_with_its_name_and_the_rerun_keeps_what_was_made(disk, contents, tmp_path):
+def test_full_disk_fails_the_run_and_rerun_reuses_artifacts(disk, contents, tmp_path):
     place = disk("size=512k")
     site = RunContext(store=str(place / "store"))
     state = both(site, return_state=True)
@@ -88,7 +88,7 @@ def test_a_full_disk_fails_the_run_with_its_name_and_the_rerun_keeps_what_was_ma
     assert list((place / "store" / ".staging").iterdir()) == []
 
 
-def test_a_read_only_store_serves_what_is_there_and_says_what_it_cannot_take(disk):
+def test_read_only_store_serves_cache_hits_and_rejects_writes(disk):
     place = disk("size=16m,rw")
     site = RunContext(store=str(place / "store"))
     few_sentences(site, Rows(rows=10))
@@ -126,7 +126,7 @@ class SlowStore:
 
 
 @pytest.mark.slow
-def test_a_slow_object_store_costs_time_and_nothing_else(monkeypatch, tmp_path, contents):
+def test_slow_or_failing_object_store_yields_identical_artifacts(monkeypatch, tmp_path, contents):
     slow = SlowStore(seed=16)
     server = make_server("127.0.0.1", 0, slow, threaded=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()

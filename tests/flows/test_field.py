@@ -58,7 +58,7 @@ def compared(site, text, start):
     return field([text], start, labels=text, settings=SETTINGS, site=site)
 
 
-def test_every_method_has_its_figures_on_held_out_text_on_the_labels_and_on_the_check(store, compared):
+def test_field_scores_every_method_on_text_labels_and_stsb(store, compared):
     table = store.scan(compared, "sweep").drop_nulls("mean").collect()
     proofs = table["dataset"].unique(maintain_order=True).to_list()
     assert proofs == [TEXT, "crop", "your labels", "stsb test"]
@@ -79,7 +79,7 @@ def test_every_method_has_its_figures_on_held_out_text_on_the_labels_and_on_the_
     assert "Use a larger corpus" in page
 
 
-def test_nothing_that_proves_was_learnt(store, compared):
+def test_field_training_corpus_excludes_held_out_sentences(store, compared):
     inputs = store.manifest(compared).provenance.inputs
     learnt = store.scan(ref_of(inputs["own_text.corpus"])).collect()["sentence_id"]
     held = (
@@ -92,7 +92,7 @@ def test_nothing_that_proves_was_learnt(store, compared):
     assert not learnt.is_in(held.implode()).any()
 
 
-def test_one_more_method_trains_itself_alone_and_one_that_cannot_is_a_row(store, site, text, start, compared):
+def test_added_field_method_trains_only_itself(store, site, text, start, compared):
     before = {ref.key for ref in store.refs("checkpoint")}
     more = SETTINGS.model_copy(update={"methods": (*SETTINGS.methods, "flow", "tsdae"), "teacher": None})
     changed = field([text], start, labels=text, settings=more, site=site)
@@ -109,7 +109,7 @@ def test_one_more_method_trains_itself_alone_and_one_that_cannot_is_a_row(store,
 CROPS = SETTINGS.model_copy(update={"methods": ("tfidf", "crops")})
 
 
-def test_a_question_that_is_made_as_what_a_method_learns_decides_nothing(store, site, text, start):
+def test_training_on_crops_excludes_crop_questions_from_the_score(store, site, text, start):
     table = store.scan(field([text], start, labels=text, settings=CROPS, site=site), "sweep").collect()
     own = {(row["dataset"], row["label"]): row["mean"] for row in table.iter_rows(named=True)}
     names = table["label"].unique(maintain_order=True).to_list()
@@ -119,7 +119,7 @@ def test_a_question_that_is_made_as_what_a_method_learns_decides_nothing(store, 
     assert ("crop", names[0]) in own
 
 
-def test_crops_are_not_tried_where_nothing_else_is_asked(store, site, text, start):
+def test_field_skips_crops_without_questions_on_other_views(store, site, text, start):
     found = field([text], start, settings=CROPS, site=site)
     reason = store.manifest(found).figures["faults"]["crops"]
     assert "its only questions are about views that this method trains on" in reason
@@ -127,7 +127,7 @@ def test_crops_are_not_tried_where_nothing_else_is_asked(store, site, text, star
     assert table.filter(dataset=TEXT)["mean"].to_list() == table.filter(dataset="crop")["mean"].to_list()
 
 
-def test_a_budget_of_seconds_is_measured_once_and_found_again(store, site, text, start):
+def test_budget_in_seconds_measures_training_pace_once(store, site, text, start):
     settings = SETTINGS.model_copy(update={"methods": ("masked-lm",), "budget": Budget(seconds=0.5)})
     once = field([text], start, settings=settings, site=site)
     paces = store.refs("pace")

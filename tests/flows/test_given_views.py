@@ -39,7 +39,7 @@ def ingesting(tmp_path):
     return IngestConfig(sources=(SourceSpec(path=str(path)),))
 
 
-def test_each_sentence_is_beside_its_first_view(tmp_path, ingesting):
+def test_given_view_column_pairs_sentences_with_their_first_view(tmp_path, ingesting):
     site = RunContext(store=str(tmp_path / "store"), device="cpu", threads=1)
     view = GivenView(method="paraphrase", column="other")
     pairs = paired(site, ingesting, AugmentConfig(given=(view,), filters=UNFILTERED))
@@ -49,7 +49,7 @@ def test_each_sentence_is_beside_its_first_view(tmp_path, ingesting):
     }
 
 
-def test_a_column_that_no_source_has_is_named(tmp_path, ingesting):
+def test_missing_view_column_raises_source_error(tmp_path, ingesting):
     site = RunContext(store=str(tmp_path / "store"), device="cpu", threads=1)
     with pytest.raises(SourceError, match=r"augment\.given: none of the sources own has a column 'view'"):
         paired(site, ingesting, AugmentConfig(given=(GivenView(method="paraphrase"),), filters=UNFILTERED))

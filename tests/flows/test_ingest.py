@@ -46,7 +46,7 @@ def source(tmp_path, folder: str, *more: str) -> SourceSpec:
     return SourceSpec(path=str(path))
 
 
-def test_corpus_is_published_with_its_figures_and_pages(site, tmp_path):
+def test_ingest_publishes_corpus_figures_and_ui_page(site, tmp_path):
     config = IngestConfig(sources=(source(tmp_path, "here", '{"bad'),), max_bad_share=0.25)
     ref = only_ingest(site, config)
     store = site.open_store()
@@ -73,7 +73,7 @@ def test_corpus_is_published_with_its_figures_and_pages(site, tmp_path):
     assert not list((store.local / ".scratch").rglob("*.arrow"))
 
 
-def test_moved_source_is_a_hit_and_changed_one_is_not(site, tmp_path):
+def test_moved_source_hits_the_cache_and_changed_source_misses(site, tmp_path):
     first = only_ingest(site, IngestConfig(sources=(source(tmp_path, "here"),)))
     state = only_ingest(site, IngestConfig(sources=(source(tmp_path, "there"),)), return_state=True)
     assert state.result() == first
@@ -84,7 +84,7 @@ def test_moved_source_is_a_hit_and_changed_one_is_not(site, tmp_path):
     assert site.open_store().scan(fewer).collect()["text"].to_list() == ["On this."]
 
 
-def test_too_many_bad_lines_publish_nothing(site, tmp_path):
+def test_too_many_unreadable_records_publish_no_corpus(site, tmp_path):
     config = IngestConfig(sources=(source(tmp_path, "here", '{"bad'),))
     with pytest.raises(SourceError, match=r"1 of 4 records \(25\.00%\) cannot be read"):
         only_ingest(site, config)

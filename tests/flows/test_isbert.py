@@ -16,7 +16,7 @@ QUICK = {
 }
 
 
-def test_convolutions_come_with_training(shallow, tmp_path):
+def test_isbert_pipeline_adds_convolutions_to_the_trained_encoder_only(shallow, tmp_path):
     store = Store(str(tmp_path / "store"))
     changes = {**QUICK, "encoder": {"model": str(shallow), "cnn": CNNConfig(channels=8).model_dump()}}
     ref = pipeline("tiny-isbert", changes, RunContext(store=store.url, device="cpu", threads=1))

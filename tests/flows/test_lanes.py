@@ -67,7 +67,7 @@ def swept(tmp_path_factory, alone):
     return found
 
 
-def test_lanes_change_no_byte_of_any_checkpoint_nor_the_table(swept):
+def test_two_lanes_produce_the_same_checkpoints_and_table(swept):
     one, two = (encoders(swept[lanes][0]) for lanes in (1, 2))
     assert len(one) == 2
     assert len({files["model.safetensors"] for files in one.values()}) == 2
@@ -76,7 +76,7 @@ def test_lanes_change_no_byte_of_any_checkpoint_nor_the_table(swept):
     assert tables[0].equals(tables[1])
 
 
-def test_what_other_processes_do_is_told_here(swept):
+def test_progress_events_of_lane_processes_reach_the_listener(swept):
     def made(lanes):
         return sorted((name, step.ref.path) for name, step in swept[lanes][1] if name == "makes")
 
@@ -85,7 +85,7 @@ def test_what_other_processes_do_is_told_here(swept):
         assert sum(name == "tells" and said.endswith(": done") for name, said in swept[lanes][1]) == 2
 
 
-def test_a_process_that_is_killed_costs_its_own_point_alone(tmp_path, alone, caplog):
+def test_killed_lane_process_loses_only_its_own_seed(tmp_path, alone, caplog):
     killed = []
 
     def kill(step):
@@ -104,7 +104,7 @@ def test_a_process_that_is_killed_costs_its_own_point_alone(tmp_path, alone, cap
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_processes_end_with_the_command_and_save_what_they_learnt(tmp_path, alone, environment, how):
+def test_lane_processes_end_when_the_sweep_is_signalled(tmp_path, alone, environment, how):
     command = [sys.executable, str(HERE / "sweep_in_lanes.py"), json.dumps(alone), str(tmp_path / "store")]
     surroundings = {**environment, "PYTHONPATH": str(HERE.parents[1])}
     with subprocess.Popen(

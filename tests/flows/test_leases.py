@@ -44,7 +44,7 @@ def collect_everything(url: str) -> set[str]:
     return {ref.path for ref in Store(url).refs()}
 
 
-def test_a_running_process_keeps_what_it_uses_and_a_finished_one_does_not(url):
+def test_gc_deletes_artifacts_only_after_their_process_ends(url):
     run, corpus = started(url)
     assert corpus.startswith("corpus/")
     assert collect_everything(url) == {corpus}
@@ -54,7 +54,7 @@ def test_a_running_process_keeps_what_it_uses_and_a_finished_one_does_not(url):
     assert collect_everything(url) == set()
 
 
-def test_the_lease_of_a_killed_process_protects_for_an_hour(tmp_path):
+def test_lease_of_killed_process_protects_artifacts_until_it_expires(tmp_path):
     url = str(tmp_path)
     run, corpus = started(url)
     with run:

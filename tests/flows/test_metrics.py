@@ -61,7 +61,7 @@ def run(environment: dict[str, str], *words: str, **own: str) -> subprocess.Comp
     return subprocess.run([sys.executable, *words], env=known, capture_output=True, text=True, timeout=120)
 
 
-def test_a_receiver_hears_of_every_stage_before_the_process_is_killed(receiver, environment, tmp_path):
+def test_otlp_receiver_gets_stage_metrics_of_a_killed_process(receiver, environment, tmp_path):
     place = f"http://127.0.0.1:{receiver.server_port}"
     script = str(ROOT / "tests" / "flows" / "count_and_die.py")
     ended = run(environment, script, str(tmp_path / "store"), OTEL_EXPORTER_OTLP_ENDPOINT=place)
@@ -85,7 +85,7 @@ def test_a_receiver_hears_of_every_stage_before_the_process_is_killed(receiver, 
     assert len({resource["service.instance.id"] for resource in receiver.resources}) == 1
 
 
-def test_a_receiver_that_is_gone_costs_a_run_seconds_and_nothing_else(environment, tmp_path):
+def test_unreachable_otlp_receiver_does_not_fail_the_run(environment, tmp_path):
     code = "import sys; from tests.flows.test_cached import both; from tasks.stage.run_context import RunContext\n"
     code += "for rows in (1, 2): both(RunContext(store=sys.argv[1]), rows)"
     gone = {
@@ -100,7 +100,7 @@ def test_a_receiver_that_is_gone_costs_a_run_seconds_and_nothing_else(environmen
     assert time.monotonic() - started < 100
 
 
-def test_an_exporter_that_is_not_installed_is_asked_for_in_words(environment, tmp_path):
+def test_missing_metrics_exporter_warning_names_the_extra(environment, tmp_path):
     code = "import sys; from tests.flows.test_cached import *; from tasks.stage.run_context import RunContext\n"
     code += "sentences(RunContext(store=sys.argv[1]), Size(rows=1))"
     ended = run(environment, "-c", code, str(tmp_path / "store"), OTEL_METRICS_EXPORTER="carrier-pigeon")

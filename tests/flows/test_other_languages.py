@@ -56,7 +56,7 @@ def labse(tmp_path_factory) -> Path:
     return folder
 
 
-def test_a_folder_of_labse_reaches_a_row_of_every_track(site, labse, mirror):
+def test_labse_folder_gets_the_expected_score_per_track(site, labse, mirror):
     changes = {
         "ingest": {"sources": [{"dataset": "embedded:nli-sample"}], "corpus": {"limit": 64}},
         "encoder": {"model": str(labse), "revision": None},
@@ -77,7 +77,7 @@ def test_a_folder_of_labse_reaches_a_row_of_every_track(site, labse, mirror):
     assert "| LaBSE: " in (store.fetch(report) / "report.md").read_text()
 
 
-def test_words_that_no_set_knows_give_no_figure(site):
+def test_tfidf_without_known_words_gets_no_score(site):
     sets = available(site, ["sts17-ar-ar/test"])
     texts = unique_sentences(sets.embedded())
     table = TfIdf([["zzz"]]).vectors(texts["text"].to_list())
@@ -97,7 +97,7 @@ class MuseLike:
         return np.bincount(pieces, minlength=128).astype(np.float32)
 
 
-def test_an_object_of_several_languages_has_a_row_of_every_track(site):
+def test_multilingual_python_object_gets_a_score_per_track(site):
     scores = evaluate(MuseLike(), ["sts17-bsl"], site, BootstrapConfig(resamples=100), name="mUSE").scores
     spearman = scores.filter(metric="spearman")
     assert set(spearman["dataset"]) == set(TRACKS)

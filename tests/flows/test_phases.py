@@ -20,7 +20,7 @@ def store(tmp_path_factory):
     return Store(str(tmp_path_factory.mktemp("phases") / "store"))
 
 
-def test_each_phase_starts_from_what_the_one_before_it_left(store, alone):
+def test_second_phase_starts_from_the_checkpoint_of_the_first(store, alone):
     learning = {**alone, "training": {**alone["training"], "select": "best"}}  # three steps can be worse than the start
     settings = override(recipe("tiny"), learning).training.model_copy(update={"objective": ContrastiveConfig()})
     first = Phase(pairs=ALONE, training=settings)
@@ -43,7 +43,7 @@ def test_each_phase_starts_from_what_the_one_before_it_left(store, alone):
     assert "pairs of views (original), then with objective bsl on" in card
 
 
-def test_what_a_run_trained_is_the_start_of_another_that_trains_nothing(store, alone):
+def test_run_without_training_scores_the_encoder_of_a_report(store, alone):
     (report,) = store.refs("report")
     start = {"model": str(report.path), "revision": None}
     changes = {**alone, "encoder": start, "training": None}
@@ -59,7 +59,7 @@ def test_what_a_run_trained_is_the_start_of_another_that_trains_nothing(store, a
     assert "Nothing was trained" in (store.fetch(ref) / "report.html").read_text()
 
 
-def test_runs_are_held_against_each_other_on_the_same_pairs(store, encoder):
+def test_comparison_of_equal_encoders_has_zero_difference(store, encoder):
     """The second run's encoder is the first run's result, so the difference is 0."""
     trained, taken = sorted(store.refs("report"), key=lambda ref: store.manifest(ref).created_at)
     ref = comparing([trained.path, taken.key[:8]], RunContext(store=store.url, device="cpu", threads=1))
@@ -73,7 +73,7 @@ def test_runs_are_held_against_each_other_on_the_same_pairs(store, encoder):
     assert page.count("<svg") == 1 + 5
 
 
-def test_runs_that_share_no_set_are_refused_with_a_way_to_compare_them(store, alone):
+def test_comparing_runs_without_common_sets_suggests_evaluate(store, alone):
     site = RunContext(store=store.url, device="cpu", threads=1)
     (first, *_) = sorted(store.refs("report"), key=lambda ref: store.manifest(ref).created_at)
     evaluated = {**alone["evaluation"], "sets": ["embedded:stsb/dev"]}

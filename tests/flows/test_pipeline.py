@@ -51,7 +51,7 @@ def undisturbed(tmp_path_factory, small, environment):
     return store, ReportRef(key=report.key)
 
 
-def test_report_names_what_it_is_made_of(undisturbed, encoder):
+def test_report_contains_scores_settings_and_charts(undisturbed, encoder):
     store, ref = undisturbed
     folder = store.fetch(ref)
     page = (folder / "report.md").read_text()
@@ -74,7 +74,7 @@ def test_report_names_what_it_is_made_of(undisturbed, encoder):
     ]
 
 
-def test_every_kind_is_there_and_whole(undisturbed):
+def test_pipeline_publishes_every_artifact_kind_without_defects(undisturbed):
     store, _ = undisturbed
     kinds = {ref.kind.partition("/")[0] for ref in store.refs()}
     assert kinds == {
@@ -91,13 +91,13 @@ def test_every_kind_is_there_and_whole(undisturbed):
     assert [store.defect(ref) for ref in store.refs()] == [None] * len(store.refs())
 
 
-def test_a_set_that_a_run_does_not_report_is_refused_before_it_starts():
+def test_run_rejects_fine_tuning_suite_before_it_starts():
     changed = configured("tiny", ['evaluation.sets=["embedded:stsb/test", "stsb-supervised"]'])
     with pytest.raises(UnknownSuiteError, match="contains stsb-supervised, which fine-tune the encoder"):
         run(changed, RunContext())
 
 
-def test_second_run_is_cached_and_adds_nothing(undisturbed, small, contents, caplog):
+def test_second_run_is_cached_and_publishes_no_artifact(undisturbed, small, contents, caplog):
     store, ref = undisturbed
     before = contents(store)
     with caplog.at_level("INFO", logger="prefect.task_runs"):
@@ -110,7 +110,7 @@ def test_second_run_is_cached_and_adds_nothing(undisturbed, small, contents, cap
 
 
 @pytest.mark.slow
-def test_killed_in_every_stage_ends_as_if_undisturbed(undisturbed, small, environment, contents, tmp_path):
+def test_run_killed_in_every_stage_ends_with_identical_artifacts(undisturbed, small, environment, contents, tmp_path):
     store = Store(str(tmp_path / "store"))
     run_apart(store.url, (*KILLED_IN, ""), small, environment)
     assert contents(store) == contents(undisturbed[0])
@@ -136,7 +136,7 @@ def place(undisturbed, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("line", told())
-def test_a_documents_command_runs(undisturbed, place, line):
+def test_commands_in_the_documents_exit_with_zero(undisturbed, place, line):
     store, _ = undisturbed
     # The keys in documents are invented: replace them by an artifact of the same kind.
     made = {ref.kind: ref.path for ref in store.refs()}

@@ -49,7 +49,7 @@ def mirror(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_arguments_are_the_corpus_and_every_system_is_scored_on_every_kind_of_set(mirror, shallow, tmp_path):
+def test_afs_recipe_scores_every_system_on_every_evaluation_kind(mirror, shallow, tmp_path):
     store = Store(str(tmp_path / "store"))
     changes = {**SMALL, "encoder": {"model": str(shallow), "revision": None}}
     ref = pipeline("afs", changes, RunContext(store=store.url, mirror=mirror, device="cpu", threads=1))

@@ -59,7 +59,7 @@ def models(store: Store, ref: object) -> dict[str, set[str]]:
     return {name: set(part["split"]) for (name,), part in scores.group_by("model")}
 
 
-def test_a_whitened_encoder_is_scored_exported_and_named_in_the_report(store, site):
+def test_whitening_pipeline_scores_and_exports_the_whitened_encoder(store, site):
     ref = pipeline("tiny-whitening", SMALL | {"transform": {"dimensions": 64}}, site)
     name = "embedded:bert-mini (first-last)"
     assert set(models(store, ref)) == {"Unigram TF-IDF", name, f"{name} + whitening (corpus)"}
@@ -86,7 +86,7 @@ def test_a_whitened_encoder_is_scored_exported_and_named_in_the_report(store, si
     )
 
 
-def test_on_targets_a_flow_sees_all_splits_of_a_set_and_nothing_of_the_corpus(store, site, mirror):
+def test_target_flow_fits_on_all_splits_of_a_set(store, site, mirror):
     flow = {"max_steps": 3, "batch_size": 32}
     ref = pipeline("tiny-flow-target", SMALL | {"transform": flow}, site)
     name = "embedded:bert-mini (first-last) + flow (target)"
@@ -100,7 +100,7 @@ def test_on_targets_a_flow_sees_all_splits_of_a_set_and_nothing_of_the_corpus(st
     assert "checkpoint" not in {entry.kind for entry in store.manifest(ref).provenance.inputs.values()}
 
 
-def test_a_seed_is_a_flows_too_and_none_of_a_whitening():
+def test_seeded_changes_the_flow_seed_but_not_whitening():
     assert recipe("tiny-flow").seeded(5).transform.seed == 5
     assert recipe("tiny-whitening").seeded(5) == recipe("tiny-whitening")
     trained = override(recipe("tiny"), {"transform": {"name": "flow"}}).seeded(5)

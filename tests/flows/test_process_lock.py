@@ -18,7 +18,7 @@ PRESENT = "import sys; from pathlib import Path; from flows.prefect_server.serve
 PRESENT += "print(share_lock(Path(sys.argv[1])), flush=True); sys.stdin.read()"
 
 
-def test_a_command_that_was_killed_is_present_no_more(tmp_path):
+def test_killed_process_releases_its_shared_lock(tmp_path):
     command = [sys.executable, "-c", PRESENT, str(tmp_path)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, cwd=ROOT, **pipes) as first:
@@ -32,7 +32,7 @@ def test_a_command_that_was_killed_is_present_no_more(tmp_path):
         assert not share_lock(tmp_path)  # this process has the lock since its first call
 
 
-def test_nobody_is_alone_in_a_database_of_others(tmp_path, monkeypatch):
+def test_is_alone_only_with_the_local_prefect_database(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".bsl" / "prefect").mkdir(parents=True)
     monkeypatch.setenv("PREFECT_HOME", str(tmp_path / "elsewhere"))
@@ -43,7 +43,7 @@ def test_nobody_is_alone_in_a_database_of_others(tmp_path, monkeypatch):
     assert not is_alone()
 
 
-def test_what_stands_as_running_ends_as_crashed_and_the_rest_stays():
+def test_end_crashed_runs_changes_only_earlier_running_runs():
     @flow
     def work() -> None:
         """Never called."""

@@ -57,13 +57,13 @@ def travel(journeys, monkeypatch):
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in FEW])
-def test_a_recipe_runs_from_the_hub_from_its_cache_and_from_a_mirror(travel, name):
+def test_recipe_runs_from_hub_cache_and_mirror(travel, name):
     for step in [step for step in travel.steps if step != "deployment"]:
         travel.steps[step](name)
 
 
 @pytest.mark.slow
-def test_a_recipe_runs_by_a_worker(travel, journeys):
+def test_worker_runs_a_deployed_hub_recipe(travel, journeys):
     _, folder, _ = journeys
     travel.steps["run"](DEPLOYED)  # free if an earlier test has run it
     with worker(folder, {}):

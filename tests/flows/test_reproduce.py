@@ -10,7 +10,7 @@ from tasks.stage.run_context import RunContext
 
 
 @pytest.mark.slow
-def test_two_seeds_of_tiny_beside_the_row_that_they_are_far_from(tmp_path, small, encoder):
+def test_reproduction_of_tiny_lists_deviations_and_is_not_comparable(tmp_path, small, encoder):
     site = RunContext(store=str(tmp_path / "store"), device="cpu")
     ref = reproduction("tiny", 2, small, site, margin=0.7)
     store = Store(site.store)

@@ -76,7 +76,7 @@ def rows(tmp_path: Path) -> IngestConfig:
     return IngestConfig(sources=(SourceSpec(path=str(path)),))
 
 
-def test_every_view_is_made_counted_and_shown(site: RunContext, rows: IngestConfig) -> None:
+def test_augment_makes_and_counts_every_configured_view(site: RunContext, rows: IngestConfig) -> None:
     corpus, nli, views, pairs = prepared(site, rows, ALL, PAIRS)
     store = site.open_store()
     sentences = store.scan(corpus).collect().height
@@ -103,7 +103,7 @@ def test_every_view_is_made_counted_and_shown(site: RunContext, rows: IngestConf
     assert store.scan(pairs).collect().height == 2 * sentences + 3
 
 
-def test_sentences_stand_beside_what_deletion_left_of_them(site: RunContext, rows: IngestConfig) -> None:
+def test_deleted_view_pairs_contain_subsequences_of_the_original(site: RunContext, rows: IngestConfig) -> None:
     damaged = AugmentConfig(rewritings=(DeletedView(),), filters=UNFILTERED)
     pairing = PairConfig(pairings=(ViewPair(view_1="deleted", view_2="original"),))
     corpus, _, _, pairs = prepared(site, rows, damaged, pairing)
@@ -117,7 +117,7 @@ def test_sentences_stand_beside_what_deletion_left_of_them(site: RunContext, row
     assert words[0] < 0.7 * words[1]
 
 
-def test_two_crops_of_each_sentence_stand_side_by_side(site: RunContext, rows: IngestConfig) -> None:
+def test_crop_view_pairs_two_crops_of_each_sentence(site: RunContext, rows: IngestConfig) -> None:
     cropped = AugmentConfig(rewritings=(CropView(),), filters=UNFILTERED)
     pairing = PairConfig(pairings=(ViewPair(view_1="crop", view_2="crop-2"),), drop_identical=True)
     corpus, _, views, pairs = prepared(site, rows, cropped, pairing)
@@ -131,7 +131,7 @@ def test_two_crops_of_each_sentence_stand_side_by_side(site: RunContext, rows: I
     assert kept.filter(pl.col("text_1") == pl.col("text_2")).is_empty()
 
 
-def test_a_new_method_leaves_the_others_and_a_limit_counts_what_it_drops(site: RunContext, rows: IngestConfig) -> None:
+def test_added_view_method_reuses_others_and_filter_counts_drops(site: RunContext, rows: IngestConfig) -> None:
     first = ALL.model_copy(update={"rewritings": tuple(view for view in ALL.rewritings if view.name != "mlm")})
     short = PairConfig(pairings=PAIRS.pairings[:1])
     prepared(site, rows, first, short)
@@ -147,7 +147,7 @@ def test_a_new_method_leaves_the_others_and_a_limit_counts_what_it_drops(site: R
     assert kept == rows_of["synonym", "kept"]
 
 
-def test_without_labels_view_entail_says_what_to_do(site: RunContext, tmp_path: Path) -> None:
+def test_entail_view_without_labelled_pairs_raises_source_error(site: RunContext, tmp_path: Path) -> None:
     path = tmp_path / "plain.txt"
     path.write_text("A sentence.\nAnother one.\n")
     config = IngestConfig(sources=(SourceSpec(path=str(path)),))
@@ -158,7 +158,7 @@ def test_without_labels_view_entail_says_what_to_do(site: RunContext, tmp_path: 
 TEN = [f"Sentence {number}." for number in range(10)]
 
 
-def test_a_killed_rewriting_goes_on_where_it_was(site: RunContext, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_rewriting_resumes_after_the_last_slice(site: RunContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks.views.methods, "SLICE_ROWS", 4)
     store, corpus = site.open_store(), publish_corpus(site, TEN)
     calls: list[int] = []
@@ -188,7 +188,7 @@ def test_a_killed_rewriting_goes_on_where_it_was(site: RunContext, monkeypatch: 
     assert calls == [4, 2]
 
 
-def test_another_run_that_publishes_first_takes_nothing_away(site: RunContext, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rewriting_survives_scratch_deletion_by_another_run(site: RunContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks.views.methods, "SLICE_ROWS", 4)
     store, corpus, ref = site.open_store(), publish_corpus(site, TEN), ViewsRef(key="a" * 64)
 

@@ -30,7 +30,7 @@ async def runs_of(cron: str, count: int) -> list[object]:
         )
 
 
-def test_a_schedule_has_its_runs(tmp_path):
+def test_prefect_server_creates_runs_for_the_deployment_schedule(tmp_path):
     """With SQLAlchemy 2.1 the server's scheduler failed in every loop, and only its log showed it."""
     deployments = yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
     (schedule,) = [schedule for each in deployments for schedule in each.get("schedules", [])]

@@ -159,7 +159,7 @@ def finished(house, environment, encoder) -> Store:
 
 
 @pytest.mark.slow
-def test_a_field_tries_the_toy_method_and_asks_the_toy_question(house, environment):
+def test_field_compares_the_toy_method_on_the_toy_question(house, environment):
     rows = pl.read_parquet(embedded_path("nli-sample") / "train.parquet").head(600)
     numbered = rows.select(text="premise").with_row_index("number")
     numbered.select("text", document=pl.col("number") // 4).write_csv(house / "own.csv")
@@ -178,24 +178,24 @@ def test_a_field_tries_the_toy_method_and_asks_the_toy_question(house, environme
     assert {"toy", "crop"} <= set(table["dataset"])
 
 
-def test_the_toy_format_was_read_and_its_labels_with_it(finished):
+def test_toy_format_reader_provides_a_label_for_every_pair(finished):
     (pairs,) = finished.refs("pairs")
     assert finished.scan(pairs).collect()["label"].null_count() == 0
 
 
-def test_the_toy_view_is_a_view(finished):
+def test_views_artifact_contains_the_toy_view(finished):
     views = [finished.scan(ref).collect() for ref in finished.refs("views")]
     assert any("toy" in table["method"].unique() for table in views)
 
 
-def test_the_toy_objective_learnt(finished):
+def test_toy_objective_trains_and_logs_losses(finished):
     (checkpoint,) = finished.refs("checkpoint")
     losses = finished.scan(checkpoint, "training_log").collect()["loss"].drop_nulls()
     assert len(losses) == 3
     assert finished.manifest(checkpoint).provenance.config["config"]["objective"]["name"] == "toy"
 
 
-def test_every_toy_is_in_the_report(finished):
+def test_report_contains_toy_systems_dataset_view_and_citation(finished):
     (report,) = finished.refs("report")
     page = (finished.fetch(report) / "report.md").read_text()
     scores = finished.scan(report, "scores").collect()

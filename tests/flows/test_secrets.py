@@ -55,7 +55,7 @@ def bsl(environment: dict[str, str], folder: Path, *words: str) -> subprocess.Co
 
 
 @pytest.mark.slow
-def test_a_server_with_a_password_serves_our_commands_alone_and_no_secret_is_found(server, tmp_path):
+def test_server_password_is_required_and_no_file_contains_secrets(server, tmp_path):
     with pytest.raises(urllib.error.HTTPError, match="401"):
         urllib.request.urlopen(f"{server['PREFECT_API_URL']}/admin/version")
     prepare(server)

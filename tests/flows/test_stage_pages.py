@@ -67,11 +67,11 @@ def pages(tmp_path_factory):
     return {re.sub(keys, "KEY", artifact.key): artifact for artifact in found}
 
 
-def test_keys_read_as_the_pipeline_in_order(pages):
+def test_ui_artifact_keys_follow_the_pipeline_order(pages):
     assert sorted(pages) == [CORPUS, PAIRS, f"{PAIRS}-curve"]
 
 
-def test_a_page_says_what_it_is_and_shows_foreign_text_as_text(pages):
+def test_stage_page_has_title_docstring_and_escaped_text(pages):
     text = pages[CORPUS].data
     assert text.startswith("# corpus, told corpus · told-recipe\n\nRead a corpus.\n\n## A sample\n\n")
     assert "2 rows of corpus" in text
@@ -82,7 +82,7 @@ def test_a_page_says_what_it_is_and_shows_foreign_text_as_text(pages):
     assert "![x](y)" not in text
 
 
-def test_a_page_leads_up_and_down_the_lineage(pages):
+def test_stage_page_links_to_inputs_and_report(pages):
     text, corpus = pages[PAIRS].data, pages[CORPUS].key
     assert f"Made from [{corpus}](/artifacts/key/{corpus})" in text
     assert "Leads to [told-recipe-9-report](/artifacts/key/told-recipe-9-report)" in text

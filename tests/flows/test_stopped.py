@@ -25,7 +25,7 @@ def store(tmp_path_factory) -> Store:
 
 
 @pytest.mark.usefixtures("named_server")
-def test_its_page_json_and_exit_code_say_so(store, harmful, capsys):
+def test_stopped_training_sets_page_json_and_exit_code(store, harmful, capsys):
     settings = [part for name, value in harmful.items() for part in ("--set", f"{name}={json.dumps(value)}")]
     assert main(["run", "tiny", *settings, "--json", "--store", store.url, "--device", "cpu"]) == 1
     outcome = json.loads(capsys.readouterr().out)
@@ -39,7 +39,7 @@ def test_its_page_json_and_exit_code_say_so(store, harmful, capsys):
     assert before == after
 
 
-def test_a_study_and_a_reproduction_do_not_take_the_start_s_figure_for_the_point_s(store, harmful):
+def test_stopped_point_gets_no_score_in_sweep_and_reproduction(store, harmful):
     site = RunContext(store=store.url, device="cpu", threads=1)
     over = {"training.collapse": [None, harmful["training"]["collapse"]]}
     rows = store.scan(ablation("tiny", over, 1, harmful, site=site)).collect().rows(named=True)
@@ -49,7 +49,7 @@ def test_a_study_and_a_reproduction_do_not_take_the_start_s_figure_for_the_point
     assert any(line.startswith("training was stopped: ") for line in said)
 
 
-def test_a_loss_that_is_no_number_leaves_a_dash_and_its_reason(store, alone):
+def test_nan_loss_shows_a_dash_and_reason_in_sweep(store, alone):
     """Cosines divided by this temperature are infinite in fp32."""
     site = RunContext(store=store.url, device="cpu", threads=1)
     changes = {**alone, "training": {**alone["training"], "precision": "fp32"}}

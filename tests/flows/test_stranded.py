@@ -27,7 +27,7 @@ def cluster(tmp_path, new_home):
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)  # two servers and two workers start; on a busy machine each takes half a minute
-def test_a_killed_server_strands_no_deployment(cluster):
+def test_deployment_runs_again_after_server_and_worker_are_killed(cluster):
     cluster.server()
     cluster.prefect("work-pool", "create", "gpu", "--type", "process")
     cluster.prefect("--no-prompt", "deploy", "--name", "tiny")

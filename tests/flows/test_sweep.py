@@ -27,7 +27,7 @@ def swept(store, quick):
     return ablation("tiny", {MOMENTUM: [0.5, 1.0]}, 2, quick, site=site)
 
 
-def test_every_point_has_its_figure_over_seeds_and_its_difference(store, swept):
+def test_sweep_reports_mean_and_difference_with_interval_per_point(store, swept):
     table = store.scan(swept).collect()
     assert table["label"].to_list() == ["momentum 0.5", "momentum 1.0"]
     assert table["seeds"].to_list() == [2, 2]
@@ -42,12 +42,12 @@ def test_every_point_has_its_figure_over_seeds_and_its_difference(store, swept):
     assert "\n## stsb test (spearman, all), compared with momentum 0.5\n" in page
 
 
-def test_points_share_what_comes_before_training(store, swept):
+def test_sweep_points_share_artifacts_made_before_training(store, swept):
     kinds = [ref.kind for ref in store.refs()]
     assert [kinds.count(kind) for kind in ("corpus", "views", "pairs", "checkpoint")] == [1, 1, 1, 4]
 
 
-def test_one_more_value_trains_that_value_alone(store, swept, quick):
+def test_added_sweep_value_trains_only_the_new_points(store, swept, quick):
     before = {ref.key for ref in store.refs("checkpoint")}
     site = RunContext(store=store.url, device="cpu", threads=1)
     more = ablation("tiny", {MOMENTUM: [0.5, 1.0, 0.9]}, 2, quick, site=site)
@@ -55,7 +55,7 @@ def test_one_more_value_trains_that_value_alone(store, swept, quick):
     assert store.scan(more).collect()["mean"][:2].to_list() == store.scan(swept).collect()["mean"].to_list()
 
 
-def test_recipes_stand_side_by_side_each_beside_every_reference(store, swept, quick):
+def test_recipe_sweep_compares_each_recipe_with_each_reference(store, swept, quick):
     """The trained one is a point of the first sweep, so nothing is trained; what draws nothing is run once."""
     before = store.refs("checkpoint")
     changes = {**quick, "training": {**quick["training"], "objective": {"momentum": 0.5}}}
@@ -76,7 +76,7 @@ def test_recipes_stand_side_by_side_each_beside_every_reference(store, swept, qu
 
 
 @pytest.mark.slow
-def test_a_point_that_is_stopped_leaves_its_reason_and_the_others_their_table(store, alone):
+def test_sweep_page_names_the_reason_of_a_collapsed_point(store, alone):
     """Any fall of the rank stops the second; at that rate, whatever was learnt before is lost."""
     site = RunContext(store=store.url, device="cpu", threads=1)
     changes = {**alone, "training": {**alone["training"], "lr": 0.1}}
@@ -91,7 +91,7 @@ def test_a_point_that_is_stopped_leaves_its_reason_and_the_others_their_table(st
         ablation("tiny", {"training.collapse": [strict]}, 1, changes, site=site)
 
 
-def test_points_that_share_no_set_are_refused_before_any_training(tmp_path):
+def test_sweep_of_recipes_without_common_sets_raises_evaluation_error(tmp_path):
     with pytest.raises(
         EvaluationError, match=r"share no set.*isbert-mr on mr; isbert-cr on cr\)\. Set evaluation\.sets"
     ):

@@ -22,7 +22,7 @@ OVER = {"training.objective.momentum": [0.5, 1.0]}
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_a_sweep_killed_again_and_again_ends_with_the_undisturbed_table(tmp_path, alone, environment, contents):
+def test_killed_sweep_resumes_to_the_uninterrupted_table(tmp_path, alone, environment, contents):
     seed = int(os.environ.get("BSL_KILL_SEED", "1"))
     draw = random.Random(seed)
     training = {**alone["training"], "max_steps": 20, "eval_every": 10}

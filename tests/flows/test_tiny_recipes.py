@@ -42,7 +42,7 @@ def changes(name: str, encoder: dict[str, object]) -> dict[str, object]:
 @pytest.mark.parametrize(
     "name", [pytest.param(f"tiny-{name}", marks=[pytest.mark.slow] * (name in SLOW)) for name in NAMES]
 )
-def test_a_recipe_learns_for_twenty_steps_and_is_scored(name, site, encoder):
+def test_tiny_recipe_trains_twenty_steps_and_is_scored(name, site, encoder):
     changed = changes(name, encoder)
     config = override(recipe(name), changed)
     report, store = pipeline(name, changed, site), Store(site.store)

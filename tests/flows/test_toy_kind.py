@@ -19,7 +19,7 @@ def one_more(monkeypatch):
     READ.clear()
 
 
-def test_it_is_scored_drawn_and_read_once(tmp_path):
+def test_new_evaluation_kind_is_scored_and_read_once(tmp_path):
     models = [str(write_tiny(tmp_path / name, seed=seed)) for seed, name in enumerate(("one", "two"))]
     store = Store(str(tmp_path / "store"))
     ref = evaluation(models, [TOY, "embedded:stsb/dev"], None, RunContext(store=store.url, device="cpu", threads=1))
@@ -34,7 +34,7 @@ def test_it_is_scored_drawn_and_read_once(tmp_path):
     assert READ == [TOY]
 
 
-def test_help_names_it(capsys):
+def test_evaluate_help_lists_the_new_evaluation_kind(capsys):
     assert main(["evaluate", "--help"]) == 0
     out = capsys.readouterr().out
     assert f"clustering, {TOY}, all\n" in out

@@ -95,7 +95,7 @@ def test_every_sentence_is_translated_once(site: RunContext, model: Path) -> Non
     assert one_hop(site, hop, 100, 32)["sentences"] == 0
 
 
-def test_a_corpus_grown_by_one_per_cent_translates_one_per_cent(site: RunContext, model: Path) -> None:
+def test_grown_corpus_translates_only_new_sentences(site: RunContext, model: Path) -> None:
     hop = hop_of(site, model)
     one_hop(site, hop, 200, 64)
     before = content(site)
@@ -105,7 +105,7 @@ def test_a_corpus_grown_by_one_per_cent_translates_one_per_cent(site: RunContext
     assert len(after) == len(before) + 1
 
 
-def test_shards_do_not_hang_on_which_others_are_finished(tmp_path: Path) -> None:
+def test_shards_are_independent_of_which_others_are_finished(tmp_path: Path) -> None:
     sentences = identified(SENTENCES[:100])
     folders = [tmp_path / "whole", tmp_path / "rest"]
     for folder in folders:
@@ -119,7 +119,7 @@ def test_shards_do_not_hang_on_which_others_are_finished(tmp_path: Path) -> None
     assert whole[0].read().select(*lengths).max().item() <= whole[-1].read().select(*lengths).min().item()
 
 
-def test_the_fingerprint_is_the_content_and_not_the_place(site: RunContext, model: Path, tmp_path: Path) -> None:
+def test_translator_fingerprint_depends_on_content_not_on_path(site: RunContext, model: Path, tmp_path: Path) -> None:
     copy = tmp_path / "elsewhere"
     copy.mkdir()
     for file in model.iterdir():
@@ -131,7 +131,7 @@ def test_the_fingerprint_is_the_content_and_not_the_place(site: RunContext, mode
     assert find_translator(site, beam).fingerprint != hop_of(site, model).fingerprint
 
 
-def test_a_translator_that_does_not_reproduce_its_pins_translates_nothing(site: RunContext, model: Path) -> None:
+def test_translator_that_differs_from_its_pins_translates_nothing(site: RunContext, model: Path) -> None:
     pin = Pin(source=SENTENCES[0], translation="Anna läser en lång bok hemma.")
     hop = find_translator(site, TranslatorConfig(model=str(model), source_lang="sv", target_lang="nb", pinned=(pin,)))
     assert hop.fingerprint == hop_of(site, model).fingerprint
@@ -169,7 +169,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, model: Path) -> dict[s
 
 
 @pytest.mark.slow
-def test_a_killed_run_ends_with_the_bytes_of_an_undisturbed_one(
+def test_killed_translation_resumes_to_the_uninterrupted_bytes(
     site: RunContext, model: Path, undisturbed: dict[str, str]
 ) -> None:
     worker = start(site, model, WORKER_SIGNAL="SIGKILL", WORKER_SIGNAL_AT="4")
@@ -181,7 +181,7 @@ def test_a_killed_run_ends_with_the_bytes_of_an_undisturbed_one(
 
 
 @pytest.mark.slow
-def test_ten_kills_at_random_moments_leave_the_bytes_of_an_undisturbed_run(
+def test_ten_random_kills_leave_the_uninterrupted_bytes(
     site: RunContext, model: Path, undisturbed: dict[str, str]
 ) -> None:
     worker = start(site, model, WORKER_KILLS="10")
@@ -192,7 +192,7 @@ def test_ten_kills_at_random_moments_leave_the_bytes_of_an_undisturbed_run(
     assert content(site) == undisturbed
 
 
-def test_sigterm_finishes_the_shard_at_hand_and_a_rerun_goes_on(site: RunContext, model: Path, tmp_path: Path) -> None:
+def test_sigterm_finishes_the_current_shard_and_rerun_resumes(site: RunContext, model: Path, tmp_path: Path) -> None:
     log = tmp_path / "worker.log"
     worker = start(site, model, log, WORKER_COUNT=str(FEWER), WORKER_SIGNAL="SIGTERM", WORKER_SIGNAL_AT="2")
     assert worker.wait(timeout=120) == -signal.SIGTERM
@@ -210,7 +210,9 @@ def test_sigterm_finishes_the_shard_at_hand_and_a_rerun_goes_on(site: RunContext
 
 
 @pytest.mark.slow
-def test_two_workers_on_one_store_give_the_same(site: RunContext, model: Path, undisturbed: dict[str, str]) -> None:
+def test_two_workers_sharing_a_store_produce_the_same_bytes(
+    site: RunContext, model: Path, undisturbed: dict[str, str]
+) -> None:
     worker = start(site, model)
     wait_for_parts(site, worker, 1)
     one_hop(site, hop_of(site, model), COUNT, SHARD_ROWS)
@@ -218,7 +220,7 @@ def test_two_workers_on_one_store_give_the_same(site: RunContext, model: Path, u
     assert content(site) == undisturbed
 
 
-def test_duplicates_cost_nothing(site: RunContext, model: Path, tmp_path: Path) -> None:
+def test_duplicate_sentences_are_translated_once(site: RunContext, model: Path, tmp_path: Path) -> None:
     """Sentences come five times, as in SNLI; the corpus contains each once, so each is translated once."""
     lines = [text for text in SENTENCES[:40] for _ in range(5)]
     (tmp_path / "lines.txt").write_text("\n".join(lines), encoding="utf-8")

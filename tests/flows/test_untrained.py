@@ -38,7 +38,7 @@ def candidate(site, name, reading):
     return flow(find_encoder_system, validate_parameters=False)(site, name, reading)
 
 
-def test_a_file_of_word_vectors_is_an_encoder_by_its_path(site, vectors):
+def test_word_vector_file_becomes_a_checkpoint(site, vectors):
     found = candidate(site, str(vectors), Reading())
     assert isinstance(found.encoder, CheckpointRef)
     assert found.label.endswith("toy.8d.txt")
@@ -51,7 +51,7 @@ def test_a_file_of_word_vectors_is_an_encoder_by_its_path(site, vectors):
     assert encoder_made(folder, other.config, "fp32")["words"] == "whitespace without marks"
 
 
-def test_equal_files_are_one_artifact_and_a_missing_one_is_named(site, vectors, tmp_path):
+def test_equal_vector_files_share_an_artifact_and_missing_raises(site, vectors, tmp_path):
     copy = tmp_path / "elsewhere.txt"
     copy.write_bytes(vectors.read_bytes())
     assert candidate(site, str(copy), Reading()).encoder == candidate(site, str(vectors), Reading()).encoder
@@ -59,7 +59,7 @@ def test_equal_files_are_one_artifact_and_a_missing_one_is_named(site, vectors, 
         candidate(site, "glove.6B.300d.txt", Reading())
 
 
-def test_word_vectors_are_scored_and_signed(site, vectors):
+def test_word_vector_scores_have_a_signature_with_tokenization(site, vectors):
     config = EvaluationSettings.model_validate({"bootstrap": {"resamples": 100}})
     scores = site.open_store().scan(evaluation([str(vectors)], SETS, config, site), "scores").collect()
     fields = parse_signature(scores["signature"][0])
@@ -67,7 +67,7 @@ def test_word_vectors_are_scored_and_signed(site, vectors):
     assert scores["n"].max() == 1379
 
 
-def test_a_recipe_without_training_reports_its_encoder_beside_tfidf(site, vectors):
+def test_untrained_recipe_reports_word_vectors_and_tfidf(site, vectors):
     changes = {
         "ingest": {"corpus": {"limit": 96}},
         "encoder": {"model": str(vectors)},

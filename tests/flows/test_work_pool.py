@@ -22,7 +22,7 @@ def client(prefect_server):
         yield client
 
 
-def test_the_doctor_names_a_missing_pool_and_a_missing_worker(client):
+def test_doctor_reports_missing_work_pool_and_missing_worker(client):
     pool = f"pool-{uuid4()}"  # for this test alone: other tests share the server
     missing = look_at_pool(pool)
     assert (missing.verdict, missing.found) == ("note", "the server has no such pool")
@@ -45,7 +45,7 @@ def seven(site: RunContext) -> int:
     return 7
 
 
-def test_a_run_whose_end_is_sent_twice_has_its_result(prefect_server, tmp_path, monkeypatch):
+def test_repeated_completion_request_leaves_the_run_result_unchanged(prefect_server, tmp_path, monkeypatch):
     """Prefect's client repeats a request after a fault; the server then answers with the state that it recorded."""
     send = PrefectHttpxSyncClient.send
 
@@ -60,7 +60,7 @@ def test_a_run_whose_end_is_sent_twice_has_its_result(prefect_server, tmp_path, 
     assert start.run(seven, []) == 7
 
 
-def test_a_run_of_any_verb_has_the_tag(prefect_server, tmp_path, monkeypatch):
+def test_flow_start_adds_the_bsl_tag_to_runs(prefect_server, tmp_path, monkeypatch):
     monkeypatch.setenv("PREFECT_API_URL", str(get_current_settings().api.url))
     start = FlowStart(RunContext(store=str(tmp_path / "store")), None, watched=False)
     assert start.run(own_tags, []) == [TAG]

@@ -179,7 +179,7 @@ def pins() -> dict[str, dict[str, object]]:
 
 
 @every(standing_on)
-def test_module_is_as_pinned(module):
+def test_module_hash_matches_its_pin(module):
     behind_it = ", ".join(f"{name} (version {stages()[name].version})" for name in standing_on()[module])
     assert pins()["modules"].get(module) == hash_of(module), (
         f"{module} has changed, and on it stand: {behind_it}. Bump the versions of those whose artifacts change, "
@@ -188,18 +188,18 @@ def test_module_is_as_pinned(module):
 
 
 @every(stages)
-def test_version_is_as_pinned(name):
+def test_stage_version_matches_its_pin(name):
     assert pins()["stages"].get(name) == stages()[name].version, (
         f"stage {name!r} is at version {stages()[name].version}: run `python tests/golden/test_stage_versions.py`"
     )
 
 
-def test_no_pin_outlives_its_code():
+def test_pins_cover_exactly_the_current_modules_and_stages():
     assert sorted(pins()["modules"]) == sorted(standing_on())
     assert sorted(pins()["stages"]) == sorted(stages())
 
 
-def test_a_stage_stands_on_what_it_imports_late_and_on_no_more():
+def test_stage_reach_includes_late_imports_and_excludes_unused_modules():
     training, embedding, pairing = (reach(stages()[name]) for name in ("train", "embed", "pair"))
     assert {
         "models.training.loop",
@@ -213,7 +213,7 @@ def test_a_stage_stands_on_what_it_imports_late_and_on_no_more():
     assert not any(module.startswith(("models.encoder", "models.translation")) for module in pairing)
 
 
-def test_docstrings_and_comments_do_not_count():
+def test_module_hash_ignores_docstrings_and_comments():
     one, two, other = (
         bare(ast.parse(code))
         for code in (

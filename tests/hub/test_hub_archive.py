@@ -45,7 +45,7 @@ def any_rows(monkeypatch):
     allow_any_rows(monkeypatch, "cr", "sts12-tok")
 
 
-def test_sets_are_read_from_the_archive_which_is_fetched_once(hub, monkeypatch):
+def test_senteval_archive_is_downloaded_once_and_then_read_offline(hub, monkeypatch):
     publish_senteval(hub, ["trec"])
     assert hub.requests("resolve|cdn") == []
     assert table("trec", "train").height == DATASETS["trec"].rows["train"]
@@ -59,7 +59,7 @@ def test_sets_are_read_from_the_archive_which_is_fetched_once(hub, monkeypatch):
     assert table("trec", "test").equals(first)
 
 
-def test_mrpc_is_glue_s_in_the_order_of_senteval_s_file(hub, tmp_path, monkeypatch):
+def test_mrpc_from_glue_has_the_row_order_of_senteval(hub, tmp_path, monkeypatch):
     """GLUE splits its training in two; a mirror and SentEval's own files give the same rows."""
     publish_mrpc(hub)
     for split in ("train", "test"):
@@ -77,7 +77,7 @@ def test_mrpc_is_glue_s_in_the_order_of_senteval_s_file(hub, tmp_path, monkeypat
     assert table("mrpc", "train", str(tmp_path / "senteval")).equals(table("mrpc", "train"))
 
 
-def test_sst5_is_setfit_s_with_the_rows_of_senteval_s_files(hub, tmp_path):
+def test_sst5_from_setfit_has_the_rows_of_senteval(hub, tmp_path):
     publish_sst5(hub)
     write_files(tmp_path, files_of(["sst5"]))
     for split, rows in DATASETS["sst5"].rows.items():
@@ -87,7 +87,7 @@ def test_sst5_is_setfit_s_with_the_rows_of_senteval_s_files(hub, tmp_path):
     assert resolve_source(SourceSpec(dataset="sst5", split="dev")).digest.endswith("9a3/validation")
 
 
-def test_a_mrpc_without_its_validation_is_refused(hub):
+def test_mrpc_without_its_validation_split_is_rejected(hub):
     declared = DATASETS["mrpc"]
     card = {"configs": [{"config_name": "mrpc", "data_files": [{"split": "train", "path": "mrpc/train-*"}]}]}
     files = {"README.md": b"", "mrpc/train-0.parquet": parquet(mrpc_rows("train").head(3668))}
@@ -99,7 +99,7 @@ def test_a_mrpc_without_its_validation_is_refused(hub):
 
 
 @pytest.mark.usefixtures("any_rows")
-def test_the_pinned_commit_is_read_though_main_went_on(hub, monkeypatch):
+def test_pinned_commit_is_read_after_main_advances(hub, monkeypatch):
     commit = publish(hub, CR)
     hub.add("datasets", SENTEVAL.hub_id, {SENTEVAL.file: packed({"CR/custrev.neg": "other\n"})})
     assert resolve_source(SourceSpec(dataset="cr")).digest == f"{SENTEVAL.hub_id}@{commit}/senteval.tar/cr/all"
@@ -109,14 +109,14 @@ def test_the_pinned_commit_is_read_though_main_went_on(hub, monkeypatch):
     assert table("cr", "all").rows() == [("bad", 0), ("", 0), ("good", 1)]
 
 
-def test_a_repository_without_the_pinned_commit_is_refused(hub):
+def test_repository_without_the_pinned_commit_raises_hub_error(hub):
     hub.add("datasets", SENTEVAL.hub_id, {SENTEVAL.file: packed(CR)})
     with pytest.raises(HubError, match=r"datasets-for-simcse@e145e8b.*: the repository has no such commit"):
         table("cr", "all")
 
 
 @pytest.mark.usefixtures("any_rows")
-def test_the_hub_and_a_carried_cache_give_one_source(hub, tmp_path, monkeypatch):
+def test_hub_and_mirrored_cache_give_the_same_source(hub, tmp_path, monkeypatch):
     commit = publish(hub, CR)
     from_the_hub = resolve_source(SourceSpec(dataset="cr"))
     assert from_the_hub.digest == f"{SENTEVAL.hub_id}@{commit}/senteval.tar/cr/all"
@@ -133,7 +133,7 @@ def test_the_hub_and_a_carried_cache_give_one_source(hub, tmp_path, monkeypatch)
     assert texts == ["bad", "", "good"]
 
 
-def test_what_one_s_own_folder_has_is_not_fetched(tmp_path, any_rows):
+def test_dataset_in_the_mirror_folder_is_not_downloaded(tmp_path, any_rows):
     write_files(tmp_path / "senteval", CR)
     own = str(tmp_path / "senteval")
     assert list(fill_cache(tmp_path / "made", "cr", own)) == [(f"{own}/CR/custrev.neg", "folder")]
@@ -141,7 +141,7 @@ def test_what_one_s_own_folder_has_is_not_fetched(tmp_path, any_rows):
 
 
 @pytest.mark.usefixtures("any_rows")
-def test_tokenised_pairs_come_with_the_scores_beside_them(hub):
+def test_tokenised_sts_pairs_are_read_with_their_gold_scores(hub):
     folder, subsets = "STS/STS12-en-test", ("MSRpar", "MSRvid", "SMTeuroparl", "surprise.OnWN", "surprise.SMTnews")
     files = {f"{folder}/STS.input.{name}.txt": "a dog .\ta cat .\n" for name in subsets}
     publish(hub, {**files, **{f"{folder}/STS.gs.{name}.txt": "2.5\n" for name in subsets}})
@@ -152,7 +152,7 @@ def test_tokenised_pairs_come_with_the_scores_beside_them(hub):
 
 @pytest.mark.usefixtures("any_rows")
 @pytest.mark.parametrize("folder", ["./", "data/downstream/"])
-def test_what_the_archive_calls_its_folder_does_not_matter(hub, folder):
+def test_archive_is_read_with_any_root_folder_name(hub, folder):
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
         for path, text in CR.items():
@@ -179,7 +179,7 @@ def test_what_the_archive_calls_its_folder_does_not_matter(hub, folder):
         ),
     ],
 )
-def test_an_archive_that_is_not_senteval_s_is_refused(hub, files, kind, line):
+def test_invalid_senteval_archive_is_rejected(hub, files, kind, line):
     """A run leaves out the sets that the archive lacks, by name; a damaged archive ends the run."""
     hub.add("datasets", SENTEVAL.hub_id, files, SENTEVAL.revision)
     with pytest.raises(SourceError, match=line) as caught:
@@ -187,7 +187,7 @@ def test_an_archive_that_is_not_senteval_s_is_refused(hub, files, kind, line):
     assert type(caught.value) is kind
 
 
-def test_rows_are_counted(hub):
+def test_senteval_dataset_with_a_wrong_row_count_is_rejected(hub):
     publish(hub, CR)
     with pytest.raises(SourceError, match="cr all has 3 rows, expected the 3,775 that papers report"):
         table("cr", "all")
@@ -208,7 +208,7 @@ def copy_of_sick(hub, monkeypatch, tmp_path):
     return test
 
 
-def test_the_test_of_sick_is_chosen_from_the_hub_s_copy(copy_of_sick, tmp_path, monkeypatch):
+def test_sick_test_split_is_selected_from_the_hub_copy(copy_of_sick, tmp_path, monkeypatch):
     source = resolve_source(SourceSpec(dataset="sickr"))
     found = read_declared_pairs("sickr", "test", source)
     assert found.select(copy_of_sick.columns).equals(copy_of_sick)
@@ -219,7 +219,7 @@ def test_the_test_of_sick_is_chosen_from_the_hub_s_copy(copy_of_sick, tmp_path, 
     assert read_declared_pairs("sickr", "test", copied).equals(found)
 
 
-def test_a_copy_of_sick_without_all_of_the_test_is_refused(copy_of_sick, tmp_path):
+def test_incomplete_sick_test_split_is_rejected(copy_of_sick, tmp_path):
     short = copy_of_sick.slice(1)
     (tmp_path / "files" / "sickr").mkdir(parents=True)
     short.write_parquet(tmp_path / "files" / "sickr" / "test.parquet")

@@ -42,7 +42,7 @@ def load() -> list[str]:
     return sorted(path.name for path in resolve_model(MODEL).folder.iterdir() if path.is_file())
 
 
-def test_a_table_is_fetched_once_and_then_needs_no_hub(hub, monkeypatch):
+def test_hub_table_is_downloaded_once_and_then_read_offline(hub, monkeypatch):
     commit = pairs(hub)
     source = resolve_source(SourceSpec(dataset=SET))
     assert source.digest == f"{SET}@{commit}/train"
@@ -59,7 +59,7 @@ def test_a_table_is_fetched_once_and_then_needs_no_hub(hub, monkeypatch):
 
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "jsonl.gz", "csv.gz"])
-def test_tables_in_other_formats_are_read(hub, suffix):
+def test_hub_tables_in_csv_tsv_and_jsonl_are_read(hub, suffix):
     import gzip
 
     tab = "\t" if suffix.startswith("tsv") else ","
@@ -68,7 +68,7 @@ def test_tables_in_other_formats_are_read(hub, suffix):
     assert read(resolve_source(SourceSpec(dataset=SET))).drop("subset").equals(PAIRS)
 
 
-def test_plain_text_is_read(hub):
+def test_hub_plain_text_file_is_read(hub):
     from storage.sources.read import read_source
 
     hub.add("datasets", SET, {"sentences.txt": b"A dog.\nA cat.\n"})
@@ -76,7 +76,7 @@ def test_plain_text_is_read(hub):
     assert pl.concat(frames).to_series().to_list() == ["A dog.", "A cat."]
 
 
-def test_a_model_is_fetched_when_its_folder_is_asked_for(hub):
+def test_hub_model_files_are_downloaded_on_first_access(hub):
     commit = encoder(hub)
     found = resolve_model(MODEL)
     assert found.identity == f"{MODEL}@{commit}"
@@ -109,7 +109,7 @@ ANSWERS = [
 
 @pytest.mark.parametrize("name", [SET, MODEL])
 @pytest.mark.parametrize(("fault", "kind", "line"), ANSWERS)
-def test_each_fault_has_its_line(hub, monkeypatch, name, fault, kind, line):
+def test_each_hub_error_has_a_specific_message(hub, monkeypatch, name, fault, kind, line):
     monkeypatch.setattr(repositories, "SECONDS_TO_ANSWER", 0.3)
     pairs(hub), encoder(hub)
     hub.fail("/api/", **fault)
@@ -128,7 +128,7 @@ def test_each_fault_has_its_line(hub, monkeypatch, name, fault, kind, line):
         ("cdn/", {"corrupt": True}),  # only file contents have a digest
     ],
 )
-def test_a_fault_of_a_moment_costs_a_retry(hub, monkeypatch, fault, where):
+def test_temporary_hub_error_is_retried(hub, monkeypatch, fault, where):
     monkeypatch.setattr(repositories, "SECONDS_TO_ANSWER", 0.5)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DOWNLOAD_TIMEOUT", 0.5)
     pairs(hub), encoder(hub)
@@ -139,7 +139,7 @@ def test_a_fault_of_a_moment_costs_a_retry(hub, monkeypatch, fault, where):
     assert "model.safetensors" in load()
 
 
-def test_content_that_stays_corrupt_is_refused_and_not_kept(hub):
+def test_corrupt_download_is_rejected_and_not_cached(hub):
     encoder(hub)
     fault = hub.fail("cdn/", corrupt=True)
     with pytest.raises(
@@ -150,7 +150,7 @@ def test_content_that_stays_corrupt_is_refused_and_not_kept(hub):
     assert "model.safetensors" in load()
 
 
-def test_missing_gated_and_bad_commits_are_told_apart(hub):
+def test_missing_gated_and_bad_commit_errors_are_distinct(hub):
     with pytest.raises(
         HubError, match=r"no such repository, or it is private \(401\)\. Correct the name, or set HF_TOKEN"
     ):
@@ -167,7 +167,7 @@ def test_missing_gated_and_bad_commits_are_told_apart(hub):
         read(resolve_source(SourceSpec(dataset=SET)))
 
 
-def test_a_dead_hub_is_asked_once(hub):
+def test_unreachable_hub_fails_fast_for_every_dataset(hub):
     hub.stop()
     started = time.monotonic()
     for name in ("one/set", "two/sets", "three/sets"):
@@ -176,7 +176,7 @@ def test_a_dead_hub_is_asked_once(hub):
     assert time.monotonic() - started < 1.0
 
 
-def test_a_hub_that_is_back_within_a_second_costs_a_retry(hub, monkeypatch):
+def test_hub_that_restarts_within_a_second_is_retried(hub, monkeypatch):
     monkeypatch.setattr(faults, "SECONDS_TO_CONNECT", (0.4, 0.4))
     pairs(hub)
     hub.stop()
@@ -187,7 +187,7 @@ def test_a_hub_that_is_back_within_a_second_costs_a_retry(hub, monkeypatch):
     restart.join()
 
 
-def test_workers_that_one_fault_stopped_come_back_at_different_times(hub, monkeypatch):
+def test_rate_limited_requests_are_retried_after_random_delays(hub, monkeypatch):
     slept = []
     monkeypatch.setattr(time, "sleep", slept.append)
     monkeypatch.setattr(faults, "SECONDS_BETWEEN_TRIES", (8.0,) * 20)
@@ -201,7 +201,7 @@ def test_workers_that_one_fault_stopped_come_back_at_different_times(hub, monkey
         slept.clear()
 
 
-def test_what_a_branch_meant_last_is_taken_where_the_hub_is_silent(hub, caplog):
+def test_cached_branch_commit_is_used_when_hub_is_down(hub, caplog):
     first = encoder(hub)
     load()
     hub.stop()
@@ -209,7 +209,7 @@ def test_what_a_branch_meant_last_is_taken_where_the_hub_is_silent(hub, caplog):
     assert f"{MODEL}@main: using commit {first} from the cache" in caplog.text
 
 
-def test_splits_and_configurations_that_are_not_there_are_named(hub):
+def test_missing_hub_split_or_config_error_lists_available_names(hub):
     card = {
         "configs": [
             {"config_name": name, "data_files": [{"split": "test", "path": f"{name}/test-*"}]} for name in ("a", "b")
@@ -223,7 +223,7 @@ def test_splits_and_configurations_that_are_not_there_are_named(hub):
         read(resolve_source(SourceSpec(dataset=SET, split="dev", hub_config="b")))
 
 
-def test_weights_come_in_one_form_a_folder_sharded_or_pickled(hub):
+def test_model_download_has_a_single_weight_format_per_folder(hub):
     files = dict.fromkeys(
         ("config.json", "pytorch_model-00001-of-00002.bin", "pytorch_model-00002-of-00002.bin", "tf_model.h5",
          "pytorch_model.bin.index.json", "1_Dense/pytorch_model.bin", "2_Dense/model.safetensors",
@@ -237,7 +237,7 @@ def test_weights_come_in_one_form_a_folder_sharded_or_pickled(hub):
     }  # fmt: skip
 
 
-def test_what_another_program_fetched_serves_without_the_hub(hub, monkeypatch):
+def test_snapshot_from_huggingface_hub_is_reused_offline(hub, monkeypatch):
     from huggingface_hub import snapshot_download
 
     commit = encoder(hub)
@@ -250,7 +250,7 @@ def test_what_another_program_fetched_serves_without_the_hub(hub, monkeypatch):
         resolve_model("someone/else")
 
 
-def test_a_name_that_no_repository_can_have_is_told_at_once(hub, monkeypatch):
+def test_invalid_repository_name_is_rejected_without_a_request(hub, monkeypatch):
     monkeypatch.setattr(faults.time, "sleep", pytest.fail)
     with pytest.raises(HubError, match="someone/a--b@main: not a valid repository name"):
         resolve_source(SourceSpec(dataset="someone/a--b"))

@@ -33,7 +33,7 @@ def sets(hub):
     hub.add("datasets", NEWS, files, card=card)
 
 
-def test_what_is_mirrored_by_its_id_reads_the_same_under_the_same_key(sets, hub, tmp_path, monkeypatch):
+def test_mirrored_hub_dataset_reads_offline_with_the_same_digest(sets, hub, tmp_path, monkeypatch):
     expected = sentences(SourceSpec(dataset=TALKS))
     folder = tmp_path / "mirror"
     assert list(fill_cache(folder, TALKS)) == [(expected[1], "written")]
@@ -44,7 +44,7 @@ def test_what_is_mirrored_by_its_id_reads_the_same_under_the_same_key(sets, hub,
     assert sentences(SourceSpec(dataset=TALKS)) == expected == (["one", "two"], expected[1])
 
 
-def test_a_recipe_s_sources_and_models_are_mirrored_by_its_name(sets, hub, tmp_path, capsys, monkeypatch):
+def test_mirror_command_downloads_sources_and_models_of_a_recipe(sets, hub, tmp_path, capsys, monkeypatch):
     publish(hub, [("someone/bert", None)])
     news = [{"dataset": NEWS, "hub_config": name} for name in ("x", "y")]
     settings = [f"ingest.sources={json.dumps(news)}", "encoder.model=someone/bert"]
@@ -61,7 +61,7 @@ def test_a_recipe_s_sources_and_models_are_mirrored_by_its_name(sets, hub, tmp_p
         assert f"written  {digest}\n" in out
 
 
-def test_names_that_stand_for_nothing_are_told_what_would(hub, tmp_path):
+def test_mirror_rejects_unknown_names_and_lists_the_valid_forms(hub, tmp_path):
     folder = tmp_path / "mirror"
     for name in ("snlli", "a/b/c/d", "../b", "a/b@c@d"):
         with pytest.raises(SourceError, match=r"unknown dataset .*, expected model:<hub id>, <hub id>.*snli"):

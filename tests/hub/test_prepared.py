@@ -26,7 +26,7 @@ def publish(hub, *texts: str) -> str:
     return hub.add("datasets", SET, {"train.parquet": parquet(pl.DataFrame({"text": texts}))})
 
 
-def test_what_load_dataset_prepared_is_read_without_a_question(hub, monkeypatch):
+def test_dataset_prepared_by_load_dataset_is_read_offline(hub, monkeypatch):
     commit = publish(hub, "A dog.", "A cat.")
     datasets.load_dataset(SET, revision=commit, cache_dir=str(datasets.config.HF_DATASETS_CACHE))
     asked = len(hub.log)
@@ -35,7 +35,7 @@ def test_what_load_dataset_prepared_is_read_without_a_question(hub, monkeypatch)
     assert len(hub.log) == asked
 
 
-def test_another_commit_in_the_cache_is_never_taken(hub, monkeypatch):
+def test_cached_dataset_of_another_commit_is_not_used(hub, monkeypatch):
     first = publish(hub, "Old.")
     assert sentences() == ["Old."]
     second = publish(hub, "New.")
@@ -45,7 +45,7 @@ def test_another_commit_in_the_cache_is_never_taken(hub, monkeypatch):
     assert sentences(revision=first) == ["Old."]
 
 
-def test_a_prepared_table_that_says_nothing_of_itself_is_not_read(hub):
+def test_prepared_dataset_with_empty_info_is_not_read(hub):
     commit = publish(hub, "A dog.")
     sentences()
     (info,) = datasets.config.HF_DATASETS_CACHE.rglob(f"{commit}/dataset_info.json")
@@ -55,13 +55,13 @@ def test_a_prepared_table_that_says_nothing_of_itself_is_not_read(hub):
         sentences(revision=commit)
 
 
-def test_a_csv_keeps_the_texts_that_pandas_takes_for_nothing(hub):
+def test_hub_csv_preserves_texts_that_resemble_null(hub):
     texts = ["None", "N/A", "null", "12"]
     hub.add("datasets", SET, {"train.csv": "\n".join(["text,number", *(f"{text},1" for text in texts)]).encode()})
     assert sentences(columns=("text",)) == texts
 
 
-def test_a_large_table_comes_in_frames_of_bounded_size(hub):
+def test_large_hub_table_is_read_in_bounded_frames(hub):
     texts = [f"sentence {row}" for row in range(150_000)]
     publish(hub, *texts)
     source = resolve_source(SourceSpec(dataset=SET))
@@ -70,7 +70,7 @@ def test_a_large_table_comes_in_frames_of_bounded_size(hub):
     assert 1 < len(heights) < 10
 
 
-def test_columns_of_lists_are_named_but_not_readable(hub):
+def test_list_columns_are_listed_but_not_readable(hub):
     frame = pl.DataFrame({"text": ["a b"], "tags": [["x"]], "number": [1]})
     hub.add("datasets", SET, {"train.parquet": parquet(frame)})
     source = resolve_source(SourceSpec(dataset=SET))
@@ -81,19 +81,19 @@ def test_columns_of_lists_are_named_but_not_readable(hub):
 
 
 @pytest.mark.parametrize("content", [b"", b"no stream", b"\xff\xff\xff\xff\x10\x00\x00\x00"])
-def test_a_damaged_stream_is_named(tmp_path, content):
+def test_damaged_arrow_stream_raises_source_error(tmp_path, content):
     (tmp_path / "x.arrow").write_bytes(content)
     with pytest.raises(SourceError, match=r"x\.arrow is not a complete Arrow file"):
         columns_of(str(tmp_path / "x.arrow"), "arrow")
 
 
-def test_files_of_other_kinds_are_refused(hub):
+def test_hub_dataset_in_an_unsupported_format_raises_hub_error(hub):
     hub.add("datasets", SET, {"train/a.png": b"picture"})
     with pytest.raises(HubError, match=r"expected one of parquet, json, csv, text, arrow\. Convert them"):
         sentences()
 
 
-def test_a_table_that_cannot_be_read_says_why(hub):
+def test_damaged_hub_table_error_includes_the_cause(hub):
     hub.add("datasets", SET, {"train.parquet": b"no parquet"})
     with pytest.raises(HubError, match=r"datasets cannot read the repository \(.*[Pp]arquet"):
         sentences()

@@ -44,7 +44,7 @@ def site(tmp_path):
     return RunContext(store=str(tmp_path / "store"), device="cpu")
 
 
-def test_a_fault_of_the_hub_ends_a_run_that_would_have_another_result(hub, site):
+def test_hub_error_raises_instead_of_dropping_an_evaluation_set(hub, site):
     publish_sts(hub, ["sts16", "sts17-en-de"])
     fault = hub.fail("sts16-sts", status=500)
     with pytest.raises(
@@ -57,7 +57,7 @@ def test_a_fault_of_the_hub_ends_a_run_that_would_have_another_result(hub, site)
     assert "'stsb-mt' was not found: no mirror is set, and the Hub has no copy" in found.missing["stsb-mt/test"]
 
 
-def test_sets_that_were_read_once_need_no_hub(hub, site, monkeypatch):
+def test_cached_evaluation_sets_are_read_offline(hub, site, monkeypatch):
     publish_sts(hub, ["sts16", "sts17-en-de"])
     first = {name: found.read() for name, found in available(site, SETS).sets.items()}
     hub.stop()
@@ -70,7 +70,7 @@ def test_sets_that_were_read_once_need_no_hub(hub, site, monkeypatch):
     assert len(hub.requests("HEAD .*sts16-sts/resolve/.*jsonl")) == 1
 
 
-def test_without_the_hub_by_choice_what_is_not_kept_is_left_out_and_named(hub, site, monkeypatch):
+def test_offline_mode_reports_uncached_evaluation_sets_as_missing(hub, site, monkeypatch):
     publish_sts(hub, ["sts16", "sts17-en-de"])
     available(site, SETS[:1])
     offline(monkeypatch)
@@ -79,12 +79,12 @@ def test_without_the_hub_by_choice_what_is_not_kept_is_left_out_and_named(hub, s
     assert "is not in the cache, and HF_HUB_OFFLINE forbids requests to the Hub" in found.missing[SETS[1]]
 
 
-def test_a_bare_name_is_the_test_split():
+def test_evaluation_set_name_defaults_to_the_test_split():
     assert names_of(["sts12", "stsb", "stsb/dev"]) == ("sts12/test", "stsb/test", "stsb/dev")
     assert configured("nli", ['evaluation.sets=["sts12"]']).evaluation.sets == ("sts12",)
 
 
-def test_the_hub_its_cache_and_a_carried_cache_give_one_key(hub, site, tmp_path, monkeypatch):
+def test_hub_and_mirrored_cache_give_the_same_artifact_key(hub, site, tmp_path, monkeypatch):
     publish_nli(hub)
     publish_sts(hub, ["sts16", "sts17-en-de"])
     publish(hub, [(BERT, None)])
@@ -108,7 +108,7 @@ def test_the_hub_its_cache_and_a_carried_cache_give_one_key(hub, site, tmp_path,
     assert requests_of_content(hub) == asked
 
 
-def test_an_arrow_table_has_the_rows_of_its_parquet_files(hub):
+def test_hub_arrow_table_has_the_rows_of_parquet_files(hub):
     publish_nli(hub)
     frames = pl.concat(read_source(resolve_source(SourceSpec(dataset="multi_nli")), ReadReport("x"), 0.0))
     assert frames.rows() == sample().tail(24).select("premise", "hypothesis").rows()
@@ -118,7 +118,7 @@ def requests_of_content(hub):
     return len(hub.requests("resolve|cdn"))
 
 
-def test_clusters_are_read_from_the_hub_and_from_a_carried_cache(hub, site, tmp_path, monkeypatch):
+def test_clustering_set_from_hub_and_mirrored_cache_is_equal(hub, site, tmp_path, monkeypatch):
     declared = DATASETS["twentynewsgroups"]
     lines = json.dumps({"sentences": ["A dog.", "A cat.", "Rain."], "labels": [3, 3, 7]}) + "\n"
     files = {"README.md": b"", "test.jsonl.gz": gzip.compress(lines.encode())}
@@ -133,7 +133,7 @@ def test_clusters_are_read_from_the_hub_and_from_a_carried_cache(hub, site, tmp_
     assert fetched.source.digest == kept.source.digest
 
 
-def test_weights_that_no_stage_needs_are_not_fetched(hub):
+def test_resolving_a_model_downloads_no_files(hub):
     publish(hub, [(BERT, None), ("Helsinki-NLP/opus-mt-en-de", None)])
     for name in (BERT, "Helsinki-NLP/opus-mt-en-de"):
         assert resolve_model(name).identity.startswith(f"{name}@")
@@ -144,7 +144,7 @@ def look(config, site):
     return {check.subject: check for check in examine(site, config, config.models())}
 
 
-def test_doctor_tells_a_dead_hub_at_once_and_one_remedy_once(hub, site, capsys):
+def test_doctor_reports_unreachable_hub_fast_with_a_single_remedy(hub, site, capsys):
     hub.stop()
     config = configured("nli", [])
     started = time.monotonic()
@@ -158,7 +158,7 @@ def test_doctor_tells_a_dead_hub_at_once_and_one_remedy_once(hub, site, capsys):
     assert out.count("run again later") == 1
 
 
-def test_doctor_says_ok_of_what_is_kept_without_the_hub(hub, site, monkeypatch):
+def test_doctor_accepts_cached_models_and_datasets_offline(hub, site, monkeypatch):
     publish(hub, [("sentence-transformers/bert-base-nli-mean-tokens", None)])
     publish_nli(hub)
     publish_sts(hub, ["sts16", "stsb"])
@@ -177,7 +177,7 @@ def test_doctor_says_ok_of_what_is_kept_without_the_hub(hub, site, monkeypatch):
     assert [check for check in checks.values() if check.verdict == "NO"] == []
 
 
-def test_doctor_finds_columns_and_folders_that_would_fail_later(hub, site, tmp_path):
+def test_doctor_reports_missing_columns_and_unloadable_models(hub, site, tmp_path):
     (tmp_path / "pairs.csv").write_text("first,second\na,b\n")
     files = model_files(BERT)
     names = ("config.json", "tokenizer.json", "tokenizer_config.json")
@@ -190,7 +190,7 @@ def test_doctor_finds_columns_and_folders_that_would_fail_later(hub, site, tmp_p
     assert {checks[f"source {tmp_path}/pairs.csv"].verdict, checks[f"encoder {tmp_path}/model"].verdict} == {"NO"}
 
 
-def test_a_dense_module_that_is_a_pickle_alone_is_fetched_and_read(hub, tmp_path):
+def test_dense_module_with_only_pickled_weights_is_loaded(hub, tmp_path):
     name = "sentence-transformers/LaBSE"
     files = model_files(name)
     assert "2_Dense/model.safetensors" not in files
@@ -204,7 +204,7 @@ def test_a_dense_module_that_is_a_pickle_alone_is_fetched_and_read(hub, tmp_path
     assert np.abs(SentenceEncoder.load(folder, config).encode(texts) - theirs).max() <= 1e-5
 
 
-def test_a_refused_pickle_does_not_say_how_to_run_it(tmp_path, capsys):
+def test_unsafe_pickle_error_does_not_suggest_disabling_weights_only(tmp_path, capsys):
     files = model_files(BERT)
     names = ("config.json", "tokenizer.json", "tokenizer_config.json")
     write_files(tmp_path, {name: files[name] for name in names})
@@ -219,7 +219,7 @@ def test_a_refused_pickle_does_not_say_how_to_run_it(tmp_path, capsys):
     assert capsys.readouterr().out == ""
 
 
-def test_sharded_pickles_are_fetched_and_read(hub, tmp_path):
+def test_sharded_pickled_weights_are_downloaded_and_loaded(hub, tmp_path):
     files = dict(model_files(BERT))
     state = torch.load(io.BytesIO(files.pop("pytorch_model.bin")), weights_only=True)
     del files["model.safetensors"]
@@ -236,7 +236,7 @@ def test_sharded_pickles_are_fetched_and_read(hub, tmp_path):
     assert torch.equal(encoder.state_dict()[f"backbone.{name}"], state[f"bert.{name}"])
 
 
-def test_a_worker_with_a_cache_of_its_own_reads_the_hub_s_cache(hub, tmp_path, monkeypatch):
+def test_worker_with_its_own_cache_reads_the_hub_cache(hub, tmp_path, monkeypatch):
     publish(hub, [(BERT, None)])
     sent = resolve_model(BERT)
     folder = sent.folder

@@ -35,14 +35,14 @@ def _token(monkeypatch):
 
 
 @every(["encoder", "a/b/c", "org/na--me", "org/na..me", "org/-name", "org/name.git", "ö/ä"])
-def test_a_name_that_the_hub_refuses_is_refused_before_the_export(name):
+def test_check_repository_rejects_invalid_names(name):
     with pytest.raises(ValueError, match="expected ORG/NAME"):
         check_repository(name)
 
 
 @pytest.mark.usefixtures("_token")
 @pytest.mark.parametrize("public", [False, True])
-def test_what_is_downloaded_is_what_was_uploaded(hub, folder, public):
+def test_pushed_model_downloads_unchanged(hub, folder, public):
     address = push(folder, NAME, public=public)
     repository = hub.repositories["models", NAME]
     assert address == f"{hub.url}/{NAME}/commit/{repository.refs['main']}"
@@ -53,7 +53,7 @@ def test_what_is_downloaded_is_what_was_uploaded(hub, folder, public):
     assert listed.files["model.safetensors"].lfs_sha256 is not None
 
 
-def test_without_a_token_nothing_is_uploaded(hub, folder):
+def test_push_without_a_token_uploads_nothing(hub, folder):
     with pytest.raises(
         HubError, match=rf"^{NAME}: the Hub refused the upload \(401: .*Set HF_TOKEN to a token with write access"
     ):
@@ -62,7 +62,7 @@ def test_without_a_token_nothing_is_uploaded(hub, folder):
 
 
 @pytest.mark.usefixtures("_token")
-def test_each_refusal_says_what_to_do(hub, folder):
+def test_push_error_names_a_remedy_for_each_status(hub, folder):
     push(folder, NAME, public=False)
     for status, remedy, target in (
         (403, "name your own organisation", NAME),
@@ -77,7 +77,7 @@ def test_each_refusal_says_what_to_do(hub, folder):
 
 
 @pytest.mark.usefixtures("_token")
-def test_a_hub_that_is_not_there_or_not_to_be_asked(hub, folder, monkeypatch):
+def test_push_to_an_unavailable_hub_raises_an_error(hub, folder, monkeypatch):
     hub.fail("POST /api/repos/create", 503)
     with pytest.raises(
         HubError,
@@ -93,7 +93,7 @@ def test_a_hub_that_is_not_there_or_not_to_be_asked(hub, folder, monkeypatch):
         push(folder, "people/third", public=False)
 
 
-def test_a_call_that_makes_no_sense_ends_before_anything_is_made(tmp_path, capsys):
+def test_invalid_push_options_fail_before_the_export(tmp_path, capsys):
     for words, said in (
         (("--push-to-hub", "encoder"), "'encoder' has no owner, expected ORG/NAME"),
         (("--public",), "Add --push-to-hub ORG/NAME"),
@@ -104,7 +104,7 @@ def test_a_call_that_makes_no_sense_ends_before_anything_is_made(tmp_path, capsy
 
 
 @pytest.mark.usefixtures("_token")
-def test_the_verb_uploads_what_it_exports(hub, tmp_path, capsys):
+def test_export_command_pushes_the_exported_folder_to_the_hub(hub, tmp_path, capsys):
     start = str(write_tiny(tmp_path / "in"))
     assert main(["export", start, str(tmp_path / "out"), "--push-to-hub", NAME]) == 0
     exported = Repository("model", NAME)

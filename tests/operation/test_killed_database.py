@@ -83,7 +83,7 @@ def served() -> Iterator[Served]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)  # a server and two runs start; on a busy machine each takes half a minute
-def test_a_run_outlives_a_database_that_comes_back(served):
+def test_run_completes_after_its_database_is_killed_and_restarted(served):
     undisturbed = served.run("undisturbed")
     assert undisturbed.wait() == 0, served.log("undisturbed")
     expected = served.house.digests()

@@ -9,7 +9,7 @@ from tests.operation.killing import Typed, kill_lives
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)  # three commands start, each with a server; on a busy machine each takes half a minute
-def test_a_run_killed_at_a_random_moment_ends_as_if_it_had_not_been(tmp_path, capsys):
+def test_randomly_killed_run_resumes_to_the_same_artifacts(tmp_path, capsys):
     seed = 1
     done, faults = kill_lives(tmp_path, 1, seed, Typed)
     with capsys.disabled():

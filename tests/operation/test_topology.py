@@ -149,7 +149,7 @@ def digests(store: Store) -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)  # five services, two workers and ten runs start; on a busy machine each takes half a minute
-def test_the_composed_services_run_tiny_on_two_workers_with_the_bytes_of_one_process(monkeypatch):
+def test_compose_services_with_two_workers_match_a_local_run(monkeypatch):
     with running() as cluster:
         with pytest.raises(urllib.error.HTTPError, match="401"):
             urllib.request.urlopen(f"{cluster.client['PREFECT_API_URL']}/admin/version")

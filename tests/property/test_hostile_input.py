@@ -72,7 +72,7 @@ FILES: dict[str, Callable[[], bytes]] = {
 
 
 @pytest.mark.parametrize("suffix", FILES)
-def test_damaged_text_is_read_rejected_or_refused(tmp_path, draw, suffix):
+def test_damaged_text_file_is_read_or_raises_storage_error(tmp_path, draw, suffix):
     """Every line of a text or JSON file is either read or counted as rejected."""
     dice, counts = draw.dice, draw.counts
     whole = FILES[suffix]()
@@ -121,7 +121,7 @@ TYPES: list[pa.DataType] = [
 ]  # fmt: skip
 
 
-def test_any_parquet_file_is_read_or_refused(tmp_path, draw):
+def test_random_parquet_file_is_read_or_raises_storage_error(tmp_path, draw):
     dice, counts = draw.dice, draw.counts
     path = tmp_path / "a.parquet"
     for _ in draw.rounds(0.16):
@@ -144,7 +144,7 @@ def test_any_parquet_file_is_read_or_refused(tmp_path, draw):
             counts["refused"] += 1
 
 
-def test_no_manifest_ends_the_store(tmp_path, draw):
+def test_damaged_manifest_raises_storage_error_and_deletes_nothing(tmp_path, draw):
     """Nothing appears outside the store and the export, and no artifact is deleted."""
     dice, counts = draw.dice, draw.counts
     root = tmp_path / "room" / "store"
@@ -183,7 +183,7 @@ def places(model: BaseModel, above: str = "") -> Iterator[str]:
             yield from places(value, f"{above}{name}.")
 
 
-def test_no_setting_ends_a_run_but_in_an_error(draw):
+def test_random_setting_is_accepted_or_raises_value_error(draw):
     """An accepted configuration has an artifact key and equals its own JSON round trip."""
     dice, counts = draw.dice, draw.counts
     names = list(RECIPES)
@@ -207,7 +207,7 @@ def test_no_setting_ends_a_run_but_in_an_error(draw):
         assert type(config).model_validate_json(config.model_dump_json()) == config
 
 
-def test_no_age_ends_the_collection(draw):
+def test_random_age_is_parsed_or_raises_value_error(draw):
     dice, counts = draw.dice, draw.counts
     for _ in draw.rounds(0.04):
         text = "".join(dice.choice("0123456789hd.- ٣e+\0") for _ in range(dice.randrange(8)))

@@ -24,7 +24,7 @@ FLOWS: dict[str, tuple[Flow[..., object], dict[str, object]]] = {
 }
 
 
-def test_no_parameter_of_a_deployment_ends_the_server_or_a_worker_but_in_an_error(draw, caplog):
+def test_random_deployment_parameters_pass_or_raise_a_validation_error(draw, caplog):
     """Validate as the server does, by the schema that `prefect deploy` sends, and as the worker's flow does."""
     dice, counts = draw.dice, draw.counts
     caplog.set_level("CRITICAL", logger="prefect")  # Prefect logs each refused parameter

@@ -20,18 +20,18 @@ def splitmix64_reference(state: int) -> int:
 
 
 @given(st.lists(U64, min_size=1), st.integers(0, 2**32))
-def test_it_is_splitmix64(numbers: list[int], seed: int) -> None:
+def test_mix_equals_the_splitmix64_reference(numbers: list[int], seed: int) -> None:
     state = [(number + seed * 0x9E3779B97F4A7C15) % 2**64 for number in numbers]
     expected = [splitmix64_reference(number) for number in state]
     assert mix(np.array(numbers, dtype=np.uint64), seed).tolist() == expected
 
 
-def test_the_first_outputs_of_seed_0_are_the_published_ones() -> None:
+def test_mix_reproduces_the_published_splitmix64_outputs() -> None:
     first = [int(mix(np.array([0], dtype=np.uint64), seed)[0]) for seed in range(3)]
     assert first == [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
 
 
 @given(st.lists(U64, unique=True), st.integers(0, 2**32))
-def test_distinct_ids_stay_distinct(ids: list[int], seed: int) -> None:
+def test_seeded_order_maps_distinct_ids_to_distinct_values(ids: list[int], seed: int) -> None:
     frame = pl.DataFrame({"id": ids}, schema={"id": pl.UInt64})
     assert frame.select(scattered(pl.col("id"), seed))["id"].n_unique() == len(ids)

@@ -25,13 +25,13 @@ def normalized(texts: list[str]) -> list[str]:
 
 
 @given(st.lists(TEXTS | TRICKY, min_size=1, max_size=20))
-def test_normalising_twice_is_normalising_once(texts):
+def test_text_normalisation_is_idempotent(texts):
     once = normalized(texts)
     assert normalized(once) == once
 
 
 @given(st.lists(TEXTS | TRICKY, min_size=1, max_size=20))
-def test_normal_form_by_pythons_own_tables(texts):
+def test_normalised_text_is_nfc_and_stripped_without_control_characters(texts):
     for text in normalized(texts):
         assert text == unicodedata.normalize("NFC", text)
         assert text == " ".join(text.split(" "))
@@ -40,7 +40,7 @@ def test_normal_form_by_pythons_own_tables(texts):
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2)), max_size=40))
-def test_deduplication_is_a_dictionary_that_keeps_the_first(rows):
+def test_deduplication_retains_the_first_row_of_each_sentence_id(rows):
     schema = {"sentence_id": pl.UInt64, "text": pl.String, "origin": pl.UInt16}
     frame = pl.DataFrame([(key, f"text {key}", origin) for key, origin in rows], schema=schema, orient="row")
     first: dict[int, int] = {}
@@ -70,7 +70,7 @@ def published(chunks: list[TextChunk], memory_bytes: int) -> str:
     st.sampled_from([1, 500, 1 << 30]),
 )
 @settings(max_examples=50)  # each builds two corpora
-def test_bytes_do_not_depend_on_chunks_or_memory(rows, cuts, memory_bytes):
+def test_corpus_bytes_do_not_depend_on_chunks_or_memory(rows, cuts, memory_bytes):
     rows = [("always one sentence", "a"), *rows]
     whole = [TextChunk(pl.Series([text], dtype=pl.String), source, "en") for text, source in rows]
     bounds = [0, *sorted(cut for cut in cuts if cut < len(rows)), len(rows)]

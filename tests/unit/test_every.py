@@ -5,7 +5,7 @@ import pytest
 from tests.every import every
 
 
-def test_all_rows_that_fail_are_listed():
+def test_every_lists_all_failing_rows():
     @every([(1, 1), (2, 3), (4, 5)])
     def equal(one, two):
         assert one == two, "differ"
@@ -24,6 +24,6 @@ def test_what_a_row_raises_is_raised_with_the_row():
     assert caught.value.__notes__ == ["case: 0"]
 
 
-def test_an_empty_table_fails():
+def test_every_fails_on_an_empty_table():
     with pytest.raises(AssertionError, match="no case"):
         every([])(print)()

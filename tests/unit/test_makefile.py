@@ -41,7 +41,7 @@ def asked(folder: Path, *arguments: str, target: str = "install", gpus: str = ""
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
-def test_another_build_of_torch_is_installed(folder):
+def test_install_replaces_a_different_torch_build(folder):
     first = asked(folder)
     assert "install --quiet --disable-pip-version-check torch==2.13.0\n" in first
     assert asked(folder) == ""
@@ -52,7 +52,7 @@ def test_another_build_of_torch_is_installed(folder):
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
-def test_what_running_needs_is_installed_without_what_tests_need(folder):
+def test_install_excludes_dev_requirements(folder):
     assert "[dev]" not in asked(folder)
     assert ".[dev]" in asked(folder, target="develop")
     assert asked(folder, target="develop") == ""
@@ -60,7 +60,7 @@ def test_what_running_needs_is_installed_without_what_tests_need(folder):
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
-def test_the_tests_of_the_weakest_processor_are_there_and_get_its_variables(folder):
+def test_avx2_target_runs_existing_tests_with_its_variables(folder):
     command = asked_of_make(folder, "test-avx2")
     variables, _, paths = command.partition(" PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest ")
     assert variables == "ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2"
@@ -71,7 +71,7 @@ def test_the_tests_of_the_weakest_processor_are_there_and_get_its_variables(fold
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
-def test_the_tests_of_whole_runs_are_there_and_slow(folder):
+def test_journeys_target_runs_existing_slow_tests(folder):
     command, _, paths = asked_of_make(folder, "test-journeys").partition(" -m slow ")
     assert command == "PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest"
     assert_tests(paths)
@@ -101,5 +101,5 @@ def asked_of_make(folder: Path, target: str) -> str:
 @pytest.mark.parametrize(
     ("gpus", "arguments", "found"), [("", (), False), ("GPU 0: H100", (), True), ("GPU 0: H100", ("EXTRA=",), False)]
 )
-def test_a_machine_with_a_gpu_takes_what_ctranslate2_computes_with(folder, gpus, arguments, found):
+def test_install_adds_the_gpu_extra_on_gpu_machines(folder, gpus, arguments, found):
     assert ("--editable .[gpu]" in asked(folder, *arguments, gpus=gpus)) == found

@@ -24,11 +24,11 @@ def name_of(deployment):
     return f"{flow_of(deployment).name}/{deployment['name']}"
 
 
-def test_it_is_read_in_one_sitting() -> None:
+def test_prefect_yaml_has_fewer_than_120_lines() -> None:
     assert len(TEXT.splitlines()) < 120
 
 
-def test_what_people_run_and_schedule_is_deployed() -> None:
+def test_common_recipes_and_flows_are_deployed() -> None:
     names = [name_of(each) for each in DEPLOYMENTS]
     assert len(set(names)) == len(names)
     runs = {"tiny", "nli", "nli-roberta", "sbert", "multilingual", "multilingual-sup", "afs", "any"}
@@ -37,7 +37,7 @@ def test_what_people_run_and_schedule_is_deployed() -> None:
 
 
 @every(DEPLOYMENTS)
-def test_a_deployment_names_parameters_that_its_flow_takes(deployment) -> None:
+def test_deployment_parameters_match_the_flow_signature(deployment) -> None:
     parameters, taken = deployment["parameters"], signature(flow_of(deployment).fn).parameters
     assert set(parameters) <= set(taken)
     missing = {name for name, taken in taken.items() if taken.default is taken.empty} - set(parameters)
@@ -45,19 +45,19 @@ def test_a_deployment_names_parameters_that_its_flow_takes(deployment) -> None:
 
 
 @every(DEPLOYMENTS)
-def test_a_run_has_the_heartbeat_and_the_tag_that_the_automations_need(deployment) -> None:
+def test_deployment_has_tag_pool_and_heartbeat_settings(deployment) -> None:
     assert deployment["tags"][0] == TAG
     assert deployment["work_pool"]["name"] == "gpu"
     assert deployment["work_pool"]["job_variables"]["env"] == RUN_SETTINGS
 
 
-def test_a_recipe_s_deployment_has_its_name() -> None:
+def test_recipe_deployment_is_named_after_its_recipe() -> None:
     named = {each["name"]: each["parameters"]["recipe_name"] for each in RUNS if each["name"] != "any"}
     assert {name: name for name in named} == named
     assert set(named) <= set(RECIPES)
 
 
-def test_the_form_of_any_offers_every_recipe_and_explains_each_parameter() -> None:
+def test_any_form_lists_recipes_and_describes_parameters() -> None:
     (form,) = [flow_of(each).parameters for each in RUNS if each["name"] == "any"]
     assert form.properties["recipe_name"]["enum"] == list(RECIPES)
     assert list(form.properties) == ["recipe_name", "overrides", "site"]

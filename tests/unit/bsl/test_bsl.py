@@ -36,7 +36,7 @@ def own_folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_the_names_are_these():
+def test_public_names_are_complete_and_documented():
     names = "Result SentenceEncoder Store adapt compare embed_corpus evaluate recipe recipes run"
     assert sorted(bsl.__all__) == names.split()
     assert set(bsl.__all__) <= set(dir(bsl))
@@ -45,7 +45,7 @@ def test_the_names_are_these():
         bsl.Encoder  # noqa: B018
 
 
-def test_an_encoder_is_loaded_by_fourteen_files_without_prefect_and_flows():
+def test_encoder_loads_few_modules_without_prefect_or_flows():
     code = """
 import gc, json, sys
 from bsl import SentenceEncoder
@@ -65,14 +65,14 @@ print(json.dumps([list(vectors.shape), gc.isenabled(), gc.get_freeze_count(), pa
     assert done.stderr == ""  # no progress bar of transformers
 
 
-def test_models_of_a_process_that_has_imported_torch_remain_collectable():
+def test_prior_torch_import_leaves_garbage_collection_unfrozen():
     code = "import gc, torch; from bsl import SentenceEncoder; print(gc.isenabled(), gc.get_freeze_count())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
     assert done.stdout.split() == ["True", "0"]
 
 
 @pytest.mark.parametrize("module", [bsl, bsl.encoder, bsl.configs, bsl.runs], ids=lambda module: module.__name__)
-def test_examples_of_docstrings_give_what_they_say(module, own_folder):
+def test_docstring_examples_pass_doctest(module, own_folder):
     names = {name: getattr(bsl, name) for name in bsl.__all__}
     found = doctest.testmod(module, extraglobs=names)
     assert found.attempted
@@ -80,7 +80,7 @@ def test_examples_of_docstrings_give_what_they_say(module, own_folder):
 
 
 @pytest.mark.parametrize("page", ["README.md", pytest.param("docs/python.md", marks=pytest.mark.slow)])
-def test_examples_of_documents_run_and_import_bsl_alone(page, own_folder, capsys):
+def test_document_examples_run_and_import_only_bsl(page, own_folder, capsys):
     text = (ROOT / page).read_text(encoding="utf-8")
     blocks = BLOCK.findall(text)
     assert blocks
@@ -93,20 +93,20 @@ def test_examples_of_documents_run_and_import_bsl_alone(page, own_folder, capsys
     assert "spearman" in capsys.readouterr().out
 
 
-def test_too_little_text_to_adapt_to_is_refused(own_folder):
+def test_adapt_rejects_too_little_text(own_folder):
     (own_folder / "reviews.csv").write_text("text\n" + "\n".join(REVIEWS), encoding="utf-8")
     with pytest.raises(EmptyCorpusError, match="Give more text: 20 documents"):
         bsl.adapt([Path("reviews.csv")], "embedded:mini-sentence")
 
 
-def test_what_is_saved_opens_in_sentence_transformers(tmp_path):
+def test_saved_encoder_opens_in_sentence_transformers(tmp_path):
     encoder = bsl.SentenceEncoder.load(str(embedded_path("mini-sentence")))
     encoder.save(str(tmp_path / "saved"))
     theirs = SentenceTransformer(str(tmp_path / "saved"), device="cpu").encode(REVIEWS)
     np.testing.assert_allclose(encoder.encode(REVIEWS), theirs, rtol=1e-5, atol=1e-6)
 
 
-def test_an_encoder_is_read_as_asked():
+def test_encoder_load_applies_and_checks_settings():
     cls = bsl.SentenceEncoder.load("embedded:bert-mini", pooling="cls", max_length=16)
     assert (cls.config.pooling, cls.config.length) == ("cls", 16)
     whole = bsl.SentenceEncoder.load("embedded:bert-mini", EncoderConfig(model="x", pooling="cls", max_length=16))
@@ -117,12 +117,12 @@ def test_an_encoder_is_read_as_asked():
         bsl.SentenceEncoder.load("embedded:bert-mini", EncoderConfig(model="x"), pooling="cls")
 
 
-def test_a_runtime_setting_of_another_name_is_refused_with_the_nearest(own_folder):
+def test_unknown_runtime_setting_error_suggests_nearest_name(own_folder):
     with pytest.raises(TypeError, match=r"unknown runtime setting 'stor'\. Did you mean 'store'\? Settings: store, "):
         bsl.run("tiny", stor="elsewhere")
 
 
-def test_a_recipe_and_a_field_of_another_name_are_refused_with_the_nearest():
+def test_unknown_recipe_or_field_error_suggests_nearest_name():
     with pytest.raises(ValueError, match="Did you mean 'tiny'"):
         bsl.recipe("tinny")
     with pytest.raises(ValueError, match="max_steps"):

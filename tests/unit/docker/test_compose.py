@@ -24,7 +24,7 @@ def words(service: dict) -> str:
 
 
 @every(SERVICES)
-def test_every_service_is_pinned_and_watched(name):
+def test_every_service_has_pinned_image_and_healthcheck(name):
     service = SERVICES[name]
     tag = service["image"].rpartition(":")[2]
     assert tag in {"cpu", "cuda"} or re.search(r"\d+\.\d+\.?|RELEASE\.", tag)
@@ -32,7 +32,7 @@ def test_every_service_is_pinned_and_watched(name):
     assert name == "setup" or "disable" not in service["healthcheck"]
 
 
-def test_every_secret_comes_from_the_file_and_none_has_a_default():
+def test_secrets_come_from_the_env_file_without_defaults():
     text = (DOCKER / "compose.yaml").read_text()
     used = set(re.findall(r"\$\{(\w+)", text))
     assert used == set(SECRETS)
@@ -43,12 +43,12 @@ def test_every_secret_comes_from_the_file_and_none_has_a_default():
     ]
 
 
-def test_only_the_server_is_open_and_on_loopback_alone():
+def test_only_the_server_publishes_a_port_on_loopback():
     ports = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
     assert ports == {"server": ["127.0.0.1:4200:4200"]}
 
 
-def test_workers_poll_the_pool_of_prefect_yaml_and_a_gpu_has_one_process():
+def test_workers_use_the_gpu_pool_with_one_process():
     started = {name: re.search(r"--pool (\w+)", words(service)) for name, service in SERVICES.items()}
     assert {found[1] for found in started.values() if found} == {"gpu"}
     assert "--limit 1" in words(SERVICES["worker-gpu"])
@@ -56,7 +56,7 @@ def test_workers_poll_the_pool_of_prefect_yaml_and_a_gpu_has_one_process():
     assert '"--pool", "gpu", "--type", "process", "--limit", "1"' in dockerfile
 
 
-def test_the_image_runs_as_nobody_s_root_and_answers():
+def test_image_runs_as_non_root_with_healthcheck():
     stages = (DOCKER / "Dockerfile").read_text().split("\nFROM ")[1:]
     assert [stage.split("\n")[0].rpartition(" ")[2] for stage in stages] == ["base", "cpu", "cuda"]
     assert all("\nUSER 10001\n" in stage for stage in stages[1:])
@@ -64,20 +64,20 @@ def test_the_image_runs_as_nobody_s_root_and_answers():
     assert not re.search(r"^(ENV|ARG).*(PASSWORD|SECRET|TOKEN)", "\n".join(stages), re.MULTILINE)
 
 
-def test_setup_runs_the_script_that_documents_name():
+def test_setup_service_runs_the_server_setup_script():
     assert "docker/server-setup.sh" in words(SERVICES["setup"])
     assert os.access(DOCKER / "server-setup.sh", os.X_OK)
 
 
 @pytest.mark.parametrize("name", ["crashed", "notify"])
-def test_automations_are_valid_and_apply_to_runs_with_the_tag_alone(name):
+def test_automations_are_valid_and_match_only_tagged_runs(name):
     rule = yaml.safe_load((DOCKER / f"{name}.yaml").read_text().replace("BLOCK_ID", str(uuid4())))
     AutomationCore.model_validate(rule)
     assert rule["trigger"]["match_related"]["prefect.resource.id"] == f"prefect.tag.{TAG}"
     assert f"inspect {rule['name']} " in (DOCKER / "server-setup.sh").read_text()
 
 
-def test_what_a_gpu_worker_downloads_and_converts_outlives_its_container():
+def test_gpu_worker_stores_caches_on_a_named_volume():
     (mount,) = SERVICES["worker-gpu"]["volumes"]
     volume, _, folder = mount.partition(":")
     assert volume in COMPOSE["volumes"]

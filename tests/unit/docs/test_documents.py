@@ -65,7 +65,7 @@ def answer(*words: str) -> tuple[str, str]:
     return printed.getvalue(), ""
 
 
-def test_every_command_is_one_that_bsl_takes() -> None:
+def test_every_documented_command_is_accepted_by_bsl() -> None:
     told = list(written())
     assert len(told) > 30
     for words in told:
@@ -73,7 +73,7 @@ def test_every_command_is_one_that_bsl_takes() -> None:
         assert not refused, f"bsl {shlex.join(words)}: {refused}"
 
 
-def test_prose_names_verbs_and_options_that_there_are() -> None:
+def test_verbs_and_options_in_prose_exist() -> None:
     """Prose may omit required arguments, such as the recipe; the words it has must be right."""
     assert len(MENTIONED) > 30
     for words in MENTIONED:
@@ -86,7 +86,7 @@ def test_prose_names_verbs_and_options_that_there_are() -> None:
 
 
 @pytest.mark.parametrize("words", QUICK, ids=shlex.join)
-def test_commands_that_only_tell_something_run_on_an_empty_store(
+def test_read_only_commands_run_on_an_empty_store(
     words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("BSL_STORE", str(tmp_path / "store"))
@@ -94,13 +94,13 @@ def test_commands_that_only_tell_something_run_on_an_empty_store(
     assert capsys.readouterr().out
 
 
-def test_what_commands_name_exists() -> None:
+def test_recipes_rows_and_studies_in_commands_exist() -> None:
     assert {words[1] for words in written("run")} | {words[1] for words in written("doctor")} <= {*RECIPES, "RECIPE"}
     assert all(row_of(words[1]) for words in written("reproduce"))
     assert {words[1] for words in written("sweep")} <= {*STUDIES, *RECIPES, "RECIPE"}
 
 
-def test_deployments_and_targets_of_make_exist() -> None:
+def test_documented_deployments_and_make_targets_exist() -> None:
     told = [words for page in PAGES for words in commands(page)]
     deployments = {entry["name"] for entry in yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]}
     named = {
@@ -114,7 +114,7 @@ def test_deployments_and_targets_of_make_exist() -> None:
     assert all(f"\n{words[1]}: " in makefile for words in told if words[:1] == ["make"])
 
 
-def test_every_link_leads_somewhere(site: Path) -> None:
+def test_every_relative_link_target_exists(site: Path) -> None:
     pages = sorted(site.rglob("*.md"))
     assert len(pages) > len(RECIPES) + len(KINDS)
     for page in pages:
@@ -123,7 +123,7 @@ def test_every_link_leads_somewhere(site: Path) -> None:
             assert not inside or (page.parent / target).exists(), f"{page.relative_to(site)} links to {target}"
 
 
-def test_the_chart_shows_the_table() -> None:
+def test_readme_chart_shows_the_values_of_its_table() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     shown = list(marks(readme))
     assert len(shown) == 4
@@ -133,7 +133,7 @@ def test_the_chart_shows_the_table() -> None:
     assert label[0] in CHART.read_text(encoding="utf-8"), "run `python -m docs.chart`"
 
 
-def test_the_chart_of_memory_shows_its_table() -> None:
+def test_memory_chart_shows_the_values_of_its_table() -> None:
     benchmarks = (ROOT / "BENCHMARKS.md").read_text(encoding="utf-8")
     sizes, steps = costs(benchmarks)
     assert sizes == [1_000_000, 5_000_000, 20_000_000]
@@ -150,7 +150,7 @@ def test_every_recipe_has_its_page(site: Path) -> None:
     assert "objective.k 10 for 8" in page, "and what is done otherwise"
 
 
-def test_every_table_stands_on_a_page() -> None:
+def test_every_table_is_documented_with_a_kind() -> None:
     kinds = {kind.name: kind for kind in KINDS}
     assert {table for kind in KINDS for table in kind.tables} | {"sparse_embeddings"} == set(TABLES)
     for name, kind in kinds.items():
@@ -158,7 +158,7 @@ def test_every_table_stands_on_a_page() -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.tables], ids=lambda kind: kind.name)
-def test_three_lines_of_polars_open_each_kind(
+def test_polars_snippet_of_each_kind_reads_its_table(
     kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -175,7 +175,7 @@ def test_three_lines_of_polars_open_each_kind(
     assert "shape:" in capsys.readouterr().out
 
 
-def test_pictures_are_small_and_each_is_shown_with_its_description() -> None:
+def test_pictures_are_small_used_and_have_alt_text() -> None:
     pictures = {path.name: path.stat().st_size for path in PICTURES.iterdir()}
     shown = [found for page in PAGES for found in re.findall(r"!\[(.+)\]\(pictures/(.+)\)", page.read_text("utf-8"))]
     assert {name for _, name in shown} == set(pictures)

@@ -89,7 +89,7 @@ def store(tmp_path, monkeypatch):
         (["bench", "gpu", "--device", "potato"], "bsl: no device potato: torch "),
     ],
 )
-def test_calls_that_make_no_sense_end_with_2(store, capsys, monkeypatch, call, message):
+def test_invalid_arguments_exit_with_code_2_and_message(store, capsys, monkeypatch, call, message):
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")  # never reached: the call is refused first
     assert main(call) == 2
     said = capsys.readouterr().err
@@ -98,7 +98,7 @@ def test_calls_that_make_no_sense_end_with_2(store, capsys, monkeypatch, call, m
 
 
 @pytest.mark.parametrize("verb", [["run", "tiny", "--json"], ["evaluate", "embedded:bert-mini"]])
-def test_a_server_that_does_not_answer_is_said_in_a_line(store, capsys, monkeypatch, verb):
+def test_unreachable_prefect_server_prints_a_single_error_line(store, capsys, monkeypatch, verb):
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")
     with temporary_settings({PREFECT_API_URL: "http://127.0.0.1:1/api"}):
         assert main(verb) == 1
@@ -107,7 +107,7 @@ def test_a_server_that_does_not_answer_is_said_in_a_line(store, capsys, monkeypa
     assert err.startswith("bsl: Prefect server http://127.0.0.1:1/api does not answer (")
 
 
-def test_settings_of_a_file_that_are_none_are_refused(tmp_path, capsys, monkeypatch):
+def test_config_file_without_json_object_is_rejected(tmp_path, capsys, monkeypatch):
     (tmp_path / "own.txt").write_text("A cat sleeps.\n")
     (tmp_path / "settings.json").write_text('{"evaluation": null}')
     monkeypatch.chdir(tmp_path)
@@ -121,13 +121,13 @@ def test_settings_of_a_file_that_are_none_are_refused(tmp_path, capsys, monkeypa
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_an_objective_and_its_field_are_set_together(order):
+def test_set_accepts_objective_and_its_field_in_any_order(order):
     settings = ["training.objective=contrastive", "training.objective.temperature=0.1"]
     objective = configured("tiny", settings[::order]).training.objective
     assert objective == ContrastiveConfig(temperature=0.1)
 
 
-def test_a_missing_source_is_said_alone_before_a_run_starts(store, capsys, monkeypatch):
+def test_missing_source_prints_only_an_error_before_the_run(store, capsys, monkeypatch):
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")  # never reached
     assert main(["run", "tiny", "--set", 'ingest.sources=[{"path": "nowhere.txt"}]']) == 1
     out, err = capsys.readouterr()
@@ -143,7 +143,7 @@ def test_a_missing_source_is_said_alone_before_a_run_starts(store, capsys, monke
         ({"sets": ["embedded:stsb/dev", "afs-10-fold"]}, 1, ["NO", "sets", "report/<key> --suite afs-10-fold"]),
     ],
 )
-def test_the_doctor_judges_sets_as_a_run_does(store, capsys, settings, code, told):
+def test_doctor_checks_evaluation_sets_like_a_run(store, capsys, settings, code, told):
     changes = [f"--set=evaluation.{field}={json.dumps(value)}" for field, value in settings.items()]
     with patch.dict(os.environ):  # the command changes Prefect's variables of its process
         assert main(["doctor", "tiny", "--device", "cpu", *changes]) == code
@@ -151,7 +151,7 @@ def test_the_doctor_judges_sets_as_a_run_does(store, capsys, settings, code, tol
     assert [part for part in told if part not in out] == []
 
 
-def test_a_dry_run_lists_the_stages_and_runs_none(store, capsys):
+def test_dry_run_lists_stages_and_publishes_no_artifact(store, capsys):
     with patch.dict(os.environ):
         assert main(["run", "tiny-avg", "--device", "cpu", "--dry-run", "--json"]) == 0
     stages = json.loads(capsys.readouterr().out)
@@ -160,12 +160,12 @@ def test_a_dry_run_lists_the_stages_and_runs_none(store, capsys):
     assert [*store.refs()] == []
 
 
-def test_alone_it_names_the_first_steps(capsys):
+def test_bsl_without_arguments_prints_first_steps(capsys):
     assert main([]) == 0
     assert "bsl run tiny" in capsys.readouterr().out
 
 
-def test_it_knows_its_version(capsys):
+def test_version_option_prints_the_package_version(capsys):
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"bsl-pipeline {version('bsl-pipeline')}\n"
 
@@ -174,7 +174,7 @@ ALL = [verb for group in COMMANDS.values() for verb in group]
 
 
 @pytest.mark.parametrize("verb", ALL, ids=lambda verb: verb.name)
-def test_every_verb_explains_itself(verb, capsys):
+def test_help_option_prints_usage_of_every_command(verb, capsys):
     assert main([*verb.name.split(), "--help"]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith(f"Usage: bsl {verb.name} ")
@@ -192,7 +192,7 @@ def options_of(verb):
 
 
 @every([verb for verb in ALL if verb.function])
-def test_every_option_has_a_line_of_help_and_choices_have_no_spaces(verb):
+def test_every_option_has_help_and_choices_without_spaces(verb):
     options = options_of(verb)
     assert "--debug" in options
     assert ("--json" in options) == (verb.name not in {"ui", "completion"})
@@ -205,19 +205,19 @@ def test_every_option_has_a_line_of_help_and_choices_have_no_spaces(verb):
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_knows_verbs_and_options(shell, capsys):
+def test_completion_script_contains_commands_and_options(shell, capsys):
     assert main(["completion", shell]) == 0
     script = capsys.readouterr().out
     assert [word for word in ("reproduce", "artifacts", "round-trips", "max-length") if word not in script] == []
 
 
-def test_a_recipe_is_printed(capsys):
+def test_recipes_command_prints_a_recipe(capsys):
     assert main(["recipes", "tiny"]) == 0
     assert '"embedded:bert-mini"' in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("call", [["--help"], ["run", "--help"], ["adapt", "--help"], ["run"]])
-def test_help_comes_without_what_computes(call):
+def test_help_imports_no_heavy_libraries(call):
     """Help is fast; and a verb must set Prefect's settings before Prefect is imported, since it reads them then."""
     libraries = {"prefect", "torch", "transformers", "polars", "pydantic"}
     code = f"import sys, flows.cli.main as cli; cli.main({call}); print(sorted({libraries} & sys.modules.keys()))"
@@ -251,7 +251,7 @@ sys.exit(main(sys.argv[1:]))
         ["field", "own.txt"],
     ],
 )
-def test_a_verb_starts_its_server_before_prefect_reads_its_settings(call, tmp_path):
+def test_command_starts_its_server_before_importing_prefect(call, tmp_path):
     """If Prefect were imported earlier, it would not know the server, and would start another one."""
     (tmp_path / "own.txt").write_text("A dog runs across a field of snow.\n")
     environment = {name: value for name, value in os.environ.items() if name != "PREFECT_API_URL"}
@@ -261,6 +261,6 @@ def test_a_verb_starts_its_server_before_prefect_reads_its_settings(call, tmp_pa
 
 
 @pytest.mark.parametrize("call", [["artifacts", "--debug", "gc"], ["artifacts", "gc", "--debug"]])
-def test_debug_is_taken_behind_a_verb_and_behind_its_action(store, call):
+def test_debug_option_is_accepted_after_command_or_action(store, call):
     with pytest.raises(ValueError, match="expected hours or days"):
         main([*call, "--older-than", "soon"])

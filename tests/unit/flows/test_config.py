@@ -17,14 +17,14 @@ from tests.every import every
 
 
 @every(sorted(RECIPES))
-def test_every_recipe_is_complete_and_described(name):
+def test_every_recipe_has_title_docstring_and_valid_config(name):
     config = recipe(name)
     assert override(config, {}) == config
     assert config.title.startswith(f"{name}:")
     assert RECIPES[name].__doc__
 
 
-def test_one_changed_field_leaves_the_others():
+def test_override_of_a_field_leaves_other_fields_unchanged():
     base = recipe("tiny")
     changed = override(base, {"training": {"objective": {"momentum": 0.5}}})
     assert changed.training.objective.momentum == 0.5
@@ -32,7 +32,7 @@ def test_one_changed_field_leaves_the_others():
     assert changed.model_copy(update={"training": base.training}) == base
 
 
-def test_a_changed_model_drops_the_pin_of_the_former_one():
+def test_changed_model_drops_the_previous_revision():
     base = recipe("nli")
     assert base.encoder.revision
     assert override(base, {"encoder": {"model": "other/model"}}).encoder.revision is None
@@ -49,14 +49,14 @@ def test_override_model_offers_every_field_as_optional():
 
 
 @pytest.mark.parametrize("where", [{"training": {"momentun": 1}}, {"trainig": {}}])
-def test_unknown_field_is_refused_by_the_form(where):
+def test_prefect_form_schema_rejects_unknown_fields(where):
     form = parameter_schema(pipeline.fn).model_dump()
     assert not validate({"recipe_name": "tiny", "overrides": {"training": {"lr": 0.1}}}, form)
     with pytest.raises(ValidationError, match="Additional properties are not allowed"):
         validate({"recipe_name": "tiny", "overrides": where}, form, raise_on_error=True)
 
 
-def test_command_line_names_a_bad_value():
+def test_invalid_set_value_error_names_field_and_value():
     with pytest.raises(
         ValueError, match=r"training.objective.momentum: Input should be less than or equal to 1 \(found 2\)"
     ):
@@ -66,18 +66,18 @@ def test_command_line_names_a_bad_value():
 @pytest.mark.parametrize(
     ("setting", "found"), [("training.lr=3e-4", 3e-4), ("training.lr=0.001", 0.001), ("training.epochs=2", 2)]
 )
-def test_command_line_reads_numbers(setting, found):
+def test_set_parses_numbers(setting, found):
     config = configured("tiny", [setting])
     assert getattr(config.training, setting.partition("=")[0].rpartition(".")[2]) == found
 
 
-def test_setting_without_value_is_refused():
+def test_set_without_value_is_rejected():
     with pytest.raises(ValueError, match="expected FIELD=VALUE"):
         configured("tiny", ["training.lr"])
 
 
 @pytest.mark.parametrize("setting", ["training.objective=vicreg", "training.objective.name=vicreg"])
-def test_another_objective_replaces_the_section_on_the_command_line_and_in_the_form(setting):
+def test_changed_objective_name_replaces_the_objective_section(setting):
     config = configured("tiny", [setting, "training.lr=0.5"])
     assert config.training.objective == VICRegConfig()
     path, _, value = setting.partition("=")
@@ -86,13 +86,13 @@ def test_another_objective_replaces_the_section_on_the_command_line_and_in_the_f
     assert override(recipe("tiny"), form) == config
 
 
-def test_the_name_of_the_own_objective_changes_nothing_on_the_command_line_and_in_the_form():
+def test_setting_the_current_objective_name_changes_nothing():
     own = {"training": {"objective": "bsl"}}
     assert override(recipe("tiny"), own) == configured("tiny", ["training.objective=bsl"]) == recipe("tiny")
     assert override(recipe("tiny-flow"), {"transform": "flow"}) == recipe("tiny-flow")
 
 
-def test_fields_of_another_objective_are_explained_by_its_own_names():
+def test_unknown_objective_field_error_lists_fields_of_new_objective():
     settings = ["training.objective.name=simcse", "training.objective.temperatur=0.1"]
     with pytest.raises(
         ValueError, match=r"^training.objective.temperatur: unknown field. Did you mean 'temperature'"
@@ -108,13 +108,13 @@ def test_fields_of_another_objective_are_explained_by_its_own_names():
         ("width=1", "encoder.cnn.width: unknown field. Fields: kernels, channels, relu"),
     ],
 )
-def test_a_misspelt_field_of_a_section_that_is_not_there_is_told_those_of_its_kind(setting: str, told: str) -> None:
+def test_unknown_field_of_empty_section_error_lists_its_fields(setting: str, told: str) -> None:
     with pytest.raises(ValueError, match=r"unknown field") as e:
         configured("tiny", [f"encoder.cnn.{setting}"])
     assert str(e.value) == told
 
 
-def test_a_transforms_name_chooses_it_and_its_fields_change_alone():
+def test_override_merges_transform_fields_and_name_replaces_transform():
     flow = recipe("tiny-flow")
     assert override(flow, {"transform": {"lr": 0.01}}).transform == flow.transform.model_copy(update={"lr": 0.01})
     form = {"transform": {"lr": 0.01}}
@@ -126,7 +126,7 @@ def test_a_transforms_name_chooses_it_and_its_fields_change_alone():
 
 
 @pytest.mark.parametrize("change", [["training.lr=1e-4"], ["training.lr=1e-4", "training.seed=3"]])
-def test_what_trains_nothing_does_not_begin_to_by_a_rate_alone(change):
+def test_untrained_recipe_rejects_training_fields_without_an_objective(change):
     with pytest.raises(
         ValueError, match=r"training\.lr.*: recipe bert-avg does not train\. Set training\.objective as well"
     ):
@@ -137,7 +137,7 @@ def test_what_trains_nothing_does_not_begin_to_by_a_rate_alone(change):
     assert (trained.training.lr, trained.training.objective.name) == (1e-4, "simcse")
 
 
-def test_fields_that_the_form_leaves_empty_have_the_recipe_s_value():
+def test_empty_form_fields_leave_recipe_values_unchanged():
     # As Prefect's form sends it: every field of an opened section, null where nothing was entered.
     sent = dict.fromkeys(PipelineConfig.model_fields)
     sent["training"] = dict.fromkeys(TrainingConfig.model_fields) | {"lr": 0.5}
@@ -147,12 +147,12 @@ def test_fields_that_the_form_leaves_empty_have_the_recipe_s_value():
     assert override(recipe("tiny"), changes) == override(recipe("tiny"), {"training": {"lr": 0.5}})
 
 
-def test_a_null_that_is_given_alone_is_a_value():
+def test_explicit_null_override_is_preserved():
     given = {"training": {"collapse": None}, "evaluation": None}
     assert TypeAdapter(Overrides).validate_python(given) == given
 
 
-def test_an_objective_chosen_in_the_form_sends_its_name():
+def test_objective_form_schema_has_its_name_as_default():
     definitions = TypeAdapter(Overrides).json_schema()["$defs"]
     chosen = definitions["VICRegConfigOverrides"]
     assert (chosen["title"], chosen["properties"]["name"]["default"]) == ("vicreg", "vicreg")

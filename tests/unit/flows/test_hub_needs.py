@@ -10,7 +10,7 @@ from storage.sources.sources import SourceSpec
 from tests.every import every
 
 
-def test_a_recipe_needs_its_models_at_their_pins_its_sources_and_its_sets():
+def test_needed_lists_pinned_models_sources_and_evaluation_sets():
     config = recipe("nli")
     found = needed(config)
     assert f"model:{config.encoder.model}@{config.encoder.revision}" in found
@@ -19,7 +19,7 @@ def test_a_recipe_needs_its_models_at_their_pins_its_sources_and_its_sets():
     assert {"stsb", "sts12", "sickr", "trec"} <= set(found)
 
 
-def test_what_is_in_the_package_or_a_file_is_not_needed(tmp_path):
+def test_needed_omits_embedded_assets_and_local_files(tmp_path):
     assert needed(recipe("tiny")) == ()
     own = configured("tiny", [f"encoder.model={tmp_path}", f'ingest.sources=[{{"path":"{tmp_path}/a.txt"}}]'])
     assert needed(own) == ()
@@ -28,7 +28,7 @@ def test_what_is_in_the_package_or_a_file_is_not_needed(tmp_path):
         assert not is_hub_id(name)
 
 
-def test_what_is_a_person_s_own_is_named_and_not_mirrored(tmp_path, capsys):
+def test_mirror_lists_own_files_without_mirroring_them(tmp_path, capsys):
     assert own_files(recipe("tiny")) == ()
     assert own_files(recipe("synonym")) == ("WordNet 3.0",)
     assert own_files(recipe("glove")) == (GLOVE,)
@@ -39,7 +39,7 @@ def test_what_is_a_person_s_own_is_named_and_not_mirrored(tmp_path, capsys):
     assert capsys.readouterr().out == "yours    folder 'mine.txt'\n"
 
 
-def test_sets_are_needed_by_name_and_configurations_are_kept():
+def test_needed_preserves_hub_config_and_set_names():
     config = configured(
         "tiny", ['evaluation.sets=["sts12-tok"]', 'ingest.sources=[{"dataset":"a/b","hub_config":"x","split":"dev"}]']
     )
@@ -47,6 +47,6 @@ def test_sets_are_needed_by_name_and_configurations_are_kept():
 
 
 @every(RECIPES)
-def test_every_recipe_says_what_it_needs(name):
+def test_recipes_need_hub_models_unless_all_are_embedded(name):
     embedded = all(model.startswith("embedded:") for model, _ in recipe(name).models())
     assert any(str(each).startswith("model:") for each in needed(recipe(name))) is not embedded or "glove" in name

@@ -23,7 +23,7 @@ def known_pins():
 
 
 @every(RECIPES)
-def test_all_that_a_recipe_reads_of_the_hub_has_a_commit_or_a_reason(name):
+def test_hub_repositories_of_every_recipe_are_pinned_or_explained(name):
     config = recipe(name)
     sources = [spec.dataset or "" for spec in config.ingest.sources]
     assert all(source in DATASETS or source.startswith(EMBEDDED) or not source for source in sources)
@@ -36,14 +36,14 @@ def test_all_that_a_recipe_reads_of_the_hub_has_a_commit_or_a_reason(name):
         assert known_pins()[pin] or re.fullmatch("[0-9a-f]{40}", pin[2] or ""), pin
 
 
-def test_every_repository_is_known_once_with_a_commit_or_a_reason():
+def test_pins_list_each_hub_repository_once():
     known = pins()
     assert unexplained(known) == []
     assert len({(pin.kind, pin.name) for pin in known}) == len(known), "one repository is read at two commits"
     assert {"google-bert/bert-base-uncased", "stanfordnlp/snli", "mteb/sts16-sts"} <= {pin.name for pin in known}
 
 
-def test_what_became_of_a_pin_is_told_apart(hub):
+def test_look_distinguishes_same_moved_unpinned_and_missing_pins(hub):
     weights = {"config.json": b"{}", "model.safetensors": b"old", "README.md": b"old"}
     hub.add("models", MODEL, weights, OLD)
     assert look(HubPin("model", MODEL, OLD)).verdict == "same"
@@ -58,7 +58,7 @@ def test_what_became_of_a_pin_is_told_apart(hub):
 
 
 @pytest.mark.parametrize("how", [[], ["--check"]])
-def test_the_command_lists_pins_and_fails_without_the_hub(hub, capsys, how):
+def test_pins_check_fails_if_the_hub_is_unreachable(hub, capsys, how):
     hub.stop()
     assert main(["pins", *how]) == (1 if how else 0)
     out = capsys.readouterr().out

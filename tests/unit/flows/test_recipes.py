@@ -36,7 +36,7 @@ def methods(config: AugmentConfig) -> dict[str, str]:
 
 
 @every(sorted(RECIPES))
-def test_pairings_name_views_that_are_made_in_their_languages(name: str) -> None:
+def test_pairings_use_augmented_views_in_matching_languages(name: str) -> None:
     config = recipe(name)
     made = methods(config.augment)
     for pairing in config.pairs.pairings:
@@ -44,14 +44,14 @@ def test_pairings_name_views_that_are_made_in_their_languages(name: str) -> None
 
 
 @every(sorted(RECIPES))
-def test_no_view_is_made_for_nothing(name: str) -> None:
+def test_every_augmented_view_is_used_in_a_pairing(name: str) -> None:
     config = recipe(name)
     used = {view for pairing in config.pairs.pairings for view in (pairing.view_1, pairing.view_2)}
     assert set(methods(config.augment)) - {ORIGINAL} <= used
 
 
 @every(sorted(RECIPES))
-def test_published_rows_exist(name: str) -> None:
+def test_published_systems_of_every_recipe_have_rows(name: str) -> None:
     config = recipe(name)
     rows = [row for system in config.published for row in rows_of(system)]
     assert {row.system for row in rows} == set(config.published)
@@ -59,11 +59,11 @@ def test_published_rows_exist(name: str) -> None:
     assert papers or name in OF_THE_FIELD
 
 
-def test_only_recipes_with_labels_in_their_sources_ask_for_them() -> None:
+def test_only_listed_recipes_need_labels() -> None:
     assert {name for name in RECIPES if recipe(name).augment.needs_labels} == WITH_LABELS
 
 
-def test_only_recipes_of_no_printed_row_and_of_no_published_method_keep_a_start_that_is_better() -> None:
+def test_only_unpublished_recipes_select_best_or_start() -> None:
     keeping = {name for name in RECIPES if recipe(name).training and recipe(name).training.select == "best-or-start"}
     assert keeping == {
         "tiny", "tiny-entail", "tiny-multilingual", "tiny-multilingual-distil", "tiny-multilingual-sup", "tiny-distil",
@@ -73,31 +73,31 @@ def test_only_recipes_of_no_printed_row_and_of_no_published_method_keep_a_start_
 
 
 @pytest.mark.parametrize("study", ["plus", "tiny-momentum", "tiny-batch"])
-def test_a_study_shows_what_a_point_made_of_the_start_even_where_that_is_worse(study: str) -> None:
+def test_study_points_select_best_not_best_or_start(study: str) -> None:
     configs = grid(study, {}, {}).configs
     assert {config.training.select for config in configs if config.training} == {"best"}
 
 
 @every(sorted({*RECIPES} - SMALL))
-def test_recipes_of_published_rows_keep_every_view(name: str) -> None:
+def test_recipes_of_published_rows_do_not_filter_views(name: str) -> None:
     assert recipe(name).augment.filters == UNFILTERED
 
 
 @every(sorted(name for name in SMALL if recipe(name).augment.translations))
-def test_small_translators_are_filtered(name: str) -> None:
+def test_tiny_translated_views_use_default_filters(name: str) -> None:
     assert recipe(name).augment.filters == FilterConfig()
 
 
-def test_the_synonyms_of_table_4_are_three_words_in_ten_as_bare_lemmas() -> None:
+def test_synonym_recipe_replaces_thirty_percent_with_uninflected_lemmas() -> None:
     assert recipe("synonym").augment.rewritings == (SynonymView(share=0.3, senses=None, inflect=False),)
 
 
-def test_a_system_that_nobody_published_is_refused_before_the_run() -> None:
+def test_unknown_published_system_is_rejected_with_a_suggestion() -> None:
     with pytest.raises(ValueError, match=r"Did you mean 'BSL-BERT"):
         override(recipe("tiny"), {"published": ["BSL-BRET"]})
 
 
-def test_encoders_of_recipes_are_pinned_or_say_why_not() -> None:
+def test_recipe_encoders_are_pinned_unless_embedded_or_glove() -> None:
     named = [
         encoder
         for config in map(recipe, RECIPES)
@@ -109,12 +109,12 @@ def test_encoders_of_recipes_are_pinned_or_say_why_not() -> None:
     assert started - yours == pinned
 
 
-def test_five_million_sentences_of_books_are_the_limit_of_that_source_alone() -> None:
+def test_books_limit_applies_only_to_the_books_source() -> None:
     limits = {name: [source.limit for source in recipe(name).ingest.sources] for name in ("books", "books-nli")}
     assert limits == {"books": [5_000_000], "books-nli": [None, None, 5_000_000]}
 
 
-def test_table_6_runs_to_its_figure_at_any_momentum() -> None:
+def test_nli_recipe_accepts_momentum_override_without_collapse_stop() -> None:
     config = configured("nli", ["training.objective.momentum=0.5", "training.collapse=null"])
     assert (config.training.objective.momentum, config.training.collapse) == (0.5, None)
     form = {"training": {"objective": {"momentum": 0.5}, "collapse": None}}
@@ -122,7 +122,7 @@ def test_table_6_runs_to_its_figure_at_any_momentum() -> None:
 
 
 @every(RECIPES)
-def test_every_embedded_translator_is_held_to_pins(name):
+def test_every_embedded_translator_has_pins(name):
     hops = [hop for view in recipe(name).augment.translations for hop in view.hops]
     embedded = [hop.model_copy(update={"precision": "int8"}) for hop in hops if hop.model.startswith(EMBEDDED)]
     assert [hop.model for hop in embedded if not embedded_pins(hop)] == []

@@ -29,7 +29,7 @@ def source_of(row: Choice, name: str) -> str:
     return row.code if name in OF_THE_CODE else row.paper
 
 
-def test_the_file_names_recipes_and_the_page_has_each_table_with_a_difference():
+def test_fidelity_page_has_every_table_with_a_difference():
     assert len(ROWS) > 300
     assert {name for row in ROWS for name in row.recipes} <= set(RECIPES)
     headers = [line for line in PAGE.read_text().splitlines() if line.startswith("| choice |")]
@@ -37,7 +37,7 @@ def test_the_file_names_recipes_and_the_page_has_each_table_with_a_difference():
     assert shown == {names for names, rows in tables().items() if any(row.differs for row in rows)}
 
 
-def test_the_columns_of_recipes_are_as_the_recipes():
+def test_fidelity_page_values_match_the_recipes():
     page = PAGE.read_text()
     assert generated(page) == page, "run `python -m docs.fidelity`"
     spoiled = page.replace("| `0.0005` |", "| `0.0006` |")
@@ -45,7 +45,7 @@ def test_the_columns_of_recipes_are_as_the_recipes():
     assert generated(spoiled) == page
 
 
-def test_a_recipe_s_whole_table_has_what_the_page_leaves_out():
+def test_whole_table_lists_every_choice_of_a_recipe():
     lines = whole_table("nli-released")
     assert "| epochs | `training.epochs` | `1` (Table 8) | `1` (unsupervised_tuning.py) | `1` | `1` | |" in lines
     assert len(lines) == 2 + sum("nli-released" in row.recipes for row in ROWS)
@@ -53,19 +53,19 @@ def test_a_recipe_s_whole_table_has_what_the_page_leaves_out():
 
 
 @every(ROWS)
-def test_every_cell_of_a_source_names_its_place_or_says_that_there_is_none(row):
+def test_every_source_cell_cites_its_location_or_not_stated(row):
     for cell in (row.paper, row.code):
         assert cell == "not stated" or SOURCE.search(cell), cell
 
 
 @every(CHECKED)
-def test_what_differs_from_its_source_is_called_a_deviation(row, name):
+def test_value_unlike_its_source_has_a_deviation_remark(row, name):
     said = VALUE.findall(source_of(row, name))
     if said and json.loads(said[0]) != value_at(recipe(name), row.field):
         assert row.remark.startswith("Deviation"), f"{name} differs from {source_of(row, name)}"
 
 
-def test_every_field_of_training_encoder_pairs_and_filters_has_a_row():
+def test_every_field_of_four_recipe_sections_has_a_row():
     first = next(iter(tables().values()))
     fields = {row.field for row in first if row.field}
     config = recipe("nli")

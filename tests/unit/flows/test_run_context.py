@@ -20,7 +20,7 @@ from tasks.stage.run_context import RunContext
         ("threads", "many", r"threads \(BSL_THREADS\): Input should be a valid integer"),
     ],
 )
-def test_a_value_that_is_refused_is_told_by_the_name_that_a_person_gave_it(monkeypatch, field, value, told):
+def test_invalid_runtime_value_error_names_field_and_variable(monkeypatch, field, value, told):
     with pytest.raises(ValueError, match=told):
         run_context_of({field: value})
     monkeypatch.setenv(f"BSL_{field.upper()}", str(value))
@@ -28,14 +28,14 @@ def test_a_value_that_is_refused_is_told_by_the_name_that_a_person_gave_it(monke
         run_context_of()
 
 
-def test_a_device_that_is_not_there_is_said_before_anything_is_loaded():
+def test_missing_device_raises_device_error():
     with pytest.raises(DeviceError, match=r"device cuda:77 .* finds \d+ devices of kind cuda\. Use --device cpu"):
         device_of(RunContext(device="cuda:77"))
     assert device_of(RunContext(device="cpu")) == "cpu"
 
 
 @pytest.mark.parametrize(("asked", "given"), [("1", 1), ("1,2", 1), ("1000000", None), ("", None), ("0", None)])
-def test_threads_are_those_that_openmp_is_allowed(monkeypatch, asked, given):
+def test_cores_respects_omp_num_threads(monkeypatch, asked, given):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     own = cores()
     assert own == len(os.sched_getaffinity(0))
@@ -43,12 +43,12 @@ def test_threads_are_those_that_openmp_is_allowed(monkeypatch, asked, given):
     assert cores() == (given or own)
 
 
-def test_threads_are_said_by_a_variable(monkeypatch):
+def test_bsl_threads_variable_sets_threads(monkeypatch):
     monkeypatch.setenv("BSL_THREADS", "3")
     assert run_context_of().threads == 3
 
 
-def test_an_explicit_value_precedes_a_variable_which_precedes_the_default(monkeypatch):
+def test_explicit_value_overrides_variable_and_variable_overrides_default(monkeypatch):
     monkeypatch.setenv("BSL_DATA_MIRROR", "/mirror")
     monkeypatch.setenv("BSL_KEEP_SNAPSHOTS", "5")
     monkeypatch.setenv("BSL_DEVICE", "")
@@ -59,7 +59,7 @@ def test_an_explicit_value_precedes_a_variable_which_precedes_the_default(monkey
     assert RunContext() == RunContext(mirror=None, keep_snapshots=2)  # a worker ignores the variables
 
 
-def test_fields_that_the_form_leaves_empty_are_the_worker_s(monkeypatch):
+def test_empty_site_form_fields_use_the_worker_environment(monkeypatch):
     monkeypatch.setenv("BSL_STORE", "s3://bucket/store")
     sent = dict.fromkeys(RunContext.model_fields) | {"device": "cpu"}  # as Prefect's form sends it
     site = run_context_of(TypeAdapter(Site).validate_python(sent))

@@ -53,7 +53,7 @@ def keys(plan):
     return {(step.stage, step.ref.key) for step in plan}
 
 
-def test_a_stage_is_keyed_told_and_recorded_by_the_fact(site, machine):
+def test_auto_precision_stage_key_equals_actual_precision_key(site, machine):
     made = trained_for_this_test(site, TrainingConfig())
     assert made == trained_for_this_test(site, TrainingConfig(precision=machine))
     manifest = site.open_store().manifest(made)
@@ -61,7 +61,7 @@ def test_a_stage_is_keyed_told_and_recorded_by_the_fact(site, machine):
     assert manifest.provenance.config["config"]["precision"] == machine
 
 
-def test_runs_have_the_keys_of_the_precision_that_the_machine_computes_in(site, machine, tmp_path):
+def test_auto_precision_run_keys_equal_machine_precision_keys(site, machine, tmp_path):
     text = tmp_path / "own.txt"
     text.write_text("\n".join(f"The dog of number {number} runs across a field of snow." for number in range(40)))
     both = {"training": {"precision": machine}, "evaluation": {"precision": machine}}
@@ -83,20 +83,20 @@ def test_runs_have_the_keys_of_the_precision_that_the_machine_computes_in(site, 
     assert {key for key in keys(own) if key[0] == "embed"} == {key for key in keys(named) if key[0] == "embed"}
 
 
-def test_recipes_of_a_laptop_leave_the_precision_to_the_machine(machine):
+def test_tiny_recipes_resolve_auto_precision_to_the_machine(machine):
     configs = [recipe(name) for name in RECIPES if name.startswith("tiny")]
     assert {precision for config in configs for precision in config.precisions.values()} == {"auto"}
     known = [fix_precision(config, RunContext(device="cpu")) for config in configs]
     assert {precision for config in known for precision in config.precisions.values()} == {machine}
 
 
-def test_adapt_and_field_leave_the_precision_to_the_machine(machine):
+def test_adapt_and_field_default_to_auto_precision(machine):
     assert {AdaptConfig().training.precision, AdaptConfig().evaluation.precision} == {"auto"}
     configs = [method.configured("raw", 10) for method in METHODS if method.objective is not None]
     assert {config.precision for config in configs} == {FieldSettings().precision} == {"auto"}
 
 
-def test_printed_rows_are_in_fp32_on_every_machine():
+def test_recipes_of_published_rows_use_fp32():
     printed = [recipe(name) for name in RECIPES if not name.startswith("tiny")]
     assert len(printed) > 20
     for config in printed:
@@ -104,7 +104,7 @@ def test_printed_rows_are_in_fp32_on_every_machine():
 
 
 @pytest.mark.skipif(platform.machine().lower() not in ("x86_64", "amd64"), reason="the variables are of x86")
-def test_under_the_variables_of_avx2_all_verbs_compute_in_fp32(tmp_path):
+def test_avx2_environment_variables_resolve_auto_precision_to_fp32(tmp_path):
     """Runs in its own process, because libraries read the variables on import; the check needs no torch."""
     code = (
         "import json, sys\n"
@@ -126,7 +126,7 @@ def test_under_the_variables_of_avx2_all_verbs_compute_in_fp32(tmp_path):
 
 
 @pytest.mark.parametrize("given", ["fp32", "bf16"])
-def test_settings_take_a_precision_by_its_option_and_by_set(given):
+def test_precision_option_and_set_give_the_same_precision(given):
     tiny, both = recipe("tiny"), (f"training.precision={given}", f"evaluation.precision={given}")
     for settings in (
         Settings(precision=given),
@@ -141,7 +141,7 @@ def test_settings_take_a_precision_by_its_option_and_by_set(given):
         assert Trial(settings=settings).wanted(Reading()).precision == given
 
 
-def test_settings_of_adapt_are_taken_from_file_options_and_set_in_this_order(tmp_path):
+def test_adapt_settings_merge_config_file_options_and_set(tmp_path):
     path = tmp_path / "settings.json"
     path.write_text(json.dumps({"training": {"lr": 1e-5, "max_steps": 7, "precision": "bf16"}, "views": "crops"}))
     settings = Settings(settings=("training.lr=3e-5",), precision="fp32")
@@ -150,7 +150,7 @@ def test_settings_of_adapt_are_taken_from_file_options_and_set_in_this_order(tmp
     assert (config.views, config.lang, config.evaluation.sets) == ("both", "en", ("sts",))
 
 
-def test_a_file_s_vectors_say_what_they_are_computed_in(site, machine, tmp_path, capsys):
+def test_embed_prints_the_computed_precision(site, machine, tmp_path, capsys):
     lines = tmp_path / "in.txt"
     lines.write_text("A dog runs.\nA cat sleeps.\n")
     out = tmp_path / "out.parquet"

@@ -39,7 +39,7 @@ def test_messages_name_evidence_and_next_step():
     assert "after step 3 of 10. Its state is saved in work. Run again" in stop
 
 
-def test_every_error_stands_in_the_tree_of_the_docstring():
+def test_every_error_derives_from_model_error_and_is_documented():
     kinds = {name: kind for name, kind in vars(errors).items() if inspect.isclass(kind) and issubclass(kind, Exception)}
     assert all(issubclass(kind, errors.ModelError) for kind in kinds.values())
     assert all(name in (errors.__doc__ or "") for name in kinds)

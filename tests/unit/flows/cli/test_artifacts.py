@@ -25,12 +25,12 @@ def store(tmp_path, monkeypatch):
     return store
 
 
-def test_ls_names_every_artifact(store, capsys):
+def test_ls_lists_every_artifact(store, capsys):
     assert main(["artifacts", "ls"]) == 0
     assert str(REF) in capsys.readouterr().out
 
 
-def test_a_misspelt_kind_is_named_with_the_nearest(store, capsys):
+def test_misspelt_artifact_kind_error_suggests_the_nearest(store, capsys):
     for words in (["ls", "chekpoint"], ["show", "chekpoint/latest"], ["show", "view/0"]):
         assert main(["artifacts", *words]) == 1
         said = capsys.readouterr()
@@ -40,7 +40,7 @@ def test_a_misspelt_kind_is_named_with_the_nearest(store, capsys):
         assert f"Did you mean '{meant}'? Known kinds: asset, " in said.err
 
 
-def test_a_store_without_artifacts_is_said_with_its_address(store, tmp_path, capsys):
+def test_ls_of_empty_store_prints_its_address(store, tmp_path, capsys):
     assert main(["artifacts", "ls", "checkpoint"]) == 0
     assert capsys.readouterr().out.startswith(f"no checkpoint at {store.url}. ")
     missing = str(tmp_path / "misspelt")
@@ -51,7 +51,7 @@ def test_a_store_without_artifacts_is_said_with_its_address(store, tmp_path, cap
     assert json.loads(capsys.readouterr().out) == []
 
 
-def test_show_takes_the_beginning_of_a_key(store, capsys):
+def test_show_accepts_a_key_prefix(store, capsys):
     assert main(["artifacts", "show", "views/000"]) == 0
     out = capsys.readouterr().out
     assert '"seed": 3' in out
@@ -66,7 +66,7 @@ def test_verify_fails_on_a_damaged_artifact(store, capsys):
     assert f"DAMAGED {REF}" in capsys.readouterr().out
 
 
-def test_verify_tells_newer_and_stale_from_damaged(store, capsys):
+def test_verify_distinguishes_intact_stale_and_newer_artifacts(store, capsys):
     made = InputEntry(kind="views", key=REF.key, digest="d" * 64)
     with store.draft(
         PairsRef(key=f"{8:064x}"), Provenance(stage_version=1, config={}, inputs={"views": made})
@@ -83,7 +83,7 @@ def test_verify_tells_newer_and_stale_from_damaged(store, capsys):
     assert "Upgrade bsl-pipeline" in out
 
 
-def test_a_kind_that_the_store_alone_knows_is_listed(store, capsys):
+def test_ls_lists_unknown_kind_present_in_the_store(store, capsys):
     ref = ArtifactRef(kind="toys", key=f"{5:064x}")
     with store.draft(ref, Provenance(stage_version=1, config={})) as draft:
         (draft.folder / "toy.md").write_text("a toy")
@@ -91,7 +91,7 @@ def test_a_kind_that_the_store_alone_knows_is_listed(store, capsys):
     assert str(ref) in capsys.readouterr().out
 
 
-def test_parts_of_the_translation_memory_are_listed_and_shown(store, capsys):
+def test_ls_and_show_accept_translation_memory_parts(store, capsys):
     ref = ArtifactRef(kind="translations/0123abcd", key=f"{5:064x}")
     with store.draft(ref, Provenance(stage_version=1, config={"beam": 4})) as draft:
         draft.write(pl.DataFrame(schema=TRANSLATIONS))
@@ -101,7 +101,7 @@ def test_parts_of_the_translation_memory_are_listed_and_shown(store, capsys):
     assert '"beam": 4' in capsys.readouterr().out
 
 
-def test_names_are_whole_for_people_and_programs(store, capsys):
+def test_ls_and_show_print_untruncated_artifact_names(store, capsys):
     kind = f"translations/{'a' * 60}"
     ref = ArtifactRef(kind=kind, key=f"{5:064x}")
     with store.draft(ref, Provenance(stage="translate", stage_version=1, config={})) as draft:
@@ -117,14 +117,14 @@ def test_names_are_whole_for_people_and_programs(store, capsys):
     assert "contains no corpus, so there is no latest one" in capsys.readouterr().err
 
 
-def test_a_damaged_manifest_does_not_hide_the_others(store, capsys):
+def test_ls_lists_artifacts_despite_a_damaged_manifest(store, capsys):
     (store.local / "views" / f"{8:064x}").mkdir()
     (store.local / "views" / f"{8:064x}" / "manifest.json").write_text("{")
     assert main(["artifacts", "ls"]) == 0
     assert str(REF) in capsys.readouterr().out
 
 
-def test_gc_touches_nothing_without_delete(store, capsys):
+def test_gc_without_delete_option_deletes_nothing(store, capsys):
     assert main(["artifacts", "gc", "--older-than", "0h"]) == 0
     assert "1 artifacts and 0 leftovers can be deleted" in capsys.readouterr().out
     assert store.defect(REF) is None
@@ -132,7 +132,7 @@ def test_gc_touches_nothing_without_delete(store, capsys):
     assert store.refs() == []
 
 
-def test_export_and_its_refusals(store, tmp_path, capsys):
+def test_export_rejects_existing_folder_and_unknown_key(store, tmp_path, capsys):
     assert main(["artifacts", "export", "views/0", str(tmp_path / "out")]) == 0
     assert (tmp_path / "out" / "manifest.json").exists()
     assert main(["artifacts", "export", "views/0", str(tmp_path / "out")]) == 1

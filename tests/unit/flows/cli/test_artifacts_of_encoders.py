@@ -62,7 +62,7 @@ def export(store, *arguments):
     return main(["artifacts", "export", "--store", store.url, *map(str, arguments)])
 
 
-def test_the_newest_report_gives_the_card(store, tmp_path):
+def test_export_uses_the_model_card_of_the_newest_report(store, tmp_path):
     for number, text in enumerate(("old", "new")):
         put_report(store, number, text)
     put_report(store, 8, "of another content", digest="d" * 64)
@@ -72,7 +72,7 @@ def test_the_newest_report_gives_the_card(store, tmp_path):
     assert not list((tmp_path / "out" / "encoder").glob("*.onnx"))
 
 
-def test_without_a_report_the_encoder_comes_without_a_card(store, tmp_path):
+def test_export_without_report_has_no_model_card(store, tmp_path):
     assert export(store, "checkpoint/cc", tmp_path / "out.zip") == 0
     names = zipfile.ZipFile(tmp_path / "out.zip").namelist()
     assert "encoder/modules.json" in names
@@ -80,7 +80,7 @@ def test_without_a_report_the_encoder_comes_without_a_card(store, tmp_path):
 
 
 @pytest.mark.usefixtures("one_graph")
-def test_onnx_lies_beside_the_encoder_in_an_archive_too(store, tmp_path):
+def test_onnx_option_adds_the_graph_to_the_archive(store, tmp_path):
     pytest.importorskip("onnxscript")
     put_report(store, 1, "card")
     assert export(store, "checkpoint/cc", tmp_path / "out.zip", "--onnx") == 0
@@ -89,14 +89,14 @@ def test_onnx_lies_beside_the_encoder_in_an_archive_too(store, tmp_path):
     )
 
 
-def test_onnx_of_something_else_is_refused(store, tmp_path, capsys):
+def test_onnx_option_requires_a_checkpoint(store, tmp_path, capsys):
     put_report(store, 1, "card")
     assert export(store, "report/", tmp_path / "out", "--onnx") == 1
     assert "--onnx needs a checkpoint (found" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
-def test_a_missing_package_is_said_without_a_traceback(store, tmp_path, capsys, monkeypatch):
+def test_missing_onnxscript_prints_install_command(store, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxscript", None)  # simulates a missing extra
     assert export(store, "checkpoint/cc", tmp_path / "out", "--onnx") == 1
     assert "bsl: ONNX export needs onnxscript. Install it: pip install" in capsys.readouterr().err
@@ -112,7 +112,7 @@ def forms(store, *arguments):
 
 
 @pytest.mark.usefixtures("one_graph")
-def test_every_form_is_made_measured_and_read_again(store, tmp_path, capsys):
+def test_export_writes_and_measures_every_encoder_form(store, tmp_path, capsys):
     put_report(store, 1, "card")
     out = tmp_path / "out"
     assert forms(
@@ -134,7 +134,7 @@ def test_every_form_is_made_measured_and_read_again(store, tmp_path, capsys):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ["avx2", "vnni"])
-def test_int8_is_for_the_processors_that_are_named(store, tmp_path, target):
+def test_int8_target_option_selects_the_graph(store, tmp_path, target):
     out = tmp_path / "out"
     assert forms(store, "checkpoint/cccc", out, "--int8", "--target", target, "--max-loss", 50, "--min-cosine", 0) == 0
     assert [path.name for path in (out / "onnx").iterdir()] == [GRAPHS[target]]
@@ -144,7 +144,7 @@ def test_int8_is_for_the_processors_that_are_named(store, tmp_path, target):
 
 
 @pytest.mark.usefixtures("one_graph")
-def test_int8_that_drifts_is_refused_with_figures(store, tmp_path, capsys):
+def test_int8_below_minimum_cosine_is_rejected_with_measurements(store, tmp_path, capsys):
     assert forms(store, "checkpoint/cccc", tmp_path / "out", "--int8", "--min-cosine", 1) == 1
     assert re.search(
         r"int8 loses -?\d+\.\d\d points .* cosine .* is \d\.\d{4} \(expected at least 1\.0", capsys.readouterr().err
@@ -153,7 +153,7 @@ def test_int8_that_drifts_is_refused_with_figures(store, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("form", ["--onnx", "--int8"])
-def test_a_graph_of_a_table_is_refused_before_the_work(store, tmp_path, capsys, form):
+def test_onnx_and_int8_of_static_table_are_rejected(store, tmp_path, capsys, form):
     encoder, tokenizer = tiny_encoder(tmp_path / "other")
     table = tabulate(
         SentenceEncoder(encoder, tokenizer), ORIGINALS, SentenceEncoder(encoder, tokenizer).encode(ORIGINALS), 8
@@ -166,7 +166,7 @@ def test_a_graph_of_a_table_is_refused_before_the_work(store, tmp_path, capsys, 
     )
 
 
-def test_the_encoder_alone_is_named_by_folder_too(store, tmp_path, capsys):
+def test_export_of_model_folder_rejects_existing_output(store, tmp_path, capsys):
     assert forms(store, tmp_path / "in", tmp_path / "out") == 0  # a bare transformer
     assert saved_config(tmp_path / "out", "x").pooling == "mean"
     assert forms(store, tmp_path / "in", tmp_path / "out") == 1

@@ -47,7 +47,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_a_wrong_name_is_refused_with_the_nearest(folder):
+def test_wrong_name_error_suggests_the_nearest_before_heavy_imports(folder):
     """One process makes all calls: a heavy import of any of them would be seen after it."""
     calls = [call for call, _ in WRONG]
     ended = subprocess.run([sys.executable, "-c", CODE, json.dumps(calls)], capture_output=True, text=True, check=True)
@@ -58,13 +58,13 @@ def test_a_wrong_name_is_refused_with_the_nearest(folder):
         assert err.count("\n") == 1, call
 
 
-def test_a_run_refuses_a_misspelt_encoder_before_it_starts(folder, capsys, monkeypatch):
+def test_run_rejects_a_misspelt_encoder_before_it_starts(folder, capsys, monkeypatch):
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")  # never reached
     assert main(["run", "tiny", "--set", "encoder.model=embedded:bert-mni"]) == 1
     assert "Did you mean 'embedded:bert-mini'?" in capsys.readouterr().err
 
 
-def test_the_remedy_of_a_wrong_column_is_an_option_of_the_verb(folder, capsys, monkeypatch):
+def test_missing_column_error_names_the_option_to_correct(folder, capsys, monkeypatch):
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")  # never reached
     (folder / "own.csv").write_text("id,body\n1,A dog runs across a field of snow.\n")
     for option, name in (("--columns", "boddy"), ("--title", "subject"), ("--document", "thread")):
@@ -74,7 +74,7 @@ def test_the_remedy_of_a_wrong_column_is_an_option_of_the_verb(folder, capsys, m
         assert said.endswith(f"Name the right columns with `{option}`.\n")
 
 
-def test_a_file_that_is_not_utf8_comes_with_the_command_that_converts_it(folder, capsys, monkeypatch):
+def test_non_utf8_file_error_suggests_an_iconv_command(folder, capsys, monkeypatch):
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")  # never reached
     (folder / "latin.txt").write_bytes("Schönes Wetter in Köln.\n".encode("latin-1") * 9)
     assert main(["adapt", "latin.txt"]) == 1
@@ -84,6 +84,6 @@ def test_a_file_that_is_not_utf8_comes_with_the_command_that_converts_it(folder,
     assert "run again" not in said
 
 
-def test_runs_to_compare_are_asked_for_by_a_command(folder, capsys):
+def test_compare_on_an_empty_store_reports_no_report(folder, capsys):
     assert main(["compare", "report/latest"]) == 1  # the store is empty
     assert "contains no report" in capsys.readouterr().err

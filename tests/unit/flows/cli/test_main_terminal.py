@@ -43,12 +43,12 @@ logging.getLogger("storage.artifacts.translation_memory").warning("a part is dam
         (["run", "tiny", "nli"], "bsl: run: unexpected argument 'nli'. `bsl run --help` lists its arguments\n"),
     ],
 )
-def test_a_slip_is_told_in_a_line(capsys, call, told):
+def test_typing_error_prints_a_single_line_with_suggestion(capsys, call, told):
     assert main(call) == 2
     assert capsys.readouterr() == ("", told)
 
 
-def test_a_command_seldom_searches_for_garbage_and_not_at_its_end():
+def test_main_raises_gc_threshold_and_freezes_objects_at_exit():
     # Registered before the command, so that it runs after the command's own.
     code = """
 import atexit, gc
@@ -61,7 +61,7 @@ print(gc.get_threshold()[0])
     assert done.stdout.splitlines()[-2:] == ["10000", "True"]
 
 
-def test_what_ends_a_stage_is_not_told_with_a_traceback_of_prefect():
+def test_be_quiet_suppresses_prefect_tracebacks_but_not_own_warnings():
     """The verb prints one line instead; this package's own warnings stay."""
     told = subprocess.run([sys.executable, "-c", FAILING], capture_output=True, text=True, check=True).stderr
     assert "deep inside" not in told
@@ -70,7 +70,7 @@ def test_what_ends_a_stage_is_not_told_with_a_traceback_of_prefect():
 
 @pytest.mark.parametrize("verb", ["adapt", "field"])
 @pytest.mark.parametrize("path", ["nowhere.txt", "letters/nowhere.csv", "nowhere"])
-def test_own_files_that_are_not_there_are_no_data_sets(tmp_path, capsys, monkeypatch, verb, path):
+def test_missing_text_file_error_names_the_path(tmp_path, capsys, monkeypatch, verb, path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")  # never reached
     assert main([verb, path]) == 1
@@ -78,7 +78,7 @@ def test_own_files_that_are_not_there_are_no_data_sets(tmp_path, capsys, monkeyp
 
 
 @pytest.mark.parametrize(("width", "line"), [(60, "47.61"), (120, "47.61 [42.9, 51.7]")])
-def test_an_interval_is_whole_in_a_narrow_terminal(monkeypatch, width, line):
+def test_print_table_never_splits_a_confidence_interval(monkeypatch, width, line):
     out = io.StringIO()
     monkeypatch.setattr(printing, "Console", lambda: Console(file=out, width=width, force_terminal=True))
     rows = [{"figure": "stsb test: spearman, all", **dict.fromkeys(("before all", "after all"), "47.61 [42.9, 51.7]")}]
@@ -106,7 +106,7 @@ def lines():
     root.setLevel(level)
 
 
-def test_a_warning_stands_above_the_spinner_and_results_go_where_they_are_sent(monkeypatch, lines):
+def test_spinner_leaves_warnings_and_stdout_intact(monkeypatch, lines):
     screen, piped = Screen(), io.StringIO()
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setattr(sys, "stdout", piped)

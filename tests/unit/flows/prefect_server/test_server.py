@@ -45,7 +45,7 @@ class Broken(BaseHTTPRequestHandler):
         pass
 
 
-def test_an_address_that_only_fails_is_asked_once():
+def test_check_server_does_not_retry_a_failing_server():
     with ThreadingHTTPServer(("127.0.0.1", 0), Broken) as server:
         server.asked = 0
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -69,7 +69,7 @@ def guarded(monkeypatch):
 
 
 @pytest.mark.parametrize("verb", [["doctor", "tiny-avg"], ["evaluate", "embedded:bert-mini"]])
-def test_a_server_that_wants_credentials_is_said_in_a_line(guarded, verb, tmp_path, monkeypatch, capsys):
+def test_wrong_server_credentials_print_an_error_with_the_fix(guarded, verb, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
     with temporary_settings({PREFECT_API_AUTH_STRING: "admin:guessed"}):
@@ -80,13 +80,13 @@ def test_a_server_that_wants_credentials_is_said_in_a_line(guarded, verb, tmp_pa
     )
 
 
-def test_with_its_password_a_server_tells_its_version(guarded):
+def test_check_server_with_password_returns_the_version(guarded):
     with temporary_settings({PREFECT_API_AUTH_STRING: AUTH}):
         assert check_server(guarded) == "3.8.8"
 
 
 @pytest.mark.parametrize(("given", "sent"), [("u:s%2Fk@", "u:s/k"), ("token@", "token:")])
-def test_credentials_of_an_address_are_sent_and_not_shown(given, sent, monkeypatch):
+def test_url_credentials_are_sent_but_removed_from_shown_address(given, sent, monkeypatch):
     monkeypatch.setenv("PREFECT_API_URL", f"http://{given}host:4200/api")
     monkeypatch.setenv("PREFECT_API_AUTH_STRING", "")
     monkeypatch.delenv("PREFECT_API_AUTH_STRING")

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("views", ["round-trips", "both"])
 @pytest.mark.parametrize("change", [{"lang": "fi"}, {"translators": ""}, {"translated": 0}])
-def test_round_trips_that_nobody_can_make_are_refused(views: str, change: dict[str, object]) -> None:
+def test_impossible_round_trip_views_are_rejected(views: str, change: dict[str, object]) -> None:
     expected = "translated is 0" if "translated" in change else "no round trip from .* through de or fr or en"
     with pytest.raises(ValueError, match=f"views '{views}': .*{expected}.*or (use )?--views crops"):
         override(AdaptConfig(), {"views": views, **change})
 
 
-def test_opus_mt_is_advised_only_where_it_knows_a_way() -> None:
+def test_error_suggests_opus_mt_only_for_supported_languages() -> None:
     with pytest.raises(
         ValueError,
         match=r"^views 'both': translators 'embedded' have no round trip from 'ja' .* Use your own translators, or",
@@ -41,13 +41,13 @@ def test_opus_mt_is_advised_only_where_it_knows_a_way() -> None:
         override(AdaptConfig(), {"views": "both", "lang": "tr"})
 
 
-def test_crops_are_made_only_where_they_are_learnt() -> None:
+def test_crop_views_are_made_only_if_configured() -> None:
     config = AdaptConfig()
     methods = [config.views_of(names).methods for names in (("dropout",), ("round trips",), ("crops", "round trips"))]
     assert methods == [("original",), ("original",), ("original", "crop", "crop-2")]
 
 
-def test_dropout_makes_views_of_sentences_beside_themselves_where_no_rate_was_given() -> None:
+def test_dropout_views_pair_originals_with_default_dropout_rate() -> None:
     config = AdaptConfig(lang="fi", views="dropout")
     names = config.view_names
     pairs = config.pairs(names)
@@ -57,7 +57,7 @@ def test_dropout_makes_views_of_sentences_beside_themselves_where_no_rate_was_gi
     assert config.training_encoder(bare, ("crops",)) == bare
 
 
-def test_only_a_bare_transformer_learns_fast_and_is_held_to_its_start() -> None:
+def test_bare_transformer_trains_with_higher_rate_and_anchor_weight() -> None:
     config = AdaptConfig()
     trained, raw = config.view_training(raw=False), config.view_training(raw=True)
     assert (trained.lr, trained.objective) == (2e-5, ContrastiveConfig())
@@ -70,7 +70,7 @@ def test_only_a_bare_transformer_learns_fast_and_is_held_to_its_start() -> None:
 
 
 @pytest.mark.parametrize(("classes", "rows"), [(2, 8), (6, 8), (8, 8), (2, 16)])
-def test_few_labels_are_learnt_as_long_as_by_setfit(classes: int, rows: int) -> None:
+def test_few_labels_train_for_the_budget_of_setfit(classes: int, rows: int) -> None:
     """Rate × steps of Tunstall et al., 2022: 20 pairs of either kind a text, 16 pairs a step, 2e-5."""
     texts = [f"text {number}" for number in range(classes * rows)]
     training = AdaptConfig().label_training_for("classes")
@@ -78,16 +78,16 @@ def test_few_labels_are_learnt_as_long_as_by_setfit(classes: int, rows: int) -> 
     assert training.lr * steps == pytest.approx(2e-5 * len(texts) * 2 * 20 / 16)
 
 
-def test_many_labels_take_sixty_steps() -> None:
+def test_many_labels_train_for_sixty_steps() -> None:
     pairs = class_pairs([f"text {number}" for number in range(384)], np.arange(384) % 6)
     assert count_steps(pairs.height, AdaptConfig().label_training_for("classes")) == 60
 
 
-def test_scored_pairs_are_read_until_sixty_steps() -> None:
+def test_scored_pairs_train_for_sixty_steps() -> None:
     assert count_steps(100, AdaptConfig().label_training_for("pairs")) == 60
 
 
-def test_a_general_set_that_cannot_be_had_is_refused_and_each_is_looked_for_once(tmp_path: Path, caplog) -> None:
+def test_unavailable_general_set_raises_and_is_looked_up_once(tmp_path: Path, caplog) -> None:
     site = RunContext(store=str(tmp_path / "store"))
     assert [*general_sets(site, ("embedded:stsb/dev",)).sets] == ["embedded:stsb/dev", "embedded:stsb/test"]
     with pytest.raises(
@@ -97,7 +97,7 @@ def test_a_general_set_that_cannot_be_had_is_refused_and_each_is_looked_for_once
     assert len([line for line in caplog.messages if "askubuntu is not available" in line]) == 1
 
 
-def test_of_a_suite_what_is_not_there_is_left_out_and_told(tmp_path: Path) -> None:
+def test_unavailable_set_of_a_suite_is_reported_as_missing(tmp_path: Path) -> None:
     (write_useb(tmp_path / "mirror") / "data-eval" / "askubuntu").rename(tmp_path / "elsewhere")
     found = general_sets(RunContext(store=str(tmp_path / "store"), mirror=str(tmp_path / "mirror")), ("useb",))
     assert [*found.sets] == ["cqadupstack", "twitterpara", "scidocs", "embedded:stsb/test"]
@@ -105,7 +105,7 @@ def test_of_a_suite_what_is_not_there_is_left_out_and_told(tmp_path: Path) -> No
 
 
 @every(["ar", "de", "en", "es", "fr", "it", "nl", "ru", "tr"])
-def test_opus_mt_knows_a_way_and_back(lang: str) -> None:
+def test_opus_mt_provides_a_round_trip_per_language(lang: str) -> None:
     trip = AdaptConfig(lang=lang, views="round-trips", translators="opus-mt").trip
     assert trip is not None
     assert trip.hops[0].source_lang == trip.lang == lang

@@ -14,13 +14,13 @@ from flows.sweep.studies import STUDIES
 from models.evaluation.published import published_rows
 
 
-def test_every_recipe_is_listed_with_purpose_needs_and_hours():
+def test_listings_give_purpose_and_needs_of_every_recipe():
     assert [listing.name for listing in listings()] == list(RECIPES)
     assert all(listing.purpose.endswith(".") and len(listing.lines) == 2 for listing in listings())
     assert all(bool(listing.needs) != listing.name.startswith("tiny") for listing in listings())
 
 
-def test_a_row_names_the_tables_that_print_it(capsys):
+def test_recipes_command_prints_paper_tables_of_each_row(capsys):
     assert main(["recipes"]) == 0
     printed = capsys.readouterr().out
     needs = "snli, multi_nli, stsb/dev, FacebookAI/roberta-base, 4 OPUS-MT models"
@@ -43,7 +43,7 @@ def lines_of_rows():
     return found
 
 
-def test_every_printed_row_has_its_recipe_study_command_or_reason(lines_of_rows, capsys):
+def test_every_paper_row_has_recipe_study_command_or_reason(lines_of_rows, capsys):
     assert main(["recipes"]) == 0
     printed = capsys.readouterr().out
     rows = [row for row in published_rows() if row.kind == "paper"]
@@ -70,7 +70,7 @@ def _has_point(study, row):
     return row in {study.row(values) for values in product(*study.over.values())}
 
 
-def test_data_is_listed_that_is_learnt_from_chosen_by_or_looked_up_in():
+def test_listing_names_training_dev_and_scored_datasets():
     needs = {listing.name: set(listing.needs) for listing in listings()}
     assert {"stsb/train", "stsb/dev", "snli"} <= needs["sbert-nli-stsb"]
     assert "WordNet 3.0" in needs["synonym"]
@@ -81,7 +81,7 @@ def test_data_is_listed_that_is_learnt_from_chosen_by_or_looked_up_in():
     assert scored["tiny"] == ("embedded:stsb/dev", "embedded:stsb/test")
 
 
-def test_hours_are_translation_and_training_at_the_published_rates():
+def test_gpu_hours_add_translation_and_training_at_documented_rates():
     sentences = (550_152 + 392_702) * 4 // 3
     expected = sentences * 4 * 16 / TOKENS_PER_S + sentences / PAIRS_PER_S
     assert gpu_hours(recipe("nli")) == pytest.approx(expected / 3600, rel=1e-5)
@@ -89,16 +89,16 @@ def test_hours_are_translation_and_training_at_the_published_rates():
     assert gpu_hours(recipe("entail")) == pytest.approx(entailed / PAIRS_PER_S / 3600, rel=1e-5)
 
 
-def test_a_bound_on_sentences_and_steps_is_a_bound_on_hours():
+def test_corpus_limit_and_max_steps_bound_gpu_hours():
     short = override(recipe("nli"), {"ingest": {"corpus": {"limit": 1000}}, "training": {"max_steps": 1}})
     assert gpu_hours(short) == pytest.approx((64_000 / TOKENS_PER_S + 64 / PAIRS_PER_S) / 3600)
 
 
-def test_the_sentences_of_a_declared_set_are_those_of_the_split_that_is_read():
+def test_gpu_hours_count_only_sentences_of_the_split_read():
     assert gpu_hours(recipe("isbert-trec")) == pytest.approx(5452 / PAIRS_PER_S / 3600)
     assert gpu_hours(recipe("isbert-mrpc")) == pytest.approx(2 * 4076 / PAIRS_PER_S / 3600)
 
 
-def test_own_files_take_as_long_as_they_are_and_what_is_not_trained_takes_none():
+def test_gpu_hours_are_none_for_files_zero_without_training():
     assert gpu_hours(override(recipe("nli"), {"ingest": {"sources": [{"path": "sentences.txt"}]}})) is None
     assert gpu_hours(override(recipe("nli"), {"training": None})) == 0

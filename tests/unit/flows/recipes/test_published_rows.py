@@ -17,19 +17,19 @@ BEHIND = [(row, name) for row, names in ROWS.items() for name in names]
 
 
 @every(BEHIND)
-def test_a_recipe_names_the_row_that_it_stands_behind(row, name):
+def test_recipe_lists_the_published_row_it_reproduces(row, name):
     assert row in recipe(name).published
     assert rows_of(row)
 
 
 @every(BEHIND)
-def test_a_recipe_as_it_is_differs_from_its_row_in_nothing_but_translator_and_own_files(row, name):
+def test_recipe_deviates_only_in_translator_and_own_files(row, name):
     reasons = deviations(recipe(name), row)
     assert all(why.startswith(("another translator: ", "another corpus: your own files")) for why in reasons)
 
 
 @every(BEHIND)
-def test_a_recipe_is_scored_on_what_its_row_prints(row, name):
+def test_recipe_is_scored_on_the_sets_of_its_row(row, name):
     scored = {part.partition("/")[0] for part in names_of(recipe(name).evaluation.sets)}
     printed = [set(columns_of(published.suite)) - {"avg", "stsb/dev"} for published in rows_of(row)]
     # If several tables print a row, the recipe is scored on all sets of at least one of them.
@@ -44,7 +44,7 @@ def test_a_recipe_is_scored_on_what_its_row_prints(row, name):
     ],
     ids=str,
 )
-def test_word_vectors_are_told_by_the_name_of_their_file_and_by_how_words_are_cut(changes, why):
+def test_word_vector_deviations_depend_on_file_name_and_tokenization(changes, why):
     assert deviations(override(recipe("glove"), changes), "GloVe avg.") == why
 
 
@@ -52,13 +52,13 @@ def test_word_vectors_are_told_by_the_name_of_their_file_and_by_how_words_are_cu
     ("name", "row"),
     [("published-sbert", "SBERT"), ("published-sroberta", "SRoBERTa"), ("bsl-sbert-nli", "BSL-SBERT")],
 )
-def test_a_row_s_own_checkpoint_and_another_start_of_the_same_system_are_no_other_encoder(name, row):
+def test_published_checkpoint_is_not_an_encoder_deviation(name, row):
     assert not any("encoder" in why for why in deviations(recipe(name), row))
     (why,) = deviations(override(recipe(name), {"encoder": {"max_length": 9}}), row)
     assert why.startswith("the encoder is loaded differently: max_length 9 for ")
 
 
-def test_another_teacher_is_a_deviation():
+def test_changed_teacher_is_a_deviation():
     changed = override(recipe("mbert-sbert"), {"teacher": {"model": "other/teacher"}})
     assert any(
         why.startswith("other teacher: model other/teacher") for why in deviations(changed, changed.published[0])
@@ -66,7 +66,7 @@ def test_another_teacher_is_a_deviation():
 
 
 @pytest.mark.parametrize("row", COMMANDS)
-def test_a_row_of_fine_tuning_names_the_command_that_measures_it(row, capsys):
+def test_reproduce_of_fine_tuning_row_suggests_the_evaluate_command(row, capsys):
     assert rows_of(row)
     words = shlex.split(COMMANDS[row])[1:]
     _, bound = parsed(words)
@@ -75,7 +75,7 @@ def test_a_row_of_fine_tuning_names_the_command_that_measures_it(row, capsys):
     assert COMMANDS[row] in capsys.readouterr().err
 
 
-def test_the_row_without_translations_is_comparable():
+def test_entail_recipe_has_no_deviations():
     assert deviations(recipe("entail"), "BSL-BERT, NLI_entail") == ()
 
 
@@ -107,29 +107,29 @@ def test_the_row_without_translations_is_comparable():
         ),
     ]
 )
-def test_a_deviation_is_named(changes, why):
+def test_deviations_describe_each_changed_setting(changes, why):
     assert deviations(override(recipe("entail"), changes), "BSL-BERT, NLI_entail") == (why,)
 
 
-def test_a_run_on_a_tasks_text_is_held_against_the_row_of_that_task():
+def test_isbert_task_recipe_is_compared_with_its_own_task():
     reasons = {task: deviations(recipe(f"isbert-{task}"), ROW) for task in TASKS}
     assert reasons == dict.fromkeys(TASKS, ())
     (why,) = deviations(override(recipe("isbert-cr"), {"ingest": {"sources": [{"dataset": "mr"}]}}), ROW)
     assert why == "another corpus: mr; the row's is cr"
 
 
-def test_a_seed_is_no_deviation():
+def test_changed_seed_is_not_a_deviation():
     assert deviations(override(recipe("entail"), {"training": {"seed": 7}}), "BSL-BERT, NLI_entail") == ()
 
 
-def test_tiny_stands_beside_a_row_that_it_is_far_from():
+def test_tiny_maps_to_bsl_bert_row_with_deviations():
     row, name = row_of("tiny")
     kinds = {why.partition(":")[0] for why in deviations(recipe(name), row)}
     assert (row, name) == ("BSL-BERT", "tiny")
     assert {"another encoder", "another corpus", "another translator", "other training"} <= kinds
 
 
-def test_recipes_that_share_a_row_out_are_held_against_their_own_cells():
+def test_recipes_sharing_a_row_are_compared_by_task_cells():
     assert [cells_of(ROW, f"{system}-{task}") for system in ("isbert", "bsl") for task in TASKS] == [
         (task,) for _ in range(2) for task in TASKS
     ]
@@ -139,7 +139,7 @@ def test_recipes_that_share_a_row_out_are_held_against_their_own_cells():
 
 
 @every(sorted(RECIPES))
-def test_every_recipe_has_a_row_or_says_that_it_has_none(name):
+def test_row_of_returns_published_row_or_raises(name):
     published = recipe(name).published
     if published and published[0] in ROWS:
         assert row_of(name) == (published[0], name)
@@ -150,7 +150,7 @@ def test_every_recipe_has_a_row_or_says_that_it_has_none(name):
             row_of(name)
 
 
-def test_a_row_without_a_recipe_names_those_that_have_one():
+def test_row_without_recipe_error_lists_rows_with_recipes():
     with pytest.raises(ValueError, match=r"unknown row or recipe 'IS-BERT'.*BSL-BERT; BSL-Ro.*`bsl recipes`"):
         row_of("IS-BERT")
 
@@ -164,6 +164,6 @@ def test_a_row_without_a_recipe_names_those_that_have_one():
         (["BSL-BERT", "--set", "training.momentun=1"], "training.momentun: unknown field"),
     ],
 )
-def test_what_makes_no_sense_is_said_before_anything_runs(arguments, said, capsys):
+def test_reproduce_rejects_invalid_arguments(arguments, said, capsys):
     assert main(["reproduce", *arguments]) == 2
     assert said in capsys.readouterr().err

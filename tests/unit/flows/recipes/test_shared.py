@@ -6,7 +6,7 @@ from flows.recipes.shared import changed
 from flows.recipes.tiny import tiny
 
 
-def test_a_misspelt_field_of_a_recipe_is_refused() -> None:
+def test_changed_rejects_a_misspelt_recipe_field() -> None:
     assert changed(tiny(), title="other: a title").title == "other: a title"
     with pytest.raises(ValueError, match="PipelineConfig has no field titel"):
         changed(tiny(), titel="other: a title")

@@ -22,7 +22,7 @@ SCL_STUDIES = {
 }
 
 
-def test_momentum_has_the_printed_curve_and_does_not_stop_at_collapse():
+def test_momentum_study_has_published_scores_and_no_collapse_stop():
     asked = grid("momentum", {}, {})
     assert [(point.label, point.published) for point in asked.points] == [
         ("momentum 0.5", 33.18), ("momentum 0.9", 69.58), ("momentum 0.99", 72.51), ("momentum 0.999", 73.74),
@@ -32,7 +32,7 @@ def test_momentum_has_the_printed_curve_and_does_not_stop_at_collapse():
     assert all(config.training.collapse is None for config in asked.configs)
 
 
-def test_batch_has_two_lines_over_one_axis():
+def test_batch_study_has_two_lines_over_batch_size():
     asked = grid("batch", {}, {})
     assert asked.axis == "training.batch_size"
     assert {point.line for point in asked.points} == {"objective bsl", "objective contrastive"}
@@ -42,7 +42,7 @@ def test_batch_has_two_lines_over_one_axis():
 
 
 @every(STUDIES)
-def test_every_study_resolves_and_what_it_says_is_printed_is_printed(name):
+def test_every_study_resolves_and_has_published_scores(name):
     asked = grid(name, {}, {})
     assert len(asked.points) == len(asked.configs) > 1
     if STUDIES[name].row:
@@ -52,14 +52,14 @@ def test_every_study_resolves_and_what_it_says_is_printed_is_printed(name):
     assert set(asked.references) <= {point.label for point in asked.points}
 
 
-def test_studies_that_laptops_run_need_nothing_from_elsewhere():
+def test_only_tiny_studies_use_embedded_models_alone():
     for name in STUDIES:
         configs = grid(name, {}, {}).configs
         models = {model for config in configs for model, _ in config.models()}
         assert all(model.startswith("embedded:") for model in models) == STUDIES[name].recipe.startswith("tiny"), name
 
 
-def test_lambda_and_temperature_of_scl_have_their_printed_curves():
+def test_scl_lambda_and_temperature_studies_have_published_scores():
     shares, temperatures = grid("scl-lambda", {}, {}), grid("scl-temperature", {}, {})
     assert [point.published for point in shares.points] == [69.18, 70.44, 70.05, 69.69, 69.61, 69.38]
     assert [point.published for point in temperatures.points] == [61.61, 66.12, 68.24, 69.39, 69.78, 70.05]
@@ -69,7 +69,7 @@ def test_lambda_and_temperature_of_scl_have_their_printed_curves():
     }
 
 
-def test_tables_4_and_5_of_scl_and_the_numbers_of_its_table_2_are_studies():
+def test_scl_senteval_and_numbers_studies_have_published_scores():
     printed = {name: [point.published for point in grid(name, {}, {}).points] for name in SCL_STUDIES}
     assert printed == SCL_STUDIES
     objectives = [config.training.objective for config in grid("scl-numbers", {}, {}).configs]
@@ -78,7 +78,7 @@ def test_tables_4_and_5_of_scl_and_the_numbers_of_its_table_2_are_studies():
     ]  # fmt: skip
 
 
-def test_a_figure_over_all_pairs_goes_before_one_of_another_protocol():
+def test_all_pairs_score_precedes_scores_of_other_protocols():
     points = {point.label: point for point in grid("systems", {}, {}).points}
     assert (points["whitening"].published, points["bert-cls"].published) == (66.28, 31.40)
     assert points["nli"].published == 72.03
@@ -88,14 +88,14 @@ def labelled(asked):
     return dict(zip([point.label for point in asked.points], asked.configs, strict=True))
 
 
-def test_a_change_to_the_training_makes_no_training_where_there_is_none():
+def test_training_override_leaves_untrained_points_untrained():
     configs = labelled(grid("tiny-systems", {}, {"training": {"max_steps": 7}}))
     untrained = {"tiny-avg", "tiny-cls", "tiny-flow", "tiny-whitening"}
     assert {label for label, config in configs.items() if config.training is None} == untrained
     assert {config.training.max_steps for config in configs.values() if config.training} == {7}
 
 
-def test_seeds_are_run_where_anything_is_drawn():
+def test_seeds_are_repeated_only_for_random_configs():
     configs = labelled(grid("tiny-systems", {}, {}))
     runs = {label: len(config.runs(3)) for label, config in configs.items()}
     assert {label for label, count in runs.items() if count == 1} == {"tiny-avg", "tiny-cls", "tiny-whitening"}
@@ -105,7 +105,7 @@ def test_seeds_are_run_where_anything_is_drawn():
 
 
 @every(STUDIES)
-def test_a_point_goes_to_its_deployment_as_the_changes_that_make_it(name):
+def test_job_overrides_rebuild_the_config_of_every_study_point(name):
     asked = grid(name, {}, {"evaluation": {"sets": ["embedded:stsb/test"]}})
     for base, config in zip(asked.recipes, asked.configs, strict=True):
         for again in config.runs(2):
@@ -113,7 +113,7 @@ def test_a_point_goes_to_its_deployment_as_the_changes_that_make_it(name):
             assert override(recipe(base), changes) == again
 
 
-def test_a_point_s_changes_are_those_that_differ():
+def test_job_overrides_contain_only_changed_fields():
     asked = grid("tiny-momentum", {}, {})
     assert Job(asked.recipes[0], asked.configs[0].seeded(1)).overrides == {
         "training": {"objective": {"momentum": 0.5}, "seed": 1}
@@ -125,7 +125,7 @@ def test_a_point_s_changes_are_those_that_differ():
 
 
 @every([*STUDIES, "tiny"])
-def test_no_point_stops_at_collapse_unless_a_person_says_so(name):
+def test_grid_disables_collapse_stop_unless_overridden(name):
     over = {} if name in STUDIES else {"training.objective.momentum": [0.5, 0.999]}
     phases = [phase for config in grid(name, over, {}).configs for phase in config.phases]
     assert {phase.training.collapse for phase in phases} == {None}
@@ -134,7 +134,7 @@ def test_no_point_stops_at_collapse_unless_a_person_says_so(name):
     assert {config.training.collapse for config in asked if config.training} == {CollapseConfig(patience=3)}
 
 
-def test_beside_values_of_a_training_what_is_not_trained_stands_once():
+def test_untrained_recipe_appears_once_on_a_training_axis():
     asked = grid("tiny", {"recipe": ["tiny-avg", "tiny"], "training.lr": [1e-3, 1e-4]}, {})
     assert [point.label for point in asked.points] == ["tiny-avg", "tiny, lr 0.001", "tiny, lr 0.0001"]
     assert [config.training and config.training.lr for config in asked.configs] == [None, 1e-3, 1e-4]
@@ -142,20 +142,20 @@ def test_beside_values_of_a_training_what_is_not_trained_stands_once():
     assert [(point.line, point.place) for point in asked.points][:2] == [("tiny-avg", "untrained"), ("tiny", "0.001")]
 
 
-def test_an_objective_is_chosen_before_its_fields_are_varied():
+def test_grid_sets_the_objective_before_its_fields():
     over = {"training.objective.temperature": [0.1, 0.2], "training.objective": ["contrastive"]}
     asked = grid("tiny", over, {})
     assert [config.training.objective.temperature for config in asked.configs] == [0.1, 0.2]
 
 
-def test_recipes_are_an_axis_and_own_changes_reach_every_point():
+def test_recipe_axis_applies_overrides_to_every_point():
     asked = grid("tiny", {"recipe": ["tiny", "tiny-entail"]}, {"training": {"max_steps": 7}})
     assert [config.title.partition(":")[0] for config in asked.configs] == ["tiny", "tiny-entail"]
     assert [config.training.max_steps for config in asked.configs] == [7, 7]
     assert [point.published for point in asked.points] == [None, None]
 
 
-def test_parts_of_bsl_plus_are_left_out_others_added_and_others_stand_beside_it():
+def test_plus_study_ablates_bsl_plus_and_adds_other_methods():
     asked = grid("plus", {}, {"training": {"max_steps": 7}})
     points = dict(zip((point.label for point in asked.points), asked.configs, strict=True))
     assert next(iter(points)) == "BSL+"
@@ -176,7 +176,7 @@ def test_parts_of_bsl_plus_are_left_out_others_added_and_others_stand_beside_it(
     assert len(set(names)) == len(names)
 
 
-def test_own_axes_take_the_place_of_a_study_s_and_lose_its_printed_curve():
+def test_own_axis_replaces_study_axis_and_drops_published_scores():
     asked = grid("momentum", {"training.objective.momentum": [0.3]}, {})
     assert [(point.label, point.published) for point in asked.points] == [("momentum 0.3", None)]
 
@@ -203,17 +203,17 @@ def test_own_axes_take_the_place_of_a_study_s_and_lose_its_printed_curve():
         ("tiny", {"recipe": ["tiny-flow", "tiny-flow-target"]}, "tiny-flow-target.*Set transform_on=corpus"),
     ]
 )
-def test_what_cannot_be_varied_is_refused(name, over, message):
+def test_grid_rejects_unknown_names_and_invalid_axes(name, over, message):
     with pytest.raises(ValueError, match=message):
         grid(name, over, {})
 
 
-def test_an_unknown_point_to_compare_with_is_refused():
+def test_grid_rejects_an_unknown_reference_point():
     with pytest.raises(ValueError, match=r"against momentum 0\.7: unknown point\..* Points: momentum 0\.5; "):
         grid("momentum", {}, {}, ["momentum 0.7"])
 
 
-def test_values_are_read_as_settings_are():
+def test_axes_of_parses_values_as_json_settings():
     assert axes_of(["training.lr=1e-4,3e-4", "recipe=nli,entail"], ["nli"]) == {
         "training.lr": [1e-4, 3e-4],
         "recipe": ["nli", "entail"],
@@ -221,7 +221,7 @@ def test_values_are_read_as_settings_are():
     assert axes_of(['evaluation.sets=[["sts"],["senteval"]]'], ["nli"]) == {"evaluation.sets": [["sts"], ["senteval"]]}
 
 
-def test_several_recipes_are_an_axis():
+def test_axes_of_turns_several_recipes_into_an_axis():
     assert axes_of(["training.lr=1e-4,3e-4"], ["nli", "entail"]) == {
         "recipe": ["nli", "entail"],
         "training.lr": [1e-4, 3e-4],
@@ -230,12 +230,12 @@ def test_several_recipes_are_an_axis():
 
 
 @pytest.mark.parametrize("options", [["training.lr"], ["training.lr="], ["a=1", "a=2"]])
-def test_an_axis_of_another_form_is_refused(options):
+def test_axes_of_rejects_malformed_or_repeated_axes(options):
     with pytest.raises(ValueError, match="expected each field once as FIELD=VALUE,VALUE"):
         axes_of(options, ["tiny"])
 
 
-def test_the_command_says_what_is_wrong_before_anything_starts(capsys):
+def test_sweep_command_rejects_invalid_options(capsys):
     assert main(["sweep", "tiny", "--over", "training.lr=abc"]) == 2
     capsys.readouterr()
     assert main(["sweep", "tiny", "--over", "training.lr=[1e-4,3e-4"]) == 2
@@ -254,11 +254,11 @@ def test_the_command_says_what_is_wrong_before_anything_starts(capsys):
         ({"recipe": ["tiny", "momentum"]}, {}, "momentum is a study"),
     ],
 )
-def test_what_would_be_lost_without_a_word_is_refused(over, changes, message):
+def test_grid_rejects_seed_overrides_and_studies_as_recipes(over, changes, message):
     with pytest.raises(ValueError, match=message):
         grid("tiny", over, changes)
 
 
-def test_a_field_s_neighbours_may_be_set_where_it_is_varied():
+def test_overrides_may_set_other_fields_of_a_varied_section():
     asked = grid("tiny", {"training.lr": [1e-3, 1e-4]}, {"training": {"max_steps": 3}, "transform": None})
     assert [(config.training.lr, config.training.max_steps) for config in asked.configs] == [(1e-3, 3), (1e-4, 3)]

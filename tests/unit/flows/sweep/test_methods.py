@@ -30,7 +30,7 @@ TRAINED = [method for method in METHODS if method.objective is not None]
 
 
 @every(TRAINED)
-def test_a_method_takes_the_budget_and_keeps_its_last_step(method):
+def test_configured_method_uses_step_budget_rate_and_last_step(method):
     for start in ("small", "raw", "trained"):
         config = method.configured(start, 123, seed=7)
         assert (config.max_steps, config.select, config.seed) == (123, "last", 7)
@@ -40,7 +40,7 @@ def test_a_method_takes_the_budget_and_keeps_its_last_step(method):
     assert method.rates.trained <= method.rates.raw * 2 <= method.rates.small * 2
 
 
-def test_crops_are_learnt_as_by_adapt():
+def test_crops_method_trains_with_the_settings_of_adapt():
     settings = AdaptConfig()
     for start, raw in (("raw", True), ("trained", False)):
         config, adapting = BY_NAME["crops"].configured(start, 100), settings.view_training(raw=raw)
@@ -52,7 +52,7 @@ def test_crops_are_learnt_as_by_adapt():
 
 
 @every([m for m in TRAINED if m.views != "labels"])
-def test_a_method_s_pairs_are_of_views_that_it_makes(method):
+def test_method_pairings_use_only_its_own_views(method):
     for lang in ("en", "de"):
         settings = FieldSettings(lang=lang)
         made = {"original", *augmentation(method.views, settings).methods}
@@ -61,13 +61,13 @@ def test_a_method_s_pairs_are_of_views_that_it_makes(method):
         assert {spoken for pair in pairings for spoken in (pair.lang_1, pair.lang_2)} == {lang}
 
 
-def test_english_is_paired_as_by_tiny_and_alone():
+def test_english_pairings_match_tiny_recipe():
     assert augmentation("round trips", SETTINGS) == AugmentConfig(translations=trips_of("en", MINI))
     assert pairing("round trips", SETTINGS) == whole_sample().pairs
     assert pairing("sentence", SETTINGS) == ALONE
 
 
-def test_translators_are_those_of_the_settings():
+def test_translators_setting_changes_the_augmentation():
     opus = FieldSettings(translators="opus-mt")
     assert augmentation("round trips", SETTINGS) != augmentation("round trips", opus)
 
@@ -76,12 +76,12 @@ def test_translators_are_those_of_the_settings():
     ("lang", "ways"),
     [("en", ["en-de-en", "en-fr-en"]), ("de", ["de-en-de"]), ("fr", ["fr-en-fr"]), ("fi", [])],
 )
-def test_text_goes_through_translators_of_its_language(lang, ways):
+def test_field_round_trips_match_the_text_language(lang, ways):
     trips = FieldSettings(lang=lang).trips
     assert ["-".join([trip.hops[0].source_lang, *(hop.target_lang for hop in trip.hops)]) for trip in trips] == ways
 
 
-def test_what_cannot_be_tried_is_known_before_the_run(tmp_path):
+def test_inapplicable_methods_are_found_before_the_run(tmp_path):
     site = RunContext(store=str(tmp_path / "store"), device="cpu")
     bert, mini = (start_encoder_of(site, f"embedded:{name}") for name in ("bert-mini", "mini-sentence"))
     assert inapplicable(METHODS, bert, SETTINGS) == {}
@@ -93,7 +93,7 @@ def test_what_cannot_be_tried_is_known_before_the_run(tmp_path):
     assert "translators 'embedded' have no round trip from 'fi'" in reasons["bsl"]
 
 
-def test_an_encoder_that_keeps_the_first_dimensions_is_not_offered_to_isbert(tmp_path):
+def test_isbert_is_inapplicable_to_truncated_encoder(tmp_path):
     """Its sentence vectors are narrower than its token vectors."""
     folder = tmp_path / "nested"
     write_tiny(folder)
@@ -102,7 +102,7 @@ def test_an_encoder_that_keeps_the_first_dimensions_is_not_offered_to_isbert(tmp
     assert "has truncate_dim after pooling" in inapplicable(METHODS, found, SETTINGS)["isbert"]
 
 
-def test_one_setting_of_a_section_leaves_the_others():
+def test_set_of_a_bootstrap_field_leaves_other_fields_unchanged():
     settings = Trial(seeds=3, settings=Settings(settings=("bootstrap.seed=1",))).wanted(Reading())
     assert (settings.seeds, settings.bootstrap) == (3, BootstrapConfig(resamples=10_000, seed=1))
 
@@ -116,17 +116,17 @@ def test_one_setting_of_a_section_leaves_the_others():
         ("300steps", "held=300", Budget(steps=300)),
     ],
 )
-def test_one_field_of_the_budget_takes_the_place_of_the_other(given, setting, budget):
+def test_set_budget_field_replaces_the_budget_option(given, setting, budget):
     assert Trial(budget=given, settings=Settings(settings=(setting,))).wanted(Reading()).budget == budget
 
 
-def test_a_budget_of_both_is_refused():
+def test_set_of_budget_steps_and_seconds_is_rejected():
     both = Settings(settings=("budget.steps=100", "budget.seconds=60"))
     with pytest.raises(ValueError, match=r"seconds 60\.0 and steps 100: expected exactly one"):
         Trial(settings=both).wanted(Reading())
 
 
-def test_files_are_read_as_the_settings_say(tmp_path):
+def test_field_sources_use_language_and_columns_from_settings(tmp_path):
     path = tmp_path / "tickets.csv"
     path.write_text("text,body,who\nEs regnet seit Tagen.,Der Zug kam viel zu spät.,a\n")
     settings = FieldSettings(lang="de", columns=("body",), document="who")
@@ -134,7 +134,7 @@ def test_files_are_read_as_the_settings_say(tmp_path):
     assert (source.lang, source.texts, source.document) == ("de", ("body",), "who")
 
 
-def test_a_teacher_that_nobody_has_is_said_before_anything_is_started(tmp_path):
+def test_field_with_missing_teacher_raises_before_publishing_artifacts(tmp_path):
     site = RunContext(store=str(tmp_path / "store"), device="cpu")
     path = tmp_path / "x.txt"
     path.write_text("It has rained for days.\n")
@@ -143,7 +143,7 @@ def test_a_teacher_that_nobody_has_is_said_before_anything_is_started(tmp_path):
     assert list(site.open_store().refs()) == []
 
 
-def test_steps_are_those_that_were_taken(tmp_path):
+def test_steps_come_from_manifest_and_early_end_is_noted(tmp_path):
     site, ref = RunContext(store=str(tmp_path / "store")), TransformRef(key=f"{3:064x}")
     with site.open_store().draft(ref, Provenance(stage_version=1, config={})) as draft:
         (draft.folder / "transform.json").write_text("{}")
@@ -155,7 +155,7 @@ def test_steps_are_those_that_were_taken(tmp_path):
     )
 
 
-def test_a_transform_takes_half_of_the_width_or_the_budget():
+def test_fitted_transforms_use_half_width_or_step_budget():
     assert BY_NAME["whitening"].fitted(256, 9) == WhiteningConfig(dimensions=128)
     fitted = BY_NAME["flow"].fitted(256, 9, seed=3)
     assert (fitted.max_steps, fitted.seed) == (9, 3)
@@ -172,34 +172,34 @@ def test_a_transform_takes_half_of_the_width_or_the_budget():
         ("200steps", Budget(steps=200)),
     ],
 )
-def test_a_budget_is_read(text, budget):
+def test_budget_of_parses_seconds_minutes_hours_and_steps(text, budget):
     assert budget_of(text) == budget
 
 
 @pytest.mark.parametrize("text", ["10", "ten minutes", "1.5steps", "-3s", ""])
-def test_another_form_of_budget_is_refused(text):
+def test_budget_of_rejects_invalid_text(text):
     with pytest.raises(ValueError, match="expected seconds, minutes, hours or steps"):
         budget_of(text)
 
 
-def test_a_budget_is_seconds_or_steps():
+def test_budget_rejects_both_seconds_and_steps():
     with pytest.raises(ValueError, match="expected exactly one of them"):
         Budget(seconds=3, steps=3)
 
 
-def test_the_start_is_always_there_and_first_and_order_is_the_table_s():
+def test_methods_of_lists_original_encoder_first_in_table_order():
     assert [method.name for method in methods_of(["simcse", "tfidf"])] == [START, "tfidf", "simcse"]
     assert [method.name for method in methods_of(None)] == list(NAMES)
 
 
-def test_an_unknown_method_is_refused_with_the_nearest(capsys, tmp_path, monkeypatch):
+def test_unknown_field_method_error_suggests_the_nearest_name(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.txt").write_text("A cat sleeps.\n")
     assert main(["field", "x.txt", "--methods", "simcs"]) == 2
     assert "Did you mean 'simcse'" in capsys.readouterr().err
 
 
-def test_labels_are_tried_only_where_there_are_some():
+def test_labels_method_requires_a_labels_file():
     assert "labels" not in [method.name for method in requested(FieldSettings(), None)]
     with pytest.raises(ValueError, match="method 'labels' needs a file of labels"):
         requested(FieldSettings(methods=("labels",)), None)

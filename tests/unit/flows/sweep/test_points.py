@@ -71,7 +71,7 @@ def reported(folder, verdict):
     return Run(ref, System("after BSL", "", EmbeddingsRef(key="1" * 64)), ())
 
 
-def test_a_point_whose_training_was_stopped_has_no_figure(tmp_path, monkeypatch):
+def test_point_with_stopped_training_becomes_a_training_error(tmp_path, monkeypatch):
     monkeypatch.setattr(points, "run", lambda *_: reported(tmp_path, "STOPPED"))
     site = RunContext(store=str(tmp_path))
     (ended,) = run_points([POINT], site)
@@ -80,7 +80,7 @@ def test_a_point_whose_training_was_stopped_has_no_figure(tmp_path, monkeypatch)
     assert str(fault) == "the encoder unlearnt by step 3"
 
 
-def test_a_point_that_is_done_is_told_and_none_of_a_plan(tmp_path, monkeypatch):
+def test_finished_point_is_announced_except_during_planning(tmp_path, monkeypatch):
     there = reported(tmp_path, "BETTER")
     monkeypatch.setattr(points, "run", lambda *_: there)
     site = RunContext(store=str(tmp_path))
@@ -109,7 +109,7 @@ def ending(error: Exception):
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_what_is_a_point_s_own_is_kept_and_named(error, caplog, monkeypatch):
+def test_point_fault_is_returned_and_logged(error, caplog, monkeypatch):
     monkeypatch.setattr(points, "run", ending(error))
     assert run_points([POINT], RunContext()) == [error]
     assert f"momentum 0.5, seed 1 has no figure: {error}" in caplog.text
@@ -132,7 +132,7 @@ def test_what_is_a_point_s_own_is_kept_and_named(error, caplog, monkeypatch):
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_what_no_other_point_would_survive_ends_the_sweep(error, caplog, monkeypatch):
+def test_error_not_specific_to_a_point_ends_the_sweep(error, caplog, monkeypatch):
     monkeypatch.setattr(points, "run", ending(error))
     with pytest.raises(type(error)):
         run_points([POINT], RunContext())
@@ -147,7 +147,7 @@ def test_what_no_other_point_would_survive_ends_the_sweep(error, caplog, monkeyp
         (KeyError("a"), False),
     ],
 )
-def test_what_ended_a_run_on_a_pool_is_told_by_what_prefect_says_of_it(error, own):
+def test_failed_pool_run_error_kind_comes_from_prefect_state(error, own):
     state = asyncio.run(exception_to_failed_state(error, message="Flow run encountered an exception:"))
     fault = _fault(FlowRun(flow_id=uuid4(), name="a", state=state))
     assert isinstance(fault, FailedRunError)
@@ -155,7 +155,7 @@ def test_what_ended_a_run_on_a_pool_is_told_by_what_prefect_says_of_it(error, ow
     assert is_fault(fault) is own
 
 
-def test_a_point_that_cannot_be_planned_is_not_sent_and_the_others_are(tmp_path, caplog):
+def test_unplannable_points_are_not_sent_to_the_pool(tmp_path, caplog):
     site = RunContext(store=str(tmp_path / "store"), device="cpu", pool=True)
     bad = Job("tiny", configured("tiny", ["encoder.model=embedded:mini-sentence", "encoder.pooling=cls"]))
     attempts = [PointRun("cls", bad), POINT, PointRun("again cls", bad)]
@@ -185,7 +185,7 @@ class Counting:
 BAD = 1
 
 
-def test_every_point_has_its_first_seed_first_and_a_seed_that_fails_leaves_the_others(tmp_path):
+def test_run_by_seed_orders_by_seed_and_survives_failures(tmp_path):
     jobs = {"a": [Counting("a", seed) for seed in range(3)], "b": [Counting("b", 0)]}
     with listening(reader := Reader()):
         ended = run_by_seed(jobs, RunContext(store=str(tmp_path)))
@@ -199,7 +199,7 @@ def test_every_point_has_its_first_seed_first_and_a_seed_that_fails_leaves_the_o
     assert with_runs(SweepSystem(label="A"), [TrainingError("gone")]).embeddings == ()
 
 
-def test_side_by_side_the_first_error_is_said_and_none_is_begun_after_it():
+def test_run_in_threads_stops_after_the_first_error():
     begun = []
 
     def way(number):
@@ -213,7 +213,7 @@ def test_side_by_side_the_first_error_is_said_and_none_is_begun_after_it():
     assert len(begun) <= 4
 
 
-def test_side_by_side_an_interrupt_stops_what_is_under_way():
+def test_run_in_threads_stops_running_calls_on_keyboard_interrupt():
     stopped, off = [], threading.Event()
 
     def way(number):

@@ -8,7 +8,7 @@ from tasks.stage.run_context import RunContext
 JOB = Job("tiny", recipe("tiny"))
 
 
-def test_a_point_on_a_pool_takes_along_what_all_machines_share(tmp_path, monkeypatch):
+def test_pool_run_parameters_contain_only_settings_shared_by_machines(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mirror").mkdir()
     own = {"cache": "cache", "threads": 3, "processes": 2, "cluster": "tcp://here:8786", "save_every": 7}
@@ -20,7 +20,7 @@ def test_a_point_on_a_pool_takes_along_what_all_machines_share(tmp_path, monkeyp
     }
 
 
-def test_workers_are_told_the_store_that_the_sender_looks_into(tmp_path, monkeypatch):
+def test_pool_run_parameters_contain_store_from_environment(tmp_path, monkeypatch):
     """This includes a store that the sender's environment sets."""
     monkeypatch.setenv("BSL_STORE", "s3://bucket/store")
     monkeypatch.setenv("BSL_CACHE", str(tmp_path))

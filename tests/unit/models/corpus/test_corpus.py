@@ -30,7 +30,7 @@ def build(tmp_path):
     return call
 
 
-def test_first_source_names_a_sentence(build):
+def test_duplicate_sentence_gets_its_first_source(build):
     parts, statistics = build(
         [chunk("A dog  runs.", "A cat."), chunk("A dog runs. ", "Ein Hund.", source="mnli", lang="de")]
     )
@@ -46,7 +46,7 @@ def test_first_source_names_a_sentence(build):
     assert statistics.per_source == {"mnli": 1, "snli": 2}
 
 
-def test_every_sentence_read_is_accounted_for(build):
+def test_statistics_count_every_sentence_by_outcome(build):
     bounds = NormalizeConfig(min_chars=3, max_chars=10)
     _, statistics = build(
         [chunk("", " \x00", None, "ab", "abc", "abc ", "x" * 10, "x" * 11)], CorpusConfig(normalize=bounds)
@@ -65,7 +65,7 @@ def test_every_sentence_read_is_accounted_for(build):
     assert {sample.text for sample in statistics.samples} == {"abc", "x" * 10}
 
 
-def test_megabyte_line_is_dropped_by_default_and_kept_on_request(build):
+def test_megabyte_line_is_dropped_unless_max_chars_allows_it(build):
     long = "word " * 200_000
     _, statistics = build([chunk("short", long)])
     assert (statistics.too_long, statistics.unique) == (1, 1)
@@ -73,7 +73,7 @@ def test_megabyte_line_is_dropped_by_default_and_kept_on_request(build):
     assert long.strip() in parts[0]["text"].to_list()
 
 
-def test_parts_are_full_and_ids_ascend_over_them(build, monkeypatch):
+def test_parts_are_full_and_sorted_by_id(build, monkeypatch):
     monkeypatch.setattr(corpus_module, "PART_ROWS", 100)
     texts = [f"sentence {number}" for number in range(950)]
     parts, statistics = build([chunk(*texts)], memory_bytes=1)
@@ -102,7 +102,7 @@ def test_limit_keeps_the_smallest_ids(build):
 
 
 @pytest.mark.parametrize("memory_bytes", [1 << 30, 1], ids=["in memory", "spilled"])
-def test_a_source_s_limit_counts_what_it_alone_gives(build, memory_bytes):
+def test_source_limit_excludes_duplicates_of_earlier_sources(build, memory_bytes):
     books = [f"book {number}" for number in range(200)]
     shared = [chunk("A dog runs.", *books[:50])]
     whole, _ = build([*shared, chunk(*books, source="books")])
@@ -114,7 +114,7 @@ def test_a_source_s_limit_counts_what_it_alone_gives(build, memory_bytes):
     assert statistics.per_source == {"books": 30, "snli": 51}
 
 
-def test_nothing_left_says_where_it_went(build):
+def test_empty_corpus_error_counts_drops_by_reason(build):
     with pytest.raises(
         EmptyCorpusError, match=r"of 3 sentences read, 2 are empty, 0 are shorter than 1 and 1 are longer than 5"
     ):
@@ -123,7 +123,7 @@ def test_nothing_left_says_where_it_went(build):
         build([])
 
 
-def test_two_sentences_with_one_id_are_refused():
+def test_sentence_id_collision_is_rejected():
     frame = pl.DataFrame(
         {"sentence_id": [7, 3, 7], "text": ["one", "two", "other"]}, schema_overrides={"sentence_id": pl.UInt64}
     )

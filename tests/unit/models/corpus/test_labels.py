@@ -25,13 +25,13 @@ def parts(rows, sides, held, learnt, *, use, seed=0):
     return parts_of(rows, sides, held, learnt, use=use, seed=seed).to_list()
 
 
-def test_a_text_with_a_held_sentence_judges_and_one_with_a_learnt_sentence_teaches():
+def test_rows_with_held_out_sentences_are_test_labels():
     rows = pl.DataFrame({"text": ["It is good. I like it.", "It is bad. I dislike it.", "Held here. It is bad."]})
     found = parts(rows, ["text"], ids("I like it.", "Held here."), ids("It is bad."), use="field")
     assert found == ["judge", "teach", "judge"]
 
 
-def test_of_other_text_a_share_judges_where_labels_teach_and_all_of_it_where_they_do_not():
+def test_field_splits_other_text_and_judge_evaluates_all():
     rows = pl.DataFrame({"text": [f"Sentence number {number}." for number in range(2000)]})
     found = parts(rows, ["text"], ids("x"), ids("y"), use="field")
     assert np.mean([part == "judge" for part in found]) == pytest.approx(JUDGING, abs=0.03)
@@ -40,7 +40,7 @@ def test_of_other_text_a_share_judges_where_labels_teach_and_all_of_it_where_the
 
 
 @pytest.mark.parametrize("own", [True, False])
-def test_half_of_the_rows_teach_an_adaptation_and_the_other_half_judges(own):
+def test_adapt_trains_on_half_of_the_labelled_rows(own):
     """Of the text itself, three in ten of which are held out, and of other text."""
     texts = [f"Sentence number {number}." for number in range(2000)]
     held, learnt = (ids(*texts[:600]), ids(*texts[600:])) if own else (ids("x"), ids("y"))
@@ -50,7 +50,7 @@ def test_half_of_the_rows_teach_an_adaptation_and_the_other_half_judges(own):
     assert not own or "teach" not in found[:600]
 
 
-def test_what_judges_where_labels_teach_judges_where_they_do_not():
+def test_field_test_labels_are_also_judge_test_labels():
     texts = [f"Sentence number {number}." for number in range(900)]
     rows, held, learnt = pl.DataFrame({"text": texts}), ids(*texts[:200]), ids(*texts[200:600])
     both = zip(*(parts(rows, ["text"], held, learnt, use=use) for use in ("field", "judge")), strict=True)
@@ -58,21 +58,21 @@ def test_what_judges_where_labels_teach_judges_where_they_do_not():
 
 
 @pytest.mark.parametrize(("others", "share"), [(1000, 1.0), (100, JUDGING)])
-def test_labelled_text_is_not_learnt_but_for_most_of_it_where_it_is_most_of_the_text(others, share):
+def test_judge_splits_labels_that_cover_most_training_text(others, share):
     texts = [f"Sentence number {number}." for number in range(900)]
     learnt = ids(*texts, *(f"Another sentence of number {number}." for number in range(others)))
     found = parts(pl.DataFrame({"text": texts}), ["text"], ids("x"), learnt, use="judge")
     assert np.mean([part == "judge" for part in found]) == pytest.approx(share, abs=0.04)
 
 
-def test_both_sides_of_a_pair_count():
+def test_both_texts_of_a_pair_determine_its_part():
     rows = pl.DataFrame({"sentence1": ["A cat.", "A dog."], "sentence2": ["Held.", "A bird."], "score": [1.0, 0.0]})
     found = parts(rows, ["sentence1", "sentence2"], ids("Held."), ids("A dog."), use="field")
     assert found == ["judge", "teach"]
 
 
 @pytest.mark.parametrize("use", ["field", "adapt"])
-def test_pairs_that_share_a_text_stay_together(use):
+def test_pairs_sharing_a_text_get_the_same_part(use):
     """200 questions with 20 answers: no answer stands in two parts."""
     rows = pl.DataFrame({"q": [f"Question {n}?" for n in range(200)], "a": [f"Answer {n % 20}." for n in range(200)]})
     found = rows.with_columns(part=parts_of(rows, ["q", "a"], ids("x"), ids("y"), use=use, seed=1))
@@ -82,7 +82,7 @@ def test_pairs_that_share_a_text_stay_together(use):
     assert counts.min() >= 20
 
 
-def test_pairs_are_joined_over_others_and_a_held_sentence_counts_for_all():
+def test_transitively_connected_pairs_get_the_same_part():
     rows = pl.DataFrame({"one": ["a", " b", "c", "e", "g", "g"], "two": ["b", "c", "d", "f", "h", "i"]})
     found = parts(rows, ["one", "two"], ids("d"), ids("a", "e", "g"), use="field")
     assert found == [*["judge"] * 3, *["teach"] * 3]
@@ -91,7 +91,7 @@ def test_pairs_are_joined_over_others_and_a_held_sentence_counts_for_all():
 
 @pytest.mark.parametrize("use", ["field", "adapt"])
 @pytest.mark.parametrize("seed", range(5))
-def test_pairs_that_all_hang_together_are_divided_by_their_texts(seed, use):
+def test_large_connected_group_is_divided_by_text(seed, use):
     """800 pairs of 40 sentences, some of which are held out or learnt."""
     draw = np.random.default_rng(seed)
     sides = {name: [f"Sentence {n}." for n in draw.integers(0, 40, 800)] for name in ("one", "two")}
@@ -108,12 +108,12 @@ def test_pairs_that_all_hang_together_are_divided_by_their_texts(seed, use):
     assert enough(found, "pairs", use).height == 800 - found["part"].null_count()
 
 
-def test_a_text_without_a_word_has_a_row_too():
+def test_empty_text_gets_a_part():
     rows = pl.DataFrame({"text": ["", "  ", "Held."]})
     assert parts(rows, ["text"], ids("Held."), ids(""), use="field") == ["teach", "teach", "judge"]
 
 
-def test_class_pairs_are_balanced_and_say_what_classes_say():
+def test_class_pairs_are_balanced_and_scored_by_class():
     texts = [f"text {number}" for number in range(30)]
     classes = np.array([0, 1, 2] * 10)
     pairs = class_pairs(texts, classes)
@@ -126,17 +126,17 @@ def test_class_pairs_are_balanced_and_say_what_classes_say():
     assert pairs.equals(class_pairs(texts, classes))
 
 
-def test_a_text_alone_in_its_class_is_left_out():
+def test_text_alone_in_its_class_gives_no_pairs():
     pairs = class_pairs(["a", "b", "c", "d", "alone"], np.array([0, 0, 1, 1, 2]))
     assert "alone" not in pairs["sentence1"].to_list()
 
 
-def test_one_class_teaches_nothing():
+def test_single_class_is_rejected_for_training():
     with pytest.raises(TrainingError, match="2 labelled texts of 1 classes, expected at least two classes"):
         class_pairs(["a", "b"], np.array([0, 0]))
 
 
-def test_scores_become_shares():
+def test_scores_are_scaled_linearly_to_unit_range():
     assert shares(pl.Series([1, 3, 5])).to_list() == [0.0, 0.5, 1.0]
     with pytest.raises(TrainingError, match="all 2 scores are 4, expected different"):
         shares(pl.Series([4.0, 4.0]))
@@ -150,14 +150,14 @@ def divided(names=("teach", "judge"), /, **counts: tuple[int, int]) -> pl.DataFr
     return pl.DataFrame(rows, schema={"label": pl.String, "part": pl.String}, orient="row")
 
 
-def test_a_class_that_too_few_rows_teach_is_left_out():
+def test_class_with_too_few_training_labels_is_dropped():
     rows = divided(good=(30, 12), bad=(30, 12), rare=(1, 9), unseen=(0, 9))
     kept = enough(rows, "classes", "field")
     assert kept["label"].unique().sort().to_list() == ["bad", "good"]
     assert kept.height == 84
 
 
-def test_a_class_of_which_too_few_rows_judge_is_left_out():
+def test_class_with_too_few_test_labels_is_dropped():
     rows = divided(good=(30, 12), bad=(30, 12), rare=(9, 6))
     assert enough(rows, "classes", "adapt").height == 84
 
@@ -185,7 +185,7 @@ def test_a_class_of_which_too_few_rows_judge_is_left_out():
         ({"1": (50, 30), "5": (50, 0)}, "pairs", "all test labels have the score 1, expected different"),
     ]
 )
-def test_labels_that_judge_nothing_are_refused_with_what_they_lack(counts, kind, message):
+def test_insufficient_labels_error_names_counts_and_fix(counts, kind, message):
     with pytest.raises(EvaluationError, match=message):
         enough(divided(**counts), kind, "field")
 
@@ -207,10 +207,10 @@ def test_labels_that_judge_nothing_are_refused_with_what_they_lack(counts, kind,
         ({"1": (50, 30), "5": (50, 0)}, "pairs", "all test labels have the score 1, expected different"),
     ],
 )
-def test_labels_that_only_judge_are_refused_alike(counts, kind, message):
+def test_insufficient_test_only_labels_error_names_counts_and_fix(counts, kind, message):
     with pytest.raises(EvaluationError, match=message):
         enough(divided((None, "judge"), **counts), kind, "judge")
 
 
-def test_pairs_that_all_judge_are_evidence_though_nothing_teaches():
+def test_field_accepts_pairs_without_training_labels():
     assert enough(divided(**{"1": (0, 30), "5": (0, 30)}), "pairs", "field").height == 60

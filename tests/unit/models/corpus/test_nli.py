@@ -40,14 +40,14 @@ def entailed(corpus: pl.LazyFrame, nli: pl.LazyFrame, view: EntailView, bits: in
         return pl.concat(entailed_views(corpus, nli, view, bits, Path(scratch)))
 
 
-def test_every_pair_is_kept_or_counted() -> None:
+def test_nli_statistics_count_every_pair_by_outcome() -> None:
     kept, statistics = build_nli([pairs(ROWS[:2]), pairs(ROWS[2:])], CORPUS)
     assert statistics.model_dump() == {"read": 6, "outside": 1, "duplicates": 1, "kept": 4}
     assert kept.height == 4
     assert dict(kept["label"].value_counts().rows()) == {0: 3, 2: 1}
 
 
-def test_pairs_do_not_hang_on_order_or_cut() -> None:
+def test_nli_pairs_do_not_depend_on_order_or_chunks() -> None:
     once, _ = build_nli([pairs(ROWS)], CORPUS)
     cut, _ = build_nli([pairs([row]) for row in reversed(ROWS)], CORPUS)
     assert_frame_equal(once, cut)
@@ -64,7 +64,7 @@ def test_hypotheses_become_views_of_their_premise() -> None:
     assert_frame_equal(entailed(CORPUS, nli.lazy(), EntailView(hypotheses=8), bits=2), every)
 
 
-def test_the_seed_decides_which_hypothesis_comes_first_whatever_the_order() -> None:
+def test_first_hypothesis_depends_on_seed_not_row_order() -> None:
     nli, _ = build_nli([pairs(ROWS)], CORPUS)
     firsts = set()
     for seed in range(20):

@@ -35,11 +35,11 @@ def normalized(*texts: str | None) -> list[str | None]:
         (None, None),
     ]
 )
-def test_normal_form(raw, expected):
+def test_normalize_cleans_whitespace_control_characters_and_unicode(raw, expected):
     assert normalized(raw) == [expected]
 
 
-def test_rows_do_not_mix():
+def test_normalize_treats_each_row_separately():
     assert normalized("clean", "  dirty ", None, "e\u0301") == ["clean", "dirty", None, "\u00e9"]
 
 
@@ -52,19 +52,19 @@ GOLDEN = {  # XXH64, seed 0, of the UTF-8 bytes: a change orphans all existing c
 }
 
 
-def test_ids_are_pinned():
+def test_sentence_ids_equal_golden_values():
     frame = pl.DataFrame({"text": list(GOLDEN)})
     assert frame.select(sentence_ids(TEXT)).to_series().to_list() == list(GOLDEN.values())
 
 
-def test_ids_are_those_of_the_reference_implementation_also_when_streaming():
+def test_streamed_sentence_ids_equal_reference_xxh64():
     texts = [f"sentence number {number} ü" * (number % 7 + 1) for number in range(5000)]
     found = pl.LazyFrame({"text": texts}).select(sentence_ids(TEXT).alias("id")).collect(engine="streaming")
     assert found.schema == {"id": pl.UInt64}
     assert found["id"].to_list() == [xxhash.xxh64_intdigest(text.encode(), seed=0) for text in texts]
 
 
-def test_bounds_that_keep_nothing_are_refused():
+def test_invalid_normalize_settings_are_rejected():
     with pytest.raises(ValidationError, match="expected at most max_chars"):
         NormalizeConfig(min_chars=10, max_chars=9)
     with pytest.raises(ValidationError, match="extra"):

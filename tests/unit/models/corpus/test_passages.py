@@ -31,7 +31,7 @@ SHORT = HoldOutConfig(min_chars=1)
         ("  ", []),
     ]
 )
-def test_sentences_end_where_marks_end_them(text: str, sentences: list[str]) -> None:
+def test_text_splits_at_sentence_marks_but_not_abbreviations(text: str, sentences: list[str]) -> None:
     assert split_sentences(text) == sentences
 
 
@@ -42,7 +42,7 @@ def _records(texts: list[str], title: str | None = None, document: list[str | No
     ).with_columns(record=pl.int_range(pl.len(), dtype=pl.UInt32))
 
 
-def test_documents_are_what_records_say_of_themselves() -> None:
+def test_documents_follow_headings_names_or_lines() -> None:
     wiki = documents(_records(["= One =", "A b.", "= = Part = =", "C d.", "= Two =", "E f."]), lines=False, first=3)
     assert wiki.rows() == [(4, "One", "A b.", True), (4, "One", "C d.", True), (5, "Two", "E f.", True)]
     named = documents(_records(["a", "b", "c"], document=["y", "x", "y"]), lines=False, first=0)
@@ -51,7 +51,7 @@ def test_documents_are_what_records_say_of_themselves() -> None:
     assert documents(_records(["a", "b"]), lines=False, first=7)["document"].to_list() == [7, 8]
 
 
-def test_the_order_of_a_list_is_no_evidence() -> None:
+def test_held_out_split_ignores_the_order_of_a_list() -> None:
     lines = [f"Line {number} of a list." for number in range(400)]
     config = HoldOutConfig(min_chars=1)
     made = [
@@ -68,13 +68,13 @@ def test_the_order_of_a_list_is_no_evidence() -> None:
     assert made[0]["document"].n_unique() == len(lines)
 
 
-def test_a_record_that_names_no_document_stands_alone() -> None:
+def test_record_without_document_name_is_a_separate_document() -> None:
     some = documents(_records(list("abcde"), document=["x", None, " ", "x", ""]), lines=False, first=0)
     assert some.group_by("document").agg("text").sort("document")["text"].to_list() == [["a", "d"], ["b"], ["c"], ["e"]]
     assert some.filter("continues")["text"].to_list() == ["a", "d"]
 
 
-def test_neighbours_stand_side_by_side_only_where_a_record_continues() -> None:
+def test_positions_skip_where_a_record_does_not_continue() -> None:
     records = pl.DataFrame(
         {
             "document": [0, 0, 1],
@@ -100,7 +100,7 @@ def _many(documents: int, each: int) -> pl.DataFrame:
     return frame.select("document", "position", ids, "text", none, source=pl.lit("s"), lang=pl.lit("en"))
 
 
-def test_documents_are_held_out_whole_and_bounded_by_runs() -> None:
+def test_documents_are_held_out_whole_within_the_limits() -> None:
     parts = hold_out(_many(40, 100), HoldOutConfig(share=0.4, limit=500, report=100))
     by = parts.group_by("part").agg(pl.len(), pl.col("document").unique())
     assert all(
@@ -112,7 +112,7 @@ def test_documents_are_held_out_whole_and_bounded_by_runs() -> None:
     assert 100 <= sizes["report"] < 164
 
 
-def test_where_documents_are_few_runs_are_held_out() -> None:
+def test_single_document_is_held_out_by_runs() -> None:
     parts = hold_out(_many(1, 1000), HoldOutConfig(share=0.4))
     assert {*parts["part"]} == {"train", "report"}
     assert parts.height == 1000
@@ -122,7 +122,7 @@ def test_where_documents_are_few_runs_are_held_out() -> None:
     assert sorted(parts.filter(part="report")["unit"].unique()) == list(range(units.filter(part="report").height))
 
 
-def test_a_part_of_few_documents_is_drawn_by_runs_and_one_of_many_by_documents() -> None:
+def test_bootstrap_units_are_runs_for_few_documents() -> None:
     few, many = (hold_out(_many(count, 100), HoldOutConfig()).filter(part="report") for count in (30, 200))
     assert few["document"].n_unique() < 10 <= few["unit"].n_unique()
     assert few.group_by("document").len()["len"].unique().to_list() == [100]
@@ -131,7 +131,7 @@ def test_a_part_of_few_documents_is_drawn_by_runs_and_one_of_many_by_documents()
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize(("short", "each", "long"), [(25, 20, 5000), (2000, 1, 6000)])
-def test_a_long_document_among_short_ones_is_held_out_by_runs(short: int, each: int, long: int, seed: int) -> None:
+def test_long_document_among_short_ones_is_cut_into_runs(short: int, each: int, long: int, seed: int) -> None:
     book = _many(1, long).with_columns(document=pl.lit(short, pl.UInt32), sentence_id=pl.col("sentence_id") + 1)
     parts = hold_out(pl.concat([_many(short, each), book]), HoldOutConfig(seed=seed))
     learnt = parts.filter(part="train")["document"]
@@ -144,7 +144,7 @@ def test_a_long_document_among_short_ones_is_held_out_by_runs(short: int, each: 
     assert whole["part"].max() == 1
 
 
-def test_a_held_out_sentence_is_nowhere_learnt() -> None:
+def test_held_out_sentence_is_absent_from_training() -> None:
     frame = _many(30, 10).with_columns(
         text=pl.when(pl.col("position") == 0).then(pl.lit("The same everywhere.")).otherwise(pl.col("text"))
     )
@@ -155,14 +155,14 @@ def test_a_held_out_sentence_is_nowhere_learnt() -> None:
     assert "The same everywhere." in held["text"].to_list()
 
 
-def test_too_little_text_is_refused_with_what_to_do() -> None:
+def test_too_little_text_error_states_the_required_amount() -> None:
     with pytest.raises(
         EmptyCorpusError, match="Give more text: 20 documents of equal length, or 427 different sentences"
     ):
         hold_out(_many(1, 20), HoldOutConfig())
 
 
-def test_a_line_of_dots_is_no_work() -> None:
+def test_long_line_of_dots_is_split_quickly() -> None:
     """Regression: the splitter tried the rest of the text from each dot, a minute for this input."""
     assert split_sentences("a" + "." * 200_000 + "b") == ["a" + "." * 200_000 + "b"]
 
@@ -171,7 +171,7 @@ def test_a_line_of_dots_is_no_work() -> None:
     ("text", "most"),
     [("这是一个普通的句子。", 20), ("यह एक साधारण वाक्य है जो पर्याप्त लंबा है। ", 60), ("هل هذه جملة عادية بما يكفي؟ ", 60)],
 )
-def test_sentences_of_scripts_with_marks_of_their_own_are_kept(text: str, most: int) -> None:
+def test_chinese_hindi_and_arabic_sentences_pass_length_limits(text: str, most: int) -> None:
     records = documents(_records([text * most]), lines=False, first=0)
     left_out = LeftOut()
     found = passages(records.with_columns(source=pl.lit("own"), lang=pl.lit("xx")), HoldOutConfig(), left_out)
@@ -179,7 +179,7 @@ def test_sentences_of_scripts_with_marks_of_their_own_are_kept(text: str, most: 
     assert (left_out.short, left_out.long) == (0, 0)
 
 
-def test_what_is_too_short_or_too_long_is_counted_and_said() -> None:
+def test_empty_corpus_error_counts_short_and_long_sentences() -> None:
     texts = ["Yes.", "A sentence of middling length.", "No.", "w" * 1001]
     records = documents(_records(texts), lines=False, first=0)
     left_out = LeftOut()

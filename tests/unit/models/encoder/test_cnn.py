@@ -18,14 +18,14 @@ from tests.tiny_heads import ROWS, TEXTS, ours, rewrite
         ({"stride_sizes": [2]}, r"strides \[2\], expected 1"),
     ],
 )
-def test_a_cnn_without_a_vector_for_each_token_is_named(tmp_path, change, message):
+def test_even_kernel_or_stride_of_2_is_rejected(tmp_path, change, message):
     ours(tmp_path / "bare", "CNN, Dense, Normalize").save(tmp_path / "made")
     rewrite(tmp_path / "made" / "1_CNN" / "cnn_config.json", lambda settings: settings | change)
     with pytest.raises(EncoderError, match=f"1_CNN: .*{message}"):
         SentenceEncoder.load(tmp_path / "made")
 
 
-def test_a_head_at_the_wrong_place_is_refused(tmp_path):
+def test_cnn_after_pooling_is_rejected(tmp_path):
     ours(tmp_path / "bare", "CNN").save(tmp_path / "made")
     rewrite(tmp_path / "made" / "modules.json", lambda modules: [modules[0], modules[2], modules[1]])
     with pytest.raises(
@@ -38,7 +38,7 @@ def test_a_head_at_the_wrong_place_is_refused(tmp_path):
 @pytest.mark.parametrize("pooling", ["mean", "first-last"])
 @pytest.mark.parametrize("kind", [None, "CNN"])
 @pytest.mark.parametrize("architecture", ["bert", "modernbert"])
-def test_token_vectors_are_those_of_a_padded_pass_in_the_order_of_rows(tmp_path, architecture, kind, pooling):
+def test_token_vectors_match_a_padded_pass_in_row_order(tmp_path, architecture, kind, pooling):
     encoder = ours(tmp_path, kind or "Dense", architecture, pooling=pooling)
     tokens = tokenise(encoder.tokenizer, TEXTS, 24)
     found_BTD, mask_BT = encoder.network.token_vectors(tokens, ROWS, 20)
@@ -68,7 +68,7 @@ def test_pooled_token_vectors_are_the_sentence_vectors(tmp_path):
         torch.testing.assert_close(mean_BD, encoder.network.embed_rows(tokens, ROWS, 20), rtol=0, atol=1e-6)
 
 
-def test_token_vectors_that_processes_cannot_share_equally_are_refused(tmp_path):
+def test_batch_not_divisible_among_processes_is_rejected(tmp_path):
     encoder = ours(tmp_path, "CNN")
     tokens = tokenise(encoder.tokenizer, TEXTS, 24)
     with (
@@ -79,7 +79,7 @@ def test_token_vectors_that_processes_cannot_share_equally_are_refused(tmp_path)
 
 
 @pytest.mark.parametrize("kernels", [(1,), (3, 1), (5, 7)])
-def test_packed_convolutions_are_those_of_each_sentence_alone(kernels):
+def test_packed_convolutions_equal_convolutions_of_single_sentences(kernels):
     torch.manual_seed(3)
     cnn, lengths = CNN(5, 4, kernels).double(), [1, 4, 2, 9, 1]
     x_ND = torch.randn(sum(lengths), 5, dtype=torch.float64, requires_grad=True)
@@ -92,7 +92,7 @@ def test_packed_convolutions_are_those_of_each_sentence_alone(kernels):
         torch.testing.assert_close(packed, plain, rtol=0, atol=1e-12)
 
 
-def test_neighbours_end_with_their_sentence():
+def test_neighbours_do_not_cross_sentence_boundaries():
     found = neighbours(torch.tensor([0, 0, 0, 1]), 1)
     assert found.tolist() == [[4, 0, 1], [0, 1, 2], [1, 2, 4], [4, 3, 4]]
 
@@ -107,14 +107,14 @@ def test_neighbours_end_with_their_sentence():
         ({"bias": True}, "dense layer on token vectors with the settings .*'bias': True"),
     ],
 )
-def test_a_dense_layer_on_tokens_that_is_no_relu_is_named(tmp_path, change, message):
+def test_token_dense_layer_other_than_relu_is_rejected(tmp_path, change, message):
     ours(tmp_path / "bare", "CNN, TokenReLU").save(tmp_path / "made")
     rewrite(tmp_path / "made" / "2_Dense" / "config.json", lambda settings: settings | change)
     with pytest.raises(EncoderError, match=f"2_Dense: .*{message}"):
         SentenceEncoder.load(tmp_path / "made")
 
 
-def test_a_relu_with_weights_that_were_learnt_is_refused(tmp_path):
+def test_token_relu_with_trained_weights_is_rejected(tmp_path):
     ours(tmp_path / "bare", "CNN, TokenReLU").save(tmp_path / "made")
     save_file({"linear.weight": 2 * torch.eye(12)}, tmp_path / "made" / "2_Dense" / "model.safetensors")
     with pytest.raises(EncoderError, match=r"2_Dense: .*trained weights, expected the identity"):

@@ -26,7 +26,7 @@ def drawn(folder, seed):
     return with_convolutions(bare(folder).network)
 
 
-def test_they_come_with_training_and_not_with_loading(folder):
+def test_convolutions_are_added_for_training_not_on_load(folder):
     state = torch.get_rng_state()
     encoder = bare(folder).network
     assert torch.equal(torch.get_rng_state(), state)
@@ -37,7 +37,7 @@ def test_they_come_with_training_and_not_with_loading(folder):
     assert convolutions_of(grown.token_heads) == SMALL
 
 
-def test_the_seed_draws_them_as_torch_draws_a_convolution(folder):
+def test_seed_initialises_convolutions_like_torch_conv1d(folder):
     torch.manual_seed(5)
     plain = [torch.nn.Conv1d(WIDTH, 6, kernel) for kernel in (1, 3)]
     for conv, found in zip(plain, drawn(folder, 5).token_heads[0].convs, strict=True):
@@ -46,7 +46,7 @@ def test_the_seed_draws_them_as_torch_draws_a_convolution(folder):
     assert not torch.equal(plain[0].weight, drawn(folder, 6).token_heads[0].convs[0].weight)
 
 
-def test_an_encoder_that_asks_for_none_is_itself_and_draws_nothing(folder):
+def test_missing_cnn_config_leaves_encoder_and_random_state_unchanged(folder):
     encoder = bare(folder, cnn=None).network
     state = torch.get_rng_state()
     assert with_convolutions(encoder) is encoder
@@ -54,7 +54,7 @@ def test_an_encoder_that_asks_for_none_is_itself_and_draws_nothing(folder):
 
 
 @pytest.mark.parametrize("relu", [True, False])
-def test_those_of_a_folder_are_kept(folder, tmp_path, relu):
+def test_saved_convolutions_are_reused_and_a_mismatch_is_rejected(folder, tmp_path, relu):
     asked = SMALL.model_copy(update={"relu": relu})
     encoder = bare(folder, asked)
     grown = with_convolutions(encoder.network)

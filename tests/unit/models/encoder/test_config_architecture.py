@@ -50,20 +50,20 @@ def vectors(folder):
     return SentenceEncoder.load(folder, config(folder)).encode(["A man plays a guitar.", "a guitar"])
 
 
-def test_bert_is_known_by_its_fields_and_gives_the_same_vectors(folder):
+def test_bert_without_model_type_loads_with_the_same_vectors(folder):
     named = vectors(folder)
     np.testing.assert_array_equal(vectors(unnamed(folder)), named)
     assert look_at_encoder(RunContext(), config(folder)).endswith("vectors of width 32")
 
 
-def test_its_masked_lm_head_is_read_too(folder):
+def test_masked_lm_head_loads_without_model_type(folder):
     encoder = SentenceEncoder.load(unnamed(folder), config(folder))
     head = build_objective(encoder.network, MaskedLMConfig(), encoder.tokenizer).head
     assert head.norm.weight.shape == (32,)
     assert head.linear.weight.shape == (32, 32)  # BERT's own head; a new one would map directly to the vocabulary
 
 
-def test_another_architecture_is_refused_before_anything_is_made(folder, tmp_path):
+def test_unknown_architecture_is_rejected_before_the_run(folder, tmp_path):
     unnamed(folder, "type_vocab_size")
     site = RunContext(store=str(tmp_path / "store"), device="cpu")
     with pytest.raises(EncoderError, match=r"config\.json: no model_type, and not the fields and vocab\.txt of BERT"):

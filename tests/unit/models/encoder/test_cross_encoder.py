@@ -43,7 +43,7 @@ def bare(tokenizer, text):
 
 
 @pytest.mark.parametrize("separators", [1, 2])
-def test_a_pair_is_one_text(loaded, separators):
+def test_pair_is_joined_into_a_single_sequence(loaded, separators):
     _, batch, tokenizer = loaded
     pairs = joined(batch.tokens, batch.view_1, batch.view_2, separators, 32)
     for row, (one, two) in enumerate(FRAME.rows()):
@@ -58,7 +58,7 @@ def cut_as_released(one, two, room):
 
 @pytest.mark.parametrize("separators", [1, 2])
 @pytest.mark.parametrize("longest", [5, 10, 13, 14, 19, 24])
-def test_both_sentences_together_are_cut_to_the_length(loaded, separators, longest):
+def test_pair_truncation_removes_tokens_from_the_longer_sentence(loaded, separators, longest):
     _, _, tokenizer = loaded
     texts = [*ORIGINALS, "Two dogs.", "A", ""]
     frame = pl.DataFrame([(one, two) for one in texts for two in texts], schema=["text_1", "text_2"], orient="row")
@@ -70,7 +70,7 @@ def test_both_sentences_together_are_cut_to_the_length(loaded, separators, longe
         assert row_of(pairs, row) == [CLS, *first, *[SEP] * separators, *second, SEP]
 
 
-def test_a_pair_is_never_longer_than_the_positions():
+def test_pair_never_exceeds_the_position_embeddings():
     backbone = BertModel(
         BertConfig(
             vocab_size=50, hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2,
@@ -93,7 +93,7 @@ def test_roberta_has_two_separators_and_no_token_types():
     assert cross.inputs(torch.zeros(1, 3), None) == {}
 
 
-def test_sentences_are_numbered_in_padded_rows_and_end_to_end():
+def test_sentence_numbers_match_for_padded_and_packed_rows():
     padded = torch.tensor([[CLS, 9, 9, SEP, 8, SEP], [CLS, 9, SEP, 8, SEP, 0]])
     assert sentence_numbers(padded, None).tolist() == [[0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 1, 1]]
     flat, places = torch.cat([padded[0], padded[1, :5]])[None], torch.tensor([[*range(6), *range(5)]])
@@ -113,7 +113,7 @@ def reference(cross, tokenizer):
 
 
 @pytest.mark.parametrize("packs", [True, False])
-def test_values_are_those_of_the_plain_model(loaded, packs):
+def test_packed_and_padded_values_match_transformers(loaded, packs):
     cross, batch, tokenizer = loaded
     if not packs:
         cross._packs = (None,)
@@ -125,7 +125,7 @@ def test_values_are_those_of_the_plain_model(loaded, packs):
     np.testing.assert_allclose(scores, torch.sigmoid(expected[:, 0]).numpy(), atol=1e-6)
 
 
-def test_token_types_matter(loaded):
+def test_token_types_change_the_values(loaded):
     cross, batch, _ = loaded
     cross.backbone.embeddings.token_type_embeddings.weight.data.normal_()
     with torch.no_grad():
@@ -151,7 +151,7 @@ CONFIG = TrainingConfig(
 
 
 @pytest.mark.parametrize("loss", ["bce", "mse"])
-def test_it_learns_to_score_and_the_best_evaluation_by_scores_is_kept(tmp_path, loss):
+def test_training_on_scores_returns_the_best_dev_checkpoint(tmp_path, loss):
     encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.0, layers=1)
     config = CONFIG.model_copy(update={"objective": CrossRegressionConfig(loss=loss)})
     result = train(PAIRS, SentenceEncoder(encoder, tokenizer), config, dev=DevSet("same", ONE, TWO, list(GOLD)))
@@ -162,7 +162,7 @@ def test_it_learns_to_score_and_the_best_evaluation_by_scores_is_kept(tmp_path, 
     assert result.best_dev > max(0.5, result.start_dev)
 
 
-def test_it_learns_classes(tmp_path):
+def test_training_on_labels_reduces_the_loss(tmp_path):
     encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.0, layers=1)
     config = CONFIG.model_copy(update={"objective": CrossSoftmaxConfig()})
     result = train(PAIRS, SentenceEncoder(encoder, tokenizer), config)
@@ -171,13 +171,13 @@ def test_it_learns_classes(tmp_path):
     assert result.encoder.width == WIDTH
 
 
-def test_a_snapshot_of_the_loop_holds_the_head(tmp_path):
+def test_training_state_contains_the_head(tmp_path):
     encoder, tokenizer = tiny_encoder(tmp_path)
     state = train(PAIRS, SentenceEncoder(encoder, tokenizer), CONFIG.model_copy(update={"max_steps": 2})).state
     assert {"head.weight", "head.bias"} <= set(state.tensors["online"])
 
 
-def test_a_tokenizer_without_marks_around_a_text_is_refused(tmp_path):
+def test_tokenizer_without_special_tokens_is_rejected(tmp_path):
     """Otherwise its first and last word would be taken for the special tokens."""
     encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.0)
     tokenizer.backend_tokenizer.post_processor = processors.Sequence([])

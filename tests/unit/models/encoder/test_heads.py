@@ -22,7 +22,7 @@ from tests.tiny_heads import KINDS, ROWS, TEXTS, ours, rewrite
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_folder_of_sentence_transformers_gives_its_vectors(tmp_path, kind):
+def test_loaded_folder_matches_sentence_transformers_vectors(tmp_path, kind):
     torch.manual_seed(1)
     before, after = KINDS[kind][1]()
     transformer = theirs.Transformer(str(write_tiny(tmp_path / "bare")))
@@ -44,7 +44,7 @@ POOLED = [
 
 
 @pytest.mark.parametrize(("kind", "pooling"), POOLED)
-def test_an_export_gives_sentence_transformers_the_same_vectors_and_loads_exactly(tmp_path, kind, pooling):
+def test_export_of_heads_round_trips_and_matches_sentence_transformers(tmp_path, kind, pooling):
     encoder = ours(tmp_path / "bare", kind, pooling=pooling)
     assert encoder.encode(TEXTS).shape == (len(TEXTS), KINDS[kind][2])
     # One by one: in a batch, the CNN of sentence-transformers takes padding for tokens.
@@ -53,7 +53,7 @@ def test_an_export_gives_sentence_transformers_the_same_vectors_and_loads_exactl
 
 @pytest.mark.parametrize("architecture", ["bert", "modernbert"])
 @pytest.mark.parametrize("kind", ["CNN, Dense, Normalize", "Dense"])
-def test_each_text_has_the_vector_that_it_has_alone(tmp_path, architecture, kind):
+def test_vector_of_a_text_is_independent_of_its_batch(tmp_path, architecture, kind):
     encoder = ours(tmp_path, kind, architecture)
     alone = np.concatenate([encoder.encode([text]) for text in TEXTS])
     np.testing.assert_allclose(encoder.encode(TEXTS), alone, rtol=0, atol=1e-6)
@@ -63,7 +63,7 @@ def test_each_text_has_the_vector_that_it_has_alone(tmp_path, architecture, kind
     np.testing.assert_allclose(padded.numpy(), alone, rtol=0, atol=1e-6)
 
 
-def test_heads_learn(tmp_path):
+def test_heads_receive_gradients(tmp_path):
     encoder = ours(tmp_path, "CNN, Dense, Normalize")
     tokens = tokenise(encoder.tokenizer, TEXTS, 24)
     (encoder.network.embed_rows(tokens, ROWS, 30)[:, 0]).sum().backward()
@@ -75,7 +75,7 @@ def test_heads_learn(tmp_path):
     assert all(p.grad is not None and p.grad.abs().max() > 0 for p in heads.values())
 
 
-def test_vectors_of_bf16_heads_leave_in_full_precision(tmp_path):
+def test_bf16_heads_output_unit_vectors_in_full_precision(tmp_path):
     encoder = ours(tmp_path, "Dense twice, Normalize")
     exact = encoder.encode(TEXTS)
     short = encoder.encode(TEXTS, bf16=True)
@@ -83,7 +83,7 @@ def test_vectors_of_bf16_heads_leave_in_full_precision(tmp_path):
     np.testing.assert_allclose(np.linalg.norm(short, axis=1), 1, rtol=0, atol=1e-6)
 
 
-def test_a_bare_transformer_has_no_heads_and_draws_nothing(tmp_path):
+def test_bare_transformer_has_no_heads_and_uses_no_randomness(tmp_path):
     folder = write_tiny(tmp_path)
     config = tiny_encoder(folder)[0].config
     state = torch.get_rng_state()
@@ -103,7 +103,7 @@ def test_heads_are_read_without_random_numbers(tmp_path):
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_every_activation_comes_back(tmp_path, activation):
+def test_every_activation_round_trips_through_settings(tmp_path, activation):
     head = Dense(4, 4, activation=activation)
     assert type(Dense.build(head.settings()).activation) is activation
     again = theirs.Dense(4, 4, activation_function=activation())
@@ -120,7 +120,7 @@ def test_old_folders_with_pickled_weights_are_read(tmp_path):
     np.testing.assert_array_equal(SentenceEncoder.load(tmp_path / "made").encode(TEXTS), vectors)
 
 
-def test_a_pickle_of_more_than_tensors_is_refused(tmp_path):
+def test_pickle_with_other_objects_than_tensors_is_rejected(tmp_path):
     ours(tmp_path / "bare", "Dense").save(tmp_path / "made")
     dense = tmp_path / "made" / "2_Dense"
     (dense / "model.safetensors").unlink()
@@ -142,14 +142,14 @@ def test_a_pickle_of_more_than_tensors_is_refused(tmp_path):
         ("config.json", {"out_features": 13}, "weights and config.json do not match"),
     ],
 )
-def test_a_dense_layer_that_is_not_computed_here_is_named(tmp_path, file, change, message):
+def test_unsupported_or_mismatched_dense_config_is_rejected(tmp_path, file, change, message):
     ours(tmp_path / "bare", "Dense").save(tmp_path / "made")
     rewrite(tmp_path / "made" / "2_Dense" / file, lambda settings: settings | change)
     with pytest.raises(EncoderError, match=f"2_Dense: .*{message}"):
         SentenceEncoder.load(tmp_path / "made")
 
 
-def test_a_norm_of_token_vectors_is_refused(tmp_path):
+def test_layer_norm_on_token_vectors_is_rejected(tmp_path):
     bare, tokenizer = tiny_encoder(tmp_path)
     SentenceEncoder(Encoder(bare.backbone, bare.config, [], [LayerNorm(WIDTH)]), tokenizer).save(tmp_path / "made")
     rewrite(tmp_path / "made" / "2_LayerNorm" / "config.json", lambda own: own | {"module_input_name": TOKENS})
@@ -157,7 +157,7 @@ def test_a_norm_of_token_vectors_is_refused(tmp_path):
         SentenceEncoder.load(tmp_path / "made")
 
 
-def test_heads_that_do_not_fit_each_other_are_named(tmp_path):
+def test_head_with_mismatched_input_width_is_rejected(tmp_path):
     bare, _ = tiny_encoder(tmp_path)
     with pytest.raises(EncoderError, match=r"Dense: input vectors of width 32, expected 5"):
         Encoder(bare.backbone, bare.config, [], [Dense(5, 4)])
@@ -165,7 +165,7 @@ def test_heads_that_do_not_fit_each_other_are_named(tmp_path):
         Encoder(bare.backbone, bare.config, [CNN(31, 4)])
 
 
-def test_damaged_and_missing_files_are_named(tmp_path):
+def test_damaged_or_missing_head_files_raise_encoder_error(tmp_path):
     ours(tmp_path / "bare", "Dense").save(tmp_path / "made")
     dense = tmp_path / "made" / "2_Dense"
     save_file({"linear.weight": torch.zeros(12, WIDTH)}, dense / "model.safetensors")
@@ -182,7 +182,7 @@ def test_damaged_and_missing_files_are_named(tmp_path):
         SentenceEncoder.load(tmp_path / "made")
 
 
-def test_unit_length_that_the_configuration_does_not_ask_for_is_refused(tmp_path):
+def test_normalize_false_conflicts_with_a_saved_normalize_layer(tmp_path):
     encoder = ours(tmp_path / "bare", "CNN, Dense, Normalize")
     encoder.save(tmp_path / "made")
     with pytest.raises(EncoderError, match=r"encoder\.normalize is False, but the encoder was saved with True"):

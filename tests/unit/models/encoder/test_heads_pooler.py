@@ -18,7 +18,7 @@ def config(folder, **changes):
     return EncoderConfig(**{"model": str(folder), "pooling": "cls-pooler", "max_length": 24, **changes})
 
 
-def test_it_is_what_transformers_gives_as_pooler_output(tmp_path):
+def test_cls_pooler_vectors_equal_transformers_pooler_output(tmp_path):
     folder = write_tiny(tmp_path)
     ours = SentenceEncoder.load(folder, config(folder)).encode(ORIGINALS)
     theirs, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
@@ -29,7 +29,7 @@ def test_it_is_what_transformers_gives_as_pooler_output(tmp_path):
     assert abs(ours - plain).max() > 0.1
 
 
-def test_roberta_has_one_too(tmp_path):
+def test_roberta_loads_with_its_pooler(tmp_path):
     folder = write_tiny(tmp_path)
     torch.manual_seed(0)
     shape = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
@@ -41,7 +41,7 @@ def test_roberta_has_one_too(tmp_path):
     assert len(encoder.sentence_heads) == 1
 
 
-def test_an_export_has_it_as_a_module_and_is_read_under_either_name(tmp_path):
+def test_exported_pooler_loads_with_default_or_cls_pooler_config(tmp_path):
     folder = write_tiny(tmp_path / "in")
     encoder = SentenceEncoder.load(folder, config(folder))
     again = exported(encoder, tmp_path / "out", ORIGINALS)
@@ -50,7 +50,7 @@ def test_an_export_has_it_as_a_module_and_is_read_under_either_name(tmp_path):
     np.testing.assert_array_equal(asked.encode(ORIGINALS), encoder.encode(ORIGINALS))
 
 
-def test_a_pooler_that_the_checkpoint_lacks_is_refused_not_made_up(tmp_path):
+def test_cls_pooler_is_rejected_without_pooler_weights(tmp_path):
     folder = write_tiny(tmp_path)
     weights = load_file(folder / "model.safetensors")
     kept = {name: tensor for name, tensor in weights.items() if "pooler" not in name}
@@ -60,7 +60,7 @@ def test_a_pooler_that_the_checkpoint_lacks_is_refused_not_made_up(tmp_path):
         SentenceEncoder.load(folder, config(folder))
 
 
-def test_an_architecture_without_one_and_a_folder_saved_without_one_are_refused(tmp_path):
+def test_cls_pooler_is_rejected_for_modernbert_and_cls_folders(tmp_path):
     folder = write_tiny(tmp_path / "modern", "modernbert")
     with pytest.raises(EncoderError, match="needs a pooler with a dense layer and tanh, which this modernbert lacks"):
         SentenceEncoder.load(folder, config(folder))

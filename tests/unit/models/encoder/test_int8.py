@@ -50,7 +50,7 @@ def error(found, exact):
 
 
 @pytest.mark.parametrize("architecture", ["bert", pytest.param("modernbert", marks=pytest.mark.slow)])
-def test_evening_out_changes_what_is_multiplied_but_no_vector(graph_of, architecture):
+def test_smoothing_changes_weights_but_not_vectors(graph_of, architecture):
     path, batch = graph_of(architecture)
     graph = onnx.load(path)
     weights = {weight.name: onnx.numpy_helper.to_array(weight) for weight in graph.graph.initializer}
@@ -65,7 +65,7 @@ def test_evening_out_changes_what_is_multiplied_but_no_vector(graph_of, architec
     assert np.abs(vectors(graph.SerializeToString(), batch) - vectors(path, batch)).max() <= 1e-5
 
 
-def test_what_is_left_alone_stays(graph_of):
+def test_smoothing_skips_excluded_nodes(graph_of):
     path, batch = graph_of("bert")
     graph = onnx.load(path)
     smooth(graph, [batch], [node.name for node in graph.graph.node])
@@ -77,7 +77,7 @@ TARGETS = sorted({"avx2", target_here()})  # targets whose sums this processor d
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("architecture", ["bert", pytest.param("modernbert", marks=pytest.mark.slow)])
-def test_large_columns_cost_int8_less_when_they_are_evened_out(graph_of, tmp_path, architecture, target, monkeypatch):
+def test_smoothing_reduces_int8_error_of_large_columns(graph_of, tmp_path, architecture, target, monkeypatch):
     path, batch = graph_of(architecture)
     exact = vectors(path, batch)
     quantise_onnx(path, tmp_path / "even.onnx", [batch], target)
@@ -99,7 +99,7 @@ def test_large_columns_cost_int8_less_when_they_are_evened_out(graph_of, tmp_pat
         ("arm64", "", "vnni"),
     ]
 )
-def test_the_target_is_that_of_the_processor(machine, flags, target):
+def test_int8_target_depends_on_machine_and_cpu_flags(machine, flags, target):
     assert target_of(machine, flags.split()) == target
 
 
@@ -119,7 +119,7 @@ def byte_weights(path):
 
 
 @pytest.mark.parametrize(("target", "same"), [("avx2", True), ("vnni", False)])
-def test_sums_of_two_products_fit_16_bits_only_with_a_bit_less(graph_of, tmp_path, target, same):
+def test_only_avx2_weights_avoid_16_bit_saturation(graph_of, tmp_path, target, same):
     path, batch = graph_of("bert")
     quantise_onnx(path, tmp_path / "int8.onnx", [batch], target)
     weights = byte_weights(tmp_path / "int8.onnx")
@@ -134,7 +134,7 @@ def test_sums_of_two_products_fit_16_bits_only_with_a_bit_less(graph_of, tmp_pat
     assert all(equal) is same
 
 
-def test_a_bit_less_drifts_little_more_and_the_graph_states_it(graph_of, tmp_path):
+def test_avx2_error_is_bounded_and_graph_metadata_names_target(graph_of, tmp_path):
     path, batch = graph_of("bert")
     exact, drift = vectors(path, batch), {}
     for target in ("avx2", "vnni"):
@@ -145,7 +145,7 @@ def test_a_bit_less_drifts_little_more_and_the_graph_states_it(graph_of, tmp_pat
     assert 0 < drift["avx2"] < 3 * drift["vnni"]
 
 
-def test_a_sum_that_is_normalised_is_not_joined_with_its_norm(graph_of, tmp_path):
+def test_onnx_runtime_does_not_fuse_skip_layer_norm(graph_of, tmp_path):
     path, _ = graph_of("bert")
     options = onnxruntime.SessionOptions()
     options.optimized_model_filepath = str(tmp_path / "optimised.onnx")

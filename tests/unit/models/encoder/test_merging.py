@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_weights_lie_between_and_the_ends_are_the_encoders(tmp_path: Path) -> None:
+def test_merged_weights_interpolate_between_both_encoders(tmp_path: Path) -> None:
     start, trained = (SentenceEncoder(*tiny_encoder(tmp_path / str(seed), seed=seed)) for seed in (0, 1))
     between = merged(start, trained, 0.25).network.state_dict()
     first, second = start.network.state_dict(), trained.network.state_dict()
@@ -28,7 +28,7 @@ def test_weights_lie_between_and_the_ends_are_the_encoders(tmp_path: Path) -> No
         assert (merged(start, trained, share).encode(ORIGINALS) == end.encode(ORIGINALS)).all()
 
 
-def test_encoders_of_two_shapes_are_refused(tmp_path: Path) -> None:
+def test_merging_encoders_of_different_shapes_is_rejected(tmp_path: Path) -> None:
     start = SentenceEncoder(*tiny_encoder(tmp_path / "one"))
     other = SentenceEncoder(*tiny_encoder(tmp_path / "two", "modernbert"))
     with pytest.raises(EncoderError, match="weights differ in names or shapes"):
@@ -44,7 +44,7 @@ def test_encoders_of_two_shapes_are_refused(tmp_path: Path) -> None:
         ({}, "", None),
     ],
 )
-def test_all_prompts_are_saved_with_the_one_in_use_as_default(tmp_path: Path, prompts, used, default) -> None:
+def test_save_writes_all_prompts_and_marks_the_default(tmp_path: Path, prompts, used, default) -> None:
     network, tokenizer = tiny_encoder(tmp_path / "start")
     network.config = network.config.model_copy(update={"prompt": used})
     SentenceEncoder(network, tokenizer, prompts).save(tmp_path / "made")
@@ -55,7 +55,7 @@ def test_all_prompts_are_saved_with_the_one_in_use_as_default(tmp_path: Path, pr
     assert (again.prompt, again.prompts) == (used, prompts | own)
 
 
-def test_a_text_is_embedded_once(tmp_path: Path) -> None:
+def test_cached_encoder_embeds_each_text_once(tmp_path: Path) -> None:
     network, tokenizer = tiny_encoder(tmp_path / "one")
     cached = CachedEncoder(SentenceEncoder(network, tokenizer), device="cpu")
     first = cached([ORIGINALS[0], ORIGINALS[1], ORIGINALS[0]])

@@ -30,7 +30,7 @@ def texts() -> list[str]:
     # The last layer is normalised, so the vectors vary in WIDTH - 1 directions; at length 1, in WIDTH - 2.
     [("mean", False, WIDTH - 1), ("mean", True, WIDTH - 2), ("first-last", False, 128)],
 )
-def test_a_whitened_encoder_opens_in_sentence_transformers_at_full_rank_too(tmp_path, texts, pooling, normalize, kept):
+def test_folded_whitening_round_trips_in_sentence_transformers(tmp_path, texts, pooling, normalize, kept):
     config = EncoderConfig(model="embedded:bert-mini", pooling=pooling, normalize=normalize)
     encoder = SentenceEncoder.load(embedded_path("bert-mini"), config)
     own_ND = torch.tensor(encoder.encode(texts))
@@ -43,7 +43,7 @@ def test_a_whitened_encoder_opens_in_sentence_transformers_at_full_rank_too(tmp_
     assert np.abs(whitening.apply(own_ND[:40]).numpy() - again.encode(few)).max() <= 1e-5
 
 
-def test_the_encoder_itself_is_left_as_it_was(tmp_path):
+def test_fold_leaves_the_encoder_and_random_state_unchanged(tmp_path):
     encoder, _ = tiny_encoder(tmp_path)
     before = {name: tensor.clone() for name, tensor in encoder.state_dict().items()}
     state = torch.get_rng_state()
@@ -55,7 +55,7 @@ def test_the_encoder_itself_is_left_as_it_was(tmp_path):
     assert len(encoder.sentence_heads) == 0
 
 
-def test_a_map_of_other_vectors_is_refused(tmp_path):
+def test_fold_rejects_a_transform_of_another_width(tmp_path):
     encoder, _ = tiny_encoder(tmp_path)
     with pytest.raises(EncoderError, match="Dense: input vectors of width 32, expected 31"):
         fold(encoder, torch.zeros(3, 31).double(), torch.zeros(31).double())

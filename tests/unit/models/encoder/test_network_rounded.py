@@ -39,7 +39,7 @@ def tokens() -> Tokens:
         ("bert", {"normalize": True}),
     ],
 )
-def test_vectors_differ_by_rounding_under_autocast_too(tokens, architecture, settings):
+def test_bf16_vectors_are_close_and_unaffected_by_autocast(tokens, architecture, settings):
     encoder = encoder_of(architecture, **settings)
     rounded = encoder.rounded(PAD)
     with torch.no_grad():
@@ -57,7 +57,7 @@ def test_vectors_differ_by_rounding_under_autocast_too(tokens, architecture, set
     ("architecture", "settings", "products"),
     [("bert", {}, 2), ("mpnet", {}, 2), ("bert", {"hidden_act": "relu"}, 0), ("modernbert", {}, 0)],
 )
-def test_gelu_is_part_of_the_product_where_the_model_follows_bert(architecture, settings, products):
+def test_gelu_is_fused_only_in_bert_style_gelu_layers(architecture, settings, products):
     torch.manual_seed(0)
     config = CONFIG_MAPPING[architecture](vocab_size=50, max_position_embeddings=40, pad_token_id=PAD, **SIZES)
     config.update(settings)
@@ -67,14 +67,14 @@ def test_gelu_is_part_of_the_product_where_the_model_follows_bert(architecture, 
 
 
 @pytest.mark.parametrize("shape", [(7, 32), (3, 5, 32)])
-def test_the_product_with_gelu_is_the_linear_layer_then_gelu(shape):
+def test_product_with_gelu_equals_linear_then_gelu(shape):
     torch.manual_seed(0)
     linear = torch.nn.Linear(32, 48)
     x = torch.randn(shape)
     torch.testing.assert_close(ProductWithGelu(linear)(x), torch.nn.functional.gelu(linear(x)), atol=5e-4, rtol=0)
 
 
-def test_the_original_and_the_buffers_keep_their_digits():
+def test_rounding_leaves_the_original_and_buffers_in_full_precision():
     encoder = encoder_of("modernbert")
     rounded = encoder.rounded(PAD)
     assert {weight.dtype for weight in rounded.parameters()} == {torch.bfloat16}
@@ -85,6 +85,6 @@ def test_the_original_and_the_buffers_keep_their_digits():
         assert torch.equal(buffer, kept[name])
 
 
-def test_a_table_of_word_vectors_has_nothing_to_gain():
+def test_static_table_is_not_rounded():
     encoder = Encoder(StaticTable(torch.zeros(5, 3)), EncoderConfig(model="x"))
     assert encoder.rounded(PAD) is encoder

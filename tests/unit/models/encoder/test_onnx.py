@@ -27,7 +27,7 @@ TEXTS = [*ORIGINALS, *BACK_DE, "a man is playing " * 20, "x"]
     ],
     ids=["bert, CNN, first-last, Dense, Normalize", "modernbert, mean"],
 )
-def test_parity(tmp_path, architecture, pooling, normalize, heads):
+def test_onnx_graph_of_a_transformer_matches_encoder_vectors(tmp_path, architecture, pooling, normalize, heads):
     bare, tokenizer = tiny_encoder(tmp_path / "in", architecture)
     config = bare.config.model_copy(update={"pooling": pooling, "normalize": normalize})
     check(Encoder(bare.backbone, config, *heads()).eval(), tokenizer, tmp_path)
@@ -46,14 +46,14 @@ def check(encoder, tokenizer, folder):
         assert np.abs(found - SentenceEncoder(encoder, tokenizer).encode(texts)).max() <= 1e-5
 
 
-def test_a_static_table_is_a_graph_too(tmp_path):
+def test_onnx_graph_of_a_static_table_matches_encoder_vectors(tmp_path):
     _, tokenizer = tiny_encoder(tmp_path)
     tokenizer = static_tokenizer(tokenizer.backend_tokenizer)
     config = EncoderConfig(model="table", max_length=24)
     check(Encoder(StaticTable(torch.randn(len(tokenizer), 5)), config, [], [Dense(5, 4)]).eval(), tokenizer, tmp_path)
 
 
-def test_without_the_extra_the_message_says_what_to_install(tmp_path, monkeypatch):
+def test_missing_onnx_extra_error_names_the_install_command(tmp_path, monkeypatch):
     encoder, _ = tiny_encoder(tmp_path)
     monkeypatch.setitem(sys.modules, "onnxscript", None)
     with pytest.raises(EncoderError, match=r"pip install 'bsl-pipeline\[onnx\]'"):

@@ -62,14 +62,14 @@ def graph_only(exported, tmp_path):
     return make
 
 
-def test_our_reader_gives_the_vectors_of_the_weights(graph_only, exported):
+def test_loaded_graph_matches_the_vectors_of_the_weights(graph_only, exported):
     encoder = SentenceEncoder.load(graph_only(DEFAULT_GRAPH))
     assert np.abs(encoder.encode(TEXTS) - exported[1]).max() <= 1e-5
     assert encoder.config.max_length == 24
     assert encoder.config.pooling == "cls+mean"
 
 
-def test_onnx_runtime_alone_gives_them_too(exported):
+def test_onnx_runtime_session_matches_the_vectors_of_the_weights(exported):
     folder, expected = exported
     tokenizer = SentenceEncoder.load(folder).tokenizer
     session = onnxruntime.InferenceSession(str(folder / GRAPH_FOLDER / DEFAULT_GRAPH))
@@ -90,7 +90,7 @@ class Session(torch.nn.Module):
         return BaseModelOutput(torch.from_numpy(self.session.run(["last_hidden_state"], given)[0]))
 
 
-def test_sentence_transformers_pools_what_the_graph_gives(exported):
+def test_sentence_transformers_with_the_graph_gives_the_same_vectors(exported):
     """sentence-transformers' own tokenizer, pooling and heads around the graph.
 
     It loads graphs with optimum-onnx 0.1.0, which needs transformers < 4.58 and cannot be installed together with ours.
@@ -104,7 +104,7 @@ def test_sentence_transformers_pools_what_the_graph_gives(exported):
     assert np.abs(peer.encode(TEXTS) - expected).max() <= 1e-5
 
 
-def test_int8_is_near_and_smaller(graph_only, exported):
+def test_int8_graph_is_smaller_with_similar_vectors(graph_only, exported):
     folder = graph_only(INT8)
     encoder = SentenceEncoder.load(folder)
     found = encoder.encode(TEXTS)
@@ -115,7 +115,7 @@ def test_int8_is_near_and_smaller(graph_only, exported):
 
 
 @pytest.mark.parametrize("name", [DEFAULT_GRAPH, INT8])
-def test_heads_in_the_graph_are_those_beside_it(graph_only, name):
+def test_graph_heads_match_the_heads_of_the_folder(graph_only, name):
     """One text at a time, because int8 scales are those of a whole batch."""
     folder = graph_only(name)
     encoder = SentenceEncoder.load(folder)
@@ -126,7 +126,7 @@ def test_heads_in_the_graph_are_those_beside_it(graph_only, name):
         assert np.abs(session.run([OUTPUT], given)[0] - encoder.encode([text])).max() <= 1e-6
 
 
-def test_a_graph_is_named_by_its_path(exported):
+def test_graph_path_resolves_to_that_graph(exported):
     folder, expected = exported
     path = folder / GRAPH_FOLDER / INT8
     model = resolve_model(str(path))
@@ -136,11 +136,11 @@ def test_a_graph_is_named_by_its_path(exported):
     assert 1e-6 < np.abs(encoder.encode(TEXTS) - expected).max() < 0.1
 
 
-def test_weights_come_before_graphs(exported):
+def test_weights_take_precedence_over_graphs(exported):
     assert read_saved(exported[0]).graph is None
 
 
-def test_of_several_graphs_the_usual_one_is_taken_or_none(graph_only, exported):
+def test_several_graphs_need_model_onnx_or_an_explicit_path(graph_only, exported):
     folder = graph_only(DEFAULT_GRAPH, INT8)
     assert read_saved(folder).graph.name == DEFAULT_GRAPH
     (folder / GRAPH_FOLDER / DEFAULT_GRAPH).rename(folder / GRAPH_FOLDER / "model_O4.onnx")
@@ -150,7 +150,7 @@ def test_of_several_graphs_the_usual_one_is_taken_or_none(graph_only, exported):
         read_saved(folder)
 
 
-def test_training_is_refused(graph_only):
+def test_training_an_onnx_graph_is_rejected(graph_only):
     encoder = SentenceEncoder.load(graph_only(DEFAULT_GRAPH)).network
     with pytest.raises(EncoderError, match="an ONNX graph cannot be trained"):
         Contrastive(encoder, ContrastiveConfig())
@@ -160,14 +160,14 @@ def test_training_is_refused(graph_only):
     ("fields", "said"),
     [({"dropout": 0.1}, "has no dropout"), ({"max_length": 80}, "the model accepts at most 64 tokens")],
 )
-def test_what_a_graph_cannot_do_is_said(graph_only, fields, said):
+def test_dropout_or_excess_max_length_is_rejected_for_graphs(graph_only, fields, said):
     folder = graph_only(DEFAULT_GRAPH)
     config = saved_config(folder, "x")
     with pytest.raises(EncoderError, match=said):
         SentenceEncoder.load(folder, config.model_copy(update=fields))
 
 
-def test_other_layers_are_refused(graph_only):
+def test_first_last_pooling_of_a_graph_is_rejected(graph_only):
     folder = graph_only(DEFAULT_GRAPH)
     for name in ("modules.json", "sentence_bert_config.json"):
         (folder / name).unlink()
@@ -175,7 +175,7 @@ def test_other_layers_are_refused(graph_only):
         SentenceEncoder.load(folder, EncoderConfig(model="x", pooling="first-last", max_length=24))
 
 
-def test_a_graph_of_something_else_is_refused(graph_only, tmp_path):
+def test_graph_with_wrong_inputs_or_invalid_file_is_rejected(graph_only, tmp_path):
     folder = graph_only(DEFAULT_GRAPH)
     ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [3]) for name in "xy"]
     graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "other", ends[:1], ends[1:])
@@ -192,7 +192,7 @@ def test_a_graph_of_something_else_is_refused(graph_only, tmp_path):
 
 @pytest.mark.skipif(platform.machine().lower() not in ("x86_64", "amd64"), reason="other processors do not saturate")
 @pytest.mark.parametrize(("flags", "warned"), [("fpu avx2 fma", True), ("fpu avx2 avx_vnni", False)])
-def test_a_graph_that_saturates_here_is_named(graph_only, monkeypatch, caplog, flags, warned):
+def test_vnni_graph_on_a_processor_without_vnni_warns(graph_only, monkeypatch, caplog, flags, warned):
     monkeypatch.setattr("models.encoder.int8.cpu_features", lambda: frozenset(flags.split()))
     folder = graph_only(INT8)
     SentenceEncoder.load(folder, saved_config(folder, "x"))

@@ -18,7 +18,7 @@ def given(sentences: int, tokens: int, *, learns: bool = False) -> list[torch.Te
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(("sentences", "tokens"), [(1, 3), (4, 13), (5, 13), (23, 3), (2, SHORT), (7, SHORT // 2 + 1)])
-def test_tiles_give_each_sentence_its_own_attention(sentences, tokens, causal):
+def test_tiled_attention_equals_attention_of_each_sentence_alone(sentences, tokens, causal):
     qkv = given(sentences, tokens)
     found = module._tiled_attention(*qkv, 0.0, None, causal=causal)
     alone = [
@@ -27,7 +27,7 @@ def test_tiles_give_each_sentence_its_own_attention(sentences, tokens, causal):
     torch.testing.assert_close(found, torch.cat(alone), rtol=1e-5, atol=1e-6)
 
 
-def test_a_tile_first_used_without_gradients_serves_training():
+def test_tile_first_used_in_inference_mode_supports_training():
     with torch.inference_mode():
         module._tiled_attention(*given(9, 7), 0.0, None, causal=False)
     qkv = given(9, 7, learns=True)

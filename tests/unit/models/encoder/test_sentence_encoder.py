@@ -38,7 +38,7 @@ def _named(call):
 
 
 @pytest.mark.parametrize("batch_tokens", [1, 40, 4096])
-def test_encode_gives_each_text_the_vector_it_has_alone(loaded, batch_tokens):
+def test_encode_vectors_are_independent_of_batch_tokens(loaded, batch_tokens):
     encoder, tokenizer = loaded
     vectors = SentenceEncoder(encoder, tokenizer).encode(TEXTS, batch_tokens=batch_tokens)
     assert vectors.shape == (len(TEXTS), WIDTH)
@@ -80,7 +80,7 @@ def test_micro_batches_pool_as_configured(loaded, pooling, normalize):
     assert len(states.hidden_states) == 3
 
 
-def test_rows_that_processes_cannot_share_equally_are_refused(loaded):
+def test_batch_not_divisible_among_processes_is_rejected(loaded):
     encoder, tokenizer = loaded
     tokens = tokenise(tokenizer, ORIGINALS, 24)
     refused = pytest.raises(TrainingError, match="batch of 4 sentences cannot be divided equally among 3 processes")
@@ -98,7 +98,7 @@ def test_gradients_of_micro_batches_equal_one_padded_pass(tmp_path):
         torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
 
 
-def test_encode_reports_progress_restores_the_mode_and_takes_no_texts(loaded):
+def test_encode_reports_progress_restores_mode_and_accepts_empty_input(loaded):
     encoder, tokenizer = loaded
     seen = []
     encoder.train()
@@ -108,7 +108,7 @@ def test_encode_reports_progress_restores_the_mode_and_takes_no_texts(loaded):
     assert SentenceEncoder(encoder, tokenizer).encode([]).shape == (0, WIDTH)
 
 
-def test_bf16_drifts_a_little_and_only_if_asked(loaded):
+def test_bf16_encoding_is_opt_in_and_close_to_fp32(loaded):
     encoder, tokenizer = loaded
     exact, short = (
         SentenceEncoder(encoder, tokenizer).encode(TEXTS),
@@ -118,7 +118,7 @@ def test_bf16_drifts_a_little_and_only_if_asked(loaded):
     assert 0 < np.abs(exact - short).max() < 0.05
 
 
-def test_pooling_looks_at_real_tokens_only():
+def test_pooling_ignores_padding_tokens():
     tokens_BTD = torch.tensor([[[1.0, 2.0], [3.0, 4.0], [99.0, 99.0]]])
     mask_BT = torch.tensor([[1, 1, 0]])
     assert pool(tokens_BTD, mask_BT, "mean").tolist() == [[2.0, 3.0]]
@@ -127,7 +127,7 @@ def test_pooling_looks_at_real_tokens_only():
 
 
 @pytest.mark.parametrize("pooling", ["mean", "mean-sqrt", "weighted", "mean-after-first"])
-def test_of_no_token_the_mean_is_zero(pooling):
+def test_mean_pooling_without_tokens_returns_zero(pooling):
     """sentence-transformers does the same: it divides by at least 1e-9."""
     tokens_BTD, mask_BT = torch.randn(2, 3, 4), torch.tensor([[1, 1, 1], [1, 0, 0]])
     skipped = 0 if pooling == "mean-after-first" else 1
@@ -146,7 +146,7 @@ def test_of_no_token_the_mean_is_zero(pooling):
         ("a \ud800", "contains half of a character \\(a lone surrogate\\) at position 2"),
     ],
 )
-def test_what_is_no_text_is_named_by_its_row(loaded, monkeypatch, bad, said, prompt):
+def test_invalid_text_error_names_its_row(loaded, monkeypatch, bad, said, prompt):
     monkeypatch.setattr(tokens_module, "CHUNK", 2)
     encoder, tokenizer = loaded
     encoder.config = encoder.config.model_copy(update={"prompt": prompt})
@@ -156,7 +156,7 @@ def test_what_is_no_text_is_named_by_its_row(loaded, monkeypatch, bad, said, pro
 
 
 @pytest.mark.parametrize("used_before", [False, True])
-def test_tokenising_leaves_no_trace_in_the_tokenizer(tmp_path, used_before):
+def test_tokenise_leaves_the_tokenizer_unchanged(tmp_path, used_before):
     tokenizer = tiny_encoder(tmp_path)[1]
     if used_before:
         tokenizer(TEXTS, padding="max_length", truncation=True, max_length=12)
@@ -167,7 +167,7 @@ def test_tokenising_leaves_no_trace_in_the_tokenizer(tmp_path, used_before):
     assert tokenizer.backend_tokenizer.to_str() != before
 
 
-def test_texts_are_cut_with_their_last_special_token(loaded):
+def test_truncation_preserves_the_final_special_token(loaded):
     _, tokenizer = loaded
     tokens = tokenise(tokenizer, ["a man " * 50, "dogs"], 8)
     assert tokens.lengths.tolist() == [8, 3]
@@ -177,7 +177,7 @@ def test_texts_are_cut_with_their_last_special_token(loaded):
     assert ids[1, -1] == tokenizer.sep_token_id
 
 
-def test_budget_holds_every_row_once_and_bounds_the_padded_size():
+def test_budget_batches_cover_all_rows_within_the_token_budget():
     lengths = np.array([3, 50, 7, 7, 1, 64, 20, 7])
     parts = list(budget_batches(lengths, 60))
     assert sorted(np.concatenate(parts).tolist()) == list(range(8))
@@ -185,7 +185,7 @@ def test_budget_holds_every_row_once_and_bounds_the_padded_size():
     assert parts[0].tolist() == [5]
 
 
-def test_newly_initialised_weights_are_refused(tmp_path):
+def test_checkpoint_with_missing_weights_is_rejected(tmp_path):
     folder = write_tiny(tmp_path)
     weights = load_file(folder / "model.safetensors")
     lost = next(name for name in weights if "attention.self.query.weight" in name)
@@ -195,7 +195,7 @@ def test_newly_initialised_weights_are_refused(tmp_path):
         SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=24))
 
 
-def test_a_missing_pooler_is_no_loss_and_loading_is_deterministic(tmp_path):
+def test_missing_pooler_is_accepted_and_loading_is_deterministic(tmp_path):
     folder = write_tiny(tmp_path)
     weights = {n: w for n, w in load_file(folder / "model.safetensors").items() if "pooler" not in n}
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
@@ -205,7 +205,7 @@ def test_a_missing_pooler_is_no_loss_and_loading_is_deterministic(tmp_path):
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
 
 
-def test_bad_folders_lengths_and_tokenizers_are_named(tmp_path):
+def test_invalid_folder_max_length_and_tokenizer_raise_encoder_error(tmp_path):
     with pytest.raises(EncoderError, match=r"no config\.json"):
         SentenceEncoder.load(tmp_path, EncoderConfig(model="x"))
     folder = write_tiny(tmp_path / "m")
@@ -220,7 +220,7 @@ def test_bad_folders_lengths_and_tokenizers_are_named(tmp_path):
         SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=24))
 
 
-def test_transformers_warns_as_before_after_a_folder_that_cannot_be_loaded(tmp_path):
+def test_failed_load_restores_transformers_logging_verbosity(tmp_path):
     write_tiny(tmp_path)
     (tmp_path / "config.json").write_text('{"model_type": "unheard-of"}')
     before = hf_logging.get_verbosity()
@@ -229,7 +229,7 @@ def test_transformers_warns_as_before_after_a_folder_that_cannot_be_loaded(tmp_p
     assert hf_logging.get_verbosity() == before
 
 
-def test_positions_that_roberta_keeps_for_padding_are_not_counted(tmp_path):
+def test_roberta_padding_positions_reduce_the_maximum_length(tmp_path):
     folder = write_tiny(tmp_path)
     sizes = {"hidden_size": WIDTH, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 64}
     RobertaModel(RobertaConfig(vocab_size=100, max_position_embeddings=64, pad_token_id=0, **sizes)).save_pretrained(
@@ -241,7 +241,7 @@ def test_positions_that_roberta_keeps_for_padding_are_not_counted(tmp_path):
     assert encoder.encode(["a man " * 100]).shape == (1, WIDTH)
 
 
-def test_an_encoder_that_gives_nan_is_caught(tmp_path):
+def test_nan_embedding_raises_encoder_error(tmp_path):
     encoder, tokenizer = tiny_encoder(tmp_path)
     with torch.no_grad():
         encoder.backbone.embeddings.word_embeddings.weight[tokenizer.convert_tokens_to_ids("dogs")] = float("nan")
@@ -249,7 +249,7 @@ def test_an_encoder_that_gives_nan_is_caught(tmp_path):
         SentenceEncoder(encoder, tokenizer).encode(["a man", "dogs"])
 
 
-def test_a_tokenizer_with_ids_beyond_the_embeddings_is_refused(tmp_path):
+def test_tokenizer_ids_beyond_the_embedding_table_are_rejected(tmp_path):
     """Otherwise the first text with such a token raises an IndexError, and on a GPU a device assertion."""
     encoder, tokenizer = tiny_encoder(tmp_path)
     rows = len(encoder.backbone.embeddings.word_embeddings.weight)

@@ -43,7 +43,7 @@ def texts_of(number):
 
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_eight_threads_get_the_vectors_of_one(tmp_path, architecture, training):
+def test_concurrent_encode_matches_single_threaded_encode(tmp_path, architecture, training):
     encoder, tokenizer = tiny_encoder(tmp_path, architecture)
     encoder.train(training)
     expected = [SentenceEncoder(encoder, tokenizer).encode(texts_of(number)) for number in range(THREADS)]
@@ -57,7 +57,7 @@ def test_eight_threads_get_the_vectors_of_one(tmp_path, architecture, training):
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_threads_may_be_the_first_to_run_an_encoder_and_run_it_both_ways(tmp_path, architecture):
+def test_concurrent_first_packed_and_padded_passes_match_single_thread(tmp_path, architecture):
     encoder, tokenizer = tiny_encoder(tmp_path, architecture)
     same, _ = tiny_encoder(tmp_path, architecture)
     expected = [SentenceEncoder(same, tokenizer).encode(texts_of(number)) for number in range(THREADS)]
@@ -74,7 +74,7 @@ def test_threads_may_be_the_first_to_run_an_encoder_and_run_it_both_ways(tmp_pat
         assert max(np.abs(vectors - again).max() for again in found) < 1e-5
 
 
-def test_threads_that_share_a_tokenizer_truncate_at_their_own_lengths(tmp_path):
+def test_threads_sharing_a_tokenizer_use_their_own_max_length(tmp_path):
     _, tokenizer = tiny_encoder(tmp_path)
     texts = [" ".join(texts_of(0))] * 50
 
@@ -84,7 +84,7 @@ def test_threads_that_share_a_tokenizer_truncate_at_their_own_lengths(tmp_path):
     assert at_once(longest) == [[4 + number] * TRIALS for number in range(THREADS)]
 
 
-def test_the_mode_is_restored_by_the_last_of_those_that_overlap(tmp_path):
+def test_training_mode_returns_after_the_last_evaluating_block_exits(tmp_path):
     encoder, _ = tiny_encoder(tmp_path)
     encoder.train()
     first, second = evaluating(encoder), evaluating(encoder)

@@ -47,14 +47,14 @@ def made(tmp_path):
 @pytest.mark.parametrize(
     "heads", [[], [theirs.Normalize()], [theirs.Dense(WIDTH, 5), theirs.Normalize()]], ids=["bare", "unit", "dense"]
 )
-def test_vectors_equal_those_of_sentence_transformers_both_ways(made, tmp_path, heads):
+def test_load_and_export_match_sentence_transformers_vectors(made, tmp_path, heads):
     folder, expected = made(*heads)
     encoder = SentenceEncoder.load(folder)
     assert np.abs(encoder.encode(TEXTS) - expected).max() <= 1e-5
     exported(encoder, tmp_path / "ours", TEXTS)
 
 
-def test_texts_are_not_cut_unless_the_folder_or_the_configuration_says_so(made, tmp_path):
+def test_static_table_truncates_only_at_a_set_max_length(made, tmp_path):
     folder, _ = made()
     assert SentenceEncoder.load(folder).config.max_length == LONGEST
     encoder = SentenceEncoder.load(folder, EncoderConfig(model="table", max_length=6))
@@ -62,13 +62,13 @@ def test_texts_are_not_cut_unless_the_folder_or_the_configuration_says_so(made, 
     assert np.abs(SentenceEncoder.load(folder).encode(TEXTS) - encoder.encode(TEXTS)).max() > 0.1
 
 
-def test_no_token_is_added(made):
+def test_static_tokenizer_adds_no_special_tokens(made):
     tokenizer = SentenceEncoder.load(made()[0]).tokenizer
     tokens = tokenise(tokenizer, ["a man", "a man and a dog"], 24)
     assert tokens.lengths.tolist() == [2, 5]
 
 
-def test_the_token_that_pads_is_not_looked_for_inside_words():
+def test_padding_token_is_not_matched_inside_words():
     core = Tokenizer(models.WordLevel({"the": 0, "cat": 1, "[UNK]": 2}, unk_token="[UNK]"))
     core.pre_tokenizer = pre_tokenizers.Whitespace()
     tokens = tokenise(static_tokenizer(core), ["the thecat cat"], 24)
@@ -76,7 +76,7 @@ def test_the_token_that_pads_is_not_looked_for_inside_words():
     assert tokens.pad_id == 0
 
 
-def test_a_table_takes_the_vector_of_each_token_and_learns(made):
+def test_static_table_looks_up_token_vectors_and_receives_gradients(made):
     encoder = SentenceEncoder.load(made()[0])
     tokens, rows = tokenise(encoder.tokenizer, TEXTS, 24), np.array([5, 0, 8])
     x_BTD, mask_BT = encoder.network.token_vectors(tokens, rows, 20)
@@ -89,7 +89,7 @@ def test_a_table_takes_the_vector_of_each_token_and_learns(made):
     assert sorted(slope_VD.abs().sum(1).nonzero().flatten().tolist()) == used.tolist()
 
 
-def test_a_table_of_our_own_is_put_together_without_a_folder(tmp_path):
+def test_static_table_built_in_memory_encodes_and_exports(tmp_path):
     config = EncoderConfig(model="own", normalize=True, max_length=LONGEST)
     network = Encoder(StaticTable(table()), config, [], [Dense(WIDTH, 4)]).eval()
     encoder = SentenceEncoder(network, static_tokenizer(tokeniser()))
@@ -101,14 +101,14 @@ def test_a_table_of_our_own_is_put_together_without_a_folder(tmp_path):
     ("fields", "heads", "said"),
     [({"pooling": "cls"}, [], "pooling cls and no heads"), ({}, [CNN(WIDTH, 2)], "pooling mean and CNN heads")],
 )
-def test_an_export_that_would_lose_a_part_is_refused(tmp_path, fields, heads, said):
+def test_export_of_unsupported_table_pooling_or_heads_is_rejected(tmp_path, fields, heads, said):
     encoder = Encoder(StaticTable(table()), EncoderConfig(model="own", **fields), heads)
     with pytest.raises(EncoderError, match=f"a static table with {said}"):
         SentenceEncoder(encoder, static_tokenizer(tokeniser())).save(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_table_of_model2vec_is_unfolded(made, tmp_path):
+def test_model2vec_mapping_and_weights_are_applied_on_load(made, tmp_path):
     folder, _ = made()
     rng = np.random.default_rng(0)
     size = tokeniser().get_vocab_size()
@@ -123,7 +123,7 @@ def test_a_table_of_model2vec_is_unfolded(made, tmp_path):
     torch.testing.assert_close(row, (folded["embeddings"][mapping[9]].double() * weights[9]).float())
 
 
-def test_what_a_table_cannot_do_is_said(made):
+def test_invalid_static_table_settings_and_files_are_rejected(made):
     folder, _ = made()
     with pytest.raises(EncoderError, match=r"has no dropout, but encoder\.dropout is 0\.1"):
         SentenceEncoder.load(folder, EncoderConfig(model="x", dropout=0.1))
@@ -148,6 +148,6 @@ def test_loading_a_table_draws_no_random_numbers(made):
     assert torch.equal(torch.get_rng_state(), state)
 
 
-def test_a_text_without_a_token_is_named(made):
+def test_text_without_tokens_raises_encoder_error(made):
     with pytest.raises(EncoderError, match="text 1 has no token"):
         SentenceEncoder.load(made()[0]).encode(["a man", " "])

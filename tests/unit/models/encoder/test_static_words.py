@@ -36,13 +36,13 @@ def saved(folder, config, words=WORDS, table=TABLE):
         ({"split": "whitespace", "marks": False}, "don't well-known cat 1,000"),
     ],
 )
-def test_sentences_are_cut_as_configured_and_unknown_words_dropped(tmp_path, config, words):
+def test_words_are_split_as_configured_and_unknown_words_dropped(tmp_path, config, words):
     tokenizer = saved(tmp_path, WordsConfig(**config)).tokenizer
     cut = [token.removeprefix("▁") for token in tokenizer.tokenize("don't well-known cat, U.S. 1,000. Zebra")]
     assert cut == words.split()
 
 
-def test_a_word_is_looked_up_in_lower_case_where_the_file_has_no_capital(tmp_path):
+def test_words_are_lower_cased_for_an_uncased_vocabulary(tmp_path):
     lower = [word.lower() for word in WORDS]
     tokenizer = saved(tmp_path / "uncased", WordsConfig(), lower).tokenizer
     assert tokenizer.tokenize("THE Cat") == ["▁the", "▁cat"]
@@ -52,7 +52,7 @@ def test_a_word_is_looked_up_in_lower_case_where_the_file_has_no_capital(tmp_pat
     assert tokenizer.tokenize("THE cat") == ["▁the", "▁cat"]
 
 
-def test_vectors_are_means_over_known_words_and_zero_without_any(tmp_path):
+def test_vector_is_the_mean_of_known_words_or_zero(tmp_path):
     encoder = saved(tmp_path / "words", WordsConfig(split="whitespace", case="lower"))
     vectors = encoder.encode(TEXTS)
     rows = dict(zip(WORDS, TABLE, strict=True))
@@ -71,14 +71,14 @@ def test_sentence_transformers_gives_the_same_vectors(tmp_path, split):
     assert read_saved(tmp_path / "copy").words == read_saved(tmp_path / "words").words
 
 
-def test_of_a_word_that_comes_twice_the_first_counts(tmp_path):
+def test_first_vector_of_a_repeated_word_is_used(tmp_path):
     made = write_words(tmp_path, [(["a", "a"], TABLE[:2]), (["b", "a"], TABLE[2:4])], WordsConfig())
     assert made == {"words": 2, "repeated": 2, "dimensions": 6}
     encoder = SentenceEncoder.load(tmp_path).network
     np.testing.assert_array_equal(encoder.backbone.embedding.weight.detach().numpy(), [*TABLE[[0, 2]], np.zeros(6)])
 
 
-def test_the_zero_vector_stays_zero_in_training(tmp_path):
+def test_zero_vector_receives_no_gradient(tmp_path):
     encoder = saved(tmp_path / "words", WordsConfig())
     tokens = tokenise(encoder.tokenizer, TEXTS, 16)
     encoder.network.train().embed_rows(tokens, np.arange(len(TEXTS)), 64).square().sum().backward()
@@ -87,7 +87,7 @@ def test_the_zero_vector_stays_zero_in_training(tmp_path):
     assert slope[0].any()
 
 
-def test_how_a_table_was_cut_is_read_back(tmp_path):
+def test_words_config_round_trips_through_the_folder(tmp_path):
     for number, config in enumerate(
         [WordsConfig(case="kept"), WordsConfig(split="punctuation", case="lower", marks=False)]
     ):
@@ -96,7 +96,7 @@ def test_how_a_table_was_cut_is_read_back(tmp_path):
     assert saved_config(tmp_path / "0", "glove") == EncoderConfig(model="glove", max_length=8192)
 
 
-def test_a_table_of_tokens_is_none_of_words(tmp_path):
+def test_table_with_another_pre_tokenizer_has_no_words_config(tmp_path):
     saved(tmp_path / "words", WordsConfig())
     settings = json.loads((tmp_path / "words/tokenizer.json").read_text())
     settings["pre_tokenizer"] = {"type": "Whitespace"}
@@ -104,6 +104,6 @@ def test_a_table_of_tokens_is_none_of_words(tmp_path):
     assert read_saved(tmp_path / "words").words is None
 
 
-def test_no_word_at_all_is_refused(tmp_path):
+def test_empty_word_table_is_rejected(tmp_path):
     with pytest.raises(EncoderError, match=re.escape("contains no word")):
         write_words(tmp_path, [], WordsConfig())

@@ -17,7 +17,7 @@ def idf(documents: int) -> float:
     return math.log((1 + len(CORPUS)) / (1 + documents)) + 1  # scikit-learn's smoothed idf
 
 
-def test_pairs_by_hand():
+def test_tfidf_cosines_match_hand_computed_values():
     dog, runs, a, cat = idf(2), idf(1), idf(3), idf(1)
     expected = dog * dog / (math.hypot(dog, runs) * math.hypot(dog, cat))
     vectors = TfIdf([CORPUS[:1], CORPUS[1:]]).vectors(
@@ -28,18 +28,18 @@ def test_pairs_by_hand():
     np.testing.assert_allclose(found, [expected, 1, 0, 0], atol=1e-12)
 
 
-def test_the_cosine_of_unit_vectors_is_their_product_as_peers_take_it():
+def test_sparse_cosine_of_unit_vectors_is_their_dot_product():
     vectors = TfIdf([CORPUS]).vectors(["Dog runs", "cat dog", "a dog", "dog runs a"])
     products = np.asarray(vectors[:2].multiply(vectors[2:]).sum(axis=1)).ravel()
     assert sparse_cosines(vectors[:2], vectors[2:]).tolist() == products.tolist()
 
 
-def test_what_cannot_be_fitted_is_refused():
+def test_corpus_without_words_is_rejected():
     with pytest.raises(EvaluationError, match="none of 1 texts contains a word"):
         TfIdf([["!!"]])
 
 
-def test_lot_by_lot_it_is_scikit_learn_s_own_to_the_bit():
+def test_chunked_fit_matches_scikit_learn_bit_for_bit():
     texts = [f"The {n % 13} dogs of Zoë run; a_b {n} times, naïve I am" for n in range(400)] + ["", "…", "l\u0301 x"]
     whole = TfidfVectorizer(token_pattern=r"(?u)\b\w+\b").fit(texts)
     lots = TfIdf([texts[:7], texts[7:300], [], texts[300:]])

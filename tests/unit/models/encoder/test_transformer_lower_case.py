@@ -12,7 +12,7 @@ def steps(tokenizer) -> list[str]:
     return [step["type"] for step in own["normalizers"]]
 
 
-def test_a_load_of_what_was_saved_adds_no_step(tmp_path):
+def test_reloading_does_not_add_a_second_lower_case_step(tmp_path):
     config = EncoderConfig(model="embedded:bert-mini", lower_case=True)
     encoder = SentenceEncoder.load(embedded_path("bert-mini"), config)
     assert steps(encoder.tokenizer) == ["Lowercase", "BertNormalizer"]

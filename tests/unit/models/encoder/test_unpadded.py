@@ -39,7 +39,7 @@ def padded(encoder, tokens, rows):
     [("bert", 0), ("electra", 0), ("distilbert", 0), ("modernbert", 0), ("roberta", 2), ("xlm-roberta", 2)],
 )
 @pytest.mark.parametrize("by_length", [True, False])
-def test_packed_equals_padded_with_its_gradients(tokens, architecture, first, by_length):
+def test_packed_vectors_and_gradients_equal_padded(tokens, architecture, first, by_length):
     backbone = network(architecture)
     encoder, rows = Encoder(backbone, EncoderConfig(model="x", max_length=24)), np.array([4, 0, 2, 3, 3, 6])
     assert first_position(backbone, PAD, 24) == first
@@ -60,7 +60,7 @@ def test_packed_equals_padded_with_its_gradients(tokens, architecture, first, by
 
 
 @pytest.mark.parametrize("architecture", ["mpnet", "deberta-v2"])
-def test_an_architecture_that_cannot_is_padded(tokens, architecture):
+def test_architecture_without_packing_support_is_padded(tokens, architecture):
     backbone = network(architecture)
     encoder, rows = Encoder(backbone, EncoderConfig(model="x", max_length=24)), np.array([4, 0, 2, 3, 6])
     assert first_position(backbone, PAD, 24) is None
@@ -70,7 +70,7 @@ def test_an_architecture_that_cannot_is_padded(tokens, architecture):
 
 
 @pytest.mark.parametrize(("architecture", "first"), [("modernbert", 0), ("qwen2", None), ("gpt2", None)])
-def test_a_padding_id_among_the_last_ones_is_no_obstacle(architecture, first):
+def test_last_vocabulary_id_as_padding_does_not_change_vectors(architecture, first):
     """ModernBERT's padding id is 50,283."""
     options = {"vocab_size": 100, "pad_token_id": 99, "num_key_value_heads": 4}
     backbone = network(architecture, **options)
@@ -83,7 +83,7 @@ def test_a_padding_id_among_the_last_ones_is_no_obstacle(architecture, first):
     torch.testing.assert_close(found, alone, rtol=0, atol=2e-6)
 
 
-def test_no_position_is_tried_that_the_table_lacks():
+def test_packing_trial_uses_only_existing_positions():
     """A GPU would raise no exception: its device assertion ends every later call."""
     backbone, asked = network("gpt2", vocab_size=100, pad_token_id=99), []
     backbone.wpe.register_forward_pre_hook(lambda _, inputs: asked.append(int(inputs[0].max())))
@@ -97,7 +97,7 @@ def test_sentences_longer_than_a_sliding_window_are_padded():
     assert first_position(backbone, PAD, 9) is None
 
 
-def test_the_trial_is_in_full_precision_though_training_is_not():
+def test_packing_trial_runs_in_fp32_under_autocast():
     backbone, seen = network("bert"), []
     backbone.encoder.register_forward_hook(lambda *_: seen.append(torch.is_autocast_enabled("cpu")))
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -110,7 +110,7 @@ def test_the_trial_is_in_full_precision_though_training_is_not():
     [(name, attention) for name in ("bert", "modernbert", "roberta") for attention in ("sdpa", "eager")]
     + [("mpnet", "eager")],
 )
-def test_a_plain_pass_is_the_model_s_own_before_and_after(tokens, architecture, attention):
+def test_packing_trial_leaves_plain_forward_passes_unchanged(tokens, architecture, attention):
     backbone = network(architecture, attn_implementation=attention).train()
     given = dict(zip(("input_ids", "attention_mask"), tokens.padded(np.arange(7)), strict=True))
 
@@ -126,7 +126,7 @@ def test_a_plain_pass_is_the_model_s_own_before_and_after(tokens, architecture, 
 
 
 @pytest.mark.parametrize("architecture", ["bert", "modernbert", "mpnet"])
-def test_a_model_that_ran_packed_is_saved_as_one_that_did_not(tmp_path, architecture):
+def test_packing_trial_does_not_change_saved_files(tmp_path, architecture):
     backbone = network(architecture)
     backbone.save_pretrained(tmp_path / "before")
     first_position(backbone, PAD, 24)
@@ -137,7 +137,7 @@ def test_a_model_that_ran_packed_is_saved_as_one_that_did_not(tmp_path, architec
     assert before == after
 
 
-def test_sentences_on_both_sides_of_a_plain_attention_pass_as_padded_ones():
+def test_packed_sentences_around_the_short_limit_equal_padded():
     config = CONFIG_MAPPING["bert"](vocab_size=50, max_position_embeddings=SHORT + 9, pad_token_id=PAD, **SIZES)
     torch.manual_seed(0)
     encoder = Encoder(AutoModel.from_config(config).eval(), EncoderConfig(model="x", max_length=SHORT + 9))
@@ -145,7 +145,7 @@ def test_sentences_on_both_sides_of_a_plain_attention_pass_as_padded_ones():
     torch.testing.assert_close(encoder.embed_rows(long, rows, 999), padded(encoder, long, rows), rtol=0, atol=2e-6)
 
 
-def test_attention_weights_are_dropped_in_training_alone(tokens):
+def test_attention_dropout_applies_only_in_training(tokens):
     rates = {"attention_probs_dropout_prob": 0.5, "hidden_dropout_prob": 0.0}
     encoder, rows = Encoder(network("bert", **rates), EncoderConfig(model="x", max_length=24)), np.arange(7)
 

@@ -37,7 +37,7 @@ def test_cosine_and_pearson_equal_scikit_learn(vectors):
     assert pearson(cosine, gold) == pytest.approx(r_regression(cosine[:, None], gold)[0], abs=1e-9)
 
 
-def test_a_million_pairs_equal_scipy():
+def test_spearman_of_a_million_pairs_equals_scipy():
     generator = np.random.default_rng(0)
     x = generator.normal(size=1_000_000)
     y = np.round(x + generator.normal(size=len(x)), 2)
@@ -55,7 +55,7 @@ def test_spearman_ignores_monotone_and_pearson_linear_changes(scores, scale, shi
     assert pearson(x, -x) == pytest.approx(-1)
 
 
-def test_tiny_scores_keep_their_correlation():
+def test_pearson_of_tiny_scores_does_not_underflow():
     assert pearson([1e-200, 2e-200, 4e-200], [1, 2, 4]) == pytest.approx(1)
 
 
@@ -72,18 +72,18 @@ def test_tiny_scores_keep_their_correlation():
         ([1, 2, 3], [1, 2], "expected two lists of equal length"),
     ],
 )
-def test_what_has_no_correlation_is_an_error(correlation, x, y, message):
+def test_undefined_correlation_error_names_the_cause(correlation, x, y, message):
     with pytest.raises(EvaluationError, match=message):
         correlation(x, y)
 
 
-def test_cosine_of_known_vectors():
+def test_cosine_equals_hand_computed_values():
     a = np.array([[1, 0], [1, 1], [2, 0], [0, 0]], dtype=np.float32)
     b = np.array([[0, 3], [2, 2], [-1, 0], [1, 1]], dtype=np.float32)
     np.testing.assert_allclose(cosine_scores(a, b), [0, 1, -1, 0], atol=1e-15)
 
 
-def test_cosine_names_the_broken_row():
+def test_cosine_error_names_non_finite_row_or_shapes():
     a, b = np.ones((3, 2), dtype=np.float32), np.ones((3, 2), dtype=np.float32)
     b[2, 1] = np.nan
     with pytest.raises(EvaluationError, match="second vector of the pair in row 2 is not finite"):

@@ -7,12 +7,12 @@ from models.errors import EvaluationError
 from models.evaluation.metrics import geometry, unit
 
 
-def test_one_point_is_what_a_collapse_looks_like():
+def test_collapsed_embeddings_have_zero_std_and_rank_one():
     seen = geometry(np.full((20, 8), 3.0), np.full((20, 8), 0.5))
     assert (seen.alignment, seen.uniformity, seen.std, seen.effective_rank) == pytest.approx((0, 0, 0, 1))
 
 
-def test_opposite_points_and_axes():
+def test_opposite_axes_have_hand_computed_geometry():
     axes = np.eye(4)
     seen = geometry(axes, -axes)
     assert seen.alignment == pytest.approx(4)
@@ -21,7 +21,7 @@ def test_opposite_points_and_axes():
     assert seen.std == pytest.approx(2 * np.sqrt(3) / 4)
 
 
-def test_an_even_spread_reaches_one_and_full_rank():
+def test_even_spread_has_unit_std_and_full_effective_rank():
     points = np.random.default_rng(0).normal(size=(4000, 16))
     seen = geometry(points, points)
     assert seen.alignment == pytest.approx(0, abs=1e-12)
@@ -30,7 +30,7 @@ def test_an_even_spread_reaches_one_and_full_rank():
     assert seen.uniformity < -3
 
 
-def test_scale_of_rows_does_not_matter_and_zero_rows_stay():
+def test_geometry_ignores_row_scale_and_zero_rows_stay_zero():
     points = np.random.default_rng(1).normal(size=(30, 5)).astype(np.float32)
     scales = np.linspace(0.1, 9, 30)[:, None].astype(np.float32)
     assert geometry(points, points[::-1]).uniformity == pytest.approx(
@@ -39,7 +39,7 @@ def test_scale_of_rows_does_not_matter_and_zero_rows_stay():
     assert unit(np.zeros((1, 3))).tolist() == [[0, 0, 0]]
 
 
-def test_unequal_or_single_rows_are_refused():
+def test_unequal_shapes_and_single_rows_are_rejected():
     with pytest.raises(EvaluationError, match=r"shapes \(3, 2\) and \(2, 2\)"):
         geometry(np.ones((3, 2)), np.ones((2, 2)))
     with pytest.raises(EvaluationError, match="at least 2 rows"):

@@ -21,7 +21,7 @@ from models.evaluation.metrics import (
 from models.evaluation.significance.bootstrap import mean_resamples, precision_resamples
 
 
-def test_measures_by_hand():
+def test_ranking_measures_equal_hand_computed_values():
     """Answers are at ranks 2 and 4 of five; a third answer was not found."""
     ranking = ranked([0.1, 0.9, 0.5, 0.8, 0.3], [False, False, False, True, True], 3)
     assert ranking.right.tolist() == [False, True, False, True, False]
@@ -35,7 +35,7 @@ def test_measures_by_hand():
     assert gain(ranking, 2) == pytest.approx(1 / np.log2(3) / (1 + 1 / np.log2(3)))
 
 
-def test_of_one_score_the_first_given_stands_first_and_nothing_found_is_nothing():
+def test_ties_keep_input_order_and_no_answers_score_zero():
     assert ranked([0.5, 0.5, 0.7], [True, False, False], 1).right.tolist() == [False, True, False]
     nothing = ranked([0.5, 0.1], [False, False], 2)
     measures = (found_precision, trec_precision, tied_precision, reciprocal_rank, gain)
@@ -43,7 +43,7 @@ def test_of_one_score_the_first_given_stands_first_and_nothing_found_is_nothing(
 
 
 @pytest.mark.parametrize("levels", [5, 1000])
-def test_average_precision_and_gain_are_scikit_learns(levels):
+def test_average_precision_and_ndcg_equal_scikit_learn(levels):
     generator = np.random.default_rng(levels)
     scores, right = generator.integers(0, levels, 200) / levels, generator.random(200) < 0.2
     assert average_precision(scores, right) == pytest.approx(average_precision_score(right, scores), abs=1e-12)
@@ -51,7 +51,7 @@ def test_average_precision_and_gain_are_scikit_learns(levels):
     assert gain(ranking, 10) == pytest.approx(ndcg_score([right], [np.arange(200.0)], k=10), abs=1e-12)
 
 
-def test_draws_are_those_of_lists_drawn_with_replacement():
+def test_bootstrap_draws_equal_resampling_of_lists():
     generator = np.random.default_rng(0)
     scores, right = generator.integers(0, 12, 40) / 12, generator.random(40) < 0.4
     picks = np.random.Generator(np.random.PCG64(3)).integers(0, 40, (100, 40))
@@ -61,7 +61,7 @@ def test_draws_are_those_of_lists_drawn_with_replacement():
     assert np.isnan(precision_resamples([0.1, 0.2], [False, False], resamples=100)).all()
 
 
-def test_the_nearest_of_a_pool_in_order_dense_and_sparse():
+def test_nearest_sorts_dense_and_sparse_pools_by_cosine():
     generator = np.random.default_rng(1)
     queries, pool = (generator.integers(0, 3, (count, 4)).astype(float) for count in (3, 30))
     pool[7] = 0
@@ -77,7 +77,7 @@ def test_the_nearest_of_a_pool_in_order_dense_and_sparse():
     assert len(next(nearest(queries, pool, 100))[0]) == 30
 
 
-def test_clusters_of_sparse_vectors_are_those_of_dense_ones_and_one_group_is_refused():
+def test_sparse_v_measure_equals_dense_and_needs_two_labels():
     vectors = np.repeat(np.eye(3), 4, axis=0)
     labels = ["a"] * 4 + ["b"] * 4 + ["c"] * 4
     assert v_measure(vectors, labels, 0) == v_measure(csr_array(vectors), labels, 0) == pytest.approx(1)

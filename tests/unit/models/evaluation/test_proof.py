@@ -56,7 +56,7 @@ def _probe(name: str) -> Retrieval:
 QUESTIONS = Questions({name: _probe(name) for name in ("title", "neighbour", "round trip", "crop")})
 
 
-def test_questions_about_the_text_are_shown_and_prove_nothing() -> None:
+def test_text_questions_alone_give_verdict_not_proved() -> None:
     start, better = (answers(_encoder(noise), QUESTIONS) for noise in (1.2, 0.9))
     rows = evidence(start, better, QUESTIONS, DRAWN)
     assert {row.evidence: row.role for row in rows} == dict.fromkeys(QUESTIONS.probes, "shown")
@@ -85,18 +85,18 @@ def _row(role: Role, difference: float, half: float = 0.001) -> BeforeAfter:
         ([_row("guard", 0.02)], "NOT PROVED"),
     ]
 )
-def test_a_verdict_needs_what_counts_and_no_forgetting(rows: list[BeforeAfter], word: str) -> None:
+def test_better_requires_label_gain_without_forgetting(rows: list[BeforeAfter], word: str) -> None:
     verdict = judged(rows, 0.5)
     assert verdict.word == word
     assert ("You get the original encoder" in verdict.advice) is (word != "BETTER")
 
 
-def test_the_advice_names_what_the_user_can_change() -> None:
+def test_advice_names_labels_or_label_training() -> None:
     assert judged([_row("counts", 0.0005)], 0.5).advice.endswith("More labels may show one.")
     assert "label_training" in judged([_row("counts", -0.02)], 0.5).advice
 
 
-def test_a_gain_on_labels_with_a_loss_elsewhere_says_how_to_allow_the_loss() -> None:
+def test_advice_names_max_forgetting_that_allows_the_loss() -> None:
     rows = [_row("counts", 0.02), _row("guard", -0.0062)]
     verdict = judged(rows, 0.5)
     found = re.search(r"\+2\.00 \[.*--set proof\.max_forgetting=([\d.]+)\.$", verdict.advice)
@@ -114,14 +114,14 @@ def test_where_nothing_could_be_asked_the_verdict_says_what_to_give() -> None:
 @pytest.mark.parametrize(
     ("half", "said"), [(0.001, "exceeds the allowed 0.5 points"), (0.02, "although its interval includes 0")]
 )
-def test_a_loss_on_a_general_set_decides_by_its_figure_and_says_how_sure_it_is(half: float, said: str) -> None:
+def test_general_loss_decides_by_size_and_reports_its_interval(half: float, said: str) -> None:
     verdict = judged([_row("counts", 0.02), _row("guard", -0.006, half)], 0.5)
     assert verdict.word == "WORSE"
     assert "-0.60 [" in verdict.reason
     assert verdict.reason.endswith(said)
 
 
-def test_labels_decide_alone() -> None:
+def test_label_evidence_comes_first_with_role_counts() -> None:
     numbers = np.arange(ROWS)
     first = tuple(f"{number}a" for number in numbers)
     second = tuple(f"{number if number % 2 else (number + 2) % ROWS}b" for number in numbers)
@@ -135,7 +135,7 @@ def test_labels_decide_alone() -> None:
     assert row.ci_low > 0
 
 
-def test_accuracy_on_classes_is_the_mean_of_a_probe_of_neighbours_and_of_centroids() -> None:
+def test_class_accuracy_averages_probe_neighbours_and_centroids() -> None:
     """A probe finds classes along a line; distances, dominated by other dimensions, do not."""
     gold = np.arange(ROWS) % 2
     vectors = np.random.default_rng(0).normal(size=(ROWS, 8)).astype(np.float32)
@@ -152,7 +152,7 @@ def test_accuracy_on_classes_is_the_mean_of_a_probe_of_neighbours_and_of_centroi
     assert probed.mean() > 0.9 > 0.7 > max(searched.mean(), centroids.mean())
 
 
-def test_sparse_vectors_have_the_accuracy_of_the_same_vectors_dense() -> None:
+def test_class_accuracy_is_equal_for_sparse_and_dense_vectors() -> None:
     vectors = np.random.default_rng(0).poisson(0.3, size=(ROWS, 40)).astype(np.float32)
     gold = np.argmax(vectors[:, :3], axis=1)
     classes = Labelled("classes", tuple(map(str, range(ROWS))), (), gold.astype(float), ("a", "b", "c"))
@@ -161,7 +161,7 @@ def test_sparse_vectors_have_the_accuracy_of_the_same_vectors_dense() -> None:
     assert np.allclose(dense, sparse)
 
 
-def test_no_example_tells_its_own_class() -> None:
+def test_class_accuracy_excludes_the_example_itself() -> None:
     """Vectors without any order: accuracies are by chance, half; an example in its own centroid would be found."""
     gold = np.arange(ROWS) % 2
     vectors = np.random.default_rng(1).normal(size=(ROWS, 64)).astype(np.float32)
@@ -171,7 +171,7 @@ def test_no_example_tells_its_own_class() -> None:
     assert centroid_accuracy(np.eye(3, dtype=np.float32)[rare], rare).mean() == 1
 
 
-def test_accuracy_on_classes_differs_between_a_good_and_a_blind_encoder() -> None:
+def test_class_accuracy_separates_good_and_uninformative_encoders() -> None:
     texts = tuple(f"{number}a" for number in range(ROWS))
     encode = _encoder(0.0)
     gold = (encode(texts)[:, 0] > 0).astype(float)

@@ -86,7 +86,7 @@ def spelt(heading: str) -> str:
 
 
 @every(PRINTED)
-def test_every_cell_is_as_printed(paper: str, table: str) -> None:
+def test_published_cells_equal_the_printed_tables(paper: str, table: str) -> None:
     text = (papers() / TEXTS[paper]).read_text(encoding="utf-8")
     lines = uncaptioned(text)[table] if paper == "SCL" else captioned(text, table)[0]
     printed = [
@@ -106,7 +106,7 @@ def _unruled(line: list[str]) -> list[str]:
 
 
 @every([place for place in PRINTED if place[0] != "SCL"])
-def test_quoted_rows_name_whom_the_caption_names(paper: str, table: str) -> None:
+def test_quoted_rows_cite_the_source_in_the_caption(paper: str, table: str) -> None:
     lines, caption = captioned((papers() / TEXTS[paper]).read_text(encoding="utf-8"), table)
     named = re.findall(r"\(([A-Z][^()]*\d{4}[^()]*)\)", caption)
     marks = re.findall(rf"[{MARKS}]", caption.split("marked with", 1)[1]) if "marked with" in caption else []
@@ -137,7 +137,7 @@ NOT_THE_MEAN = {  # printed averages that differ from the mean of the printed ce
 }
 
 
-def test_averages_are_the_means_of_their_rows() -> None:
+def test_averages_equal_row_means_except_known_misprints() -> None:
     off = set()
     for row in published_rows():
         figures = row.values
@@ -151,7 +151,7 @@ def test_averages_are_the_means_of_their_rows() -> None:
     assert off == set(NOT_THE_MEAN)
 
 
-def test_a_system_has_one_figure_however_often_it_is_printed() -> None:
+def test_system_has_the_same_score_in_every_table() -> None:
     figures = defaultdict(set)
     for row in published_rows():
         for column, value in row.values.items():
@@ -159,12 +159,12 @@ def test_a_system_has_one_figure_however_often_it_is_printed() -> None:
     assert {place: values for place, values in figures.items() if len(values) > 1} == {}
 
 
-def test_columns_are_declared_data_sets() -> None:
+def test_columns_are_declared_datasets() -> None:
     columns = {column.split("/")[0] for row in published_rows() for column in row.cells}
     assert columns - {AVERAGE} <= set(DATASETS)
 
 
-def test_figures_of_the_field_are_those_that_were_read() -> None:
+def test_field_scores_appear_in_reference_document() -> None:
     if SHARED is None or not (SHARED / "REFERENCE.md").is_file():
         pytest.skip("no REFERENCE.md beside the mirror that BSL_DATA_MIRROR names")
     text = (SHARED / "REFERENCE.md").read_text(encoding="utf-8")
@@ -174,27 +174,27 @@ def test_figures_of_the_field_are_those_that_were_read() -> None:
         assert all(re.search(rf"(?<![\d.]){re.escape(figure)}(?!\d)", text) for figure in row.cells.values()), row
 
 
-def test_a_name_is_one_system() -> None:
+def test_ambiguous_printed_names_map_to_distinct_systems() -> None:
     names = {row.system for row in published_rows() if row.printed.startswith("IS-BERT")}
     assert names == {"IS-BERT-NLI", "IS-BERT-task", "IS-BERT-AFS"}
     flows = [row.system for row in rows_in("BSL", "1") if row.printed == "BERT-flow"]
     assert flows == ["BERT-flow", "BERT-flow on SBERT"]
 
 
-def test_a_system_that_no_table_has_is_named_with_the_nearest() -> None:
+def test_unknown_system_error_suggests_nearest_name() -> None:
     with pytest.raises(ValueError, match=r"unknown published system 'BSL-BRET'. Did you mean 'BSL-BERT.*all \d+\."):
         rows_of("BSL-BRET")
     with pytest.raises(ValueError, match=r"unknown published system 'zzz'\. Column"):
         rows_of("zzz")
 
 
-def test_rows_name_their_source_and_keep_the_decimals_of_print() -> None:
+def test_rows_include_source_and_printed_decimals() -> None:
     (tfidf,) = (row for row in rows_of("Unigram-TFIDF") if row.suite == "senteval")
     assert (tfidf.cells["mr"], tfidf.cells["trec"], tfidf.cells["sst2"]) == ("73.7", "85.0", "")
     assert tfidf.source == "BSL, Table 2, quoted from Hill et al., 2016"
 
 
-def test_a_table_is_not_interrupted() -> None:
+def test_rows_of_a_table_are_contiguous() -> None:
     places = [(row.paper, row.table) for row in published_rows() if row.kind == "paper"]
     changes = sum(one != two for one, two in pairwise(places))
     assert changes == len(PRINTED) - 1

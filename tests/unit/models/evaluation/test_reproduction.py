@@ -23,7 +23,7 @@ def of(*values: float):
         ((71.0, 71.3, 71.6), "BELOW", None),
     ],
 )
-def test_more_seeds_of_a_low_figure_do_not_lead_past_reproduced(values, said, needed):
+def test_low_score_is_inconclusive_then_below_with_more_seeds(values, said, needed):
     found = compare(of(*values), 73.74)
     assert (found.verdict, found.needed) == (said, needed)
 
@@ -43,7 +43,7 @@ def test_more_seeds_of_a_low_figure_do_not_lead_past_reproduced(values, said, ne
         (69.79, "ABOVE"),
     ]
 )
-def test_the_whole_interval_lies_on_one_side_of_the_margins_end(published, said):
+def test_verdict_requires_whole_interval_on_one_side_of_margin(published, said):
     figure = of(71.0, 71.3, 71.6)
     found = compare(figure, published)
     half = 2.919986 * 0.3 / 3**0.5
@@ -54,7 +54,7 @@ def test_the_whole_interval_lies_on_one_side_of_the_margins_end(published, said)
     assert compare(figure, published, margin=0.1).verdict != "REPRODUCED"
 
 
-def test_where_a_seed_makes_no_difference_one_run_has_the_figure():
+def test_deterministic_score_is_decided_by_one_run():
     assert compare(of(71.0), 71.9, draws=False).verdict == "REPRODUCED"
     assert compare(of(71.0), 72.0, draws=False).verdict == "REPRODUCED"
     assert compare(of(71.0), 72.01, draws=False).verdict == "BELOW"
@@ -63,7 +63,7 @@ def test_where_a_seed_makes_no_difference_one_run_has_the_figure():
 
 
 @given(st.floats(0.01, 3), st.floats(0.01, 5))
-def test_fewest_seeds_are_enough_and_one_less_is_not(sd, room):
+def test_seeds_for_returns_the_smallest_sufficient_number(sd, room):
     needed = seeds_for(sd, room)
     if needed is None:
         assert half_width(sd, MOST, 0.9) >= room
@@ -80,11 +80,11 @@ def share(said: str, off: float, seeds: int, trials: int = 2000) -> float:
 
 @pytest.mark.parametrize("seeds", [1, 2, 3, 5])
 @pytest.mark.parametrize("off", [-1.5, -1.0, 1.0])
-def test_what_is_off_by_the_margin_or_more_is_seldom_reproduced(seeds, off):
+def test_score_off_by_the_margin_is_rarely_reproduced(seeds, off):
     assert share("REPRODUCED", off, seeds) <= 0.05 + 2.5 * (0.05 * 0.95 / 2000) ** 0.5 * (abs(off) == 1.0)
 
 
-def test_with_enough_seeds_a_printed_truth_is_reproduced_and_a_low_one_is_below():
+def test_five_seeds_detect_reproduced_and_low_scores():
     assert share("REPRODUCED", 0.0, 5) > 0.9
     assert share("REPRODUCED", 0.0, 10) > 0.99
     assert share("BELOW", -2.0, 5) > 0.9
@@ -92,7 +92,7 @@ def test_with_enough_seeds_a_printed_truth_is_reproduced_and_a_low_one_is_below(
     assert share("BELOW", 0.0, 2) < 0.01
 
 
-def test_seeds_and_pairs_add_as_squares():
+def test_seed_and_pair_errors_add_in_quadrature():
     figure = estimate_over_seeds([[(0.70, 0.68, 0.71), (0.72, 0.70, 0.73), (0.77, 0.75, 0.78)]])
     assert figure.mean == pytest.approx(0.73)
     assert figure.sd == pytest.approx(np.std([0.70, 0.72, 0.77], ddof=1))
@@ -101,7 +101,7 @@ def test_seeds_and_pairs_add_as_squares():
     assert figure.ci_high == pytest.approx(0.73 + np.hypot(margin, 0.01), abs=1e-5)
 
 
-def test_an_average_is_over_sets_in_each_seed():
+def test_estimate_averages_sets_within_each_seed():
     first = [(0.6, 0.57, 0.64), (0.7, 0.67, 0.74)]
     second = [(0.8, 0.76, 0.83), (0.7, 0.66, 0.73)]
     mean = estimate_over_seeds([first, second])
@@ -112,19 +112,19 @@ def test_an_average_is_over_sets_in_each_seed():
         estimate_over_seeds([first, second[:1]])
 
 
-def test_one_seed_has_the_interval_of_its_pairs():
+def test_one_seed_estimate_uses_the_interval_of_pairs():
     figure = of(70.0)
     assert figure.sd is None
     assert (figure.ci_low, figure.ci_high) == pytest.approx((0.692, 0.708))
 
 
-def test_no_seed_is_refused():
+def test_estimate_without_seeds_is_rejected():
     with pytest.raises(EvaluationError, match=r"\[0\] seeds"):
         estimate_over_seeds([[]])
 
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=5), st.floats(-100, 100), st.floats(0.1, 5))
-def test_the_side_is_right_and_reproduced_means_within_the_margin(values, published, margin):
+def test_verdict_matches_side_and_size_of_the_gap(values, published, margin):
     figure = estimate_over_seeds([[(value, value, value) for value in values]])
     found = compare(figure, published, margin)
     gap = 100 * figure.mean - published
@@ -134,7 +134,7 @@ def test_the_side_is_right_and_reproduced_means_within_the_margin(values, publis
         assert (found.verdict, abs(gap) > margin) == ("BELOW" if gap < 0 else "ABOVE", True)
 
 
-def test_one_verdict_of_several():
+def test_overall_verdict_follows_the_order_of_precedence():
     assert overall(["REPRODUCED", "REPRODUCED"]) == "REPRODUCED"
     assert overall(["REPRODUCED", "ABOVE", "BELOW"]) == "BELOW"
     assert overall(["REPRODUCED", "INCONCLUSIVE"]) == "INCONCLUSIVE"

@@ -37,14 +37,14 @@ def _encode(texts: Sequence[str]) -> NDArray[np.float32]:
     return np.array([VECTORS[text] for text in texts], dtype=np.float32)
 
 
-def test_ranks_are_by_cosine_without_the_query_itself() -> None:
+def test_ranks_are_by_cosine_and_exclude_the_query() -> None:
     probe = _probe(["a", "c"], ["a", "b", "c", "d"], [1, 1], own=[0, 2])
     # From a: b is nearest. From c: d, then b, then a (c itself is no answer).
     assert reciprocal_ranks(_encode, probe) == pytest.approx([1, 1 / 2])
     assert reciprocal_ranks(_encode, _probe(["a"], ["a", "b"], [1])) == pytest.approx([1 / 2])
 
 
-def test_targets_that_are_equally_near_share_a_rank() -> None:
+def test_tied_targets_share_their_mean_rank() -> None:
     def flat(texts: Sequence[str]) -> NDArray[np.float32]:
         return np.ones((len(texts), 2), dtype=np.float32)
 
@@ -52,7 +52,7 @@ def test_targets_that_are_equally_near_share_a_rank() -> None:
     assert reciprocal_ranks(flat, _probe(["a"], ["b", "c", "d"], [0])) == pytest.approx([1 / 2])
 
 
-def test_ranks_are_those_of_a_sort_in_float64() -> None:
+def test_reciprocal_ranks_equal_a_float64_sort() -> None:
     generator = np.random.default_rng(3)
     texts = [str(number) for number in range(600)]
     table = dict(zip(texts, generator.normal(size=(600, 8)), strict=True))
@@ -67,7 +67,7 @@ def test_ranks_are_those_of_a_sort_in_float64() -> None:
 
 
 @pytest.mark.parametrize("left_out", [0, 99])
-def test_a_probe_that_asks_nothing_of_a_document_is_drawn_as_the_others(left_out: int) -> None:
+def test_draws_stay_aligned_if_a_probe_lacks_a_document(left_out: int) -> None:
     gain, unit = np.random.default_rng(3).normal(0, 0.2, 100), np.arange(100)
     kept = unit != left_out
     whole = unit_means(gain[None], unit, resamples=500, seed=7)[:, 0]
@@ -88,7 +88,7 @@ def _held(documents: int = 40, each: int = 5) -> pl.DataFrame:
     )
 
 
-def test_probes_ask_for_what_belongs_together() -> None:
+def test_probes_pair_neighbours_titles_round_trips_and_crops() -> None:
     held = _held()
     trips = held.head(60).select("sentence_id", text=pl.col("text").str.replace("Word", "Term"))
     found = probes(held, trips, questions=50)
@@ -106,7 +106,7 @@ def test_probes_ask_for_what_belongs_together() -> None:
     assert len(crop) == 50
 
 
-def test_a_text_that_is_its_own_answer_asks_nothing() -> None:
+def test_probes_exclude_queries_that_are_their_own_answer() -> None:
     """Half of the documents have their title as first sentence; one sentence of each document has equal halves."""
     held = _held(each=3).with_columns(
         pl.when((pl.col("position") == 0) & (pl.col("document") < 20))
@@ -133,14 +133,14 @@ def test_a_text_that_is_its_own_answer_asks_nothing() -> None:
         reciprocal_ranks(_encode, _probe(["a", "c"], ["a", "b", "c"], [1, 2], own=[0, 2]))
 
 
-def test_what_cannot_be_asked_is_left_out() -> None:
+def test_probes_without_enough_data_are_omitted() -> None:
     lone = _held(documents=100, each=1).with_columns(title=pl.lit(None, pl.String))
     assert {*probes(lone)} == {"crop"}
     assert probes(lone.head(10)) == {}
     assert probes(_held(documents=9, each=20)) == {}
 
 
-def test_noise_on_one_document_is_seldom_called_a_difference() -> None:
+def test_noise_on_one_document_is_rarely_significant() -> None:
     """Regression: draws of a single document, a file of sentences, had no width, so all noise was a difference."""
     text = "".join(f"Word {n} stands beside the word {n * n} in a line of its own.\n" for n in range(3000))
     lines = pl.DataFrame({"text": text.splitlines()}).with_columns(

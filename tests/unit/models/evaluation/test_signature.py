@@ -9,24 +9,24 @@ from tests.every import every
 FIELDS = {"set": "sts12/test", "metric": "spearman", "tuned": "stsb/train:ab@cd", "len": 64, "special": True}
 
 
-def test_a_line_is_read_back_field_by_field():
+def test_signature_round_trips_through_parse():
     line = signature(FIELDS | {"norm": False, "prompt": None})
     assert line == "set:sts12/test|metric:spearman|tuned:stsb/train:ab@cd|len:64|special:yes|norm:no|prompt:none"
     assert signature(parse_signature(line)) == line
 
 
 @every([{"len": ""}, {"set": "a|b"}, {"set": "a\nb"}, {"Set": "a"}, {"": "a"}, {}])
-def test_what_could_not_be_read_back_is_not_written(fields):
+def test_invalid_signature_fields_are_rejected(fields):
     with pytest.raises(EvaluationError, match="invalid field"):
         signature(fields)
 
 
-def test_a_name_twice_is_refused():
+def test_repeated_field_name_is_rejected():
     with pytest.raises(EvaluationError, match=r"invalid field 'len:32'.*different names"):
         parse_signature("len:64|len:32")
 
 
-def test_figures_of_one_row_share_a_line():
+def test_joint_signature_merges_lines_field_by_field():
     lines = [
         signature({"set": "mr/all", "data": "aa", "len": 64}),
         signature({"set": "mr-copy/all", "data": "aa", "len": 64, "fitted": "x"}),
@@ -39,7 +39,7 @@ def test_figures_of_one_row_share_a_line():
         joint_signature([])
 
 
-def test_a_digest_is_that_of_rows_and_their_splits():
+def test_rows_digest_depends_on_rows_order_and_split():
     rows = [("A cat.", "A dog.", 2.5), ("One", None, 0.0)]
     digests = [
         rows_digest([("test", rows)]),

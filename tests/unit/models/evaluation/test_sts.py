@@ -21,7 +21,7 @@ def figures(rows=ROWS, **options):
     return {(r.metric, r.protocol, r.subset): r for r in sts_scores(rows, dataset="sts99", split="test", **options)}
 
 
-def test_all_three_protocols_and_every_subset():
+def test_sts_scores_cover_three_protocols_and_every_subset():
     found = figures()
     assert len(found) == 2 * (1 + 2 + 2)
     for metric, correlation in (("spearman", spearman), ("pearson", pearson)):
@@ -35,14 +35,14 @@ def test_all_three_protocols_and_every_subset():
     assert found["spearman", "all", "images"].n == 4
 
 
-def test_every_figure_has_an_interval_and_a_seed_fixes_it():
+def test_every_score_has_an_interval_fixed_by_the_seed():
     assert all(r.ci_low <= r.value <= r.ci_high for r in figures(resamples=300).values())
     assert figures(seed=1) == figures(seed=1)
     assert figures(seed=1)["spearman", "all", "all"].ci_low != figures(seed=2)["spearman", "all", "all"].ci_low
 
 
 @pytest.mark.parametrize("metric", ["spearman", "pearson"])
-def test_the_mean_of_alike_subsets_is_surer_than_one(metric):
+def test_mean_of_four_subsets_halves_the_interval_width(metric):
     """With independent draws, means of k similar subsets spread by 1/√k; with shared draws, as much as one subset."""
     generator = np.random.default_rng(0)
     gold = generator.normal(size=150)
@@ -55,7 +55,7 @@ def test_the_mean_of_alike_subsets_is_surer_than_one(metric):
         assert (row.ci_high - row.ci_low) / np.mean(widths) == pytest.approx(0.5, rel=0.15)
 
 
-def test_a_set_without_subsets_has_one_protocol():
+def test_set_without_subsets_has_only_protocol_all():
     found = figures(ROWS.with_columns(subset=pl.lit("all")))
     assert list(found) == [("spearman", "all", "all"), ("pearson", "all", "all")]
 
@@ -76,6 +76,6 @@ def test_a_set_without_subsets_has_one_protocol():
         (ROWS.head(5), "sts99 test news .*1 scored pairs"),
     ],
 )
-def test_bad_rows_are_named_with_their_set(rows, message):
+def test_invalid_sts_rows_error_names_the_set(rows, message):
     with pytest.raises(EvaluationError, match=message):
         figures(rows)

@@ -24,7 +24,7 @@ def rows_of(sets, references=(), seed=0):
     return list(SweepResult(("a", "b", "c"), tuple(sets), seed).rows(references))
 
 
-def test_every_method_stands_on_every_set_and_their_mean_beside_every_reference(sets):
+def test_rows_cover_every_reference_set_and_method(sets):
     rows = rows_of([*sets, mean_of(sets)], ["a", "c"])
     places = [(row["reference"], row["dataset"], row["label"]) for row in rows]
     assert places == [
@@ -37,7 +37,7 @@ def test_every_method_stands_on_every_set_and_their_mean_beside_every_reference(
     assert [row["sd"] is None for row in rows if row["dataset"] == MEAN] == [False, True, False] * 2
 
 
-def test_differences_are_from_the_reference_and_corrected_among_its_own(sets):
+def test_differences_and_p_value_corrections_are_per_reference(sets):
     rows = {row["label"]: row for row in rows_of(sets[:1], ["c"], 4)}
     gains = [difference_of([sets[0].systems[2]], [sets[0].systems[place]], seed=4) for place in (0, 1)]
     assert [rows[label]["difference"] for label in "ab"] == [gain.value for gain in gains]
@@ -45,14 +45,14 @@ def test_differences_are_from_the_reference_and_corrected_among_its_own(sets):
     assert rows["a"]["difference"] < 0
 
 
-def test_the_first_is_the_reference_unless_one_is_named(sets):
+def test_reference_defaults_to_first_method_and_must_exist(sets):
     assert {row["reference"] for row in rows_of(sets)} == {"a"}
     with pytest.raises(EvaluationError, match=r"unknown reference d\. Choose from a, b, c"):
         rows_of(sets, ["d"])
 
 
 @pytest.mark.parametrize("comparisons", [1, 12, 26, 200])
-def test_there_are_draws_enough_for_a_difference_to_be_told_however_many_are_compared(comparisons):
+def test_enough_draws_allow_significance_after_correction(comparisons):
     draws = enough_draws(1000, comparisons)
     assert smallest_p(draws, comparisons) < 0.026
     ones = BootstrapDraws(np.ones(1), np.full((draws, 1), 1.0))

@@ -20,7 +20,7 @@ def drawn(*shifts: float, seeds: int = 1, documents: np.ndarray | None = None) -
     return outcome_draws(outcomes, np.arange(400) if documents is None else documents, resamples=2000)
 
 
-def test_a_draw_takes_documents_whole_and_every_method_meets_the_same():
+def test_methods_share_draws_of_whole_documents():
     values = np.arange(6, dtype=float)[None]
     (first,), (second,) = [outcome_draws([values + shift], np.array([3, 3, 3, 9, 9, 9])) for shift in (0, 10)]
     assert first.figures.tolist() == [2.5]
@@ -29,7 +29,7 @@ def test_a_draw_takes_documents_whole_and_every_method_meets_the_same():
     np.testing.assert_allclose(second.draws[drawn_at_all] - first.draws[drawn_at_all], 10)
 
 
-def test_documents_of_unlike_sizes_weigh_by_their_questions():
+def test_documents_are_weighted_by_their_number_of_questions():
     values, document = np.array([[0.0, 0, 0, 1]]), np.array([0, 0, 0, 1])
     (found,) = outcome_draws([values], document, resamples=4000)
     assert {*np.round(found.draws[np.isfinite(found.draws)], 9)} <= weighed(0.0, 1.0, size=3)
@@ -52,7 +52,7 @@ def weighed(one: float, other: float, size: int = 1) -> set[float]:
     return {round((a * one + b * other) / (a + b), 9) for a, b in times}
 
 
-def test_probes_of_one_text_are_drawn_alike():
+def test_probes_of_one_text_share_document_draws():
     """The effect of a document, shared by all probes, counts once, also where a probe asks nothing of the document."""
     documents = np.repeat(np.arange(60), 3)
     kept = {"neighbour": documents, "title": documents[documents > 0], "crop": documents[documents < 59]}
@@ -68,12 +68,12 @@ def test_probes_of_one_text_are_drawn_alike():
     assert called <= 6  # 2 of 40 are expected; with separate draws for each probe, a quarter was called
 
 
-def test_the_interval_of_many_documents_is_that_of_the_normal_approximation():
+def test_draw_spread_matches_the_normal_approximation():
     (found,) = drawn(0.0)
     assert found.draws.std() == pytest.approx(answers(0.0).std() / 20, rel=0.06)
 
 
-def test_groups_count_as_one_each():
+def test_mean_weights_groups_equally_and_ignores_ungrouped_sets():
     means = flat(0.2, 0.4, 0.9, 0.0)
     proofs = [
         SetDraws("crop", "MRR", "text", (means[0],)),
@@ -86,13 +86,13 @@ def test_groups_count_as_one_each():
     np.testing.assert_allclose(found.draws, 0.6)
 
 
-def test_the_figure_decides_what_forgets_and_not_whether_it_is_sure():
+def test_forgetting_depends_on_the_loss_not_on_its_significance():
     names = ["start", "sure", "unsure", "little"]
     found = ranking(names, flat(0, 0, 0, -0.9), stsb=flat(0.5, 0.48, 0.494, 0.496), sts12=flat(0.5, 0.47, 0.5, 0.5))
     assert found.forgets == {"sure": pytest.approx(-0.03), "unsure": pytest.approx(-0.006)}
 
 
-def test_what_is_above_for_sure_is_chosen_before_what_is_higher_and_unsure():
+def test_significant_gain_is_chosen_over_higher_uncertain_score():
     unsure = BootstrapDraws(np.array([0.9]), np.random.default_rng(0).normal(0.9, 1, (2000, 1)))
     systems = (*flat(0.4, 0.45, 0.5), unsure)
     names = ["start", "sure", "forgets", "unsure"]
@@ -103,7 +103,7 @@ def test_what_is_above_for_sure_is_chosen_before_what_is_higher_and_unsure():
     assert ranking(names[:3:2], systems[:3:2], stsb=check[:3:2]).best == "start"
 
 
-def test_rows_say_above_only_for_what_is_above_after_correction():
+def test_row_verdicts_are_above_below_or_no_after_correction():
     names = ["start", "same", "better", "worse"]
     crop = SetDraws("crop", "MRR", "text", drawn(0, 0.0001, 0.05, -0.05))
     rows = list(SweepResult(tuple(names), (mean_of([crop]), crop)).rows())
@@ -117,11 +117,11 @@ def test_rows_say_above_only_for_what_is_above_after_correction():
     ("low", "high", "p", "word"),
     [(0.1, 0.2, 0.01, "above"), (0.1, 0.2, 0.06, "no"), (-0.2, -0.1, 0.01, "below"), (-0.1, 0.2, 0.01, "no")],
 )
-def test_an_interval_alone_or_a_p_alone_is_not_enough(low, high, p, word):
+def test_verdict_requires_both_interval_and_p_value(low, high, p, word):
     assert Difference(0.0, low, high, p).verdict == word
 
 
-def test_the_best_is_the_highest_that_may_be_chosen_and_beats_only_what_it_beats():
+def test_best_is_the_highest_system_that_does_not_forget():
     names = ["start", "near", "best", "barred"]
     found = ranking(names, drawn(0, 0.095, 0.1, 0.3), stsb=flat(0.5, 0.5, 0.5, 0.4))
     assert found.best == "best"
@@ -131,7 +131,7 @@ def test_the_best_is_the_highest_that_may_be_chosen_and_beats_only_what_it_beats
     assert found.behind["barred"].value < 0 < found.behind["start"].value
 
 
-def test_the_best_pays_for_all_pairs():
+def test_ranking_corrects_p_values_over_all_pairs():
     methods = drawn(0, 0.02, 0.021, 0.05)
     found = ranking(list("abcd"), methods)
     gaps = [(methods[j].draws - methods[i].draws).ravel() for i in range(4) for j in range(i + 1, 4)]
@@ -142,7 +142,7 @@ def test_the_best_pays_for_all_pairs():
     )
 
 
-def test_seeds_that_differ_hide_a_difference_that_pairs_alone_would_show():
+def test_variance_over_seeds_widens_the_interval_of_a_difference():
     quiet = outcome_draws([answers(0), answers(0.01)], np.arange(400), resamples=2000)
     spread = np.array([[-0.2], [0.0], [0.2]])
     loud = outcome_draws([answers(0, 3) + spread, answers(0.01, 3) + spread], np.arange(400), resamples=2000)

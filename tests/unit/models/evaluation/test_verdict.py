@@ -26,40 +26,40 @@ def rows(*figures, model="after BSL"):
         ((-0.0005, -0.0009, -0.0001, 0.01), "NO DIFFERENCE"),
     ]
 )
-def test_only_a_difference_of_half_a_point_whose_interval_leaves_out_zero_decides(figure, word):
+def test_verdict_requires_relevant_difference_and_interval_without_zero(figure, word):
     found = verdict_of(rows(("stsb", "test", *figure)), SYSTEMS, "embedded:stsb/dev", GENTLER, kept_start=False)
     assert found.word == word
     assert f"{100 * figure[0]:+.2f}" in found.reason
     assert "stsb test" in found.found
 
 
-def test_the_set_that_chose_the_encoder_proves_nothing():
+def test_dev_set_used_for_selection_gives_not_tested():
     dev = rows(("stsb", "dev", 0.5, 0.4, 0.6, 0.001))
     assert verdict_of(dev, SYSTEMS, "stsb/dev", GENTLER, kept_start=False).word == "NOT TESTED"
     assert verdict_of(None, SYSTEMS, "stsb/dev", GENTLER, kept_start=False).word == "NOT TESTED"
     assert verdict_of(dev, SYSTEMS, None, GENTLER, kept_start=False).word == "BETTER"
 
 
-def test_the_mean_of_the_test_sets_speaks_for_them():
+def test_mean_of_test_sets_decides_the_verdict():
     figures = rows(("sts12", "test", 0.2, 0.1, 0.3, 0.01), (MEAN, "test", -0.1, -0.2, -0.05, 0.01))
     found = verdict_of(figures, SYSTEMS, "stsb/dev", GENTLER, kept_start=False)
     assert found.word == "WORSE"
     assert f"on {MEAN} test" in found.reason
 
 
-def test_only_the_last_encoder_is_held_against_the_start():
+def test_verdict_ignores_rows_of_other_encoders():
     figures = rows(("stsb", "test", 0.2, 0.1, 0.3, 0.01), model="after BSL + whitening")
     assert verdict_of(figures, SYSTEMS, "stsb/dev", GENTLER, kept_start=False).word == "NOT TESTED"
 
 
-def test_a_start_that_was_kept_is_no_difference_by_construction():
+def test_original_encoder_selected_on_dev_gives_no_difference():
     found = verdict_of(rows(("stsb", "test", 0.0, 0.0, 0.0, 1.0)), SYSTEMS, "stsb/dev", GENTLER, kept_start=True)
     assert found.word == "NO DIFFERENCE"
     assert "you get the original encoder" in found.found
     assert found.advice.startswith("Use the original encoder. ")
 
 
-def test_advice_is_what_the_caller_would_change():
+def test_worse_verdict_includes_the_advice_of_the_caller():
     worse = rows(("stsb", "test", -0.2, -0.3, -0.1, 0.01))
     assert (
         verdict_of(worse, SYSTEMS, "stsb/dev", GENTLER, kept_start=False).advice
@@ -67,7 +67,7 @@ def test_advice_is_what_the_caller_would_change():
     )
 
 
-def test_a_dev_set_decides_nothing_beside_a_test_set():
+def test_test_set_takes_precedence_over_dev_set():
     figures = rows(("stsb", "dev", 0.03, 0.01, 0.05, 0.01), ("stsb", "test", -0.02, -0.04, -0.01, 0.01))
     found = verdict_of(figures, SYSTEMS, None, GENTLER, kept_start=False)
     assert found.word == "WORSE"

@@ -110,7 +110,7 @@ def test_gradients_reach_online_and_predictor_and_stop_at_the_target(setting):
     assert all(p.grad is None and not p.requires_grad for p in bootstrap.target.parameters())
 
 
-def test_ten_steps_of_equations_3_and_4(setting):
+def test_ten_training_steps_equal_equations_3_and_4(setting):
     bootstrap, restated, pairs = setting
     descent = torch.optim.SGD(bootstrap.learning_parameters(), lr=RATE)
     before = {n: p.detach().clone() for n, p in bootstrap.target.named_parameters()}
@@ -125,7 +125,7 @@ def test_ten_steps_of_equations_3_and_4(setting):
     assert max((p - before[n]).abs().max().item() for n, p in bootstrap.target.named_parameters()) > 1e-3
 
 
-def test_released_scale_is_four_plus_four_times_the_paper(setting):
+def test_released_loss_is_4_plus_4_times_paper_loss(setting):
     bootstrap, _, pairs = setting
     paper = package_loss(bootstrap, pairs).item()
     bootstrap.config = bootstrap.config.model_copy(update={"loss_scale": "released"})

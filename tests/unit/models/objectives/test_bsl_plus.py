@@ -84,7 +84,7 @@ def restated(config, h, z, t, queue):
 
 
 @pytest.mark.parametrize("config", TERMS, ids=lambda config: f"{config.label}-{config.ranking}-{config.queue}")
-def test_loss_and_gradients_equal_the_plain_formula(tmp_path, config):
+def test_loss_and_gradients_of_terms_equal_the_restated_formula(tmp_path, config):
     encoder, tokenizer = tiny_encoder(tmp_path, "bert", dropout=0.0)
     pairs = pairs_of(tokenizer)
     torch.manual_seed(1)
@@ -114,7 +114,7 @@ def test_loss_and_gradients_equal_the_plain_formula(tmp_path, config):
     assert all(any(torch.allclose(vector, row) for row in held) for vector in newest[: config.queue])
 
 
-def test_rankings_by_hand():
+def test_ranking_losses_equal_hand_computed_values():
     """Two candidates: the target prefers the first by ln 3 at temperature 1, the online encoder the second by ln 3."""
     s, t = torch.tensor([[0.0, math.log(3)]]), torch.tensor([[math.log(3), 0.0]])
     assert list_net(s, t, 1.0, 1.0).item() == pytest.approx(-(0.75 * math.log(0.25) + 0.25 * math.log(0.75)))
@@ -124,7 +124,7 @@ def test_rankings_by_hand():
     assert list_mle(t, t, 0.01, 1.0).item() == pytest.approx(0, abs=1e-7)
 
 
-def test_vacant_places_are_no_negatives_and_evaluation_takes_none():
+def test_empty_queue_slots_are_not_used_as_negatives():
     z, t = torch.randn(5, 3, dtype=torch.float64), torch.randn(5, 3, dtype=torch.float64)
     queue = VectorQueue(8, 3).double()
     without = info_nce(z, t, 0.1)
@@ -133,11 +133,11 @@ def test_vacant_places_are_no_negatives_and_evaluation_takes_none():
     assert info_nce(z, t, 0.1, queue.vectors).item() > without.item()
 
 
-def test_a_queue_without_its_term_is_refused():
+def test_queue_without_target_contrastive_weight_is_refused():
     with pytest.raises(ValidationError, match=r"queue=64 has no effect.* Set target_contrastive_weight"):
         BSLConfig(queue=64)
 
 
-def test_it_is_called_by_its_terms():
+def test_config_label_lists_the_active_terms():
     assert BSLConfig(target_norm="center").label == "BSL"
     assert ALL.label == "BSL + in-batch negatives + target negatives + ranking"

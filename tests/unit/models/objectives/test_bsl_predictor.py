@@ -22,31 +22,31 @@ def count(width: int, config: BSLConfig) -> int:
         (released_config().objective, 212_431_104),
     ],
 )
-def test_parameters_of_the_presets_on_bert_base(config, expected):
+def test_preset_predictors_have_the_published_parameter_counts(config, expected):
     assert count(768, config) == expected
 
 
 @pytest.mark.parametrize(("norm", "extra"), [("batch", 4), ("layer", 4), ("none", 0)])
-def test_norms_only_add_their_scales_and_shifts(norm, extra):
+def test_norm_layers_add_only_scale_and_shift_parameters(norm, extra):
     linears = 8 * 16 + 16 + 16 * 16 + 16 + 16 * 8 + 8
     assert count(8, BSLConfig(k=2, norm=norm)) == linears + extra * 16
 
 
 @pytest.mark.parametrize("norm", ["layer", "none"])
-def test_without_batch_norm_rows_do_not_see_each_other(norm):
+def test_predictor_rows_are_independent_without_batch_norm(norm):
     torch.manual_seed(0)
     predictor, h_BD = Predictor(8, BSLConfig(k=2, norm=norm)), torch.randn(5, 8)
     torch.testing.assert_close(predictor(h_BD)[:2], predictor(h_BD[:2]))
 
 
-def test_batch_norm_keeps_its_statistics_per_call():
+def test_batch_norm_uses_the_statistics_of_each_call():
     torch.manual_seed(0)
     predictor, h_BD = Predictor(8, BSLConfig(k=2)), torch.randn(6, 8)
     both, first = predictor(h_BD), predictor(h_BD[:3])
     assert not torch.allclose(both[:3], first)
 
 
-def test_before_its_correction_the_released_code_sent_view_2_through_the_second_block_twice():
+def test_released_2021_predictor_repeats_block_2_for_view_2():
     torch.manual_seed(0)
     early = Predictor(8, BSLConfig(predictor="released-2021", k=2)).eval()  # in training mode, statistics would move
     late = Predictor(8, BSLConfig(predictor="released", k=2)).eval()

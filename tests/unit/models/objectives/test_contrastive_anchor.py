@@ -33,7 +33,7 @@ def order(h):
     return [(cosines / TEMPERATURE).softmax(0) for cosines in others]
 
 
-def test_the_term_is_the_divergence_of_both_views_from_the_start(setting):
+def test_anchor_term_is_the_divergence_from_the_start_encoder(setting):
     encoder, batch = setting
     start = [encoder.embed(batch.tokens, rows, 512).detach() for rows in (batch.view_1, batch.view_2)]
     objective = build_objective(encoder, ANCHORED)
@@ -47,7 +47,7 @@ def test_the_term_is_the_divergence_of_both_views_from_the_start(setting):
     assert objective(batch, 512).item() == pytest.approx(plain + WEIGHT * held, abs=1e-9)
 
 
-def test_before_the_first_step_it_is_nothing_and_the_anchor_never_learns(setting):
+def test_anchor_term_starts_at_zero_and_anchor_is_frozen(setting):
     encoder, batch = setting
     objective = build_objective(encoder, ANCHORED)
     loss = objective(batch, 512)

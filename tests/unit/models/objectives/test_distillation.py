@@ -96,7 +96,7 @@ def met(setting, config):
 
 
 @pytest.mark.parametrize("config", CASES, ids=named)
-def test_loss_and_gradients_equal_the_plain_formula(setting, config):
+def test_loss_and_gradients_equal_the_restated_formula(setting, config):
     objective, pairs = met(setting, config)
     queue = objective.queue.vectors = torch.nn.functional.normalize(objective.queue.vectors, dim=-1)
     views = [pairs.view_1, pairs.view_2] if config.views == "both" else [pairs.view_1]
@@ -115,7 +115,7 @@ def test_loss_and_gradients_equal_the_plain_formula(setting, config):
     assert objective.online.width == (TEACHER_WIDTH if projected and config.projection == "kept" else WIDTH)
 
 
-def test_a_student_that_says_what_its_teacher_says_has_no_loss(setting):
+def test_loss_is_zero_when_student_similarities_equal_the_teacher(setting):
     objective, pairs = met(setting, CASES[0])
     with torch.no_grad():
         h = objective.online(*pairs.tokens.padded(pairs.view_1))
@@ -124,7 +124,7 @@ def test_a_student_that_says_what_its_teacher_says_has_no_loss(setting):
         assert objective.loss(h, 3 * h).item() == pytest.approx(0, abs=1e-12)
 
 
-def test_the_queue_lets_the_oldest_go_first():
+def test_full_queue_drops_the_oldest_vectors_first():
     queue = VectorQueue()
     queue.fill(np.eye(3, dtype=np.float32).repeat(4, axis=0), 5)
     assert queue.vectors.shape == (5, 3)
@@ -140,12 +140,12 @@ def test_the_queue_lets_the_oldest_go_first():
     assert push(*range(11, 20)) == [15, 16, 17, 18, 19]
 
 
-def test_a_queue_longer_than_the_corpus_is_refused(setting):
+def test_queue_longer_than_the_corpus_is_refused(setting):
     with pytest.raises(TrainingError, match=r"objective\.queue is 21, but there are only 20 sentences.*at most 10"):
         met(setting, DistilConfig(queue=21))
 
 
-def test_a_fitted_projection_is_the_least_squares_solution_but_for_the_ridge():
+def test_linear_fit_equals_the_ridge_regression_solution():
     generator = torch.Generator().manual_seed(0)
     h = torch.randn(200, 4, generator=generator, dtype=torch.float64)
     t = h @ torch.randn(4, 3, generator=generator, dtype=torch.float64) + 0.5
@@ -159,7 +159,7 @@ def test_a_fitted_projection_is_the_least_squares_solution_but_for_the_ridge():
 
 
 @pytest.mark.parametrize("projection", ["kept", "dropped"])
-def test_a_fitted_projection_starts_nearer_to_the_teacher_than_a_random_one(setting, projection):
+def test_fitted_projection_starts_with_lower_loss_than_random(setting, projection):
     encoder, pairs, known = setting
     losses = []
     for start in ("random", "fitted"):
@@ -170,7 +170,7 @@ def test_a_fitted_projection_starts_nearer_to_the_teacher_than_a_random_one(sett
 
 
 @pytest.mark.parametrize("projection", ["kept", "dropped"])
-def test_a_fitted_projection_fits_a_student_that_scales_its_vectors(tmp_path, projection):
+def test_fitted_projection_fits_a_student_with_normalized_vectors(tmp_path, projection):
     """A kept projection is applied before the scaling, so its input differs in length from the student's vectors."""
     folder = write_tiny(tmp_path)
     encoder = SentenceEncoder.load(folder, EncoderConfig(model="tiny", max_length=24, normalize=True))
@@ -185,7 +185,7 @@ def test_a_fitted_projection_fits_a_student_that_scales_its_vectors(tmp_path, pr
     assert objective(taught, 24).item() < 0.1
 
 
-def test_a_student_of_two_languages_nears_its_teacher_of_one_and_opens_elsewhere(shallow, tmp_path):
+def test_bilingual_student_approaches_an_english_teacher_and_exports(shallow, tmp_path):
     """Train on one encoder's English vectors and parallel text; compare held-out cosines of English and German."""
     torch.set_num_threads(1)
     rows = pl.read_parquet(ASSETS / "held-out" / "tatoeba-de.parquet")
@@ -223,7 +223,7 @@ def test_a_student_of_two_languages_nears_its_teacher_of_one_and_opens_elsewhere
     exported(student.with_network(result.encoder), tmp_path / "out", kept["de"].to_list())
 
 
-def test_the_projection_stands_before_a_last_scaling_and_opens_elsewhere(tmp_path):
+def test_exported_student_applies_projection_before_normalization(tmp_path):
     folder, width = write_tiny(tmp_path / "start"), 48
     encoder = SentenceEncoder.load(folder, EncoderConfig(model="tiny", max_length=24, normalize=True))
     objective = Distil(encoder.network, DistilConfig(queue=2))

@@ -37,7 +37,7 @@ def restated(x_ND, h_BD, lengths):
     return e_neg - e_pos
 
 
-def test_small_integers_by_hand():
+def test_jensen_shannon_loss_equals_a_hand_computed_value():
     # Two tokens and one; their means are (1, 1) and (0, 1). Own products 1, 3, 1; with the other sentence 0, 2, 1.
     x = torch.tensor([[1.0, 0], [1, 2], [0, 1]], dtype=torch.float64)
     h = torch.tensor([[1.0, 1], [0, 1]], dtype=torch.float64)
@@ -49,7 +49,7 @@ def test_small_integers_by_hand():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_loss_and_gradients_are_the_released_formula(seed):
+def test_loss_and_gradients_equal_the_released_formula(seed):
     generator, lengths = torch.Generator().manual_seed(seed), [3, 1, 5, 2]
     x = torch.randn(sum(lengths), 6, generator=generator, dtype=torch.float64, requires_grad=True)
     h = torch.randn(len(lengths), 6, generator=generator, dtype=torch.float64, requires_grad=True)
@@ -60,14 +60,14 @@ def test_loss_and_gradients_are_the_released_formula(seed):
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
 
 
-def test_products_of_any_size_keep_loss_and_gradients_finite():
+def test_large_products_give_finite_loss_and_gradients():
     x = torch.tensor([[400.0], [-300.0]], requires_grad=True)
     loss = jensen_shannon(x, torch.tensor([[-1.0], [2.0]]), sentence_N=torch.tensor([0, 1]))
     assert loss.item() == pytest.approx((400 + 600) / 2 + (800 + 300) / 2 - 2 * math.log(2), rel=1e-6)
     assert torch.isfinite(torch.autograd.grad(loss, x)[0]).all()
 
 
-def test_a_sentence_alone_has_no_others():
+def test_loss_of_a_single_sentence_has_no_negative_term():
     x = torch.tensor([[1.0], [3.0]], dtype=torch.float64)
     loss = jensen_shannon(x, torch.tensor([[1.0]], dtype=torch.float64), sentence_N=torch.tensor([0, 0]))
     assert loss.item() == pytest.approx((0.313261687518 + 0.048587351574) / 2 - math.log(2), abs=1e-11)
@@ -80,7 +80,7 @@ def encoder(request, tmp_path):
 
 
 @pytest.mark.parametrize("relu", [True, False])
-def test_a_batch_gives_the_loss_of_each_sentence_embedded_alone(encoder, relu):
+def test_batch_loss_equals_the_loss_of_sentences_embedded_separately(encoder, relu):
     """Special tokens count and padding does not: checked in float64, with the gradients of all weights."""
     encoder.network.config = encoder.config.model_copy(update={"cnn": CNN.model_copy(update={"relu": relu})})
     objective = build_objective(with_convolutions(encoder.network), ISBERTConfig()).double()
@@ -99,7 +99,7 @@ def test_a_batch_gives_the_loss_of_each_sentence_embedded_alone(encoder, relu):
         torch.testing.assert_close(found, expected, rtol=1e-8, atol=1e-10)
 
 
-def test_second_views_are_not_read(encoder):
+def test_loss_ignores_second_views(encoder):
     objective = build_objective(encoder.network, ISBERTConfig())
     pairs = pairs_of(encoder.tokenizer)
     swapped = replace(pairs, view_2=pairs.view_2[::-1])

@@ -104,7 +104,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("config", "restated"), CASES, ids=[case[0].name for case in CASES])
-def test_loss_and_gradients_are_those_of_cut_vectors(setting, config, restated):
+def test_loss_and_gradients_equal_the_sum_over_truncated_vectors(setting, config, restated):
     encoder, batch = setting
     if config.name == "simcse":
         encoder.heard = torch.nn.Dropout(0.5)  # SimCSE requires dropout; no vector passes through this module
@@ -130,7 +130,7 @@ PLUS = BSLConfig(k=2, norm="none", contrastive_weight=0.1, target_contrastive_we
     [VICRegConfig(k=2), SCLConfig(), PLUS, ContrastiveConfig(anchor_weight=2.0)],
     ids=["vicreg", "scl", "BSL+", "anchored"],
 )
-def test_each_prefix_counts(setting, config):
+def test_each_prefix_adds_its_own_loss_term(setting, config):
     """Each prefix adds its own term, independent of the other prefixes."""
     encoder, batch = setting
 
@@ -144,14 +144,14 @@ def test_each_prefix_counts(setting, config):
     assert all(abs(loss(kept) - whole) > 1e-3 for kept in CUTS)
 
 
-def test_without_dims_the_loss_is_the_objective_s_own(setting):
+def test_loss_without_dims_equals_the_plain_objective(setting):
     encoder, batch = setting
     h1, h2 = vectors(encoder, batch)
     loss = build_objective(encoder, ContrastiveConfig(temperature=TEMPERATURE))(batch, 512).item()
     assert math.isclose(loss, contrast(h1, h2, None).item(), abs_tol=1e-9)
 
 
-def test_more_dimensions_than_there_are_are_refused(setting):
+def test_dims_not_below_the_encoder_width_are_refused(setting):
     with pytest.raises(
         TrainingError, match=rf"dims contains \[{WIDTH}\], expected numbers below the encoder.s width {WIDTH}"
     ):
@@ -159,6 +159,6 @@ def test_more_dimensions_than_there_are_are_refused(setting):
 
 
 @pytest.mark.parametrize("fields", [{"queue": 8}, {"loss": "vectors"}])
-def test_what_is_compared_across_spaces_is_refused(fields):
+def test_dims_conflict_with_queue_and_teacher_vectors(fields):
     with pytest.raises(ValueError, match=r"dims \[8\] cannot be combined with a queue or a teacher's vectors"):
         DistilConfig(dims=(8,), **fields)

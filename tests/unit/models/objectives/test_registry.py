@@ -107,7 +107,7 @@ class Unchanged(torch.nn.Module):
 
 
 @pytest.mark.parametrize("config", [VICRegConfig(k=1), BarlowConfig(k=1), BSLConfig(k=1)], ids=lambda c: c.name)
-def test_two_branch_objectives_cross_the_views(encoder, config):
+def test_two_branch_losses_compare_view_1_with_target_2(encoder, config):
     """z₁ is compared with t₂ and z₂ with t₁; the predictor is the identity, so z = h."""
     objective = build_objective(encoder[0], config)
     objective.predictor = Unchanged()
@@ -123,7 +123,7 @@ def test_two_branch_objectives_cross_the_views(encoder, config):
     assert objective.loss(h1, h2, t1, t2).item() == pytest.approx(float(one + two), abs=1e-12)
 
 
-def test_each_prediction_is_moved_as_by_vicreg_with_the_target_held(encoder):
+def test_prediction_gradients_equal_vicreg_with_constant_targets(encoder):
     objective = build_objective(encoder[0], config := VICRegConfig(k=1))
     objective.predictor = Unchanged()
     h1, h2, t1, t2 = (x.requires_grad_() for x in draw(4, 5))
@@ -139,7 +139,7 @@ def test_each_prediction_is_moved_as_by_vicreg_with_the_target_held(encoder):
 
 
 @pytest.mark.parametrize("name", OBJECTIVE_CONFIGS)
-def test_gradients_reach_all_that_learns_and_nothing_else(encoder, name):
+def test_gradients_reach_exactly_the_learning_parameters(encoder, name):
     config = OBJECTIVE_CONFIGS[name]()
     if "k" in type(config).model_fields:
         config = config.model_copy(update=SMALL)
@@ -158,7 +158,7 @@ def test_gradients_reach_all_that_learns_and_nothing_else(encoder, name):
 
 
 @pytest.mark.parametrize("name", ["masked-lm", "tsdae", "cross-regression", "cross-softmax"])
-def test_processes_add_their_shares_to_the_gradient_of_one(tmp_path, name):
+def test_gradients_of_processes_sum_to_the_single_process_gradient(tmp_path, name):
     """Objectives that compute a share of the loss; the fake group communicates nothing, so each has its own part."""
     encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.0)
     torch.manual_seed(1)
@@ -182,13 +182,13 @@ def test_processes_add_their_shares_to_the_gradient_of_one(tmp_path, name):
         torch.testing.assert_close(ours, expected, rtol=1e-6, atol=1e-9)
 
 
-def test_every_configuration_has_an_objective_and_names_itself():
+def test_every_objective_config_is_registered_with_name_and_citation():
     assert set(OBJECTIVES) == set(OBJECTIVE_CONFIGS.values())
     assert all(config().name == name for name, config in OBJECTIVE_CONFIGS.items())
     assert all(config.title and config.citation.endswith(".") for config in OBJECTIVE_CONFIGS.values())
 
 
-def test_simcse_sees_the_first_view_twice_under_different_dropout(encoder):
+def test_simcse_encodes_the_first_view_twice_with_different_dropout(encoder):
     objective = build_objective(encoder[0], SimCSEConfig(head="none", temperature=1.0))
     pairs = pairs_of(encoder[1], **every_field())
 
@@ -203,7 +203,7 @@ def test_simcse_sees_the_first_view_twice_under_different_dropout(encoder):
     assert loss(pairs.view_1) == pytest.approx(info_nce(twice[:4], twice[4:], 1.0).item(), abs=1e-6)
 
 
-def test_regression_is_the_mean_squared_error_of_the_cosine():
+def test_regression_loss_is_mean_squared_error_of_cosines():
     h1, h2, scores = torch.tensor([[1.0, 0], [3, 4]]), torch.tensor([[2.0, 0], [4, 3]]), torch.tensor([1.0, 0.5])
     assert squared_error(h1, h2, scores).item() == pytest.approx((0.96 - 0.5) ** 2 / 2, abs=1e-7)
 
@@ -214,7 +214,7 @@ def test_simcse_without_dropout_is_refused(tmp_path):
         build_objective(encoder, SimCSEConfig())
 
 
-def test_losses_are_taken_in_full_precision_inside_autocast(encoder):
+def test_losses_are_computed_in_full_precision_inside_autocast(encoder):
     h1, h2 = draw(2, 9).float()
     for loss in (nt_xent, info_nce, partial(info_nce, symmetric=True), cross_correlation_loss):
         with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -222,7 +222,7 @@ def test_losses_are_taken_in_full_precision_inside_autocast(encoder):
         assert short.item() == loss(h1, h2, 0.05).item()
 
 
-def test_the_contrastive_objective_is_the_encoder_alone(encoder):
+def test_contrastive_objective_trains_only_the_encoder(encoder):
     objective = build_objective(encoder[0], ContrastiveConfig())
     assert len(objective.learning_parameters()) == len(list(encoder[0].parameters()))
     assert objective.online.width == WIDTH

@@ -29,11 +29,11 @@ def names(tmp_path):
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_examples_give_what_they_say(module, names):
+def test_docstring_examples_give_the_documented_output(module, names):
     torch.manual_seed(0)
     assert doctest.testmod(importlib.import_module(module), extraglobs=names).failed == 0
 
 
 @every([*OBJECTIVES.values(), Matryoshka])
-def test_every_objective_has_an_example(kind):
+def test_every_objective_has_a_docstring_example(kind):
     assert doctest.DocTestParser().get_examples(kind.__doc__)

@@ -113,7 +113,7 @@ def dev() -> DevSet:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_few_steps_lower_the_loss_and_the_export_opens_elsewhere(rows, dev, shallow, tmp_path, name):
+def test_training_lowers_loss_and_sentence_transformers_loads_export(rows, dev, shallow, tmp_path, name):
     torch.set_num_threads(1)
     case = CASES[name]
     start = EncoderConfig(**{"model": "shallow", **case.encoder})

@@ -83,7 +83,7 @@ def equal(ours, theirs, *variables):
     ],
     ids=str,
 )
-def test_classification_equals_its_publication(config, seed):
+def test_pair_classification_loss_equals_its_publication(config, seed):
     torch.manual_seed(seed)
     classifier = PairClassifier(WIDTH, config).double()
     assert classifier.layers[0].in_features == len(config.features) * WIDTH
@@ -95,14 +95,14 @@ def test_classification_equals_its_publication(config, seed):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("temperature", [1.0, 0.1])
-def test_contrast_equals_its_publication(seed, temperature):
+def test_scl_contrastive_loss_equals_its_publication(seed, temperature):
     u, v = draw(seed)
     config = SCLConfig(temperature=temperature)
     ours = contrast(u, v, contrasts_of(batch_of(), config), config)
     equal(ours, restated_scl(u, v, batch_of(), temperature), u, v)
 
 
-def test_cosines_are_dot_products_of_unit_vectors():
+def test_cosine_similarity_equals_dot_products_of_unit_vectors():
     u, v = draw(4)
     config = SCLConfig(similarity="cosine", temperature=0.05)
     ours = contrast(u, v, contrasts_of(batch_of(), config), config)
@@ -110,7 +110,7 @@ def test_cosines_are_dot_products_of_unit_vectors():
     equal(ours, theirs, u, v)
 
 
-def test_anchors_are_premises_of_entailed_rows_and_positives_what_the_same_premise_entails():
+def test_anchors_are_entailed_rows_and_positives_share_their_premise():
     contrasts = contrasts_of(batch_of(), SCLConfig())
     assert contrasts.anchors.tolist() == [0, 3, 4, 7]
     positives = [np.flatnonzero(row).tolist() for row in contrasts.positives]
@@ -119,7 +119,7 @@ def test_anchors_are_premises_of_entailed_rows_and_positives_what_the_same_premi
 
 
 @pytest.mark.parametrize(("positives", "negatives"), [(1, 1), (2, 3), (9, 9), (None, 2)])
-def test_as_many_are_drawn_as_there_are_and_as_are_asked_for(positives, negatives):
+def test_sampled_positives_and_negatives_are_limited_to_the_available(positives, negatives):
     contrasts = contrasts_of(batch_of(), SCLConfig(positives=positives, negatives=negatives))
     candidates = contrasts_of(batch_of(), SCLConfig())
     for drawn, among, number in (
@@ -133,7 +133,7 @@ def test_as_many_are_drawn_as_there_are_and_as_are_asked_for(positives, negative
     assert own.all()  # an anchor's own hypothesis is never left out
 
 
-def test_draws_differ_between_batches_and_not_between_calls():
+def test_sampled_negatives_depend_only_on_the_batch():
     config = SCLConfig(positives=1, negatives=2)
     other = replace(batch_of(), tokens=Tokens(np.arange(16, dtype=np.int32)[::-1].copy(), np.arange(17), 0))
     one, again, two = (contrasts_of(batch, config).negatives for batch in (batch_of(), batch_of(), other))
@@ -141,7 +141,7 @@ def test_draws_differ_between_batches_and_not_between_calls():
     assert (one != two).any()
 
 
-def test_the_control_classifies_what_would_be_contrasted():
+def test_augment_control_classifies_the_pairs_contrasted_by_scl():
     batch = batch_of()
     premises, hypotheses, labels = further_pairs(batch, contrasts_of(batch, SCLConfig()))
     pairs = set(zip(premises.tolist(), hypotheses.tolist(), labels.tolist(), strict=True))
@@ -162,7 +162,7 @@ def real_batch(tokenizer, labels, groups=(1, 1, 2, 2)):
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
-def test_the_losses_are_mixed_as_published(encoder, weight):
+def test_scl_weight_mixes_cross_entropy_and_contrastive_loss(encoder, weight):
     config = SCLConfig(weight=weight)
     objective = build_objective(encoder[0], config)
     batch = real_batch(encoder[1], [0, 0, 1, 2])
@@ -175,7 +175,7 @@ def test_the_losses_are_mixed_as_published(encoder, weight):
 
 
 @pytest.mark.parametrize("weight", [0.3, 1.0])
-def test_a_batch_without_anchors_is_classified_alone(encoder, weight):
+def test_batch_without_anchors_uses_only_cross_entropy(encoder, weight):
     objective = build_objective(encoder[0], SCLConfig(weight=weight))
     batch = real_batch(encoder[1], [1, 2, 1, 2])
     loss = objective(batch, 64)
@@ -186,7 +186,7 @@ def test_a_batch_without_anchors_is_classified_alone(encoder, weight):
     assert all(torch.isfinite(p.grad).all() for p in objective.learning_parameters() if p.grad is not None)
 
 
-def test_the_control_adds_pairs_to_the_cross_entropy(encoder):
+def test_augment_control_adds_pairs_to_the_cross_entropy(encoder):
     objective = build_objective(encoder[0], config := SCLConfig(control="augment", weight=0.5))
     batch = real_batch(encoder[1], [0, 0, 1, 2])
     u, v = objective.online.embed_rows(batch.tokens, np.concatenate([batch.view_1, batch.view_2]), 64).chunk(2)
@@ -198,18 +198,18 @@ def test_the_control_adds_pairs_to_the_cross_entropy(encoder):
 
 
 @pytest.mark.parametrize("config", [SoftmaxConfig(classes=2), SCLConfig(classes=2)], ids=lambda c: c.name)
-def test_a_label_beyond_the_classes_is_refused(encoder, config):
+def test_label_outside_the_classes_is_refused(encoder, config):
     objective = build_objective(encoder[0], config)
     with pytest.raises(TrainingError, match=r"a batch has labels from 0 to 2, expected 0 to 1\. Set .*classes"):
         objective(real_batch(encoder[1], [0, 1, 2, 0]), 64)
 
 
-def test_a_feature_is_named_once():
+def test_duplicate_features_are_refused():
     with pytest.raises(ValidationError, match="a feature occurs twice"):
         SoftmaxConfig(features=("u", "u"))
 
 
-def test_scores_of_a_cross_encoder_are_learnt_by_cross_entropy_or_squared_error():
+def test_cross_encoder_losses_equal_their_formulas_and_stay_finite():
     generator = torch.Generator().manual_seed(1)
     values = torch.randn(6, generator=generator, dtype=torch.float64).requires_grad_()
     scores = torch.rand(6, generator=generator, dtype=torch.float64)

@@ -32,7 +32,7 @@ def frames() -> dict[str, pl.DataFrame]:
     return found
 
 
-def test_every_language_is_read_but_nothing_held_out(frames):
+def test_multilingual_sentences_cover_languages_without_held_out_text(frames):
     texts = multilingual_sentences(frames, ["HAUS 3 Haus!"], seed=1)
     assert {word for word in WORDS.values() if any(word in text for text in texts)} == set(WORDS.values())
     assert set(LANGUAGES) == set(WORDS)
@@ -42,7 +42,7 @@ def test_every_language_is_read_but_nothing_held_out(frames):
     assert len(texts) == len(set(texts)) == 5 * 8 - 1 + 6 + 1 + 2
 
 
-def test_round_trips_are_learnt_on_captions_and_pairs_but_nothing_held_out(frames):
+def test_round_trip_sentences_exclude_held_out_text(frames):
     frames["snli_train_part/pairs"] = pl.DataFrame(
         {"premise": ["A man sleeps at home."], "hypothesis": ["Nobody is asleep here."]}
     )
@@ -52,12 +52,12 @@ def test_round_trips_are_learnt_on_captions_and_pairs_but_nothing_held_out(frame
     assert len(round_trip_sentences(frames, [], 1, 2)) == 3
 
 
-def test_the_order_hangs_on_the_seed(frames):
+def test_sentence_order_depends_on_the_seed(frames):
     assert multilingual_sentences(frames, [], seed=1) == multilingual_sentences(frames, [], seed=1)
     assert multilingual_sentences(frames, [], seed=1) != multilingual_sentences(frames, [], seed=2)
 
 
-def test_accents_are_kept_where_they_tell_words_apart():
+def test_wordpiece_preserves_accents_only_on_request():
     texts = ["Es ist schon schön hier.", "Das Haus ist schön.", "Er ist schon da."] * 3
     kept, stripped = (train_wordpiece(texts, 80, accents=accents) for accents in (True, False))
     assert kept("schön")["input_ids"] != kept("schon")["input_ids"]

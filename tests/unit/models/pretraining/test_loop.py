@@ -34,7 +34,7 @@ def told(*_):
 
 
 @pytest.mark.parametrize(("factor", "quantity"), [(math.nan, "loss is nan"), (1e30, "gradient norm is inf")])
-def test_what_is_not_finite_ends_the_run_before_it_is_saved(tmp_path, monkeypatch, factor, quantity):
+def test_non_finite_loss_or_gradient_stops_before_the_snapshot(tmp_path, monkeypatch, factor, quantity):
     monkeypatch.setattr(loop, "SAVE_MINUTES", 0.0)  # after every step
     torch.manual_seed(0)
     model = torch.nn.Linear(2, 2)

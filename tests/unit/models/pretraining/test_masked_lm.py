@@ -24,14 +24,14 @@ def tokenizer() -> PreTrainedTokenizerFast:
     return train_wordpiece(TEXTS, 120)
 
 
-def test_sentences_are_framed_lower_cased_and_cut(tokenizer):
+def test_encoding_adds_special_tokens_lowercases_and_truncates(tokenizer):
     (row,) = encode_wordpieces(tokenizer, ["A MAN is playing a guitar."], 6)
     assert len(row) == 6
     assert (row[0], row[-1]) == (tokenizer.cls_token_id, tokenizer.sep_token_id)
     assert tokenizer("A MAN")["input_ids"] == tokenizer("a man")["input_ids"]
 
 
-def test_it_learns_and_the_export_ignores_padding(tokenizer, tmp_path):
+def test_masked_lm_learns_and_its_export_ignores_padding(tokenizer, tmp_path):
     model = build_masked_lm(SHAPE, tokenizer, seed=0)
     sentences = MaskedSentences(encode_wordpieces(tokenizer, TEXTS, 16), tokenizer, SHAPE, seed=0)
     before = evaluate_masked_lm(model, sentences, seed=1)["loss"]

@@ -8,14 +8,14 @@ from models.pretraining.masked_lm import length_batches
 from models.pretraining.parallel_corpora import split_pairs
 
 
-def test_batches_hold_each_example_once_within_the_token_bound():
+def test_batches_contain_each_example_once_within_token_limit():
     lengths = np.random.default_rng(0).integers(1, 40, 500)
     batches = length_batches(lengths, 120, np.random.default_rng(1), window=200)
     assert sorted(np.concatenate(batches).tolist()) == list(range(500))
     assert all(len(batch) * lengths[batch].max() <= 120 for batch in batches)
 
 
-def test_an_example_longer_than_the_bound_stands_alone():
+def test_example_above_the_token_limit_gets_its_own_batch():
     batches = length_batches(np.array([3, 500, 3]), 100, np.random.default_rng(0))
     assert sorted(len(batch) for batch in batches) == [1, 2]
 
@@ -25,17 +25,17 @@ def test_passages_become_sentences_without_field_names():
     assert sentences_of(text) == ["The sun is a star.", "It is very hot in the middle."]
 
 
-def test_books_are_joined_across_lines_and_lose_their_headings():
+def test_book_lines_are_joined_and_headings_removed():
     text = "CHAPTER ONE OF THE BOOK\n\nShe walked to the\nold mill. It was closed that day."
     assert prose_sentences(text) == ["She walked to the old mill.", "It was closed that day."]
 
 
-def test_wikitext_marks_are_undone_and_unknown_words_avoided():
+def test_wikitext_markup_is_undone_and_unk_sentences_dropped():
     lines = [" = Title of the page = ", " A well @-@ known city of 3 @,@ 000 . The <unk> river is long and wide . "]
     assert wiki_sentences(lines) == ["A well-known city of 3,000 ."]
 
 
-def test_evaluation_sentences_never_get_into_training():
+def test_evaluation_sentences_are_excluded_from_training():
     groups = [["A man plays a guitar.", "A dog runs."], ["a dog runs", "The sky is blue."]]
     chosen = training_sentences(groups, [10, 10], forbidden=["a man plays  a guitar"], seed=0)
     assert sorted(chosen) == ["A dog runs.", "The sky is blue."]

@@ -45,21 +45,21 @@ def ignore(done: int, total: int, detail: str) -> None:
     pass
 
 
-def test_vocabulary_follows_opus_mt(tokenizer):
+def test_vocabulary_has_special_tokens_of_opus_mt(tokenizer):
     vocabulary = tokenizer.get_vocab()
     assert len(vocabulary) == 48
     assert (vocabulary["</s>"], vocabulary["<unk>"], vocabulary["<pad>"]) == (0, 1, 47)
     assert ">>fra<<" in tokenizer.supported_language_codes
 
 
-def test_fast_encoding_is_the_tokenizers(tokenizer):
+def test_fast_encoding_equals_the_tokenizer(tokenizer):
     framed = tokenizer([f">>deu<< {text}" for text in ENGLISH])["input_ids"]
     for row, fast in zip(framed, encode_pieces(tokenizer, ENGLISH), strict=True):
         assert row == [tokenizer.get_vocab()[">>deu<<"], *fast, tokenizer.eos_token_id]
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_the_fused_loss_is_cross_entropy_with_its_gradients(smoothing):
+def test_fused_loss_and_gradients_equal_cross_entropy(smoothing):
     generator = torch.Generator().manual_seed(0)
     states = torch.randn(300, 8, generator=generator, requires_grad=True)
     weight = torch.randn(20, 8, generator=generator, requires_grad=True)
@@ -72,14 +72,14 @@ def test_the_fused_loss_is_cross_entropy_with_its_gradients(smoothing):
         torch.testing.assert_close(found, gradient, rtol=1e-4, atol=1e-6)
 
 
-def test_a_share_draws_that_many_pairs_and_epochs_differ(tokenizer):
+def test_share_sets_the_pairs_per_epoch_and_epochs_differ(tokenizer):
     drawn = np.concatenate(pairs(tokenizer, share=1.6).plan(0))
     assert len(drawn) == 8
     assert set(drawn[:, 0]) == set(range(5))
     assert not np.array_equal(np.concatenate(pairs(tokenizer).plan(0)), np.concatenate(pairs(tokenizer).plan(1)))
 
 
-def test_it_learns_its_pairs_and_the_export_translates_them(tokenizer, tmp_path):
+def test_translator_learns_pairs_and_its_export_translates_them(tokenizer, tmp_path):
     model = build_translator(SHAPE, tokenizer, seed=0)
     learning = LearningConfig(steps=150, peak_lr=8e-3, warmup_steps=10, precision="fp32")
     pretrain(model, pairs(tokenizer), learning, ignore)
@@ -106,7 +106,7 @@ def dying_after(steps: int, loss):
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
-def test_a_killed_run_ends_where_an_unbroken_one_does(tokenizer, tmp_path: Path, monkeypatch, optimizer):
+def test_resumed_run_equals_an_uninterrupted_run(tokenizer, tmp_path: Path, monkeypatch, optimizer):
     learning = LearningConfig(optimizer=optimizer, steps=8, peak_lr=1e-3, warmup_steps=2, precision="fp32")
     whole, broken = (build_translator(SHAPE, tokenizer, seed=0) for _ in range(2))
     pretrain(whole, pairs(tokenizer), learning, ignore)
@@ -122,7 +122,7 @@ def test_a_killed_run_ends_where_an_unbroken_one_does(tokenizer, tmp_path: Path,
         assert torch.equal(parameter, expected)
 
 
-def test_the_state_of_another_run_is_refused(tokenizer, tmp_path: Path):
+def test_snapshot_of_another_run_is_rejected(tokenizer, tmp_path: Path):
     learning = LearningConfig(steps=2, peak_lr=1e-3, precision="fp32")
     pretrain(build_translator(SHAPE, tokenizer, seed=0), pairs(tokenizer), learning, ignore, tmp_path)
     others = [(5, 1.0, learning), (0, 0.5, learning), (0, 1.0, learning.model_copy(update={"steps": 3}))]
@@ -131,7 +131,7 @@ def test_the_state_of_another_run_is_refused(tokenizer, tmp_path: Path):
             pretrain(build_translator(SHAPE, tokenizer, seed), pairs(tokenizer, share), config, ignore, tmp_path)
 
 
-def test_a_damaged_state_is_passed_over(tokenizer, tmp_path: Path):
+def test_damaged_snapshot_is_skipped(tokenizer, tmp_path: Path):
     learning = LearningConfig(steps=4, peak_lr=1e-3, precision="fp32")
     whole, resumed = (build_translator(SHAPE, tokenizer, seed=0) for _ in range(2))
     pretrain(whole, pairs(tokenizer), learning, ignore, tmp_path)

@@ -6,7 +6,7 @@ import torch
 from models.runtime.device import Download, one_ahead, uploaded
 
 
-def test_each_item_comes_after_the_next_was_made():
+def test_one_ahead_yields_after_making_the_next_item():
     made = []
     seen = []
     for item in one_ahead(made.append(number) or number for number in range(4)):
@@ -14,11 +14,11 @@ def test_each_item_comes_after_the_next_was_made():
     assert seen == [(0, 2), (1, 3), (2, 4), (3, 4)]
 
 
-def test_there_may_be_one_item_or_none():
+def test_one_ahead_accepts_single_item_and_empty_iterators():
     assert list(one_ahead(iter([7]))) == [7]
     assert list(one_ahead(iter([]))) == []
 
 
-def test_there_and_back_again():
+def test_upload_and_download_preserve_the_array():
     array = np.arange(6, dtype=np.float32).reshape(2, 3)
     assert (Download(uploaded(array, torch.device("cpu"))).numpy() == array).all()

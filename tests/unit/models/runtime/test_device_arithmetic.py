@@ -23,7 +23,7 @@ def gradients(layer, x, out):
 
 @ONEDNN
 @pytest.mark.parametrize(("shape", "bias"), CASES)
-def test_values_and_gradients_are_those_of_torch(shape, bias):
+def test_onednn_values_and_gradients_match_torch(shape, bias):
     layer, x = draw(shape, bias=bias)
     with arithmetic(CPU, bf16=False):
         ours = layer(x)
@@ -34,7 +34,7 @@ def test_values_and_gradients_are_those_of_torch(shape, bias):
 
 
 @pytest.mark.parametrize("frozen", ["weight", "bias"])
-def test_only_what_learns_gets_a_gradient(frozen):
+def test_frozen_parameters_get_no_gradient(frozen):
     layer, x = draw((7, 12))
     getattr(layer, frozen).requires_grad_(False)
     with arithmetic(CPU, bf16=False):
@@ -43,7 +43,7 @@ def test_only_what_learns_gets_a_gradient(frozen):
     torch.testing.assert_close(x.grad, layer.weight.sum(0).expand(7, -1), rtol=1e-5, atol=1e-6)
 
 
-def test_what_onednn_would_misread_is_torchs_affair():
+def test_strided_bias_and_wrong_shapes_fall_back_to_torch():
     layer, x = draw((7, 12))
     layer.bias.data = torch.randn(8)[::2]
     with arithmetic(CPU, bf16=False):
@@ -62,7 +62,7 @@ def test_what_onednn_would_misread_is_torchs_affair():
         ((0, 12), torch.float32, False),
     ],
 )
-def test_only_fp32_rows_are_taken_to_onednn(shape, dtype, taken):
+def test_only_nonempty_fp32_batches_use_onednn(shape, dtype, taken):
     layer, x = draw(shape, dtype)
     with arithmetic(CPU, bf16=False):
         out = layer(x)
@@ -70,7 +70,7 @@ def test_only_fp32_rows_are_taken_to_onednn(shape, dtype, taken):
     torch.testing.assert_close(out, layer(x))
 
 
-def test_bf16_is_autocast():
+def test_bf16_arithmetic_uses_autocast():
     layer, x = draw((7, 12))
     with arithmetic(CPU, bf16=True):
         assert layer(x).dtype is torch.bfloat16

@@ -17,7 +17,7 @@ def rows(count: int) -> pl.DataFrame:
 
 @pytest.mark.parametrize("memory_bytes", [1 << 30, 4000, 1], ids=["in memory", "spilled", "all spilled"])
 @pytest.mark.parametrize("bits", [0, 3])
-def test_ranges_in_sequence_are_the_sorted_table(tmp_path, bits, memory_bytes):
+def test_concatenated_partitions_equal_the_sorted_table(tmp_path, bits, memory_bytes):
     table = rows(500)
     parts = Partitions(tmp_path, SCHEMA, bits=bits, memory_bytes=memory_bytes)
     for lot in table.iter_slices(60):
@@ -33,22 +33,22 @@ def test_ranges_in_sequence_are_the_sorted_table(tmp_path, bits, memory_bytes):
         parts[1 << bits]
 
 
-def test_a_table_to_which_nothing_came_has_its_columns(tmp_path):
+def test_empty_partitions_preserve_the_schema(tmp_path):
     assert [part.schema for part in Partitions(tmp_path, SCHEMA, bits=1)] == [SCHEMA, SCHEMA]
 
 
-def test_the_first_and_the_last_id_have_a_range():
+def test_in_range_covers_the_smallest_and_largest_id():
     ends = pl.LazyFrame({"sentence_id": [0, 2**63 - 1, 2**63, 2**64 - 1]}, schema={"sentence_id": pl.UInt64})
     assert in_range(ends, 0, 1).collect()["sentence_id"].to_list() == [0, 2**63 - 1]
     assert in_range(ends, 1, 1).collect()["sentence_id"].to_list() == [2**63, 2**64 - 1]
     assert in_range(ends, 0, 0).collect().height == 4
 
 
-def test_a_range_has_few_rows_as_long_as_there_are_bits():
+def test_bits_for_grows_with_rows_up_to_the_maximum():
     assert [bits_for(n) for n in (0, 1, RANGE_ROWS, RANGE_ROWS + 1, 20_000_000, 10**12)] == [0, 0, 0, 1, 7, 9]
 
 
-def test_equal_frames_hold_every_row_once():
+def test_equal_frames_split_all_rows_into_equal_sizes():
     lots = list(equal_frames([rows(5), rows(0), rows(9)], 4))
     assert [lot.height for lot in lots] == [4, 4, 4, 2]
     assert_frame_equal(pl.concat(lots), pl.concat([rows(5), rows(9)]))

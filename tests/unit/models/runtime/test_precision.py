@@ -39,7 +39,7 @@ def processor(monkeypatch):
         (GRAVITON_2, "fp32"), (GRAVITON_3, "bf16"), (frozenset(), "fp32"),
     ],
 )  # fmt: skip
-def test_a_processor_with_units_takes_bf16(processor, features, expected):
+def test_auto_precision_is_bf16_only_on_native_bf16_processors(processor, features, expected):
     processor(features)
     assert computed("auto", "cpu") == expected
 
@@ -55,26 +55,26 @@ def test_a_processor_with_units_takes_bf16(processor, features, expected):
         ("ATEN_CPU_CAPABILITY", "default", "fp32"), ("ATEN_CPU_CAPABILITY", "avx512", "bf16"),
     ],
 )  # fmt: skip
-def test_libraries_that_are_held_to_less_compute_in_fp32(processor, variable, value, expected):
+def test_instruction_set_limits_make_auto_precision_fp32(processor, variable, value, expected):
     processor(ZEN_4, **{variable: value})
     assert computed("auto", "cpu") == expected
     assert (variable in emulates_bf16("cpu")) == (expected == "fp32")
 
 
 @pytest.mark.parametrize(("capability", "expected"), [((7, 5), "fp32"), ((8, 0), "bf16"), ((9, 0), "bf16")])
-def test_a_gpu_takes_bf16_from_compute_capability_8(monkeypatch, capability, expected):
+def test_gpu_auto_precision_is_bf16_from_compute_capability_8(monkeypatch, capability, expected):
     monkeypatch.setattr("torch.cuda.get_device_capability", lambda device: capability)
     monkeypatch.setattr("torch.version.hip", None)
     assert computed("auto", "cuda:1") == expected
 
 
-def test_other_devices_take_fp32_and_a_given_precision_is_taken_as_it_is(processor):
+def test_mps_defaults_to_fp32_and_explicit_precision_is_unchanged(processor):
     processor(ZEN_3)
     assert computed("auto", "mps") == "fp32"
     assert (computed("bf16", "cpu"), computed("fp32", "cpu")) == ("bf16", "fp32")
 
 
-def test_the_reason_is_said_and_emulation_is_warned_of(processor):
+def test_explanation_gives_the_reason_and_warns_of_bf16_emulation(processor):
     processor(ZEN_3)
     assert explained("auto", "cpu") == "fp32 (no bf16 units on this processor)"
     assert "emulated" in explained("bf16", "cpu")
@@ -84,7 +84,7 @@ def test_the_reason_is_said_and_emulation_is_warned_of(processor):
     assert explained("bf16", "cpu") == "bf16 (as set)"
 
 
-def test_a_configuration_is_settled_at_any_depth_and_translators_are_left_alone(processor):
+def test_auto_precision_is_resolved_in_nested_configs_except_translators(processor):
     processor(ZEN_3)
     training, learning = TrainingConfig(), LearningConfig()
     hop = TranslatorConfig(model="m", source_lang="en", target_lang="de")

@@ -19,13 +19,13 @@ def drawn(seed):
     return found
 
 
-def test_threads_that_seed_draw_what_each_draws_alone():
+def test_concurrent_seeded_blocks_draw_the_same_as_alone():
     alone = [drawn(seed) for seed in range(4)]
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(drawn, range(4))) == alone
 
 
-def test_seeded_work_may_hold_more_of_it_and_goes_on_after_that():
+def test_nested_seeded_block_restores_the_outer_random_state():
     with seeded(0):
         expected = float(torch.rand(()))
     with seeded(0):

@@ -14,18 +14,18 @@ def vectors(request, monkeypatch):
     return unit(np.random.default_rng(0).standard_normal((11, 5)).astype(np.float32))
 
 
-def test_neighbours_are_those_of_all_products(vectors):
+def test_nearest_matches_a_sort_of_all_products(vectors):
     scores, rows = nearest(vectors[:7], vectors, 3)
     products = vectors[:7] @ vectors.T
     np.testing.assert_array_equal(rows, np.argsort(-products, axis=1)[:, :3])
     np.testing.assert_allclose(scores, -np.sort(-products, axis=1)[:, :3], rtol=1e-6)
 
 
-def test_there_are_no_more_neighbours_than_targets(vectors):
+def test_nearest_returns_at_most_the_number_of_targets(vectors):
     assert nearest(vectors[:2], vectors[:3], 9)[0].shape == (2, 3)
 
 
-def test_pairs_are_those_of_all_products(vectors):
+def test_nearest_pairs_match_a_sort_of_all_products(vectors):
     scores, rows = nearest_pairs(vectors, 6)
     products = vectors @ vectors.T
     first, second = np.triu_indices(len(vectors), 1)
@@ -34,12 +34,12 @@ def test_pairs_are_those_of_all_products(vectors):
     np.testing.assert_allclose(scores, products[first, second][order], rtol=1e-6)
 
 
-def test_a_bound_leaves_only_what_exceeds_it(vectors):
+def test_nearest_pairs_returns_only_scores_above_the_threshold(vectors):
     scores, rows = nearest_pairs(vectors, 100, above=0.5)
     products = vectors @ vectors.T
     assert len(rows) == int((products[np.triu_indices(len(vectors), 1)] > 0.5).sum())
     assert (scores > 0.5).all()
 
 
-def test_zeros_stay_zeros():
+def test_unit_leaves_zero_vectors_unchanged():
     assert unit(np.zeros((1, 3), dtype=np.float32)).tolist() == [[0, 0, 0]]

@@ -26,7 +26,7 @@ def unit(x):
     return x / np.linalg.norm(x, axis=1, keepdims=True)
 
 
-def test_rows_are_the_ridge_s_solution(tiny):
+def test_table_rows_match_the_ridge_regression_solution(tiny):
     encoder, tokenizer, vectors = tiny
     table = tabulate(SentenceEncoder(encoder, tokenizer), TEXTS, vectors, 6)
     wanted = unit(vectors.astype(np.float64))
@@ -47,7 +47,7 @@ def test_rows_are_the_ridge_s_solution(tiny):
     np.testing.assert_allclose(unit(counts @ found) @ unit(counts @ found).T, inner, atol=1e-4)
 
 
-def test_a_real_encoder_s_table_keeps_most_of_its_order_and_is_read_by_sentence_transformers(tmp_path):
+def test_distilled_table_preserves_similarities_and_round_trips(tmp_path):
     folder = embedded_path("mini-sentence")
     encoder = SentenceEncoder.load(folder)
     rows = pl.read_parquet(embedded_path("stsb") / "train.parquet").head(300)
@@ -65,7 +65,7 @@ def test_a_real_encoder_s_table_keeps_most_of_its_order_and_is_read_by_sentence_
         tabulate(table, texts, made, 8)
 
 
-def test_turned_dimensions_keep_cosines_and_lose_the_least(tiny):
+def test_principal_axes_are_orthonormal_and_maximise_retained_energy(tiny):
     encoder, tokenizer, vectors = tiny
     axes = principal_axes(vectors)
     np.testing.assert_allclose(axes.T @ axes, np.eye(WIDTH), atol=1e-10)
@@ -76,19 +76,19 @@ def test_turned_dimensions_keep_cosines_and_lose_the_least(tiny):
     np.testing.assert_allclose(SentenceEncoder(short, tokenizer).encode(TEXTS), unit(vectors @ axes[:, :8]), atol=1e-5)
 
 
-def test_fewer_dimensions_are_read_by_sentence_transformers(tiny, tmp_path):
+def test_shortened_encoder_exports_to_sentence_transformers(tiny, tmp_path):
     encoder, tokenizer, vectors = tiny
     short = shortened(encoder, np.eye(WIDTH), 5)
     again = exported(SentenceEncoder(short, tokenizer), tmp_path / "out", TEXTS)
     assert np.abs(again.encode(TEXTS) - unit(vectors[:, :5])).max() <= 1e-5
 
 
-def test_dimensions_that_are_not_there_are_refused(tiny):
+def test_dims_equal_to_the_encoder_width_is_rejected(tiny):
     with pytest.raises(EncoderError, match=rf"--dims is {WIDTH}, expected less than the encoder.s width {WIDTH}"):
         shortened(tiny[0], np.eye(WIDTH), WIDTH)
 
 
-def test_the_encoder_is_as_it_was(tiny):
+def test_distillation_leaves_the_encoder_unchanged(tiny):
     encoder, tokenizer, vectors = tiny
     tabulate(SentenceEncoder(encoder, tokenizer), TEXTS, vectors, 4)
     np.testing.assert_array_equal(SentenceEncoder(encoder, tokenizer).encode(TEXTS), vectors)

@@ -24,7 +24,7 @@ def tokenizer(tmp_path):
     return tiny_encoder(tmp_path)[1]
 
 
-def test_every_epoch_is_its_own_permutation_without_the_rest():
+def test_each_epoch_is_a_new_permutation_without_the_remainder():
     config = TrainingConfig(batch_size=4, epochs=3, seed=5)
     order = BatchOrder(10, config, LENGTHS.__getitem__)
     epochs = [np.concatenate([order.rows(2 * e + 1), order.rows(2 * e + 2)]) for e in range(3)]
@@ -40,7 +40,7 @@ def test_a_batch_depends_on_seed_and_step_only():
     assert not np.array_equal(BatchOrder(10, config.model_copy(update={"seed": 6}), LENGTHS.__getitem__).rows(6), last)
 
 
-def test_length_buckets_share_pairs_out_by_length_and_lose_none():
+def test_length_buckets_group_similar_lengths_and_lose_no_pairs():
     lengths = np.random.default_rng(0).integers(3, 60, 200)
     config = TrainingConfig(batch_size=4, epochs=2, seed=5, length_buckets=8)
     order, random = (
@@ -61,12 +61,12 @@ def test_length_buckets_share_pairs_out_by_length_and_lose_none():
 @pytest.mark.parametrize(
     ("pairs", "epochs", "limit", "steps"), [(10, 1, None, 2), (10, 3, None, 6), (10, 3, 5, 5), (4, 1, 9, 1)]
 )
-def test_steps_are_full_batches(pairs, epochs, limit, steps):
+def test_count_steps_counts_full_batches(pairs, epochs, limit, steps):
     assert count_steps(pairs, TrainingConfig(batch_size=4, epochs=epochs, max_steps=limit)) == steps
 
 
 @pytest.mark.parametrize("buckets", [None, 2])
-def test_the_smaller_last_batch_counts_where_it_is_not_dropped(buckets):
+def test_drop_last_false_includes_the_smaller_last_batch(buckets):
     config = TrainingConfig(batch_size=4, epochs=2, drop_last=False, length_buckets=buckets)
     assert count_steps(10, config) == 6
     order = BatchOrder(10, config, LENGTHS.__getitem__)
@@ -79,14 +79,14 @@ def test_the_smaller_last_batch_counts_where_it_is_not_dropped(buckets):
 
 @pytest.mark.parametrize(("pairs", "sizes"), [(128, [64, 64]), (129, [64, 64]), (130, [2, 64, 64])])
 @pytest.mark.parametrize("order", ["random", "given"])
-def test_one_pair_is_no_batch(pairs, sizes, order):
+def test_last_batch_of_a_single_pair_is_dropped(pairs, sizes, order):
     config = TrainingConfig(batch_size=64, drop_last=False, order=order)
     assert count_steps(pairs, config) == len(sizes)
     batches = BatchOrder(pairs, config, LENGTHS.__getitem__)
     assert sorted(len(batches.rows(step + 1)) for step in range(len(sizes))) == sizes
 
 
-def test_bsl_ends_an_epoch_of_batches_and_one_pair(tmp_path):
+def test_bsl_trains_when_a_single_pair_is_left_over(tmp_path):
     """Regression: batch normalisation refused a last batch of one pair, after all other steps of the epoch."""
     encoder, tokenizer = tiny_encoder(tmp_path)
     pairs = pl.DataFrame({"text_1": [*BACK_DE, BACK_DE[0]], "text_2": [*BACK_FR, BACK_FR[1]]})
@@ -111,7 +111,7 @@ def test_texts_that_repeat_are_tokenised_once(tokenizer):
             assert ids.tolist() == tokenizer(text)["input_ids"]
 
 
-def test_incomplete_pairs_are_refused(tokenizer):
+def test_pairs_with_missing_column_or_null_text_are_refused(tokenizer):
     with pytest.raises(TrainingError, match=r"lack the columns \['text_2'\], expected \['text_1', 'text_2'\]"):
         tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": ["a"]}))
     with pytest.raises(TrainingError, match="text_2 of pair 1 is null"):
@@ -126,7 +126,7 @@ def grouped(groups=GROUPS, **changes):
     return BatchOrder(len(groups), config, LENGTHS.__getitem__, groups), count_steps(len(groups), config) // 2
 
 
-def test_no_group_is_cut_and_no_row_lost():
+def test_group_order_splits_no_group_and_loses_no_row():
     order, steps = grouped()
     largest = np.unique(GROUPS, return_counts=True)[1].max()
     for epoch in range(2):
@@ -139,7 +139,7 @@ def test_no_group_is_cut_and_no_row_lost():
             assert np.flatnonzero(np.diff(GROUPS[rows].astype(np.int64))).size == len(set(GROUPS[rows].tolist())) - 1
 
 
-def test_groups_come_in_another_order_each_epoch_and_by_seed_and_step_alone():
+def test_group_order_changes_by_epoch_and_by_seed():
     order, steps = grouped()
     first, second = ([order.rows(epoch * steps + step) for step in range(1, steps + 1)] for epoch in range(2))
     assert not np.array_equal(np.concatenate(first), np.concatenate(second))
@@ -147,7 +147,7 @@ def test_groups_come_in_another_order_each_epoch_and_by_seed_and_step_alone():
     assert not np.array_equal(grouped(seed=6)[0].rows(1), first[0])
 
 
-def test_a_group_of_more_than_a_batch_is_cut_into_batches():
+def test_group_larger_than_a_batch_is_split():
     groups = np.array([1] * 40 + [2] * 3 + [3] * 5, dtype=np.uint64)
     order, steps = grouped(groups)
     batches = [order.rows(step) for step in range(1, steps + 1)]
@@ -157,7 +157,7 @@ def test_a_group_of_more_than_a_batch_is_cut_into_batches():
 
 @pytest.mark.parametrize("drop_last", [True, False])
 @given(sizes=st.lists(st.sampled_from([1, 1, 2, 3, 4, 4, 5, 9]), min_size=1, max_size=30), seed=st.integers(0, 99))
-def test_no_group_is_a_batch_of_one(sizes, seed, drop_last):
+def test_group_order_makes_no_batch_of_a_single_row(sizes, seed, drop_last):
     groups = np.repeat(np.arange(len(sizes)), sizes).astype(np.uint64)
     assume(len(groups) >= 4)
     order, steps = grouped(groups, batch_size=4, seed=seed, drop_last=drop_last)
@@ -169,7 +169,7 @@ def test_no_group_is_a_batch_of_one(sizes, seed, drop_last):
         assert drop_last or len(seen) == len(groups)
 
 
-def test_without_the_smaller_last_batch_whole_groups_are_left_out():
+def test_drop_last_omits_whole_groups():
     order, steps = grouped(drop_last=True)
     rows = np.concatenate([order.rows(step) for step in range(1, steps + 1)])
     assert 176 <= len(rows) <= 192
@@ -177,19 +177,19 @@ def test_without_the_smaller_last_batch_whole_groups_are_left_out():
     assert not set(GROUPS[left].tolist()) & set(GROUPS[rows].tolist())
 
 
-def test_the_given_order_is_that_of_the_rows_in_every_epoch():
+def test_given_order_repeats_the_row_order_in_every_epoch():
     order = BatchOrder(10, TrainingConfig(batch_size=4, epochs=2, order="given"), LENGTHS.__getitem__)
     assert [order.rows(step).tolist() for step in (1, 2, 3)] == [[0, 1, 2, 3], [4, 5, 6, 7], [0, 1, 2, 3]]
 
 
-def test_the_order_of_groups_needs_groups_and_no_buckets():
+def test_group_order_needs_groups_and_conflicts_with_length_buckets():
     assert order_needs(TrainingConfig(order="groups")) == {"groups"}
     assert order_needs(TrainingConfig()) == order_needs(TrainingConfig(order="given")) == frozenset()
     with pytest.raises(ValidationError, match="buckets would change the order"):
         TrainingConfig(order="groups", length_buckets=8)
 
 
-def test_a_text_without_a_token_is_named_by_its_pair(tokenizer):
+def test_text_without_tokens_error_names_the_pair(tokenizer):
     tokenizer.backend_tokenizer.post_processor = processors.Sequence([])  # no [CLS] and [SEP]
     frame = pl.DataFrame({"text_1": ["a", "b", "a"], "text_2": ["a", "b", " "]})
     with pytest.raises(TrainingError, match="text_2 of pair 1002 has no token"):

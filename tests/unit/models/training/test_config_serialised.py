@@ -25,6 +25,6 @@ PINS = {
 
 
 @every(OBJECTIVE_CONFIGS)
-def test_the_defaults_are_written_as_before(name):
+def test_default_config_json_matches_its_pinned_hash(name):
     written = TrainingConfig(objective=OBJECTIVE_CONFIGS[name]()).model_dump_json()
     assert hashlib.sha256(written.encode()).hexdigest()[:16] == PINS[name]

@@ -33,7 +33,7 @@ def stopped(history, final=False, config=CONFIG):
         ({"std": 0.004}, COLLAPSED),
     ]
 )
-def test_two_sick_evaluations_in_a_row_or_one_at_the_end(sick, kind):
+def test_two_bad_evaluations_or_a_bad_last_stop_training(sick, kind):
     assert stopped([START, later(1), later(2, **sick), later(3, **sick)]) == kind
     assert stopped([START, later(1), later(2, **sick)], final=True) == kind
     assert not stopped([START, later(1), later(2, **sick)])
@@ -41,7 +41,7 @@ def test_two_sick_evaluations_in_a_row_or_one_at_the_end(sick, kind):
     assert not stopped([START, later(1, **sick), later(2), later(3, **sick)])
 
 
-def test_the_case_that_was_called_a_collapse_with_healthy_vectors_is_a_decline():
+def test_dev_drop_with_high_effective_rank_is_a_decline():
     """all-MiniLM-L6-v2 with the former recipe `custom`: rank 277 → 199, dev 86.7 → 71.6, target standardised."""
     start = later(0, effective_rank=277.0, dev_spearman=0.867)
     now = later(13, effective_rank=199.0, dev_spearman=0.716)
@@ -54,34 +54,34 @@ def test_the_case_that_was_called_a_collapse_with_healthy_vectors_is_a_decline()
 
 
 @pytest.mark.parametrize("well", [{"dev_spearman": 0.45}, {"effective_rank": 2.5}, {"std": 0.02}, {"uniformity": -0.1}])
-def test_a_weaker_figure_stops_nothing(well):
+def test_small_metric_drops_do_not_stop_training(well):
     assert not stopped([START, later(1, **well), later(2, **well)], final=True)
 
 
-def test_an_encoder_that_starts_below_a_bound_has_not_collapsed():
+def test_start_encoder_below_the_thresholds_is_not_a_collapse():
     poor = Evaluation(0, alignment=0.1, uniformity=-0.01, std=0.005, effective_rank=1.5, dev_spearman=0.1)
     assert not stopped([poor, poor, poor], final=True)
 
 
-def test_a_start_that_gives_every_dev_pair_one_cosine_has_nothing_to_fall_from():
+def test_nan_dev_score_at_start_does_not_stop_training():
     start = later(0, dev_spearman=float("nan"))
     assert not stopped([start, later(1, dev_spearman=0.5), later(2, dev_spearman=0.6)], final=True)
     assert not stopped([start, start, start], final=True)
 
 
-def test_a_step_without_a_figure_is_not_the_best():
+def test_best_step_ignores_nan_dev_scores():
     history = [START, later(10), later(20, dev_spearman=float("nan")), later(30, dev_spearman=0.2)]
     best = [later(0, dev_spearman=0.5), *history[1:]]
     assert "The dev score was best at step 10" in finding_of(best, CONFIG, final=True)
 
 
-def test_without_a_dev_set_geometry_decides():
+def test_effective_rank_detects_collapse_without_a_dev_set():
     start = later(0, dev_spearman=None)
     assert not stopped([start, start], final=True)
     assert stopped([start, later(5, dev_spearman=None, effective_rank=1.2)], final=True) == COLLAPSED
 
 
-def test_without_thresholds_nothing_stops():
+def test_disabled_collapse_check_never_stops_training():
     assert not stopped([START, later(1, std=0.0)], final=True, config=CONFIG.model_copy(update={"collapse": None}))
 
 
@@ -95,7 +95,7 @@ def test_without_thresholds_nothing_stops():
     ],
     ids=str,
 )
-def test_a_collapse_is_answered_by_what_the_settings_leave_open(objective, advice):
+def test_collapse_finding_advises_a_setting_not_yet_in_use(objective, advice):
     config = CONFIG.model_copy(update={"objective": objective})
     finding = finding_of([START, later(50, effective_rank=1.5)], config, final=True)
     assert finding.startswith("representations collapsed by step 50: ")
@@ -103,12 +103,12 @@ def test_a_collapse_is_answered_by_what_the_settings_leave_open(objective, advic
     assert "effective_rank 60 → 1.5" in finding
 
 
-def test_a_decline_names_the_step_that_was_best():
+def test_decline_finding_names_the_best_step():
     history = [START, later(20, dev_spearman=0.6), later(40, dev_spearman=0.3)]
     assert "The dev score was best at step 20: set training.max_steps to it" in finding_of(history, CONFIG, final=True)
 
 
-def test_fp32_is_advised_to_whom_it_is_news():
+def test_divergence_remedy_suggests_fp32_only_for_lower_precision():
     assert divergence_remedy(CONFIG).startswith("Lower training.lr")
     assert divergence_remedy(CONFIG.model_copy(update={"precision": "bf16"})).startswith(
         "Set training.precision=fp32, or lower training.lr"

@@ -37,7 +37,7 @@ def same_tensors(one, two):
     return all(torch.equal(one[name], two[name]) for name in one.keys() | two.keys())
 
 
-def test_same_seed_gives_the_same_bytes_and_another_seed_others(folder, tmp_path):
+def test_training_is_reproducible_by_seed_to_the_byte(folder, tmp_path):
     first, second = run(folder), run(folder)
     write_snapshot(tmp_path / "1", first.state)
     write_snapshot(tmp_path / "2", second.state)
@@ -49,7 +49,7 @@ def test_same_seed_gives_the_same_bytes_and_another_seed_others(folder, tmp_path
     assert not same(first.encoder, run(folder, CONFIG.model_copy(update={"seed": 4})).encoder)
 
 
-def test_training_leaves_encoder_and_generators_of_the_caller_alone(bert):
+def test_training_changes_neither_input_encoder_nor_random_state(bert):
     torch.manual_seed(11)
     expected = torch.rand(1)
     torch.manual_seed(11)
@@ -62,12 +62,12 @@ def test_training_leaves_encoder_and_generators_of_the_caller_alone(bert):
     assert not same(result.encoder, encoder)
 
 
-def test_the_loss_falls_and_views_come_closer(folder):
+def test_training_lowers_the_loss(folder):
     log = run(folder).log
     assert log["loss"].drop_nulls()[-3:].mean() < log["loss"].drop_nulls()[:3].mean() - 0.1
 
 
-def test_log_has_a_row_a_step_and_figures_where_evaluated_and_progress_is_reported(bert):
+def test_log_has_a_row_per_step_and_reports_progress(bert):
     progress = []
     result = run(bert, on_progress=lambda *a: progress.append(a))
     log = result.log
@@ -82,7 +82,7 @@ def test_log_has_a_row_a_step_and_figures_where_evaluated_and_progress_is_report
     assert "best dev" in progress[-1][2]
 
 
-def test_the_best_evaluation_is_kept_or_the_last_step(bert):
+def test_select_returns_the_best_evaluation_or_the_last_step(bert):
     best, last = run(bert), run(bert, CONFIG.model_copy(update={"select": "last"}))
     curve = best.log.filter(pl.col("step") > 0).drop_nulls("dev_spearman")
     assert best.best_dev == curve["dev_spearman"].max()
@@ -92,7 +92,7 @@ def test_the_best_evaluation_is_kept_or_the_last_step(bert):
 
 
 @pytest.mark.parametrize("momentum", [0.0, 1.0])
-def test_the_target_follows_or_stays(bert, momentum):
+def test_momentum_0_copies_online_weights_and_1_freezes_target(bert, momentum):
     objective = CONFIG.objective.model_copy(update={"momentum": momentum, "momentum_schedule": "constant"})
     state = run(bert, CONFIG.model_copy(update={"objective": objective})).state
     start, _ = tiny_encoder(bert, layers=1)
@@ -101,7 +101,7 @@ def test_the_target_follows_or_stays(bert, momentum):
     assert not same_tensors(state.tensors["online"], start.state_dict())
 
 
-def test_without_a_dev_set_the_last_step_is_kept(bert):
+def test_last_step_is_selected_without_a_dev_set(bert):
     result = run(bert, dev=None)
     assert (result.best_dev, result.best_step, result.start_dev) == (None, STEPS, None)
     assert result.log["dev_spearman"].null_count() == STEPS + 1
@@ -127,7 +127,7 @@ COLLAPSING = CONFIG.model_copy(
 
 
 @pytest.mark.parametrize("select", ["best", "best-or-start", "last"])
-def test_a_run_that_makes_the_start_worse_ends_and_keeps_it(bert, tmp_path, select):
+def test_collapsed_run_stops_and_returns_the_start_encoder(bert, tmp_path, select):
     config = COLLAPSING.model_copy(update={"select": select})
     result = run(bert, config, work=tmp_path)
     start, _ = tiny_encoder(bert, layers=1)
@@ -143,7 +143,7 @@ def test_a_run_that_makes_the_start_worse_ends_and_keeps_it(bert, tmp_path, sele
 
 
 @pytest.mark.parametrize("step", [1, 4])
-def test_nan_stops_with_step_and_batch_saved(bert, tmp_path, step):
+def test_nan_loss_error_names_step_and_saves_the_batch(bert, tmp_path, step):
     encoder, tokenizer = tiny_encoder(bert, layers=1)
     calls = iter(range(1, 10_000))
 
@@ -163,18 +163,18 @@ def test_nan_stops_with_step_and_batch_saved(bert, tmp_path, step):
     assert batch.drop("row").equals(frame[sorted(caught.value.rows)])
 
 
-def test_an_uneven_dev_set_is_refused(bert):
+def test_dev_set_with_unequal_lengths_is_refused(bert):
     with pytest.raises(EvaluationError, match="tiny dev: 8 first sentences, 8 second sentences and 7 scores"):
         run(bert, dev=type(DEV)(DEV.name, DEV.texts_1, DEV.texts_2, list(DEV.scores)[:7]))
 
 
-def test_a_tenth_is_rounded_down_as_the_released_code_rounds_it(bert):
+def test_eval_every_tenth_rounds_down_and_default_rounds_up(bert):
     frequent, rare = (run(bert, CONFIG.model_copy(update={"eval_every": every})) for every in ("tenth", None))
     evaluated = [result.log.drop_nulls("dev_spearman")["step"].to_list() for result in (frequent, rare)]
     assert evaluated == [list(range(STEPS + 1)), list(range(0, STEPS + 1, 2))]  # 12 steps: 1 and 2
 
 
-def test_selection_may_take_the_best_of_four_similarities(bert):
+def test_best_of_four_dev_score_uses_the_best_similarity(bert):
     encoder = SentenceEncoder.load(bert, EncoderConfig(model="tiny", max_length=24))
     a, b = (encoder.encode(list(side)).astype("float64") for side in (DEV.texts_1, DEV.texts_2))
     cosines = (a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)

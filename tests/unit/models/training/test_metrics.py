@@ -13,13 +13,13 @@ def _add(readings, rows, loss, norm=1.0):
     readings.add(rows[-1], torch.tensor(loss), torch.tensor(norm))
 
 
-def test_a_cpu_is_read_at_each_step():
+def test_cpu_metrics_are_read_at_each_step():
     rows, readings = [], DeferredMetrics(torch.device("cpu"))
     _add(readings, rows, 2.0, 3.0)
     assert (rows[0]["loss"], rows[0]["grad_norm"]) == (2.0, 3.0)
 
 
-def test_a_gpu_is_read_every_so_many_steps_or_when_asked():
+def test_gpu_metrics_are_read_at_intervals_or_on_request():
     rows, readings = [], DeferredMetrics(torch.device("cuda"))
     for step in range(READ_EVERY - 1):
         _add(readings, rows, float(step))
@@ -33,7 +33,7 @@ def test_a_gpu_is_read_every_so_many_steps_or_when_asked():
 
 
 @pytest.mark.parametrize(("loss", "norm", "quantity"), [(math.nan, 1.0, "loss"), (1.0, math.inf, "gradient norm")])
-def test_the_first_figure_that_is_no_number_is_named_by_its_step(loss, norm, quantity):
+def test_non_finite_metric_error_names_first_step_and_metric(loss, norm, quantity):
     rows, readings = [], DeferredMetrics(torch.device("cuda"))
     for _ in range(3):
         _add(readings, rows, 1.0)

@@ -30,10 +30,10 @@ from models.training.metrics import peak_flops
         ("NVIDIA RTX A1000", None),
     ],
 )
-def test_the_peak_is_that_of_the_card(monkeypatch, name, peak):
+def test_peak_flops_match_the_exact_gpu_name(monkeypatch, name, peak):
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: name)
     assert peak_flops(torch.device("cuda")) == peak
 
 
-def test_a_cpu_declares_none():
+def test_cpu_has_no_peak_flops():
     assert peak_flops(torch.device("cpu")) is None

@@ -57,14 +57,14 @@ def rate(folder, every):
 
 
 @pytest.mark.parametrize("every", [10, 20])
-def test_a_lag_of_the_device_is_part_of_every_step(device, tmp_path, every):
+def test_throughput_counts_device_time_not_queueing_time(device, tmp_path, every):
     """A reading of a GPU's metrics waits; it must not matter whether this is in a step or before an evaluation."""
     found = rate(write_tiny(tmp_path / "in", layers=1), every)
     # The device is idle only while its first step after a reading is queued: less than 1 % of the time.
     assert found == pytest.approx(CONFIG.batch_size / COMPUTED_S, rel=0.012)
 
 
-def test_what_is_no_step_stops_the_clock(device, tmp_path, monkeypatch):
+def test_throughput_excludes_evaluation_time(device, tmp_path, monkeypatch):
     """The duration of evaluations and reports does not change the rate."""
     plain = rate(write_tiny(tmp_path / "in", layers=1), 10)
     evaluate = loop.DevEvaluator.evaluate

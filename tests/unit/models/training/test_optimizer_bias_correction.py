@@ -57,14 +57,14 @@ def restated(config, l2):
 
 
 @pytest.mark.parametrize("kind", ["adamw", "adam"])
-def test_steps_are_those_without_correction(kind):
+def test_steps_without_bias_correction_equal_the_restated_optimizer(kind):
     config = TrainingConfig(optimizer=kind, weight_decay=0.3, eps=1e-3, bias_correction=False)
     found, expected = ours(config), restated(config, l2=kind == "adam")
     torch.testing.assert_close(found.weight, expected.weight, rtol=1e-12, atol=0)
     torch.testing.assert_close(found.bias, expected.bias, rtol=1e-12, atol=0)
 
 
-def test_with_correction_it_is_torchs_own():
+def test_steps_with_bias_correction_equal_torch_adamw():
     config = TrainingConfig(weight_decay=0.3, eps=1e-3)
     plain = seeded()
     optimizer = torch.optim.AdamW(
@@ -90,7 +90,7 @@ class Slope(Weights):
 
 
 @pytest.mark.parametrize(("step", "larger"), [(1, math.sqrt(10)), (12, 6.57), (500, 1.59)])
-def test_the_first_steps_are_larger_as_the_setting_says(step, larger):
+def test_first_steps_are_larger_without_bias_correction(step, larger):
     config = TrainingConfig(weight_decay=0.0, eps=1e-12, bias_correction=False)
     objective = Slope()
     optimizer = make_optimizer(objective, config)

@@ -27,13 +27,13 @@ from tests.every import every
         (1, 1, 0.0, "linear", 1.0),
     ]
 )
-def test_learning_rate_table(step, total, warmup, decay, expected):
+def test_learning_rate_equals_hand_computed_values(step, total, warmup, decay, expected):
     config = TrainingConfig(lr=1.0, warmup=warmup, decay=decay)
     assert learning_rate(step, total, config) == pytest.approx(expected, abs=1e-15)
 
 
 @pytest.mark.parametrize("config", [paper_config(), released_config()])
-def test_presets_follow_the_schedule_of_the_released_code(config):
+def test_preset_learning_rates_equal_the_transformers_linear_schedule(config):
     total = 137
     optimizer = torch.optim.AdamW([torch.zeros(1, requires_grad=True)], lr=config.lr)
     peer = get_linear_schedule_with_warmup(optimizer, 14, total)  # ⌈13.7⌉
@@ -91,7 +91,7 @@ RELEASED = {"predictor": "released", "k": 10, "target_dropout": True, "loss_scal
         (released_config(), {"optimizer": "adamw", "lr": 1e-4, "weight_decay": 0.0} | FLOOR_OF_TENTH, RELEASED),
     ],
 )
-def test_presets_are_the_published_values_field_by_field(config, optimiser, objective):
+def test_presets_equal_the_published_settings(config, optimiser, objective):
     assert config.model_dump() == SHARED | optimiser | {"objective": SHARED_OBJECTIVE | objective}
 
 
@@ -118,11 +118,11 @@ def share_left(config):
     return objective.online.weight[1].norm().item() / before
 
 
-def test_the_paper_preset_leaves_words_alone_that_no_sentence_uses():
+def test_paper_preset_does_not_shrink_unused_word_embeddings():
     assert share_left(paper_config()) == pytest.approx(1, abs=0.01)
 
 
-def test_adam_with_the_same_decay_shrinks_them_as_its_description_warns():
+def test_adam_weight_decay_shrinks_unused_word_embeddings():
     assert share_left(TrainingConfig(optimizer="adam")) < 0.1
 
 
@@ -130,9 +130,9 @@ def test_adam_with_the_same_decay_shrinks_them_as_its_description_warns():
     ("schedule", "step", "expected"),
     [("constant", 1, 0.99), ("constant", 100, 0.99), ("cosine", 50, 0.995), ("cosine", 100, 1.0)],
 )
-def test_momentum_table(schedule, step, expected):
+def test_target_momentum_equals_hand_computed_values(schedule, step, expected):
     assert momentum_at(step, 100, BSLConfig(momentum=0.99, momentum_schedule=schedule)) == pytest.approx(expected)
 
 
-def test_an_objective_without_a_target_has_no_momentum():
+def test_objective_without_a_target_has_no_momentum():
     assert Rows().momentum(5, 100) is None

@@ -23,7 +23,7 @@ def padded(lengths, sizes):
 
 @pytest.mark.parametrize("most", [1, 2, 3, 6])
 @pytest.mark.parametrize("seed", range(4))
-def test_no_other_choice_pads_less(seed, most):
+def test_least_waste_equals_the_brute_force_minimum(seed, most):
     lengths = np.random.default_rng(seed).geometric(0.06, 40)
     candidates = sorted({-(-int(length) // 4) * 4 for length in lengths})
     others = combinations(candidates, min(most, len(candidates)))
@@ -35,7 +35,7 @@ def test_no_other_choice_pads_less(seed, most):
     assert padded(lengths, sizes) == best
 
 
-def test_few_lengths_get_a_size_each():
+def test_few_distinct_lengths_each_get_a_size():
     assert least_waste(np.array([3, 8, 9, 30]), 6, 8) == (8, 16, 32)
 
 
@@ -49,7 +49,7 @@ class Data:
         return self.lengths[rows]
 
 
-def test_random_batches_of_64_pairs_waste_little():
+def test_chosen_shapes_add_less_than_3_percent_padding():
     data, config = Data(20_000), TrainingConfig(batch_size=64)
     order = BatchOrder(20_000, config, lambda rows: data.lengths[rows].sum(axis=1))
     shapes = choose_shapes(data, order, 300, 64)
@@ -68,7 +68,7 @@ def test_a_run_without_a_full_batch_has_no_shapes():
     assert choose_shapes(data, BatchOrder(40, config, lambda _: None), 1, 64) == ()
 
 
-def test_room_is_in_all_directions():
+def test_shape_checks_total_tokens_view_tokens_and_longest_sentence():
     shape = Shape(40, (24, 24), 8)
     assert shape.fits(np.array([[8, 8], [8, 8], [8, 0]]))
     assert not shape.fits(np.array([[8, 4], [8, 4], [9, 3]]))  # a sentence too long
@@ -76,7 +76,7 @@ def test_room_is_in_all_directions():
     assert not shape.fits(np.array([[8, 7], [8, 8], [8, 8]]))  # all together, although the second views fit
 
 
-def test_a_layout_holds_the_same_sentences_as_a_packed_one():
+def test_fixed_layout_has_the_sentences_of_a_packed_layout():
     tokens, rows = random_tokens([5, 3, 8, 2, 7, 6]), np.arange(6)
     fixed = FixedLayouts(Shape(40, (24, 24), 8), 3, CPU).of(tokens, rows)
     packed = lay_out(tokens, rows, CPU, by_length=False)
@@ -93,7 +93,7 @@ def test_a_layout_holds_the_same_sentences_as_a_packed_one():
         assert torch.equal(found[row], wanted[rows_of[row]])
 
 
-def test_the_next_batch_fills_the_same_memory():
+def test_next_batch_reuses_the_memory_of_the_layouts():
     layouts, rows = FixedLayouts(Shape(40, (24, 24), 8), 3, CPU), np.arange(6)
     first = layouts.of(random_tokens([5, 3, 8, 2, 7, 6]), rows)
     views = layouts.of(random_tokens([5, 3, 8, 2, 7, 6]), np.array([0, 1, 2, 0, 1, 2]))

@@ -50,13 +50,13 @@ def stop_at(*steps):
 
 
 @pytest.mark.parametrize("step", [1, 6])  # all others below
-def test_a_stopped_run_goes_on_to_the_same_end(folder, undisturbed, tmp_path, step):
+def test_stopped_run_resumes_to_the_same_result(folder, undisturbed, tmp_path, step):
     with pytest.raises(InterruptedRunError, match=f"after step {step} of {STEPS}"):
         run(folder, work=tmp_path / "work", should_stop=stop_at(step))
     assert_same(run(folder, work=tmp_path / "work"), undisturbed, tmp_path / "out")
 
 
-def test_a_run_stopped_after_every_step(folder, undisturbed, tmp_path):
+def test_run_stopped_at_every_step_reaches_the_same_result(folder, undisturbed, tmp_path):
     for _ in range(STEPS - 1):
         with pytest.raises(InterruptedRunError):
             run(folder, work=tmp_path / "work", should_stop=lambda: True)
@@ -71,7 +71,7 @@ OBJECTIVES = {name: config() for name, config in OBJECTIVE_CONFIGS.items() if na
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)
-def test_every_objective_goes_on_to_the_same_end(folder, tmp_path, name):
+def test_every_objective_resumes_to_the_same_result(folder, tmp_path, name):
     objective = OBJECTIVES[name]
     objective = objective.model_copy(update=SMALL if hasattr(objective, "momentum") else {})
     bias = {"bias_correction": name != "isbert"}  # as released
@@ -88,7 +88,7 @@ def test_every_objective_goes_on_to_the_same_end(folder, tmp_path, name):
 
 
 @pytest.mark.slow
-def test_a_process_killed_again_and_again_goes_on_to_the_same_end(folder, undisturbed, tmp_path):
+def test_repeatedly_killed_process_resumes_to_the_same_result(folder, undisturbed, tmp_path):
     work = tmp_path / "work"
     killed_at = sorted(random.Random(7).sample(range(2, STEPS - 1), 2))
     for step, name in [*((step, "SIGKILL") for step in killed_at), (STEPS - 1, "SIGTERM")]:
@@ -101,19 +101,19 @@ def test_a_process_killed_again_and_again_goes_on_to_the_same_end(folder, undist
     assert_same(run(folder, work=work), undisturbed, tmp_path / "out")
 
 
-def test_minutes_make_a_snapshot_due_too(folder, tmp_path):
+def test_save_minutes_triggers_snapshots(folder, tmp_path):
     run(folder, work=tmp_path, save_every=1000, save_minutes=1e-9, keep=100)
     assert len(list(tmp_path.glob("step-*"))) == STEPS
 
 
-def test_a_finished_run_is_read_back_without_a_step(folder, undisturbed, tmp_path):
+def test_finished_run_is_loaded_without_training(folder, undisturbed, tmp_path):
     run(folder, work=tmp_path / "work")
     again = run(folder, work=tmp_path / "work")
     assert again.pairs_per_s == 0
     assert_same(again, undisturbed, tmp_path / "out")
 
 
-def test_only_the_newest_snapshots_stay(folder, tmp_path):
+def test_old_snapshots_are_deleted(folder, tmp_path):
     run(folder, work=tmp_path, save_every=2, keep=3)
     assert sorted(path.name for path in tmp_path.glob("step-*")) == [f"step-{n:08d}" for n in (8, 10, 12)]
 
@@ -128,7 +128,7 @@ def stopped(folder, tmp_path_factory):
 
 
 @pytest.mark.parametrize("damage", ["flip", "cut", "lost"])
-def test_a_damaged_snapshot_is_passed_over(folder, undisturbed, stopped, tmp_path, damage, caplog):
+def test_damaged_snapshot_is_removed_and_the_run_resumes(folder, undisturbed, stopped, tmp_path, damage, caplog):
     work = shutil.copytree(stopped, tmp_path / "work")
     file = work / "step-00000007" / "optimizer.safetensors"
     content = bytearray(file.read_bytes())
@@ -142,20 +142,20 @@ def test_a_damaged_snapshot_is_passed_over(folder, undisturbed, stopped, tmp_pat
 
 
 @pytest.mark.parametrize("head", ["", "null", "{}", '{"format": 3, "files": {}}'])
-def test_a_head_that_is_not_whole_is_damage(tmp_path, head):
+def test_incomplete_state_json_raises_damaged_snapshot_error(tmp_path, head):
     (tmp_path / "state.json").write_text(head)
     with pytest.raises(DamagedSnapshotError, match="not a complete snapshot"):
         read_snapshot(tmp_path)
 
 
-def test_the_snapshot_of_another_run_is_refused_and_stays(folder, stopped, tmp_path):
+def test_snapshot_of_another_run_is_refused_and_not_deleted(folder, stopped, tmp_path):
     work = shutil.copytree(stopped, tmp_path / "work")
     with pytest.raises(ResumeError, match=r"step-00000007: the snapshot \(step 7\) is of another run"):
         run(folder, CONFIG.model_copy(update={"lr": 2e-2}), work=work)
     assert run(folder, work=work).steps == STEPS
 
 
-def test_a_snapshot_that_cannot_be_read_now_stays(undisturbed, tmp_path):
+def test_temporarily_unreadable_snapshot_is_not_deleted(undisturbed, tmp_path):
     state = undisturbed[0].state
     saved = save_snapshot(tmp_path, state, keep=1)
     tensors = saved / "online.safetensors"
@@ -167,7 +167,7 @@ def test_a_snapshot_that_cannot_be_read_now_stays(undisturbed, tmp_path):
     assert newest_snapshot(tmp_path, state.fingerprint).step == state.step
 
 
-def test_two_runs_of_one_training_may_save_in_one_folder(undisturbed, tmp_path):
+def test_concurrent_saves_to_a_folder_leave_a_valid_snapshot(undisturbed, tmp_path):
     state = undisturbed[0].state
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: save_snapshot(tmp_path / "work", state, keep=2), range(12)))
@@ -177,7 +177,7 @@ def test_two_runs_of_one_training_may_save_in_one_folder(undisturbed, tmp_path):
     assert [path.name for path in (tmp_path / "work").iterdir()] == [f"step-{state.step:08d}"]
 
 
-def test_a_newer_format_is_refused(folder, undisturbed, tmp_path):
+def test_newer_snapshot_format_is_refused_and_not_deleted(folder, undisturbed, tmp_path):
     saved = save_snapshot(tmp_path, undisturbed[0].state, keep=1)
     head = saved / "state.json"
     head.write_text(head.read_text().replace('"format": 3', '"format": 4'))
@@ -188,7 +188,7 @@ def test_a_newer_format_is_refused(folder, undisturbed, tmp_path):
     assert saved.is_dir()
 
 
-def test_generators_go_on_where_they_were():
+def test_restored_random_generators_repeat_the_same_draws():
     import numpy as np
 
     def draw():
@@ -205,7 +205,7 @@ def test_generators_go_on_where_they_were():
         assert draw() == expected[0]
 
 
-def test_what_other_threads_draw_from_pythons_generator_leaves_no_trace():
+def test_captured_random_state_excludes_the_python_random_module():
     with seeded(3):
         before = capture_rng()
         random.random()

@@ -58,7 +58,7 @@ def taken(monkeypatch):
 
 
 @pytest.mark.parametrize(("name", "architecture"), [*((name, "bert") for name in OBJECTIVES), ("bsl", "modernbert")])
-def test_three_steps_are_those_of_packed_batches(tmp_path, taken, name, architecture):
+def test_static_shape_steps_equal_packed_steps(tmp_path, taken, name, architecture):
     folder, config = write_tiny(tmp_path / "model", architecture, dropout=0.0, layers=1), config_of(OBJECTIVES[name])
     packed = run(folder, config, static_shapes=False)
     assert not taken
@@ -72,7 +72,7 @@ def test_three_steps_are_those_of_packed_batches(tmp_path, taken, name, architec
                 torch.testing.assert_close(fixed.state.tensors[part][key], tensor, rtol=1e-4, atol=1e-5, msg=key)
 
 
-def test_an_interrupted_run_goes_on_to_the_bit(tmp_path):
+def test_resumed_run_has_the_weights_of_an_uninterrupted_run(tmp_path):
     """With dropout, a queue and several shapes: the memory of a shape is not part of the state."""
     folder = write_tiny(tmp_path / "model", layers=1)
     config = config_of(OBJECTIVES["bsl with a queue"], max_steps=6)
@@ -85,7 +85,7 @@ def test_an_interrupted_run_goes_on_to_the_bit(tmp_path):
         assert torch.equal(resumed.state.tensors["online"][name], tensor)
 
 
-def test_smaller_last_batches_take_the_packed_step(tmp_path, taken):
+def test_smaller_last_batches_use_packed_steps(tmp_path, taken):
     """12 pairs in batches of 5: every third batch has 2."""
     run(write_tiny(tmp_path / "model"), config_of(CONFIG.objective, drop_last=False, max_steps=6), static_shapes=True)
     assert [len(batch) for batch in taken] == [5] * 4
@@ -98,7 +98,7 @@ def test_smaller_last_batches_take_the_packed_step(tmp_path, taken):
         (SCLConfig(), "SCL reads groups, labels on the CPU"),
     ],
 )
-def test_what_reads_its_batch_on_the_cpu_is_packed_and_says_so(tmp_path, taken, caplog, objective, reason):
+def test_objective_with_cpu_inputs_logs_reason_for_packed_steps(tmp_path, taken, caplog, objective, reason):
     with caplog.at_level(logging.INFO, static_steps.__name__):
         run(write_tiny(tmp_path / "model"), config_of(objective), static_shapes=True, dev=None)
     assert not taken
@@ -106,12 +106,12 @@ def test_what_reads_its_batch_on_the_cpu_is_packed_and_says_so(tmp_path, taken, 
     assert said == [f"training steps are packed instead of static shapes: {reason}"]
 
 
-def test_a_cpu_packs_unless_asked(tmp_path, taken):
+def test_cpu_uses_packed_steps_by_default(tmp_path, taken):
     run(write_tiny(tmp_path / "model"), config_of(CONFIG.objective))
     assert not taken
 
 
-def test_a_rate_that_is_a_tensor_gives_the_same_weights():
+def test_tensor_and_float_learning_rates_give_equal_weights():
     """Captured steps read the learning rate from its tensor."""
     rates, weights = (0.1, 0.02, 0.5), []
     for kind in (float, torch.tensor):
@@ -125,7 +125,7 @@ def test_a_rate_that_is_a_tensor_gives_the_same_weights():
     torch.testing.assert_close(*weights)
 
 
-def test_a_step_that_breaks_off_leaves_buffers_as_they_were():
+def test_failed_step_restores_the_buffers():
     """A failed capture leaves its own empty tensors in the buffers."""
 
     class Broken(torch.nn.Module):

@@ -19,7 +19,7 @@ def tokenizer(tmp_path):
 
 
 @pytest.mark.parametrize("chunk", [1, 5, 50_000])
-def test_rows_are_the_tokens_of_both_views(tokenizer, tmp_path, monkeypatch, chunk):
+def test_cached_rows_contain_the_tokens_of_both_views(tokenizer, tmp_path, monkeypatch, chunk):
     monkeypatch.setattr(token_cache, "CHUNK", chunk)
     # A file of several row groups, like an artifact's parts.
     PAIRS.write_parquet(tmp_path / "pairs.parquet", row_group_size=3)
@@ -35,7 +35,7 @@ def test_rows_are_the_tokens_of_both_views(tokenizer, tmp_path, monkeypatch, chu
     np.testing.assert_array_equal(data.lengths_of(rows), together)
 
 
-def test_the_file_is_written_once_and_anew_for_other_content(tokenizer, tmp_path):
+def test_cache_file_is_reused_for_equal_content_only(tokenizer, tmp_path):
     first = open_token_cache(tmp_path, PAIRS.lazy(), reader(tokenizer, 24))
     path = next(tmp_path.glob("tokens-*.arrow"))
     written = path.stat().st_mtime_ns
@@ -47,7 +47,7 @@ def test_the_file_is_written_once_and_anew_for_other_content(tokenizer, tmp_path
     assert len(list(tmp_path.iterdir())) == 4 + 1  # four caches and the model, no leftovers
 
 
-def test_a_null_is_named_by_its_row_wherever_it_stands(tokenizer, tmp_path, monkeypatch):
+def test_null_text_error_names_the_row_in_any_chunk(tokenizer, tmp_path, monkeypatch):
     monkeypatch.setattr(token_cache, "CHUNK", 4)
     holed = PAIRS.with_columns(text_2=pl.when(pl.int_range(12) != 9).then("text_2"))
     with pytest.raises(TrainingError, match="text_2 of pair 9 is null"):
@@ -71,7 +71,7 @@ def teacher():
 
 
 @pytest.mark.parametrize("chunk", [5, 50_000])
-def test_what_an_objective_needs_comes_with_the_rows(tokenizer, tmp_path, monkeypatch, teacher, chunk):
+def test_batches_include_the_fields_required_by_the_objective(tokenizer, tmp_path, monkeypatch, teacher, chunk):
     monkeypatch.setattr(token_cache, "CHUNK", chunk)
     data = open_token_cache(tmp_path, LABELLED.lazy(), reader(tokenizer, 24), ALL, teacher)
     rows = np.array([7, 0, 11, 7])
@@ -82,14 +82,14 @@ def test_what_an_objective_needs_comes_with_the_rows(tokenizer, tmp_path, monkey
     np.testing.assert_array_equal(batch.teacher, teacher.vectors[rows])
 
 
-def test_what_no_objective_needs_is_left_out(tokenizer, tmp_path):
+def test_unneeded_fields_are_omitted_from_batches_and_digest(tokenizer, tmp_path):
     plain, labelled = (open_token_cache(tmp_path, pairs.lazy(), reader(tokenizer, 24)) for pairs in (PAIRS, LABELLED))
     assert plain.digest == labelled.digest
     batch = labelled.take(np.arange(3))
     assert (batch.labels, batch.scores, batch.groups, batch.teacher) == (None, None, None, None)
 
 
-def test_the_digest_is_of_all_that_decides_a_batch(tokenizer, tmp_path, teacher):
+def test_digest_changes_with_labels_scores_ids_and_teacher_vectors(tokenizer, tmp_path, teacher):
     other = TeacherVectors(teacher.ids, teacher.vectors + 1)
     changes = [LABELLED.with_columns(pl.col(name).reverse()) for name in ("label", "score", "sentence_id")]
     digests = {
@@ -108,7 +108,7 @@ def test_the_digest_is_of_all_that_decides_a_batch(tokenizer, tmp_path, teacher)
         ("teacher", LABELLED.with_columns(sentence_id=2 * pl.int_range(12)), "no vector for sentence_id 12 of pair 6"),
     ],
 )
-def test_pairs_that_lack_it_are_refused_by_column_and_row(
+def test_missing_or_invalid_field_error_names_column_and_row(
     tokenizer, tmp_path, monkeypatch, teacher, needs, pairs, message
 ):
     monkeypatch.setattr(token_cache, "CHUNK", 4)
@@ -116,12 +116,12 @@ def test_pairs_that_lack_it_are_refused_by_column_and_row(
         open_token_cache(tmp_path, pairs.lazy(), reader(tokenizer, 24), frozenset({needs}), teacher)
 
 
-def test_an_objective_that_needs_a_teacher_is_not_left_without(tokenizer, tmp_path):
+def test_missing_teacher_is_refused_when_the_objective_needs_it(tokenizer, tmp_path):
     with pytest.raises(TrainingError, match="needs a teacher's vectors, but there is no teacher"):
         open_token_cache(tmp_path, LABELLED.lazy(), reader(tokenizer, 24), frozenset({"teacher"}))
 
 
-def test_a_teacher_is_read_as_a_map_of_its_files(tmp_path, teacher):
+def test_teacher_vectors_are_memory_mapped_and_need_sorted_ids(tmp_path, teacher):
     rows = pl.DataFrame({"sentence_id": teacher.ids, "embedding": teacher.vectors})
     mapped = open_teacher(tmp_path, "t", rows.lazy())
     assert isinstance(mapped.vectors, np.memmap)

@@ -32,7 +32,7 @@ def fitted(vectors_ND) -> Transform:
     return fitted_transform(vectors_ND, QUICK)
 
 
-def test_the_likelihood_of_vectors_that_were_not_seen_rises(vectors_ND):
+def test_fitting_lowers_bits_per_dimension_of_unseen_vectors(vectors_ND):
     seen_ND, unseen_ND = vectors_ND[:600], vectors_ND[600:]
     start = Flow.fit(seen_ND, QUICK.model_copy(update={"max_steps": 0}), Execution())
     fitted = Flow.fit(seen_ND, QUICK.model_copy(update={"max_steps": 60, "epochs": 10}), Execution())
@@ -44,26 +44,26 @@ def test_the_likelihood_of_vectors_that_were_not_seen_rises(vectors_ND):
 
 
 @pytest.mark.parametrize("mixing", ["reversal", "convolution"])
-def test_what_is_fitted_keeps_shape_and_precision(vectors_ND, mixing):
+def test_fitted_flow_preserves_shape_and_dtype(vectors_ND, mixing):
     z_ND = fitted_transform(vectors_ND, QUICK.model_copy(update={"mixing": mixing, "lr": 1e-4})).apply(vectors_ND)
     assert z_ND.shape == vectors_ND.shape
     assert z_ND.dtype == torch.float32
 
 
-def test_restored_is_what_was_fitted(vectors_ND, fitted):
+def test_restored_flow_equals_the_fitted_flow(vectors_ND, fitted):
     again = restore_transform(fitted.config, fitted.tensors)
     assert torch.equal(again.apply(vectors_ND[:9]), fitted.apply(vectors_ND[:9]))
     assert again.linear() is None
 
 
-def test_a_seed_decides_the_fit(vectors_ND, fitted):
+def test_fit_is_determined_by_the_seed(vectors_ND, fitted):
     one, same = (each.apply(vectors_ND[:9]) for each in (fitted, fitted_transform(vectors_ND, QUICK)))
     other = fitted_transform(vectors_ND, QUICK.model_copy(update={"seed": 1})).apply(vectors_ND[:9])
     assert torch.equal(one, same)
     assert not torch.allclose(one, other)
 
 
-def test_a_fit_that_was_stopped_goes_on_to_the_same_bytes(vectors_ND, fitted, tmp_path):
+def test_stopped_fit_resumes_to_identical_tensors(vectors_ND, fitted, tmp_path):
     told, asked = [], iter([False] * 6 + [True])
     with pytest.raises(InterruptedRunError, match="stopped on request after step 7 of 20"):
         fitted_transform(vectors_ND, QUICK, Execution(work=tmp_path, should_stop=lambda: next(asked)))
@@ -76,7 +76,7 @@ def test_a_fit_that_was_stopped_goes_on_to_the_same_bytes(vectors_ND, fitted, tm
         fitted_transform(vectors_ND, QUICK.model_copy(update={"lr": 1e-2}), Execution(work=tmp_path))
 
 
-def test_a_fit_that_was_killed_goes_on_from_its_last_snapshot(vectors_ND, fitted, tmp_path, monkeypatch):
+def test_killed_fit_resumes_from_its_last_snapshot(vectors_ND, fitted, tmp_path, monkeypatch):
     monkeypatch.setattr("models.transforms.bert_flow.SAVE_EVERY", 8)
     seen: list[int] = []
 
@@ -95,7 +95,7 @@ def test_a_fit_that_was_killed_goes_on_from_its_last_snapshot(vectors_ND, fitted
     assert torch.equal(resumed.apply(vectors_ND[:9]), fitted.apply(vectors_ND[:9]))
 
 
-def test_a_step_is_the_released_codes(vectors_ND):
+def test_optimizer_step_equals_the_released_update_rule(vectors_ND):
     config = QUICK.model_copy(update={"clip": 0.01, "lr": 1e-2})
     ours, theirs = (Glow(vectors_ND.shape[1], config) for _ in range(2))
     ours.settle(vectors_ND[:64])
@@ -132,12 +132,12 @@ def test_a_step_is_the_released_codes(vectors_ND):
         (lambda vectors: vectors, {"lr": 1e30}, "bits per dimension are nan at step 20.*Lower transform.lr"),
     ],
 )
-def test_what_no_flow_can_be_fitted_on_is_refused(vectors_ND, change, settings, message):
+def test_unsuitable_vectors_and_diverging_fits_are_refused(vectors_ND, change, settings, message):
     with pytest.raises(EvaluationError, match=message):
         fitted_transform(change(vectors_ND), QUICK.model_copy(update=settings))
 
 
-def test_a_dimension_that_hardly_moves_at_first_is_refused():
+def test_dimension_nearly_constant_in_the_first_batch_is_refused():
     """For example a unit behind a ReLU that seldom fires: its scale is a million, and compounds."""
     vectors = torch.randn(1000, 16, generator=torch.Generator().manual_seed(0))
     vectors[:, 3] = 0.0

@@ -67,7 +67,7 @@ def plain(glow: Glow, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 @pytest.mark.parametrize("mixing", MIXINGS)
 @pytest.mark.parametrize("width", WIDTHS)
-def test_the_log_determinant_is_that_of_autograds_jacobian(width, mixing):
+def test_log_determinant_equals_the_autograd_jacobian(width, mixing):
     glow = unsettled(width, mixing)
     for x_D in vectors(3, width):
         jacobian_DD = torch.autograd.functional.jacobian(lambda x: glow(x[None])[0], x_D)
@@ -76,7 +76,7 @@ def test_the_log_determinant_is_that_of_autograds_jacobian(width, mixing):
 
 @pytest.mark.parametrize("mixing", MIXINGS)
 @pytest.mark.parametrize("shape", [{}, {"levels": 2, "depth": 1}, {"levels": 1, "depth": 2}])
-def test_bits_per_dimension_and_their_gradients_are_those_of_the_formula_written_out(mixing, shape):
+def test_bits_per_dimension_and_gradients_equal_the_restated_formula(mixing, shape):
     width, x_BD = 13, vectors(5, 13)
     glow = unsettled(width, mixing, **shape)
     parameters = list(glow.parameters())
@@ -91,7 +91,7 @@ def test_bits_per_dimension_and_their_gradients_are_those_of_the_formula_written
 
 
 @pytest.mark.parametrize("mixing", MIXINGS)
-def test_it_begins_with_every_actnorm_at_mean_0_and_variance_1(mixing):
+def test_actnorm_initialization_gives_mean_0_and_variance_1(mixing):
     glow, x_BD = Glow(12, FlowConfig(mixing=mixing)).double(), vectors(200, 12)
     glow.settle(x_BD)
     for number, steps in enumerate(glow.levels):
@@ -103,14 +103,14 @@ def test_it_begins_with_every_actnorm_at_mean_0_and_variance_1(mixing):
             x_BD = step(x_BD)
 
 
-def test_a_convolution_begins_as_a_rotation():
+def test_convolution_is_initialized_as_a_rotation():
     mixing = Glow(10, FlowConfig(mixing="convolution")).double().levels[0][0].mixing
     matrix_WW = mixing(torch.eye(10, dtype=torch.float64)).detach()
     torch.testing.assert_close(matrix_WW @ matrix_WW.T, torch.eye(10, dtype=torch.float64), atol=1e-6, rtol=0)
     assert abs(float(mixing.log_determinant().detach())) < 1e-6
 
 
-def test_normal_vectors_cost_the_bits_of_a_normal():
+def test_bits_per_dimension_of_normal_vectors_equals_the_entropy():
     x_BD = torch.randn(4096, 8, generator=torch.Generator().manual_seed(0))
     fitted = fitted_transform(x_BD, FlowConfig(max_steps=0, batch_size=4096))
     entropy = 0.5 * math.log2(2 * math.pi * math.e)

@@ -38,7 +38,7 @@ def test_whitened_vectors_have_mean_0_and_covariance_1(vectors_ND):
     torch.testing.assert_close(whitening.apply(vectors_ND), scaled_ND.float(), atol=1e-7, rtol=0)
 
 
-def test_kept_dimensions_are_those_of_largest_variance(vectors_ND):
+def test_whitening_selects_the_dimensions_of_largest_variance(vectors_ND):
     whole = fitted_transform(vectors_ND, WhiteningConfig())
     part = fitted_transform(vectors_ND, WhiteningConfig(dimensions=2))
     torch.testing.assert_close(part.whitened(vectors_ND), whole.whitened(vectors_ND)[:, :2])
@@ -48,13 +48,13 @@ def test_kept_dimensions_are_those_of_largest_variance(vectors_ND):
     torch.testing.assert_close(aligned_22, torch.eye(2, dtype=torch.float64), atol=1e-6, rtol=0)
 
 
-def test_restored_is_what_was_fitted(vectors_ND):
+def test_restored_whitening_equals_the_fitted_whitening(vectors_ND):
     fitted = fitted_transform(vectors_ND, WhiteningConfig(dimensions=3))
     again = restore_transform(fitted.config, fitted.tensors)
     assert torch.equal(again.apply(vectors_ND[:9]), fitted.apply(vectors_ND[:9]))
 
 
-def test_every_transform_has_settings_that_name_it():
+def test_transform_names_are_unique():
     names = [config.model_fields["name"].default for config in TRANSFORMS]
     assert len(set(names)) == len(names)
 
@@ -72,7 +72,7 @@ def test_every_transform_has_settings_that_name_it():
         (lambda vectors: vectors.index_fill(0, torch.tensor([2]), torch.nan), None, "vector 2 of the corpus is not"),
     ],
 )
-def test_what_cannot_be_whitened_is_refused(vectors_ND, change, dimensions, message):
+def test_whitening_refuses_unsuitable_vectors_and_dimensions(vectors_ND, change, dimensions, message):
     with pytest.raises(EvaluationError, match=message):
         fitted_transform(change(vectors_ND), WhiteningConfig(dimensions=dimensions))
 
@@ -92,7 +92,7 @@ def write_corpus(site: RunContext, texts: list[str]) -> CorpusRef:
     return ref
 
 
-def test_fitted_on_a_corpus_and_applied_to_other_vectors(site, tmp_path):
+def test_whitening_fitted_on_a_corpus_transforms_other_vectors(site, tmp_path):
     model = resolve_model(str(write_tiny(tmp_path / "model")))
     corpus = write_corpus(site, ORIGINALS + BACK_DE + BACK_FR)
     config = EncoderConfig(model=model.identity, max_length=24)
@@ -119,7 +119,7 @@ def test_fitted_on_a_corpus_and_applied_to_other_vectors(site, tmp_path):
     assert part.equals(white.head(3))
 
 
-def test_what_a_transform_made_is_never_taken_for_the_encoders_own(site, tmp_path):
+def test_embed_does_not_reuse_transformed_vectors(site, tmp_path):
     model = resolve_model(str(write_tiny(tmp_path / "model")))
     corpus = write_corpus(site, ORIGINALS + BACK_DE + BACK_FR)
     config = EncoderConfig(model=model.identity, max_length=24)

@@ -14,13 +14,13 @@ def lazily(run: Callable[[int, int], None]) -> Callable[[int, int], Callable[[],
     return lambda start, end: partial(run, start, end)
 
 
-def test_a_batch_has_at_most_the_budget_of_padded_tokens_or_one_sentence() -> None:
+def test_batch_fits_token_budget_or_has_a_single_sentence() -> None:
     batches: list[tuple[int, int]] = []
     run_in_batches([40, 10, 8, 8, 2, 2, 2], 30, lazily(lambda *batch: batches.append(batch)))
     assert batches == [(0, 1), (1, 4), (4, 7)]
 
 
-def test_out_of_memory_halves_and_goes_on() -> None:
+def test_out_of_memory_halves_the_batch_and_continues() -> None:
     calls: list[tuple[int, int]] = []
 
     def three_rows_fit(start: int, end: int) -> None:
@@ -32,7 +32,7 @@ def test_out_of_memory_halves_and_goes_on() -> None:
     assert calls == [(0, 2), (2, 4), (4, 6), (6, 8), (8, 10)]  # 8 rows, then 4, then 2; never 8 again
 
 
-def test_the_cpu_allocator_counts_as_out_of_memory() -> None:
+def test_cpu_allocation_failure_counts_as_out_of_memory() -> None:
     rows: list[int] = []
 
     def allocate(start: int, end: int) -> None:
@@ -51,7 +51,7 @@ def test_the_cpu_allocator_counts_as_out_of_memory() -> None:
         "Out of memory",
     ],
 )
-def test_a_gpu_says_it_in_several_ways(said: str) -> None:
+def test_gpu_out_of_memory_messages_are_recognised(said: str) -> None:
     rows: list[int] = []
 
     def compute(start: int, end: int) -> None:
@@ -63,7 +63,7 @@ def test_a_gpu_says_it_in_several_ways(said: str) -> None:
     assert rows == [0, 1]
 
 
-def test_batches_under_way_are_collected_before_what_did_not_fit_is_cut_again() -> None:
+def test_out_of_memory_retries_are_collected_after_submitted_batches() -> None:
     told: list[str] = []
 
     def submit(start: int, end: int) -> Callable[[], None]:
@@ -82,7 +82,7 @@ def test_batches_under_way_are_collected_before_what_did_not_fit_is_cut_again() 
     ]  # fmt: skip
 
 
-def test_one_sentence_that_does_not_fit_is_an_error_that_says_so() -> None:
+def test_single_sentence_that_does_not_fit_raises_memory_error() -> None:
     def nothing_fits(start: int, end: int) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
@@ -90,7 +90,7 @@ def test_one_sentence_that_does_not_fit_is_an_error_that_says_so() -> None:
         run_in_batches([40, 3], 64, lazily(nothing_fits))
 
 
-def test_other_errors_pass() -> None:
+def test_other_errors_are_raised_unchanged() -> None:
     def breaks(start: int, end: int) -> None:
         raise RuntimeError("shapes do not match")
 

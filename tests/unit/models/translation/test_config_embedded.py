@@ -44,7 +44,7 @@ def translator(name: str, source: str, target: str, token: str | None, budget: i
         (BACK, "fr", "en", None),
     ],
 )
-def test_the_translators_of_tiny_speak(name: str, source: str, target: str, token: str | None) -> None:
+def test_embedded_translators_pass_the_smoke_test(name: str, source: str, target: str, token: str | None) -> None:
     config = TranslatorConfig(model=name, source_lang=source, target_lang=target)
     assert len(smoke_test(translator(name, source, target, token), config)) == 3
 
@@ -69,21 +69,21 @@ def test_every_engine_reproduces_the_pinned_translations(direction: str, beam: i
         assert len(smoke_test(engine, pinned)) >= 2
 
 
-def test_another_direction_does_not_reproduce_them(conversions: Path) -> None:
+def test_another_direction_fails_the_pinned_translations(conversions: Path) -> None:
     german, french = (MINI[direction].model_copy(update={"precision": "int8"}) for direction in ("en-de", "en-fr"))
     engine = loading.load_translator(embedded_path(OUT), french, Resources("cpu", cores=1), conversions / OUT)
     with pytest.raises(SmokeTestError, match=r"expected 'Der Junge liest ein Buch\.', found 'Le garçon"):
         smoke_test(engine, german.model_copy(update={"pinned": embedded_pins(german)}))
 
 
-def test_batches_do_not_change_a_translation() -> None:
+def test_batch_size_does_not_change_a_translation() -> None:
     whole = translator(OUT, "en", "de", ">>deu<<").translate(SENTENCES)
     single = [translator(OUT, "en", "de", ">>deu<<", 1).translate([text])[0] for text in SENTENCES]
     assert [each.text for each in whole] == [each.text for each in single]
     assert [each.score for each in whole] == pytest.approx([each.score for each in single], abs=1e-3)
 
 
-def test_round_trips_come_back_as_english_of_about_the_length() -> None:
+def test_round_trips_pass_the_filters_and_share_words() -> None:
     there = translator(OUT, "en", "fr", ">>fra<<").translate(SENTENCES)
     back = translator(BACK, "fr", "en", None).translate([each.text for each in there])
     frame = pl.DataFrame({"source": SENTENCES, "text": [each.text for each in back]})

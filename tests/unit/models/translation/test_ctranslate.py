@@ -50,7 +50,7 @@ def held_out(count: int, column: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("config", "column"), [(GERMAN, "en"), (ENGLISH, "de")])
-def test_greedy_agrees_with_the_reference_on_real_sentences(
+def test_greedy_search_agrees_with_transformers_on_real_sentences(
     config: TranslatorConfig, column: str, conversions: Path
 ) -> None:
     """At least 99 of 100 are equal; `bench_translation.py --parity` checks 2,000."""
@@ -65,7 +65,7 @@ def test_greedy_agrees_with_the_reference_on_real_sentences(
 
 
 @pytest.mark.parametrize("limits", [{}, {"new_tokens_ratio": 0.5, "new_tokens_constant": 2}])
-def test_caps_are_those_of_the_reference(tiny: Path, conversions: Path, limits: dict[str, float]) -> None:
+def test_token_caps_equal_those_of_transformers(tiny: Path, conversions: Path, limits: dict[str, float]) -> None:
     config = TINY.model_copy(update=limits)
     reference = loaded(tiny, config.model_copy(update={"backend": "transformers"}), conversions)
     found = loaded(tiny, config, conversions).translate(SENTENCES[::3])
@@ -78,7 +78,7 @@ def test_caps_are_those_of_the_reference(tiny: Path, conversions: Path, limits: 
             assert sum(each.n_tokens == cap for each, cap in zip(translations, caps, strict=True)) > 20
 
 
-def test_how_many_threads_translate_changes_nothing(tiny: Path, conversions: Path) -> None:
+def test_number_of_threads_does_not_change_translations(tiny: Path, conversions: Path) -> None:
     """Texts are equal, scores up to rounding: some processors sum in another order. Threads are not in the key."""
     config = TINY.model_copy(update={"beam": 2})
     found = []
@@ -94,7 +94,7 @@ def test_how_many_threads_translate_changes_nothing(tiny: Path, conversions: Pat
         assert max(abs(one - each) for one, each in scored) <= 1e-5
 
 
-def test_repeats_are_broken_alike_in_both_backends(tiny: Path, conversions: Path) -> None:
+def test_no_repeat_ngram_gives_equal_texts_in_both_backends(tiny: Path, conversions: Path) -> None:
     config = TINY.model_copy(update={"no_repeat_ngram": 3})
     reference = loaded(tiny, config.model_copy(update={"backend": "transformers"}), conversions)
     ours = loaded(tiny, config, conversions)
@@ -105,7 +105,7 @@ def test_repeats_are_broken_alike_in_both_backends(tiny: Path, conversions: Path
     assert sum(a.text == b.text for a, b in zip(free, found, strict=True)) < 40  # random weights do repeat
 
 
-def test_beam_search_is_nearly_that_of_generate(conversions: Path) -> None:
+def test_beam_search_agrees_with_generate_on_most_sentences(conversions: Path) -> None:
     """Not exactly equal: the two stop a search by different rules."""
     config, texts = GERMAN.model_copy(update={"beam": 4, "no_repeat_ngram": 3}), held_out(30, "en")
     folder = embedded_path(FORWARD)
@@ -114,7 +114,7 @@ def test_beam_search_is_nearly_that_of_generate(conversions: Path) -> None:
     assert sum(a.text == b.text for a, b in zip(expected, found, strict=True)) >= 25
 
 
-def test_beam_search_tells_its_scores_and_greedy_search_does_not(conversions: Path) -> None:
+def test_beam_search_returns_scores_and_greedy_search_does_not(conversions: Path) -> None:
     folder, texts = embedded_path(FORWARD), held_out(5, "en")
     greedy, beam = (
         loaded(folder, GERMAN.model_copy(update={"beam": beam}), conversions).translate(texts) for beam in (1, 4)
@@ -131,9 +131,7 @@ def test_batches_and_order_do_not_change_a_translation(conversions: Path) -> Non
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_blank_and_punctuation_pass_through_and_nothing_is_nothing(
-    tiny: Path, conversions: Path, backend: Backend
-) -> None:
+def test_blank_and_punctuation_texts_are_returned_unchanged(tiny: Path, conversions: Path, backend: Backend) -> None:
     translator = loaded(tiny, TINY.model_copy(update={"backend": backend}), conversions)
     passed = ["", " ", "...", "?!", "—", "***", "\N{NO-BREAK SPACE}"]
     first, *found, last = translator.translate(["Anna sings.", *passed, "Tom is asleep."])
@@ -143,7 +141,7 @@ def test_blank_and_punctuation_pass_through_and_nothing_is_nothing(
 
 
 @pytest.mark.parametrize("beam", [1, 4])
-def test_int8_speaks_like_full_precision(conversions: Path, beam: int) -> None:
+def test_int8_translations_are_close_to_full_precision(conversions: Path, beam: int) -> None:
     folder, texts = embedded_path(FORWARD), held_out(40, "en")
     full, small = (
         loaded(folder, GERMAN.model_copy(update={"precision": precision, "beam": beam}), conversions).translate(texts)
@@ -155,7 +153,9 @@ def test_int8_speaks_like_full_precision(conversions: Path, beam: int) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_bin_weights_are_the_same_model(tmp_path: Path, tiny: Path, conversions: Path, backend: Backend) -> None:
+def test_bin_weights_translate_like_safetensors(
+    tmp_path: Path, tiny: Path, conversions: Path, backend: Backend
+) -> None:
     config, folder = (
         TINY.model_copy(update={"backend": backend}),
         build_tiny_marian(tmp_path / "bin", safetensors=False),
@@ -169,7 +169,7 @@ class _Payload:
         return Path.touch, (Path("payload-ran"),)
 
 
-def test_weights_with_code_are_refused_and_leave_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_with_pickled_code_are_rejected_and_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     folder = build_tiny_marian(tmp_path / "bin", safetensors=False)
     torch.save({"weights": _Payload()}, folder / "pytorch_model.bin")
@@ -180,7 +180,7 @@ def test_weights_with_code_are_refused_and_leave_nothing(tmp_path: Path, monkeyp
     assert list((tmp_path / "converted").iterdir()) == []
 
 
-def test_a_model_that_ctranslate2_would_run_otherwise_is_refused(tmp_path: Path) -> None:
+def test_nonzero_pad_embedding_is_rejected_for_ctranslate2(tmp_path: Path) -> None:
     folder = build_tiny_marian(tmp_path / "model")
     model = MarianMTModel.from_pretrained(folder)
     with torch.no_grad():
@@ -191,7 +191,7 @@ def test_a_model_that_ctranslate2_would_run_otherwise_is_refused(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_converted_once_by_several_at_a_time(tmp_path: Path, tiny: Path) -> None:
+def test_concurrent_conversions_create_one_model(tmp_path: Path, tiny: Path) -> None:
     target = tmp_path / "cache" / "model"
     # In processes, like workers: transformers' loading is not thread-safe.
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as workers:
@@ -214,7 +214,9 @@ def test_converted_once_by_several_at_a_time(tmp_path: Path, tiny: Path) -> None
         ({}, "mps", ("transformers", "fp16")),
     ],
 )
-def test_auto_becomes_what_runs_there(asked: dict[str, str], device: str, found: tuple[str, str]) -> None:
+def test_auto_resolves_backend_and_precision_for_the_device(
+    asked: dict[str, str], device: str, found: tuple[str, str]
+) -> None:
     settled = resolve(
         TranslatorConfig.model_validate({"model": "m", "source_lang": "en", "target_lang": "de"} | asked), device
     )
@@ -222,6 +224,6 @@ def test_auto_becomes_what_runs_there(asked: dict[str, str], device: str, found:
     assert resolve(settled, device) == settled
 
 
-def test_a_precision_that_the_backend_lacks_is_an_error() -> None:
+def test_unsupported_precision_is_rejected() -> None:
     with pytest.raises(TranslatorLoadError, match="transformers does not support int8 on cpu; it supports: fp32, bf16"):
         resolve(TINY.model_copy(update={"backend": "transformers", "precision": "int8"}), "cpu")

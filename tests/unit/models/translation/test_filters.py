@@ -46,7 +46,9 @@ HE_SLEEPS = "The old man is asleep in his chair."
         ),
     ]
 )
-def test_verdict(source: str, translation: str | None, reason: str | None) -> None:
+def test_verdict_returns_the_reason_to_drop_a_translation(
+    source: str, translation: str | None, reason: str | None
+) -> None:
     frame = pl.DataFrame({"s": [source], "t": [translation]}, schema={"s": pl.String, "t": pl.String})
     assert frame.select(verdict(pl.col("s"), pl.col("t"), FilterConfig())).item() == reason
 
@@ -61,21 +63,21 @@ def test_verdict(source: str, translation: str | None, reason: str | None) -> No
         (None, "missing"),
     ]
 )
-def test_unfiltered_keeps_whatever_has_text(translation: str | None, reason: str | None) -> None:
+def test_unfiltered_drops_only_missing_or_empty_translations(translation: str | None, reason: str | None) -> None:
     frame = pl.DataFrame({"s": [HE_SLEEPS], "t": [translation]}, schema={"s": pl.String, "t": pl.String})
     assert frame.select(verdict(pl.col("s"), pl.col("t"), UNFILTERED, "de")).item() == reason
     if translation:
         assert frame.select(closeness(pl.col("s"), pl.col("t"), UNFILTERED)).item() is None
 
 
-def test_verdicts_stream_as_they_compute() -> None:
+def test_streamed_verdicts_equal_in_memory_verdicts() -> None:
     frame = pl.LazyFrame({"s": [HE_SLEEPS] * 3000, "t": ["ja ja ja ja ja", None, "Der Mann schläft."] * 1000})
     query = frame.select(reason=verdict(pl.col("s"), pl.col("t"), FilterConfig()))
     assert_frame_equal(query.collect(engine="streaming"), query.collect())
     assert query.collect()["reason"].to_list() == ["loop", "missing", None] * 1000
 
 
-def test_the_number_of_repeats_is_a_setting() -> None:
+def test_loops_uses_the_given_number_of_repeats() -> None:
     text = pl.DataFrame({"t": ["so so", "so so so", "so so so so"]})
     assert text.select(loops(pl.col("t"), 2))["t"].to_list() == [False, True, True]
 
@@ -119,7 +121,7 @@ def test_drop_table_counts_and_shows_the_shortest_examples(monkeypatch: pytest.M
         ("Le vieil homme dort dans son fauteuil.", None, None),
     ]
 )
-def test_only_what_is_clearly_another_language_is_dropped(
+def test_only_translations_clearly_in_another_language_are_dropped(
     translation: str, lang: str | None, reason: str | None
 ) -> None:
     frame = pl.DataFrame({"s": [HE_SLEEPS], "t": [translation]})
@@ -148,7 +150,7 @@ WORDS = st.sampled_from(["der", "alte", "Mann", "the", "old", "man", "ja", "…"
 
 
 @given(st.lists(st.tuples(st.lists(WORDS, max_size=12), st.none() | st.lists(WORDS, max_size=12)), max_size=20))
-def test_kept_and_dropped_are_all_that_was_made(rows: list[tuple[list[str], list[str] | None]]) -> None:
+def test_drop_table_counts_sum_to_all_rows(rows: list[tuple[list[str], list[str] | None]]) -> None:
     texts = [(" ".join(source), None if view is None else " ".join(view)) for source, view in rows]
     frame = pl.DataFrame(texts, schema={"source": pl.String, "text": pl.String}, orient="row")
     judged = frame.lazy().with_columns(

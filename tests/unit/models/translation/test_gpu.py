@@ -87,7 +87,7 @@ def play(monkeypatch: pytest.MonkeyPatch, translator: type, gpus: int = 1) -> No
 
 
 @pytest.mark.parametrize("translator", [FailsAtLoad, FailsAtFirstBatch])
-def test_without_its_libraries_transformers_translates_after_one_warning(
+def test_missing_gpu_libraries_fall_back_to_transformers(
     translator: type, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     play(monkeypatch, translator)
@@ -103,7 +103,7 @@ def test_without_its_libraries_transformers_translates_after_one_warning(
     assert not (tmp_path / "converted").exists()
 
 
-def test_right_products_take_the_fast_engine_and_are_asked_for_once(
+def test_passed_gpu_check_selects_ctranslate2_and_is_cached(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     play(monkeypatch, ComputesOnTheCpu, gpus=2)
@@ -118,7 +118,7 @@ def test_right_products_take_the_fast_engine_and_are_asked_for_once(
     assert not caplog.records
 
 
-def test_int8_on_a_gpu_leaves_the_rest_in_fp16(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_int8_on_gpu_computes_other_operations_in_fp16(monkeypatch: pytest.MonkeyPatch) -> None:
     play(monkeypatch, ComputesOnTheCpu)
     ComputesOnTheCpu.compute_types.clear()
     assert gpu.fault("cuda", "int8") is None
@@ -127,7 +127,7 @@ def test_int8_on_a_gpu_leaves_the_rest_in_fp16(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
-def test_wrong_products_do_not(monkeypatch: pytest.MonkeyPatch, precision: Any) -> None:
+def test_wrong_gpu_products_are_reported_as_fault(monkeypatch: pytest.MonkeyPatch, precision: Any) -> None:
     play(monkeypatch, ComputesWrongly)
     found = gpu.fault("cuda", precision)
     assert found is not None
@@ -142,12 +142,14 @@ def test_wrong_products_do_not(monkeypatch: pytest.MonkeyPatch, precision: Any) 
         ("cuda", "bf16", "GPU 0 does not support bf16"),
     ],
 )
-def test_the_reason_is_given(monkeypatch: pytest.MonkeyPatch, device: str, precision: Any, reason: str) -> None:
+def test_fault_names_unsupported_device_or_precision(
+    monkeypatch: pytest.MonkeyPatch, device: str, precision: Any, reason: str
+) -> None:
     play(monkeypatch, ComputesOnTheCpu)
     assert gpu.fault(device, precision) == reason
 
 
-def test_an_engine_that_was_asked_for_by_name_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_explicit_backend_fails_without_fallback(monkeypatch: pytest.MonkeyPatch) -> None:
     play(monkeypatch, FailsAtFirstBatch)
     asked = AUTO.model_copy(update={"backend": "ctranslate2"})
     with pytest.raises(TranslatorLoadError, match=r"not support fp16 on cuda \(Library libcublas.*it supports: none"):
@@ -161,7 +163,7 @@ def test_an_engine_that_was_asked_for_by_name_is_not_replaced(monkeypatch: pytes
         ("CUDA failed with error out of memory", DeviceMemoryError, "cuda: not enough memory for the translator"),
     ],
 )
-def test_a_folder_is_not_blamed_for_the_machine(
+def test_gpu_error_does_not_name_the_model_folder(
     tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, kind: type[Exception], told: str
 ) -> None:
     def fail(*_: object, **__: object) -> object:
@@ -175,7 +177,7 @@ def test_a_folder_is_not_blamed_for_the_machine(
     assert str(tiny) not in str(caught.value)
 
 
-def test_a_damaged_folder_is(tiny: Path, tmp_path: Path) -> None:
+def test_damaged_model_file_error_asks_to_check_the_copy(tiny: Path, tmp_path: Path) -> None:
     config = resolve(AUTO, "cpu")
     load_fast(tiny, config, CPU, tmp_path / "converted")
     (tmp_path / "converted" / "model.bin").write_bytes(b"no model")
@@ -185,7 +187,7 @@ def test_a_damaged_folder_is(tiny: Path, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the wheel's libraries have Linux names")
 class TestCublas:
-    def test_both_libraries_are_opened_for_all_in_their_order(
+    def test_cublas_libraries_are_loaded_globally_in_order(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         folder = tmp_path / "nvidia" / "cublas" / "lib"
@@ -198,7 +200,7 @@ class TestCublas:
         gpu.load_cublas()
         assert opened == [(str(folder / name), ctypes.RTLD_GLOBAL) for name in ("libcublasLt.so.12", "libcublas.so.12")]
 
-    def test_a_library_that_is_broken_is_the_reason(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_fault_names_the_broken_cublas_library(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         folder = tmp_path / "nvidia" / "cublas" / "lib"
         folder.mkdir(parents=True)
         for name in ("libcublas.so.12", "libcublasLt.so.12"):

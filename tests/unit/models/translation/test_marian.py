@@ -33,7 +33,7 @@ def translator(folder: Path) -> BatchedTranslator:
 
 
 @pytest.mark.parametrize("named", ["random", "trained"])
-def test_greedy_writes_what_generate_writes(folder: Path, named: str) -> None:
+def test_greedy_search_equals_generate(folder: Path, named: str) -> None:
     """Sentence by sentence with transformers' own tokenizer, ``generate`` and decoding."""
     place = folder if named == "random" else embedded_path("marian-mini-en-mul")
     config = CONFIG if named == "random" else CONFIG.model_copy(update={"target_token": ">>deu<<"})
@@ -67,7 +67,7 @@ def test_score_is_the_mean_log_probability_of_the_pieces(folder: Path, translato
         assert translation.score == pytest.approx(expected, abs=1e-4)
 
 
-def test_order_is_that_of_the_input_whatever_the_batches(folder: Path, translator: BatchedTranslator) -> None:
+def test_token_budget_does_not_change_order_or_translations(folder: Path, translator: BatchedTranslator) -> None:
     sample = SENTENCES[::40]
     whole = [translation.text for translation in translator.translate(sample)]
     for token_budget in (64, 300):
@@ -75,11 +75,11 @@ def test_order_is_that_of_the_input_whatever_the_batches(folder: Path, translato
         assert [translation.text for translation in cut.translate(sample[::-1])[::-1]] == whole, token_budget
 
 
-def test_equal_lists_give_equal_translations_scores_included(translator: BatchedTranslator) -> None:
+def test_repeated_translation_gives_equal_texts_and_scores(translator: BatchedTranslator) -> None:
     assert translator.translate(SENTENCES[:20]) == translator.translate(SENTENCES[:20])
 
 
-def test_progress_ends_with_all_sentences(translator: BatchedTranslator) -> None:
+def test_progress_ends_at_the_total_number_of_sentences(translator: BatchedTranslator) -> None:
     calls: list[tuple[int, int, str]] = []
     result = translator.translate([*SENTENCES[:80], "..."], lambda *call: calls.append(call))
     done = [call[0] for call in calls]
@@ -89,7 +89,7 @@ def test_progress_ends_with_all_sentences(translator: BatchedTranslator) -> None
     assert re.fullmatch(rf"{sum(t.n_tokens for t in result):,} target tokens, [\d,]+/s", calls[-1][2])
 
 
-def test_beam_search_writes_what_generate_writes(folder: Path) -> None:
+def test_beam_search_equals_generate(folder: Path) -> None:
     config = CONFIG.model_copy(update={"beam": 4})
     tokenizer, model = MarianTokenizer.from_pretrained(folder), MarianMTModel.from_pretrained(folder)
     text = SENTENCES[12]
@@ -101,25 +101,25 @@ def test_beam_search_writes_what_generate_writes(folder: Path) -> None:
     assert translation.score is None
 
 
-def test_long_sources_are_cut_at_the_limit(folder: Path) -> None:
+def test_long_sources_are_truncated_at_max_source_tokens(folder: Path) -> None:
     translator = load_translator(folder, CONFIG.model_copy(update={"max_source_tokens": 20}), threads=1)
     endless = " ".join(SENTENCES)
     assert [len(source) for source in translator.vocabulary.encode([endless])] == [20]
     assert translator.translate([endless])[0].text
 
 
-def test_bf16_runs(folder: Path) -> None:
+def test_bf16_model_loads_and_translates(folder: Path) -> None:
     translator = load_translator(folder, CONFIG.model_copy(update={"precision": "bf16"}), threads=1)
     assert translator.engine.model.dtype == torch.bfloat16
     assert all(t.score is not None and t.score < 0 for t in translator.translate(SENTENCES[:5]))
 
 
-def test_punctuation_is_normalised_where_the_configuration_says_so(folder: Path) -> None:
+def test_punctuation_is_normalised_when_configured(folder: Path) -> None:
     translator = load_translator(folder, CONFIG.model_copy(update={"normalize_punctuation": True}), threads=1)
     assert translator.translate(["„Anna“ sings…"]) == translator.translate(['"Anna" sings...'])
 
 
-def test_a_folder_without_a_model_says_what_is_missing(tmp_path: Path, folder: Path) -> None:
+def test_incomplete_model_folder_error_names_missing_files(tmp_path: Path, folder: Path) -> None:
     with pytest.raises(TranslatorLoadError, match=r"no config\.json"):
         load_translator(tmp_path, CONFIG)
     (tmp_path / "config.json").write_bytes((folder / "config.json").read_bytes())
@@ -128,28 +128,28 @@ def test_a_folder_without_a_model_says_what_is_missing(tmp_path: Path, folder: P
 
 
 class TestTargetToken:
-    def test_stands_first_in_every_source(self, multilingual: Path) -> None:
+    def test_target_token_is_first_in_every_source(self, multilingual: Path) -> None:
         tokenizer = MarianTokenizer.from_pretrained(multilingual)
         translator = load_translator(multilingual, CONFIG.model_copy(update={"target_token": ">>fra<<"}))
         expected = tokenizer([">>fra<<" + text for text in SENTENCES[:9]]).input_ids
         assert translator.vocabulary.encode(SENTENCES[:9]) == expected
 
-    def test_changes_the_translation(self, multilingual: Path) -> None:
+    def test_target_token_changes_the_translation(self, multilingual: Path) -> None:
         german, french = (
             load_translator(multilingual, CONFIG.model_copy(update={"target_token": token})).translate(SENTENCES[:9])
             for token in (">>deu<<", ">>fra<<")
         )
         assert german != french
 
-    def test_must_be_set_for_several_languages(self, multilingual: Path) -> None:
+    def test_target_token_is_required_for_several_languages(self, multilingual: Path) -> None:
         with pytest.raises(TranslatorLoadError, match=">>deu<<, >>fra<<"):
             load_translator(multilingual, CONFIG)
 
-    def test_must_be_one_that_the_model_knows(self, multilingual: Path) -> None:
+    def test_unknown_target_token_is_rejected(self, multilingual: Path) -> None:
         with pytest.raises(TranslatorLoadError, match=r">>tur<< is not in the model's vocabulary \(expected: >>deu<<"):
             load_translator(multilingual, CONFIG.model_copy(update={"target_token": ">>tur<<"}))
 
-    def test_in_the_text_is_plain_text(self, multilingual: Path) -> None:
+    def test_target_token_in_text_is_encoded_as_plain_text(self, multilingual: Path) -> None:
         translator = load_translator(multilingual, CONFIG.model_copy(update={"target_token": ">>deu<<"}))
         [source] = translator.vocabulary.encode([">>fra<< Anna </s> sings."])
         numbers = MarianTokenizer.from_pretrained(multilingual).get_vocab()

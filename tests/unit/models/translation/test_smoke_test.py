@@ -32,11 +32,11 @@ class PhraseBook:
         return [Translation(self.phrases[text], 1, 0.0) for text in texts]
 
 
-def test_language_passes_and_is_shown() -> None:
+def test_valid_translations_pass_and_are_returned() -> None:
     assert smoke_test(PhraseBook(GERMAN), config("en", "de")) == list(GERMAN.items())
 
 
-def test_pinned_translations_pass_when_met() -> None:
+def test_matching_pinned_translations_pass() -> None:
     pinned = {"The boy is reading a book.": "Der Junge liest ein Buch."}
     assert smoke_test(PhraseBook(GERMAN), config("en", "de", pinned)) == list(pinned.items())
 
@@ -51,12 +51,12 @@ def test_pinned_translations_pass_when_met() -> None:
         (dict(zip(GERMAN, PLAIN_SENTENCES["fr"], strict=True)), "letter trigrams"),  # the wrong target token
     ],
 )
-def test_what_is_not_language_stops(phrases: dict[str, str], fault: str) -> None:
+def test_bad_translations_fail_the_smoke_test(phrases: dict[str, str], fault: str) -> None:
     with pytest.raises(SmokeTestError, match=fault):
         smoke_test(PhraseBook(phrases), config("en", "de"))
 
 
-def test_a_translation_other_than_pinned_stops_and_shows_both() -> None:
+def test_pinned_mismatch_error_shows_expected_and_found() -> None:
     pinned = GERMAN | {"The boy is reading a book.": "Der Knabe liest ein Buch."}
     shown = "1 of 3 differ .* expected 'Der Knabe liest ein Buch.', found 'Der Junge liest ein Buch.'"
     with pytest.raises(SmokeTestError, match=shown):
@@ -71,14 +71,14 @@ def test_a_translation_other_than_pinned_stops_and_shows_both() -> None:
         ({"gain": 1, "end_bias": 0}, "letter trigrams|the same translation"),
     ],
 )
-def test_random_weights_stop(tmp_path: Path, weights: dict[str, float], fault: str) -> None:
+def test_random_weights_fail_the_smoke_test(tmp_path: Path, weights: dict[str, float], fault: str) -> None:
     folder = build_tiny_marian(tmp_path / "marian", **weights)
     translator = load_translator(folder, config("en", "de"), threads=1)
     with pytest.raises(SmokeTestError, match=fault):
         smoke_test(translator, config("en", "de"))
 
 
-def test_the_plain_sentences_tell_languages_apart() -> None:
+def test_plain_sentences_distinguish_every_language() -> None:
     for lang, sentences in PLAIN_SENTENCES.items():
         for other in PLAIN_SENTENCES.keys() - {lang}:
             book = PhraseBook(dict(zip(PLAIN_SENTENCES["en"], sentences, strict=True)))
@@ -86,5 +86,5 @@ def test_the_plain_sentences_tell_languages_apart() -> None:
                 smoke_test(book, config("en", other))
 
 
-def test_a_language_without_plain_sentences_goes_untried() -> None:
+def test_language_without_plain_sentences_skips_the_smoke_test() -> None:
     assert smoke_test(PhraseBook({}), config("nl", "en")) == []

@@ -35,7 +35,7 @@ def labelled(corpus: pl.LazyFrame, nli: pl.LazyFrame, seed: int | None, bits: in
 
 
 @pytest.mark.parametrize("seed", [None, 3])
-def test_labelled_pairs_do_not_hang_on_the_number_of_ranges(seed):
+def test_number_of_ranges_does_not_change_labelled_pairs(seed):
     texts = pl.LazyFrame({"text": [f"Sentence {n}." for n in range(90)], "lang": "en"})
     corpus = texts.select(sentence_ids(pl.col("text")).alias("sentence_id"), "text", "lang").sort("sentence_id")
     ids = corpus.collect()["sentence_id"]
@@ -50,7 +50,7 @@ def test_labelled_pairs_do_not_hang_on_the_number_of_ranges(seed):
     assert labelled(corpus, nli, seed).height == 200
 
 
-def test_premise_and_hypothesis_stand_side_by_side_with_their_label():
+def test_labelled_pairs_join_premise_hypothesis_and_label():
     pairs = labelled(CORPUS, NLI, None)
     rows = pairs.select("group", "text_1", "text_2", "label").sort("group", "label").rows()
     assert rows == [
@@ -62,14 +62,14 @@ def test_premise_and_hypothesis_stand_side_by_side_with_their_label():
     assert pairs["group"].is_sorted()  # the pairs of a premise are consecutive
 
 
-def test_they_are_rows_of_the_pairs_artifact_each_with_an_id_of_its_own():
+def test_labelled_pairs_match_the_pairs_schema_with_unique_ids():
     pairs = labelled(CORPUS, NLI, 0)
     assert pairs.schema == PAIRS
     assert pairs["pair_id"].n_unique() == 4
     assert pairs["score"].null_count() == 4
 
 
-def test_the_seed_decides_the_order_and_nothing_else():
+def test_seed_changes_only_the_order_of_labelled_pairs():
     orders = [labelled(CORPUS, NLI, seed) for seed in (0, 0, 1)]
     assert orders[0].equals(orders[1])
     assert orders[0].sort("pair_id").equals(orders[2].sort("pair_id"))
@@ -85,7 +85,7 @@ SCORED = pl.DataFrame(
 )
 
 
-def test_scores_become_shares_of_the_highest_and_texts_stay_as_they_are():
+def test_scores_are_divided_by_maximum_and_texts_are_unchanged():
     pairs = scored_pairs(SCORED, 5.0, "stsb train", None)
     assert pairs.schema == PAIRS
     assert pairs.select("text_1", "text_2").rows() == SCORED.select("sentence1", "sentence2").rows()
@@ -95,13 +95,13 @@ def test_scores_become_shares_of_the_highest_and_texts_stay_as_they_are():
     assert pairs.select("label", "group").null_count().row(0) == (3, 3)
 
 
-def test_scored_pairs_are_shuffled_by_the_seed_alone():
+def test_seed_changes_only_the_order_of_scored_pairs():
     orders = [scored_pairs(SCORED, 5.0, "stsb train", seed) for seed in (1, 1, 2, 3, 4)]
     assert orders[0].equals(orders[1])
     assert len({tuple(order["pair_id"]) for order in orders}) > 1
     assert all(order.sort("pair_id").equals(orders[0].sort("pair_id")) for order in orders)
 
 
-def test_pairs_are_of_one_kind():
+def test_labelled_and_scored_options_conflict():
     with pytest.raises(ValidationError, match="no pair has a label and a score"):
         PairConfig(labelled=True, scored="stsb/train")

@@ -14,7 +14,7 @@ def crops_of(texts, view=CropView(), number=1, start=0):  # noqa: B008 - frozen
     return crop_words(texts, range(start, start + len(texts)), view, number)
 
 
-def test_a_crop_is_a_run_of_the_text_of_the_share_asked_for():
+def test_crop_is_a_contiguous_span_within_the_share_limits():
     shares = []
     for text, crop in zip(LONG, crops_of(LONG), strict=True):
         assert crop in text
@@ -29,7 +29,7 @@ def test_a_crop_is_a_run_of_the_text_of_the_share_asked_for():
     assert begins == pytest.approx(ends, rel=0.3)
 
 
-def test_the_crops_of_a_text_differ_and_more_of_them_do_not_change_the_first():
+def test_crops_differ_and_crop_1_ignores_the_crop_count():
     one, two = crops_of(LONG), crops_of(LONG, number=2)
     assert sum(left == right for left, right in zip(one, two, strict=True)) < len(LONG) / 5
     assert crops_of(LONG, CropView(crops=3)) == one
@@ -37,7 +37,7 @@ def test_the_crops_of_a_text_differ_and_more_of_them_do_not_change_the_first():
     assert crops_of(LONG, start=1000) != one
 
 
-def test_spaces_and_marks_stay_and_short_texts_stay_whole():
+def test_crops_preserve_punctuation_and_leave_short_texts_whole():
     text = "She  isn't here\t(yet), is she?"
     crops = {crop_words([text], [seed], CropView(), 1)[0] for seed in range(200)}
     assert "isn't here\t(yet)," in crops
@@ -46,13 +46,13 @@ def test_spaces_and_marks_stay_and_short_texts_stay_whole():
     assert crops_of(short, CropView(least=0.1, most=0.2)) == short
 
 
-def test_a_text_without_spaces_is_cut_between_its_characters():
+def test_text_without_spaces_is_cropped_between_characters():
     (crop,) = crops_of(["今日はとても天気がいいですね"], CropView(least=0.5, most=0.5))
     assert len(crop) == 7
     assert crop in "今日はとても天気がいいですね"
 
 
-def test_a_least_share_above_the_most_is_refused():
+def test_least_share_above_most_share_is_refused():
     with pytest.raises(ValidationError, match=r"least is 0\.9, expected at most the value of most \(0\.4\)"):
         CropView(least=0.9, most=0.4)
 
@@ -65,7 +65,7 @@ def test_a_least_share_above_the_most_is_refused():
         ("တော်ကျောင်း", ["တော်", "ကျော", "င်း"]),
     ],
 )
-def test_scripts_that_join_signs_to_letters_are_cut_between_them(text, cut):
+def test_crops_do_not_separate_combining_signs_from_letters(text, cut):
     assert _WORDS.findall(text) == cut
     first, second = halves(text)
     assert first + second == text

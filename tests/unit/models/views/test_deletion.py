@@ -13,7 +13,7 @@ WORDS = NLTKWordTokenizer().tokenize
 
 
 @pytest.mark.parametrize("share", [0.2, 0.6])
-def test_so_many_words_go_and_the_others_keep_their_order(share):
+def test_deletion_removes_the_given_share_and_preserves_word_order(share):
     damaged = delete_words(SENTENCES, range(len(SENTENCES)), DeletedView(share=share))
     left = len(list(chain.from_iterable(map(WORDS, damaged)))) / len(list(chain.from_iterable(map(WORDS, SENTENCES))))
     assert left == pytest.approx(1 - share, abs=0.03)
@@ -22,7 +22,7 @@ def test_so_many_words_go_and_the_others_keep_their_order(share):
         assert all(word in whole for word in WORDS(after))
 
 
-def test_one_word_is_left_and_texts_without_words_stay():
+def test_deletion_leaves_a_word_and_skips_wordless_texts():
     view = DeletedView(share=0.999)
     texts = ["Hello there, world!", "Stop", "", "…"]
     damaged = delete_words(texts, range(4), view)
@@ -30,7 +30,7 @@ def test_one_word_is_left_and_texts_without_words_stay():
     assert damaged[1:] == texts[1:]
 
 
-def test_contractions_and_marks_are_words_and_are_joined_again():
+def test_deletion_treats_contractions_and_punctuation_as_words():
     text = "She isn't here (yet), is she?"
     (kept,) = delete_words([text], [0], DeletedView(share=1e-9))
     assert kept == text
@@ -39,7 +39,7 @@ def test_contractions_and_marks_are_words_and_are_joined_again():
     assert any(WORDS(part)[-1] != "?" for part in parts)
 
 
-def test_the_seed_alone_decides():
+def test_deletion_depends_only_on_text_and_seed():
     view = DeletedView()
     one, two = (delete_words(SENTENCES, range(start, start + 400), view) for start in (0, 1000))
     assert one == delete_words(SENTENCES, range(400), view) != two

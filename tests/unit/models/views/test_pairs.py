@@ -38,7 +38,7 @@ def paired(views: pl.LazyFrame, config: PairConfig, bits: int = 0) -> pl.DataFra
         return pl.concat(build_pairs(whole(views, bits), config, bits, Path(scratch)))
 
 
-def test_the_paper_pairs_two_round_trips() -> None:
+def test_default_config_pairs_two_back_translations() -> None:
     pairs = paired(VIEWS, PairConfig(shuffle_seed=None))
     assert pairs.drop("pair_id", "label", "score", "group").rows() == [
         (1, "A man plays guitar.", "A man plays the guitar.", "en", "en", "bt-de|bt-fr"),
@@ -46,7 +46,7 @@ def test_the_paper_pairs_two_round_trips() -> None:
     ]
 
 
-def test_columns_are_those_of_the_pairs_artifact() -> None:
+def test_pairs_have_the_columns_of_the_pairs_artifact() -> None:
     expected = {"pair_id": pl.UInt64, "sentence_id": pl.UInt64} | dict.fromkeys(
         ("text_1", "text_2", "lang_1", "lang_2", "source"), pl.String
     )
@@ -61,7 +61,7 @@ def test_several_pairings_become_one_training_set() -> None:
     assert pairs["pair_id"].n_unique() == 5
 
 
-def test_languages_are_those_of_the_pairing() -> None:
+def test_pair_languages_come_from_the_pairing() -> None:
     pairing = ViewPair(view_1="original", view_2="mt-ar", lang_2="ar")
     views = pl.concat([VIEWS, pl.LazyFrame({"sentence_id": [1], "method": ["mt-ar"], "text": ["رجل يعزف على الجيتار."]},
                                            schema=VIEWS.collect_schema())])  # fmt: skip
@@ -69,12 +69,12 @@ def test_languages_are_those_of_the_pairing() -> None:
     assert pairs.select("text_2", "lang_1", "lang_2").rows() == [("رجل يعزف على الجيتار.", "en", "ar")]
 
 
-def test_pair_ids_are_the_same_for_ever() -> None:
+def test_pair_ids_match_pinned_values() -> None:
     pairs = paired(VIEWS, PairConfig(shuffle_seed=None))
     assert pairs["pair_id"].to_list() == [17931770063574117977, 10985909307802278351]
 
 
-def test_the_order_hangs_on_the_seed_and_not_on_the_rows() -> None:
+def test_shuffle_order_depends_on_seed_not_on_input_rows() -> None:
     views = pl.LazyFrame(
         {"sentence_id": range(200), "text": [f"Sentence number {n}." for n in range(200)]},
         schema_overrides={"sentence_id": pl.UInt64},
@@ -91,7 +91,7 @@ def test_the_order_hangs_on_the_seed_and_not_on_the_rows() -> None:
 
 
 @pytest.mark.parametrize(("drop_identical", "pairs"), [(False, 2), (True, 1)])
-def test_losses_are_counted(drop_identical: bool, pairs: int) -> None:
+def test_count_pairs_counts_missing_views_and_identical_pairs(drop_identical: bool, pairs: int) -> None:
     config = PairConfig(drop_identical=drop_identical)
     [row] = count_pairs(whole(VIEWS), config, 0).to_dicts()
     assert row == {
@@ -108,17 +108,17 @@ def test_losses_are_counted(drop_identical: bool, pairs: int) -> None:
 @pytest.mark.parametrize(
     ("views", "found"), [(("bt-de", "bt-xx"), "3 sentences have only the first view, 0"), (("xx", "yy"), "0 s")]
 )
-def test_an_unknown_view_stops(views: tuple[str, str], found: str) -> None:
+def test_pairing_without_pairs_is_refused(views: tuple[str, str], found: str) -> None:
     config = PairConfig(pairings=(BACK, ViewPair(view_1=views[0], view_2=views[1])))
     with pytest.raises(MissingViewError, match=f"{views[0]}.{views[1]} gives no pairs: {found}"):
         require_pairs(count_pairs(whole(VIEWS), config, 0))
 
 
-def test_pairs_that_are_there_pass() -> None:
+def test_require_pairs_accepts_a_pairing_with_pairs() -> None:
     require_pairs(count_pairs(whole(VIEWS), PairConfig(), 0))
 
 
-def test_each_sentence_meets_each_of_its_translations_in_one_shuffled_set() -> None:
+def test_each_sentence_is_paired_with_all_translations_and_shuffled() -> None:
     langs = ("ar", "es", "tr", "de", "fr")
     english = [(number, "original", f"Sentence {number}.") for number in range(40)]
     translated = [
@@ -149,7 +149,7 @@ def test_each_sentence_meets_each_of_its_translations_in_one_shuffled_set() -> N
 
 @pytest.mark.parametrize("seed", [None, 5])
 @pytest.mark.parametrize("threshold", [None, 0.01])
-def test_pairs_and_counts_do_not_hang_on_the_number_of_ranges(seed: int | None, threshold: float | None) -> None:
+def test_number_of_ranges_does_not_change_pairs_and_counts(seed: int | None, threshold: float | None) -> None:
     texts = pl.LazyFrame({"text": [f"The man {n} walks the dog of the town {n % 7}." for n in range(300)]})
     sentences = texts.select(sentence_ids(pl.col("text")).alias("sentence_id"), "text")
     views = pl.concat(
@@ -166,7 +166,7 @@ def test_pairs_and_counts_do_not_hang_on_the_number_of_ranges(seed: int | None, 
     assert_frame_equal(count_pairs(whole(views, 3), config, 3), count_pairs(whole(views), config, 0))
 
 
-def test_views_that_are_the_same_everywhere_stop() -> None:
+def test_drop_identical_refuses_a_pairing_of_identical_views() -> None:
     views = VIEWS.with_columns(text=pl.lit("OK.")).filter(pl.col("sentence_id") <= 2)
     config = PairConfig(pairings=(ViewPair(view_1="original", view_2="bt-de"),), drop_identical=True)
     with pytest.raises(MissingViewError, match="both views of all 2 pairs are the same text"):

@@ -56,7 +56,7 @@ def replaced(text: str, synonyms, view: SynonymView = ALL, seed: int = 0) -> str
         ("a", ()),  # a function word, although WordNet has it as a vitamin
     ],
 )
-def test_a_synonym_has_the_form_of_its_word(synonyms, word: str, forms: tuple[str, ...]) -> None:
+def test_synonym_has_the_inflection_of_its_word(synonyms, word: str, forms: tuple[str, ...]) -> None:
     assert synonyms(word) == forms
 
 
@@ -64,32 +64,32 @@ def test_a_synonym_has_the_form_of_its_word(synonyms, word: str, forms: tuple[st
     ("word", "lemmas"),
     [("cats", ("feline",)), ("children", ("kid", "youngster")), ("ate", ("devour",)), ("watched", ("look at",))],
 )
-def test_a_bare_synonym_is_its_lemma(folder: Path, word: str, lemmas: tuple[str, ...]) -> None:
+def test_synonym_without_inflection_is_a_lemma(folder: Path, word: str, lemmas: tuple[str, ...]) -> None:
     assert wordnet_synonyms(folder, inflect=False)(word) == lemmas
 
 
-def test_abbreviations_and_single_letters_stay(synonyms) -> None:
+def test_abbreviations_and_single_letters_are_not_replaced(synonyms) -> None:
     assert synonyms("b") == ("atomic number 5",)
     for text in ("Found in the seventh millennium b.c.", "plan b or c", "(b) a 3-c."):
         assert replaced(text, synonyms) == text
     assert count_replacements(["b.c. 7th 3-c."], synonyms, ALL)["words"] == 3
 
 
-def test_case_and_everything_between_the_words_stay(synonyms) -> None:
+def test_replacement_preserves_case_spacing_and_punctuation(synonyms) -> None:
     assert replaced("Cats, on the  sofa!\t(big)", synonyms) == "Felines, on the  couch!\t(large)"
     assert replaced("CATS RAN", synonyms) == "FELINES SPRINTED"
 
 
-def test_a_name_inside_a_sentence_stays(synonyms) -> None:
+def test_name_inside_a_sentence_is_not_replaced(synonyms) -> None:
     assert replaced("The cat of Big Sur", synonyms) == "The feline of Big Sur"
 
 
-def test_nothing_to_replace_leaves_the_sentence(synonyms) -> None:
+def test_text_without_replaceable_words_is_unchanged(synonyms) -> None:
     assert [replaced(text, synonyms) for text in ("", "...", "The table is here.")] == ["", "...", "The table is here."]
 
 
 @given(st.lists(st.sampled_from([*ONE_EACH, "table", "the", "house"]), max_size=30), st.integers(0, 2**64 - 1))
-def test_the_share_of_all_words_is_replaced_out_of_the_replaceable(synonyms, words: list[str], seed: int) -> None:
+def test_replaced_words_equal_the_share_capped_by_replaceable_words(synonyms, words: list[str], seed: int) -> None:
     text = " ".join(words)
     wanted = max(round(0.3 * len(words)), min(len(words), 1))
     possible = min(wanted, sum(word in ONE_EACH for word in words))
@@ -101,7 +101,7 @@ def test_the_share_of_all_words_is_replaced_out_of_the_replaceable(synonyms, wor
     assert tuple(counts.values()) == (len(words), possible, wanted - possible)
 
 
-def test_a_sentence_and_its_seed_decide_alone(synonyms) -> None:
+def test_replacement_depends_only_on_sentence_and_seed(synonyms) -> None:
     texts = [f"the child ran to a big cat on sofa {number} quickly" for number in range(50)]
     seeds = list(range(50))
     view = SynonymView()
@@ -132,7 +132,9 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "corpora" / "wordnet"
 
 
-def test_identity_follows_content_not_place(installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wordnet_identity_depends_on_content_not_folder(
+    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_tiny_wordnet(installed)
     first = find_wordnet(FILES)
     other = write_tiny_wordnet(tmp_path / "other")
@@ -144,7 +146,7 @@ def test_identity_follows_content_not_place(installed: Path, tmp_path: Path, mon
     assert find_wordnet(FILES).identity != first.identity
 
 
-def test_no_wordnet_says_how_to_install_it(installed: Path) -> None:
+def test_missing_wordnet_error_gives_the_install_command(installed: Path) -> None:
     with pytest.raises(SourceError, match=r"no WordNet database .*apt-get install wordnet-base"):
         find_wordnet(FILES)
     (write_tiny_wordnet(installed) / "verb.exc").unlink()
@@ -160,7 +162,7 @@ def _installed() -> Path | None:
 
 
 @pytest.mark.skipif(_installed() is None, reason="needs WordNet: apt-get install wordnet-base")
-def test_the_real_database() -> None:
+def test_installed_wordnet_gives_expected_synonyms() -> None:
     synonyms = wordnet_synonyms(_installed())
     assert {"kid", "youngster"} <= set(synonyms("child"))
     assert {"kids", "youngsters"} <= set(synonyms("children"))
@@ -173,7 +175,7 @@ def test_the_real_database() -> None:
 
 @pytest.mark.skipif(_installed() is None, reason="needs WordNet: apt-get install wordnet-base")
 @pytest.mark.parametrize("inflect", [False, True])
-def test_three_words_in_ten_of_real_sentences(inflect: bool) -> None:
+def test_installed_wordnet_replaces_30_percent_of_words(inflect: bool) -> None:
     premises = pl.read_parquet(embedded_path("nli-sample") / "train.parquet")["premise"].unique(maintain_order=True)
     synonyms = wordnet_synonyms(_installed(), inflect=inflect)
     counts = count_replacements(premises.head(3000), synonyms, SynonymView(inflect=inflect))

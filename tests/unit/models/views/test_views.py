@@ -59,7 +59,7 @@ def test_the_second_hop_translates_each_german_sentence_once(corpus: pl.LazyFram
     assert_frame_equal(sentences_ahead(there), identified(list(BACK)), check_row_order=False)
 
 
-def test_a_view_keeps_the_id_of_the_sentence_it_began_with(corpus: pl.LazyFrame, route: pl.LazyFrame) -> None:
+def test_view_has_the_id_of_its_original_sentence(corpus: pl.LazyFrame, route: pl.LazyFrame) -> None:
     view = corpus.rename({"text": "source"}).join(kept_views(judged_route(route, "bt-de")), on="sentence_id").collect()
     expected = {
         "A man is playing a guitar.": "A man plays guitar.",
@@ -70,7 +70,7 @@ def test_a_view_keeps_the_id_of_the_sentence_it_began_with(corpus: pl.LazyFrame,
     assert view["method"].unique().to_list() == ["bt-de"]
 
 
-def test_every_loss_is_counted_with_its_hop(route: pl.LazyFrame) -> None:
+def test_drop_table_counts_dropped_sentences_by_hop(route: pl.LazyFrame) -> None:
     table = drop_table([count_drops(judged_route(route, "bt-de"))])
     assert dict(table.select("outcome", "n").rows()) == {
         "hop 1: empty": 1,
@@ -82,19 +82,19 @@ def test_every_loss_is_counted_with_its_hop(route: pl.LazyFrame) -> None:
     assert examples["hop 2: loop"] == ["She sings loudly."]
 
 
-def test_a_missing_translation_is_counted_too(corpus: pl.LazyFrame) -> None:
+def test_missing_translations_are_counted_as_dropped(corpus: pl.LazyFrame) -> None:
     route = follow_hop(begin_route(corpus), memory({"OK.": "OK."}), 1, FilterConfig())
     assert route.collect()["reason"].value_counts().filter(pl.col("reason") == "missing")["count"].item() == 4
 
 
-def test_views_come_in_one_order_whatever_the_rows(corpus: pl.LazyFrame, route: pl.LazyFrame) -> None:
+def test_view_order_does_not_depend_on_the_row_order(corpus: pl.LazyFrame, route: pl.LazyFrame) -> None:
     parts = judged_route(route, "bt-de"), corpus
     shuffled = [part.collect().sample(fraction=1, shuffle=True, seed=3).lazy() for part in parts]
     assert_frame_equal(kept_views(*parts), kept_views(*shuffled))
     assert kept_views(*parts).collect().height == 8
 
 
-def test_samples_stand_side_by_side(corpus: pl.LazyFrame, route: pl.LazyFrame) -> None:
+def test_view_samples_have_a_column_per_method(corpus: pl.LazyFrame, route: pl.LazyFrame) -> None:
     views = kept_views(judged_route(route, "bt-de"), corpus)
     table = view_samples(views.collect(), rows=5)
     assert table.columns == ["original", "bt-de"]
@@ -103,7 +103,7 @@ def test_samples_stand_side_by_side(corpus: pl.LazyFrame, route: pl.LazyFrame) -
     assert view_samples(views.collect(), rows=2).height == 2
 
 
-def test_samples_and_examples_of_parts_are_those_of_the_whole() -> None:
+def test_partitioned_samples_and_examples_equal_the_unpartitioned_results() -> None:
     texts = pl.LazyFrame({"text": [f"Sentence number {n} of this little collection." for n in range(60)]})
     views = pl.concat(
         texts.select(

@@ -22,7 +22,7 @@ def thin(texts: pl.DataFrame, threshold: float, seed: int) -> pl.Series:
     return thinned(texts, counts.shares(), threshold, seed)
 
 
-def test_words_are_kept_with_the_published_probability():
+def test_frequent_words_survive_with_the_published_probability():
     texts = frame([f"the the the the the the the rare{n} x{n} y{n}" for n in range(2000)])
     kept = sum(text.split().count("the") for text in thin(texts, 0.01, seed=1))
     expected = math.sqrt(0.01 / 0.7)  # "the" is 7 of 10 words
@@ -30,21 +30,21 @@ def test_words_are_kept_with_the_published_probability():
     assert all(f"rare{n}" in text for n, text in enumerate(thin(texts, 0.01, seed=1)))
 
 
-def test_the_draw_hangs_on_the_id_and_the_seed_alone():
+def test_subsampling_depends_only_on_sentence_id_and_seed():
     texts = frame([f"a man {n} is walking a dog in the park" for n in range(50)])
     once = thin(texts, 0.01, seed=3)
     assert thin(texts.reverse(), 0.01, seed=3).reverse().to_list() == once.to_list()
     assert thin(texts, 0.01, seed=4).to_list() != once.to_list()
 
 
-def test_a_view_never_becomes_empty():
+def test_subsampling_never_empties_a_text():
     texts = frame(["the the", "the", "", "the cat"])
     assert all(
         len(after) > 0 or before == "" for before, after in zip(texts["text"], thin(texts, 1e-9, seed=0), strict=True)
     )
 
 
-def test_how_many_texts_are_held_at_a_time_does_not_show(monkeypatch):
+def test_subsampling_does_not_depend_on_the_slice_size(monkeypatch):
     """Words are counted over all texts, and draws depend on the id."""
     texts = frame([f"A man {n} walks the dog, and the man's dog walks {'him ' * (n % 4)}" for n in range(100)])
     at_once = thin(texts, 0.01, seed=3)
@@ -54,7 +54,7 @@ def test_how_many_texts_are_held_at_a_time_does_not_show(monkeypatch):
 
 
 @pytest.mark.skipif(not CLEAR.exists(), reason="only Linux tells a process's peak")
-def test_the_words_of_a_slice_alone_are_held(monkeypatch):
+def test_smaller_slices_lower_peak_memory(monkeypatch):
     """The words of all texts at once would take 2 kB per sentence."""
     texts = frame([f"a man {n} is walking his dog in the park of town {n % 97}" for n in range(60_000)])
     peak_of(monkeypatch, 1024, texts)  # the allocator takes extra memory at the first call

@@ -11,7 +11,7 @@ from storage.artifacts.store import Store
 WHY = Provenance(stage_version=1, config={})
 
 
-def test_frames_one_after_the_other_have_the_bytes_of_their_concatenation(tmp_path):
+def test_table_bytes_do_not_depend_on_frame_boundaries(tmp_path):
     whole = pl.DataFrame(
         {"sentence_id": range(300_000), "method": "bt-de", "text": [f"text {n % 977}" for n in range(300_000)]},
         schema=VIEWS,
@@ -30,7 +30,7 @@ def test_frames_one_after_the_other_have_the_bytes_of_their_concatenation(tmp_pa
     assert store.manifest(ref).rows == whole.height
 
 
-def test_a_table_of_no_frames_is_refused(tmp_path):
+def test_write_all_without_frames_raises_value_error(tmp_path):
     store = Store(str(tmp_path / "store"))
     with pytest.raises(ValueError, match="no frames"), store.draft(ViewsRef(key="0" * 64), WHY) as draft:
         draft.write_all([])

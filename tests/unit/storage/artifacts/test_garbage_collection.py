@@ -18,7 +18,7 @@ def store(tmp_path):
     return Store(str(tmp_path / "store"), tmp_path / "cache")
 
 
-def test_collection_keeps_what_a_young_report_needs(store):
+def test_garbage_collection_preserves_inputs_of_recent_reports(store):
     old, needed = put(store, 1), put(store, 2)
     made = InputEntry(kind="views", key=needed.key, digest=store.manifest(needed).digest)
     with store.draft(ReportRef(key=key(3)), WHY.model_copy(update={"inputs": {"views": made}})) as draft:
@@ -33,7 +33,7 @@ def test_collection_keeps_what_a_young_report_needs(store):
     assert [ref.key for ref in store.refs("views")] == [needed.key]
 
 
-def test_collection_keeps_what_a_young_evaluation_or_run_used(store):
+def test_garbage_collection_preserves_inputs_of_evaluations_and_runs(store):
     put(store, 1)
     evaluated, cached = put(store, 2), put(store, 3)
     made = InputEntry(kind="views", key=evaluated.key, digest=store.manifest(evaluated).digest)
@@ -45,7 +45,7 @@ def test_collection_keeps_what_a_young_evaluation_or_run_used(store):
     assert [manifest.key for manifest in gone] == [key(1)]
 
 
-def test_collection_keeps_what_a_run_took_meanwhile(store):
+def test_garbage_collection_skips_artifacts_used_since_the_listing(store):
     used, idle = put(store, 1), put(store, 2)
     made_long_ago(store)
     now = datetime.now(UTC)
@@ -57,7 +57,7 @@ def test_collection_keeps_what_a_run_took_meanwhile(store):
     assert store.refs() == [ArtifactRef(kind="views", key=used.key)]
 
 
-def test_collections_side_by_side_delete_everything_once(store):
+def test_concurrent_garbage_collections_delete_every_listed_artifact(store):
     refs = [put(store, 1), put(store, 2)]
     listed = [store.manifest(ref) for ref in refs]
     store.remove(refs[0])
@@ -66,7 +66,7 @@ def test_collections_side_by_side_delete_everything_once(store):
     assert list((store.local / ".trash").iterdir()) == []
 
 
-def test_what_a_killed_collection_left_is_found(store, monkeypatch):
+def test_leftovers_include_the_trash_of_a_killed_garbage_collection(store, monkeypatch):
     ref = put(store, 1)
     monkeypatch.setattr(shutil, "rmtree", ended)
     with pytest.raises(KeyboardInterrupt):

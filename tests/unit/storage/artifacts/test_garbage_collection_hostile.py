@@ -45,7 +45,7 @@ def gone(store: Store) -> list[str]:
     ],
     ids=["newer", "naive", "renamed", "pipe", "torn"],
 )
-def test_while_a_manifest_cannot_be_read_everything_is_kept(store, spoil):
+def test_garbage_collection_deletes_nothing_with_an_unreadable_manifest(store, spoil):
     needed = put(store, 1)
     report = report_on(store, needed)
     assert sorted(gone(store)) == sorted([needed.path, report.path])
@@ -55,7 +55,7 @@ def test_while_a_manifest_cannot_be_read_everything_is_kept(store, spoil):
     assert [manifest.ref for manifest in readable_manifests(store)] == [ArtifactRef(kind="views", key=needed.key)]
 
 
-def test_collection_goes_by_folder(store):
+def test_manifest_copied_from_another_artifact_stops_garbage_collection(store):
     """A manifest that names another artifact deletes nothing, least of all the named artifact."""
     victim, liar = put(store, 1), put(store, 2)
     shutil.copy(folder_of(store, victim) / MANIFEST, folder_of(store, liar) / MANIFEST)
@@ -64,7 +64,7 @@ def test_collection_goes_by_folder(store):
     assert store.defect(victim) is None
 
 
-def test_an_artifact_of_a_newer_program_is_left_alone(store):
+def test_artifact_of_a_newer_format_is_not_overwritten(store):
     ref = put(store)
     rewrite(store, ref, format=4, surprise=1)
     before = (folder_of(store, ref) / MANIFEST).read_bytes()
@@ -73,7 +73,7 @@ def test_an_artifact_of_a_newer_program_is_left_alone(store):
     assert (folder_of(store, ref) / MANIFEST).read_bytes() == before
 
 
-def test_a_link_left_in_the_trash_goes_without_what_it_points_to(store, tmp_path):
+def test_garbage_collection_does_not_follow_symlinks_in_the_trash(store, tmp_path):
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "file").write_text("kept")
     (store.workplace / ".trash").mkdir(parents=True)
@@ -84,7 +84,7 @@ def test_a_link_left_in_the_trash_goes_without_what_it_points_to(store, tmp_path
     assert list((store.workplace / ".trash").iterdir()) == []
 
 
-def test_a_clock_that_was_set_back_makes_nothing_old(store, monkeypatch):
+def test_backward_clock_change_makes_no_artifact_collectable(store, monkeypatch):
     """Artifacts made while the clock was ahead have a negative age, and remain until the clock catches up."""
     put(store, 1)
     with store.workspace() as folder:
@@ -94,7 +94,7 @@ def test_a_clock_that_was_set_back_makes_nothing_old(store, monkeypatch):
     assert collectable(store, timedelta(0), datetime.fromtimestamp(0, UTC)) == []
 
 
-def test_a_clock_that_is_hours_ahead_takes_nothing_at_work(store, monkeypatch):
+def test_workspaces_are_not_leftovers_for_at_least_a_day(store, monkeypatch):
     """Even with an age limit of zero: a machine may be in a wrong time zone, a stage may write nothing for hours."""
     ahead = time.time() + 23 * 3600
     with store.workspace():

@@ -15,7 +15,7 @@ class Located(BaseModel):
     location: Annotated[str, NotInKey] = ""
 
 
-def test_location_is_not_in_the_key():
+def test_artifact_key_ignores_fields_marked_not_in_key():
     here, there = Located(digest="d", location="/a"), Located(digest="d", location="/b")
     assert artifact_key("ingest", "corpus", 1, {"source": here}) == artifact_key(
         "ingest", "corpus", 1, {"source": there}
@@ -32,28 +32,28 @@ def test_location_is_not_in_the_key():
         ("ingest", "corpus", 1, {"seeds": 1}),
     ],
 )
-def test_what_matters_is_in_the_key(stage, kind, version, arguments):
+def test_artifact_key_depends_on_stage_kind_version_and_arguments(stage, kind, version, arguments):
     assert artifact_key(stage, kind, version, arguments) != artifact_key("ingest", "corpus", 1, {"seed": 1})
 
 
-def test_order_of_arguments_does_not_matter():
+def test_artifact_key_ignores_argument_order():
     assert artifact_key("ingest", "corpus", 1, {"a": 1, "b": 2}) == artifact_key(
         "ingest", "corpus", 1, {"b": 2, "a": 1}
     )
 
 
-def test_key_is_pinned():
+def test_artifact_key_equals_its_pinned_value():
     """A changed key would orphan every existing artifact of users."""
     ref = CorpusRef(key="0" * 64)
     found = artifact_key("make_views", "views", 1, {"corpus": ref, "config": {"pivots": ["de", "fr"], "beam": 1}})
     assert found == "dd4177549e75a17c4858ecae61d5d15daaa4243a372f0cf98ab189a2b622782d"
 
 
-def test_frames_are_refused():
+def test_artifact_key_rejects_unsupported_objects():
     with pytest.raises(TypeError, match="Pass a reference, a frozen config or a JSON value"):
         canonical({"frame": object()})
 
 
-def test_nan_is_refused():
+def test_artifact_key_rejects_nan():
     with pytest.raises(ValueError, match="JSON"):
         artifact_key("make_views", "views", 1, {"lr": float("nan")})

@@ -24,7 +24,7 @@ def leasing(store: Store, *refs) -> Lease:
     return lease
 
 
-def test_an_artifact_and_its_inputs_stay_until_the_lease_is_released(store):
+def test_lease_protects_an_artifact_and_its_inputs_until_release(store):
     source, other = put(store, 1), put(store, 2)
     entry = InputEntry(kind="views", key=source.key, digest=store.manifest(source).digest)
     made = put(store, 3, WHY.model_copy(update={"inputs": {"views": entry}}))
@@ -37,7 +37,7 @@ def test_an_artifact_and_its_inputs_stay_until_the_lease_is_released(store):
     lease.release()  # a second release changes nothing
 
 
-def test_a_lease_expires_and_a_renewal_extends_it(store):
+def test_lease_expires_after_its_lifetime(store):
     ref = put(store)
     lease = leasing(store, ref)
     assert not lease.add([ref])
@@ -48,7 +48,7 @@ def test_a_lease_expires_and_a_renewal_extends_it(store):
     assert expired_leases(store, later - timedelta(minutes=1)) == []
 
 
-def test_what_is_leased_after_it_was_listed_stays(store):
+def test_garbage_collection_skips_artifacts_leased_after_the_listing(store):
     ref = put(store)
     made_long_ago(store)
     listed = collectable(store, timedelta(0), datetime.now(UTC))
@@ -57,7 +57,7 @@ def test_what_is_leased_after_it_was_listed_stays(store):
     assert [left.path for left in store.refs()] == [ref.path]
 
 
-def test_a_lease_that_cannot_be_read_stops_the_collection(store):
+def test_unreadable_lease_stops_garbage_collection(store):
     put(store)
     leasing(store, put(store))
     (path,) = (store.local / ".leases").iterdir()

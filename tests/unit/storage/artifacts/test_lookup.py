@@ -22,14 +22,14 @@ def store(tmp_path):
     return store
 
 
-def test_the_latest_is_the_youngest_of_its_kind(store):
+def test_latest_finds_the_newest_artifact_of_its_kind(store):
     assert find(store, "report/latest") == find(store, "latest") == find_report(store, "latest")
     assert find(store, "report/latest").path == SECOND.path
     with pytest.raises(ArtifactMissingError, match="contains no corpus"):
         find(store, "corpus/latest")
 
 
-def test_a_shard_is_not_taken_for_the_whole(store):
+def test_find_prefers_a_whole_artifact_to_its_shards(store):
     shard, whole = (ArtifactRef(kind=kind, key=f"{0xC3:064x}") for kind in ("embeddings/shards", "embeddings"))
     for ref in (whole, shard):
         with store.draft(ref, Provenance(stage_version=1, config={})) as draft:
@@ -37,7 +37,7 @@ def test_a_shard_is_not_taken_for_the_whole(store):
     assert find(store, "embeddings/latest") == find(store, "embeddings/0000") == whole
 
 
-def test_a_report_is_meant_by_its_key_or_by_the_run_that_made_it(store):
+def test_report_is_found_by_key_prefix_or_run_name(store):
     for text in ("report/b2", "b2", "flow-2", SECOND.path):
         assert find_report(store, text).path == SECOND.path
     for text in ("flow", "0000000000000000000000000000000f", "", "report/"):
@@ -45,7 +45,7 @@ def test_a_report_is_meant_by_its_key_or_by_the_run_that_made_it(store):
             find_report(store, text)
 
 
-def test_a_page_that_tells_when_and_how_fast_is_no_content(store, tmp_path):
+def test_artifact_digest_ignores_html_pages(store, tmp_path):
     """Otherwise equal runs would differ, and every artifact made from one would be recomputed."""
     digests = []
     for number, (page, told) in enumerate([("same", "9 s"), ("same", "8 s"), ("other", "8 s")]):

@@ -38,7 +38,7 @@ def store(tmp_path):
     return Store(str(tmp_path / "store"), tmp_path / "cache")
 
 
-def test_what_is_published_is_read_back(store):
+def test_published_artifact_is_read_back(store):
     ref = put(store)
     assert store.scan(ref).collect().equals(VIEWS)
     manifest = store.check(ref)
@@ -46,11 +46,11 @@ def test_what_is_published_is_read_back(store):
     assert store.refs("views") == [ArtifactRef(kind="views", key=ref.key)]
 
 
-def test_equal_frames_give_equal_bytes(store):
+def test_equal_frames_give_equal_artifact_digests(store):
     assert store.check(put(store, 1)).digest == store.check(put(store, 2)).digest
 
 
-def test_nested_kind_is_found(store):
+def test_artifact_of_a_nested_kind_is_listed(store):
     ref = ArtifactRef(kind="translations/0123abcd", key=key(3))
     with store.draft(ref, WHY) as draft:
         draft.write(TRANSLATIONS.to_frame())
@@ -58,14 +58,14 @@ def test_nested_kind_is_found(store):
     assert store.refs("translations/0123abcd") == [ref]
 
 
-def test_a_store_may_be_called_like_a_pattern(tmp_path):
+def test_store_path_may_contain_glob_characters(tmp_path):
     store = Store(str(tmp_path / "run[1]"))
     ref = put(store)
     assert [each.path for each in store.refs()] == [ref.path]
     assert store.scan(ref).collect().equals(VIEWS)
 
 
-def test_a_folder_that_is_no_artifact_is_passed_over(store, caplog):
+def test_foreign_folder_in_the_store_logs_a_warning(store, caplog):
     ref = put(store)
     foreign = store.local / "translations" / "abcd" / "backup"
     foreign.mkdir(parents=True)
@@ -74,12 +74,12 @@ def test_a_folder_that_is_no_artifact_is_passed_over(store, caplog):
     assert "translations/abcd/backup is not named" in caplog.text
 
 
-def test_missing_artifact_says_what_to_do(store):
+def test_missing_artifact_error_suggests_running_its_stage(store):
     with pytest.raises(ArtifactMissingError, match="Run the stage that makes it"):
         store.scan(ViewsRef(key=key(9)))
 
 
-def test_failing_stage_publishes_nothing(store):
+def test_failed_stage_publishes_nothing(store):
     def half_way() -> None:
         with store.draft(ViewsRef(key=key(1)), WHY) as draft:
             draft.write(VIEWS)
@@ -91,7 +91,7 @@ def test_failing_stage_publishes_nothing(store):
     assert list((store.local / ".staging").iterdir()) == []
 
 
-def test_folder_without_manifest_is_no_artifact_and_is_replaced(store):
+def test_folder_without_a_manifest_is_ignored_and_replaced(store):
     ref = put(store)
     (store.local / ref.path / MANIFEST).unlink()
     assert store.refs() == []
@@ -101,7 +101,7 @@ def test_folder_without_manifest_is_no_artifact_and_is_replaced(store):
 
 
 @pytest.mark.parametrize("position", [0, 100, -1])
-def test_flipped_byte_is_refused(store, position):
+def test_flipped_byte_raises_corrupt_artifact_error(store, position):
     ref = put(store)
     victim = next((store.local / ref.path).glob("*.parquet"))
     content = bytearray(victim.read_bytes())
@@ -111,14 +111,14 @@ def test_flipped_byte_is_refused(store, position):
         store.scan(ref)
 
 
-def test_lost_file_is_refused(store):
+def test_missing_artifact_file_raises_corrupt_artifact_error(store):
     ref = put(store)
     next((store.local / ref.path).glob("*.parquet")).unlink()
     with pytest.raises(CorruptArtifactError, match="missing, although the manifest lists it"):
         store.fetch(ref)
 
 
-def test_newer_manifest_is_left_alone(store):
+def test_manifest_of_a_newer_format_is_not_overwritten(store):
     ref = put(store)
     path = store.local / ref.path / MANIFEST
     path.write_text(path.read_text().replace('"format": 3', '"format": 4'))
@@ -129,7 +129,7 @@ def test_newer_manifest_is_left_alone(store):
     assert '"format": 4' in path.read_text()
 
 
-def test_garbage_manifest_is_refused_and_replaced(store):
+def test_invalid_manifest_is_rejected_and_replaced(store):
     ref = put(store)
     (store.local / ref.path / MANIFEST).write_text("{")
     with pytest.raises(CorruptArtifactError, match="not a manifest"):
@@ -138,32 +138,32 @@ def test_garbage_manifest_is_refused_and_replaced(store):
     assert store.defect(ref) is None
 
 
-def test_wrong_columns_are_refused_on_write(store):
+def test_writing_wrong_columns_raises_schema_error(store):
     with pytest.raises(SchemaError, match="sentence_id UInt64, method String, text String"):
         put(store, frame=VIEWS.rename({"text": "sentence"}))
 
 
-def test_wrong_columns_are_refused_on_read(store, monkeypatch):
+def test_reading_wrong_columns_raises_schema_error(store, monkeypatch):
     ref = put(store)
     monkeypatch.setitem(drafts.check_schema.__globals__["TABLES"], "views", pl.Schema({"id": pl.UInt64}))
     with pytest.raises(SchemaError, match="expected id UInt64"):
         store.scan(ref)
 
 
-def test_second_publisher_of_a_key_drops_its_copy(store):
+def test_second_publisher_of_a_key_discards_its_copy(store):
     ref = put(store)
     before = store.manifest(ref).created_at
     put(store)
     assert store.manifest(ref).created_at == before
 
 
-def test_place_that_cannot_be_written(tmp_path):
+def test_unwritable_store_path_raises_store_write_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreWriteError, match="Choose another store"):
         put(Store(str(tmp_path / "file" / "store")))
 
 
-def test_full_disk_loses_nothing(store, monkeypatch):
+def test_full_disk_on_publish_preserves_existing_artifacts(store, monkeypatch):
     kept = put(store, 1)
 
     def full(*_: object) -> None:
@@ -177,7 +177,7 @@ def test_full_disk_loses_nothing(store, monkeypatch):
     assert store.defect(kept) is None
 
 
-def test_full_disk_while_polars_writes_says_so(store):
+def test_full_disk_during_polars_write_raises_store_write_error(store):
     def onto_full_device() -> None:
         with store.draft(ViewsRef(key=key(2)), WHY) as draft:
             (draft.folder / "views-00000.parquet").symlink_to("/dev/full")
@@ -195,7 +195,7 @@ def _die_while_publishing(url: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_kill_while_publishing_leaves_nothing_half_there(store):
+def test_killed_publisher_leaves_no_partial_artifact(store):
     process = multiprocessing.get_context("spawn").Process(target=_die_while_publishing, args=(store.url,))
     process.start()
     process.join()
@@ -214,7 +214,7 @@ def _publish_many(url: str) -> None:
         put(Store(url), number)
 
 
-def test_two_runs_on_one_store(store):
+def test_two_processes_publish_the_same_keys_without_damage(store):
     context = multiprocessing.get_context("spawn")
     runs = [context.Process(target=_publish_many, args=(store.url,)) for _ in range(2)]
     for run in runs:
@@ -225,7 +225,7 @@ def test_two_runs_on_one_store(store):
     assert [store.defect(ref) for ref in store.refs()] == [None] * 20
 
 
-def test_a_draft_that_was_deleted_under_its_stage_is_an_error(store):
+def test_draft_deleted_before_publication_raises_store_write_error(store):
     def lose_the_draft() -> None:
         with store.draft(ViewsRef(key=key(1)), WHY) as draft:
             draft.write(VIEWS)
@@ -246,7 +246,7 @@ def test_export_to_folder_and_zip(store, tmp_path):
         export(store, ref, folder)
 
 
-def test_a_manifest_is_utf_8_whatever_the_machine_s_language(store):
+def test_manifest_is_utf_8_in_any_locale(store):
     program = (
         "import sys; from storage.artifacts.store import Store; from storage.artifacts.refs import ViewsRef; "
         "from tests.hostile import VIEWS, WHY, key\n"
@@ -258,7 +258,7 @@ def test_a_manifest_is_utf_8_whatever_the_machine_s_language(store):
     assert store.manifest(ViewsRef(key=key(1))).figures == {"direction": "en \u2192 de"}
 
 
-def test_what_a_killed_process_was_making_goes_after_a_day(tmp_path):
+def test_atomic_write_deletes_old_temporary_folders(tmp_path):
     old, young = tmp_path / ".making-old", tmp_path / ".making-young"
     for folder in (old, young):
         (folder / "name").mkdir(parents=True)

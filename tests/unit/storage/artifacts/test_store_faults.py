@@ -116,7 +116,7 @@ def s3():
             yield broken, address
 
 
-def test_leases_that_may_not_be_listed_are_not_none(s3, tmp_path):
+def test_unlistable_leases_raise_store_read_error(s3, tmp_path):
     """Otherwise collection would delete artifacts in use."""
     broken, address = s3
     store = Store(f"{address}/{tmp_path.name}", tmp_path / "cache")
@@ -128,7 +128,7 @@ def test_leases_that_may_not_be_listed_are_not_none(s3, tmp_path):
         leased(store, datetime.now(UTC))
 
 
-def test_a_file_that_goes_while_it_is_copied_is_a_damaged_artifact(s3, tmp_path):
+def test_file_deleted_during_fetch_raises_corrupt_artifact_error(s3, tmp_path):
     broken, address = s3
     store = Store(f"{address}/{tmp_path.name}", tmp_path / "cache")
     put(store, 0)
@@ -144,7 +144,7 @@ def test_a_file_that_goes_while_it_is_copied_is_a_damaged_artifact(s3, tmp_path)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ACTS)
-def test_each_request_may_fail_in_each_way(s3, tmp_path, capsys, name):
+def test_store_operations_succeed_when_repeated_after_an_s3_fault(s3, tmp_path, capsys, name):
     broken, address = s3
     counts: Counter[str] = Counter()
 

@@ -30,7 +30,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name", NAMES, ids=[ascii(name[:12]) for name in NAMES])
-def test_a_name_that_leaves_the_folder_or_fits_no_disk_makes_the_manifest_corrupt(store, tmp_path, name):
+def test_manifest_with_an_unsafe_file_name_is_corrupt(store, tmp_path, name):
     ref = put(store)
     entry = store.manifest(ref).files[PART].model_dump()
     rewrite(store, ref, files={PART: entry, name: entry})
@@ -70,7 +70,7 @@ LIES = {
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_a_manifest_that_lies_is_corrupt_and_made_again(store, lie):
+def test_inconsistent_manifest_is_corrupt_and_is_replaced(store, lie):
     ref = put(store)
     rewrite(store, ref, **LIES[lie])
     assert store.defect(ref) is not None
@@ -81,7 +81,7 @@ def test_a_manifest_that_lies_is_corrupt_and_made_again(store, lie):
     assert store.scan(ref).collect().equals(VIEWS)
 
 
-def test_rows_that_the_parts_do_not_have_are_noticed(store):
+def test_wrong_row_count_in_the_manifest_is_detected(store):
     ref = put(store)
     tables = json.loads((folder_of(store, ref) / MANIFEST).read_text())["tables"]
     tables["views"]["rows"] = 3
@@ -90,14 +90,14 @@ def test_rows_that_the_parts_do_not_have_are_noticed(store):
 
 
 @pytest.mark.parametrize("text", ["", "{", "[" * 100_000, '{"format": 2}', "null", "\0", '{"format": 1e400}'])
-def test_text_that_is_no_manifest_is_corrupt(store, text):
+def test_invalid_manifest_text_raises_corrupt_artifact_error(store, text):
     ref = put(store)
     (folder_of(store, ref) / MANIFEST).write_text(text)
     with pytest.raises(CorruptArtifactError, match="Delete the artifact and run its stage again"):
         store.manifest(ref)
 
 
-def test_two_artifacts_exchanged_whole_are_noticed_and_made_again(store):
+def test_swapped_artifact_folders_are_detected_and_replaced(store):
     first, second = put(store, 1), put(store, 2, frame=VIEWS.head(1))
     one, other, aside = folder_of(store, first), folder_of(store, second), store.local / "aside"
     one.rename(aside), other.rename(one), aside.rename(other)
@@ -125,7 +125,7 @@ def a_link_outside(path: Path) -> None:
 
 @pytest.mark.parametrize("name", [MANIFEST, PART])
 @pytest.mark.parametrize("spoil", [a_folder, a_pipe, a_loop, a_link_outside])
-def test_what_is_no_regular_file_is_damage_that_blocks_nobody(store, spoil, name):
+def test_irregular_file_damages_an_artifact_until_it_is_republished(store, spoil, name):
     ref = put(store)
     spoil(folder_of(store, ref) / name)
     assert "regular file" in damage(store, ref)
@@ -134,7 +134,7 @@ def test_what_is_no_regular_file_is_damage_that_blocks_nobody(store, spoil, name
     assert store.defect(ref) is None
 
 
-def test_a_folder_of_an_artifact_that_is_a_link_is_damage(store, tmp_path):
+def test_symlinked_folder_inside_an_artifact_is_damage(store, tmp_path):
     ref = ViewsRef(key=key(1))
     with store.draft(ref, WHY) as draft:
         draft.write(VIEWS)
@@ -145,7 +145,7 @@ def test_a_folder_of_an_artifact_that_is_a_link_is_damage(store, tmp_path):
     assert "below a link, expected a regular file" in damage(store, ref)
 
 
-def test_a_file_where_an_artifact_is_due_is_replaced(store):
+def test_file_at_an_artifact_path_is_replaced_on_publish(store):
     ref = put(store)
     shutil.rmtree(folder_of(store, ref))
     folder_of(store, ref).write_text("not a folder")
@@ -159,7 +159,7 @@ def publish_a_link(store: Store) -> None:
         (draft.folder / "passwd").symlink_to("/etc/passwd")
 
 
-def test_a_stage_publishes_regular_files_alone(store):
+def test_draft_with_a_symlink_is_not_published(store):
     with pytest.raises(CorruptArtifactError, match="neither a file nor a folder"):
         publish_a_link(store)
     assert store.refs() == []
@@ -180,7 +180,7 @@ def open_store():
 @pytest.mark.parametrize(
     "closed", ["views", "", f"views/{key(1)}", f"views/{key(1)}/{MANIFEST}", f"views/{key(1)}/{PART}"]
 )
-def test_a_folder_that_may_not_be_read_is_an_error_not_an_empty_store(open_store, closed):
+def test_unreadable_store_folder_raises_store_read_error(open_store, closed):
     ref = put(open_store)
     place = open_store.local / closed
     place.chmod(0)
@@ -225,7 +225,7 @@ def refusing(request, monkeypatch):
     S3FileSystem.clear_instance_cache()
 
 
-def test_an_object_store_that_refuses_is_an_error_not_an_empty_store(refusing, tmp_path):
+def test_object_store_that_denies_requests_raises_store_read_error(refusing, tmp_path):
     store = Store(refusing, tmp_path)
     ref = ViewsRef(key=key(1))
     for act in (
@@ -239,7 +239,7 @@ def test_an_object_store_that_refuses_is_an_error_not_an_empty_store(refusing, t
             act()
 
 
-def test_a_password_in_an_address_is_refused_without_being_repeated():
+def test_store_url_with_a_password_is_rejected_and_redacted():
     with pytest.raises(ValueError, match="FSSPEC_FTP_PASSWORD") as refusal:
         Store("ftp://user:planted-secret@host/store")
     assert "planted-secret" not in str(refusal.value)

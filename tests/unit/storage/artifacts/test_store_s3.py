@@ -63,14 +63,14 @@ def table_of(store: Store) -> str:
     return f"{store.root}/{REF.path}/{store.manifest(REF).where('views-00000.parquet')}"
 
 
-def test_round_trip(store):
+def test_artifact_round_trips_through_s3(store):
     put(store)
     assert store.scan(REF).collect().equals(VIEWS)
     assert (store.fetch(REF) / "encoder" / "config.json").read_text() == "{}"
     assert store.refs() == [ArtifactRef(kind="views", key=REF.key)]
 
 
-def test_object_without_manifest_is_no_artifact(store):
+def test_s3_objects_without_a_manifest_are_not_an_artifact(store):
     put(store)
     store.fs.rm_file(f"{store.root}/{REF.path}/manifest.json")
     assert store.refs() == []
@@ -83,7 +83,7 @@ def aged(folder: Path, days: float) -> None:
     os.utime(folder, (then, then))
 
 
-def test_a_copy_goes_when_it_is_not_read_or_its_artifact_went(store):
+def test_leftovers_include_cached_copies_that_are_unread_or_orphaned(store):
     put(store)
     copy = store.fetch(REF)
     month = timedelta(days=30)
@@ -100,14 +100,14 @@ def test_a_copy_goes_when_it_is_not_read_or_its_artifact_went(store):
     assert not copy.exists()
 
 
-def test_an_artifact_goes_with_its_copy(store):
+def test_remove_deletes_the_cached_copy_of_the_artifact(store):
     put(store)
     copy = store.fetch(REF)
     store.remove(REF)
     assert not copy.exists()
 
 
-def test_a_copy_under_way_lies_where_collection_finds_what_is_left_of_it(store, monkeypatch):
+def test_leftovers_include_an_interrupted_fetch(store, monkeypatch):
     put(store)
     fetched, under_way = store.fs.get_file, []
 
@@ -124,7 +124,7 @@ def test_a_copy_under_way_lies_where_collection_finds_what_is_left_of_it(store, 
     assert unused_copies(store, timedelta(days=1)) == [folder]
 
 
-def test_changed_object_is_refused(store):
+def test_changed_s3_object_raises_corrupt_artifact_error(store):
     put(store)
     path = table_of(store)
     content = bytearray(store.fs.cat_file(path))
@@ -134,7 +134,7 @@ def test_changed_object_is_refused(store):
         store.scan(REF)
 
 
-def test_a_hit_reads_no_byte_of_the_files_and_a_reader_each_once(store, traffic):
+def test_cache_hit_reads_only_the_manifest_from_s3(store, traffic):
     put(store)
     traffic.sent.clear()
     assert store.defect(REF) is None
@@ -155,7 +155,7 @@ def rewritten(store: Store, **kept: object) -> None:
     store.fs.call_s3("put_object", Bucket=bucket, Key=key, Body=b"X" + content[1:], **kept)
 
 
-def test_what_an_object_claims_is_believed_until_it_is_read(store):
+def test_sha256_metadata_of_s3_objects_is_trusted_until_read(store):
     put(store)
     claimed = store.fs.metadata(table_of(store))
     assert claimed == {"sha256": store.manifest(REF).files["views-00000.parquet"].sha256}
@@ -166,7 +166,7 @@ def test_what_an_object_claims_is_believed_until_it_is_read(store):
         store.scan(REF)
 
 
-def test_an_object_that_claims_nothing_is_hashed(store, traffic):
+def test_object_without_sha256_metadata_is_hashed(store, traffic):
     put(store)
     rewritten(store)
     assert "from the manifest" in store.defect(REF)
@@ -178,7 +178,7 @@ def test_an_object_that_claims_nothing_is_hashed(store, traffic):
     assert "views-00000.parquet" in traffic.sent
 
 
-def test_a_copy_of_a_store_takes_its_claims_along(store, traffic, tmp_path):
+def test_copied_store_retains_its_sha256_metadata(store, traffic, tmp_path):
     put(store)
     copy = Store(f"{store.url}-copy", tmp_path / "cache")
     for path in store.fs.find(store.root):
@@ -188,7 +188,7 @@ def test_a_copy_of_a_store_takes_its_claims_along(store, traffic, tmp_path):
     assert set(traffic.sent) == {"manifest.json"}
 
 
-def test_remove_and_record(store):
+def test_remove_deletes_the_publication_record(store):
     put(store)
     store.remember(REF)
     assert store.was_published(REF)

@@ -74,7 +74,7 @@ def before_write(store: Store, number: int, act):
 
 
 @pytest.mark.parametrize("write", range(WRITES))
-def test_whoever_comes_between_two_files_of_another_both_leave_one_whole_artifact(store, tmp_path, write):
+def test_interleaved_publishers_leave_a_single_whole_artifact(store, tmp_path, write):
     other, seen = Store(store.url, tmp_path / "other"), []
 
     def publish_and_read() -> None:
@@ -90,7 +90,7 @@ def test_whoever_comes_between_two_files_of_another_both_leave_one_whole_artifac
     assert (files(store) == named(store)) is not late
 
 
-def test_what_no_manifest_names_is_collected_after_a_month(store, tmp_path):
+def test_files_in_no_manifest_are_leftovers_after_a_month(store, tmp_path):
     def killed() -> None:
         raise KeyboardInterrupt
 
@@ -111,7 +111,7 @@ def test_what_no_manifest_names_is_collected_after_a_month(store, tmp_path):
     assert forgotten_loans(store, timedelta(0), later) == []  # the artifact's inputs are unknown
 
 
-def test_a_damaged_artifact_is_made_again_beside_its_files(store, tmp_path):
+def test_damaged_artifact_is_republished_in_a_new_folder(store, tmp_path):
     publish(store, "A")
     first = store.manifest(REF)
     store.fs.pipe_file(f"{store.root}/{REF.path}/{first.where('log.txt')}", b"X")
@@ -120,7 +120,7 @@ def test_a_damaged_artifact_is_made_again_beside_its_files(store, tmp_path):
     assert store.manifest(REF).place != first.place
 
 
-def test_an_artifact_of_an_older_program_is_read(store, tmp_path):
+def test_artifact_of_an_older_manifest_format_is_read(store, tmp_path):
     """Its files are in the manifest's folder, and the manifest has no `place`."""
     folder = tmp_path / "folder"
     local = Store(str(folder))
@@ -133,7 +133,7 @@ def test_an_artifact_of_an_older_program_is_read(store, tmp_path):
     assert forgotten_loans(store, timedelta(0), datetime.now(UTC) + timedelta(days=31)) == []
 
 
-def test_a_copy_on_a_disk_is_read_and_an_export_has_its_files_beside_the_manifest(store, tmp_path):
+def test_remote_artifact_is_readable_as_local_copy_and_export(store, tmp_path):
     publish(store, "A")
     copy = Store(str(tmp_path / "copy"))
     store.fs.get(f"{store.root}/{REF.path}", str(tmp_path / "copy" / REF.path), recursive=True)

@@ -37,7 +37,7 @@ def held(store: Store, *seen: str, fingerprint: str = FINGERPRINT) -> dict[str, 
     return {ref.key[-1]: dict(part.select("sentence_id", "text").collect().rows()) for ref, part in parts}
 
 
-def test_parts_come_by_name_with_their_rows(store: Store) -> None:
+def test_translation_memory_parts_are_sorted_and_exclude_seen_keys(store: Store) -> None:
     assert held(store) == {}
     publish(store, 9, {1: "later by name", 2: "zwei"})
     first = publish(store, 4, {1: "first by name"})
@@ -45,19 +45,21 @@ def test_parts_come_by_name_with_their_rows(store: Store) -> None:
     assert held(store, first.key) == {"9": {1: "later by name", 2: "zwei"}}
 
 
-def test_translators_do_not_share_a_memory(store: Store) -> None:
+def test_translators_have_separate_translation_memories(store: Store) -> None:
     other = translator_fingerprint({"model": "sha256:0", "beam": 4})
     publish(store, 1, {1: "eins"}, other)
     assert held(store) == {}
     assert held(store, fingerprint=other) == {"1": {1: "eins"}}
 
 
-def test_the_fingerprint_hangs_on_values_and_not_on_their_order() -> None:
+def test_fingerprint_ignores_key_order_and_equals_its_pinned_value() -> None:
     assert translator_fingerprint({"beam": 1, "model": "sha256:0"}) == FINGERPRINT
     assert FINGERPRINT == "35877b6cd2fe2564"
 
 
-def test_a_damaged_part_is_left_out_and_says_so(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+def test_damaged_translation_memory_part_is_excluded_with_a_warning(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
     damaged = publish(store, 1, {1: "eins"})
     publish(store, 2, {2: "zwei"})
     file = next((Path(store.root) / damaged.path).glob("*.parquet"))
@@ -67,7 +69,7 @@ def test_a_damaged_part_is_left_out_and_says_so(store: Store, caplog: pytest.Log
     assert "excluded from the translation memory" in caplog.text
 
 
-def test_a_half_written_part_does_not_exist(store: Store) -> None:
+def test_translation_memory_part_without_a_manifest_is_ignored(store: Store) -> None:
     part = publish(store, 1, {1: "eins"})
     (Path(store.root) / part.path / "manifest.json").unlink()
     assert store.refs(part.kind) == []

@@ -8,7 +8,7 @@ from storage.filesystem.atomic import whole
 from storage.filesystem.digests import file_sha256
 
 
-def test_a_file_takes_the_place_of_another(tmp_path):
+def test_atomic_write_replaces_an_existing_file(tmp_path):
     path = tmp_path / "deep" / "file"
     for text in ("first", "second"):
         with whole(path) as unfinished:
@@ -19,7 +19,7 @@ def test_a_file_takes_the_place_of_another(tmp_path):
     assert file_sha256(path) == hashlib.sha256(b"second").hexdigest()
 
 
-def test_of_two_folders_the_first_stays(tmp_path):
+def test_first_stays_preserves_the_existing_folder(tmp_path):
     path = tmp_path / "folder"
     for text in ("first", "second"):
         with whole(path, first_stays=True) as unfinished:
@@ -30,7 +30,7 @@ def test_of_two_folders_the_first_stays(tmp_path):
 
 
 @pytest.mark.parametrize("folder", [True, False])
-def test_after_an_error_nothing_stays(tmp_path, folder):
+def test_failed_atomic_write_leaves_no_files(tmp_path, folder):
     def fail(unfinished):
         if folder:
             unfinished.mkdir()

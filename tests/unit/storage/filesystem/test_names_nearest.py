@@ -28,9 +28,9 @@ def letters(tmp_path, monkeypatch):
         ("bad\0name", ""),
     ],
 )
-def test_the_nearest_name_is_offered_if_there_is_one(letters, path, meant):
+def test_wrong_path_suggests_the_nearest_existing_path(letters, path, meant):
     assert perhaps_path(path) == (f" (did you mean {meant!r}?)" if meant else "")
 
 
-def test_an_absolute_path_is_answered_by_one(letters):
+def test_absolute_path_gets_an_absolute_suggestion(letters):
     assert perhaps_path(str(letters / "leters")) == f" (did you mean {str(letters / 'letters')!r}?)"

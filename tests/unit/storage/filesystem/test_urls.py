@@ -23,14 +23,14 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_tilde_is_the_home_folder_wherever_an_address_is_given(home: Path) -> None:
+def test_tilde_in_path_settings_expands_to_the_home_folder(home: Path) -> None:
     site = RunContext(store="~/store", mirror="~/mirror", cache="~/cache")
     assert (site.store, site.mirror, site.cache) == tuple(str(home / name) for name in ("store", "mirror", "cache"))
     assert SourceSpec(path="~/own.txt").path == str(home / "own.txt")
     assert RunContext(store="memory://~/store").store == "memory://~/store"
 
 
-def test_a_model_is_found_at_home_and_in_a_mirror_there(home: Path) -> None:
+def test_model_path_and_mirror_accept_a_tilde(home: Path) -> None:
     write_tiny(home / "mirror" / "models" / "me" / "mine")
     found = resolve_model("~/mirror/models/me/mine")
     assert found.folder.is_dir()
@@ -53,7 +53,7 @@ SECRET = "planted"
         f"https://host/x?a=1&access_token={SECRET}#b",
     ]
 )
-def test_no_password_token_or_signature_is_taken_or_shown(address: str) -> None:
+def test_url_with_credentials_is_rejected_and_redacted(address: str) -> None:
     with pytest.raises(
         ValueError, match=r"contains a password, token or signature, .* expected an address without one\. Set"
     ) as why:
@@ -75,5 +75,5 @@ def test_no_password_token_or_signature_is_taken_or_shown(address: str) -> None:
         "own?token=1.txt",
     ]
 )
-def test_what_only_looks_like_a_password_is_an_address(address: str) -> None:
+def test_url_that_resembles_credentials_is_accepted_unchanged(address: str) -> None:
     assert without_password(address) == shown(address) == address

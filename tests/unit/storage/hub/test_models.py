@@ -19,5 +19,5 @@ GRAPHS = ["onnx/model.onnx", "onnx/model.onnx_data", "onnx/model_qint8_avx512_vn
         (["onnx/model_qint8_arm64.onnx"], ["onnx/model_qint8_arm64.onnx"]),
     ],
 )
-def test_weights_come_first_and_graphs_where_there_are_none(names, weights):
+def test_model_files_include_onnx_graphs_only_without_other_weights(names, weights):
     assert set(model_files([*SETTINGS, *names, "notes.pdf"])) == {*SETTINGS, *weights}

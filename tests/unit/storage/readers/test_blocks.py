@@ -38,12 +38,12 @@ def zipped(path, *names, flag=0, method=0):
 
 @pytest.mark.parametrize("suffix", ["gz", "zst", "GZ", "Zst"])
 @pytest.mark.parametrize("form", CONTENT)
-def test_compressed(write, report, form, suffix):
+def test_gzip_and_zstd_files_are_decompressed_by_suffix(write, report, form, suffix):
     pack = gzip.compress if suffix.lower() == "gz" else lambda content: pa.compress(content, codec="zstd", asbytes=True)
     assert texts(write(f"a.{form}.{suffix}", pack(CONTENT[form])), report) == ["one", "two"]
 
 
-def test_a_zip_of_one_file_is_read_without_what_macos_adds(tmp_path, report):
+def test_zip_reader_ignores_macos_metadata_files(tmp_path, report):
     assert texts(zipped(tmp_path / "a.txt.zip", "a.txt", "__MACOSX/._a.txt"), report) == ["one", "two"]
 
 
@@ -56,13 +56,13 @@ def test_a_zip_of_one_file_is_read_without_what_macos_adds(tmp_path, report):
         (["a.txt"], {"method": 97}, r"the zip archive cannot be read \(That compression method is not supported"),
     ],
 )
-def test_a_zip_that_cannot_be_opened_is_refused(tmp_path, report, names, changes, why):
+def test_unsupported_zip_archive_raises_source_error(tmp_path, report, names, changes, why):
     with pytest.raises(SourceError, match=rf"a\.txt\.zip:? {why}"):
         texts(zipped(tmp_path / "a.txt.zip", *names, **changes), report)
 
 
 @pytest.mark.parametrize("name", ["a.txt.zip", "a.txt"])
-def test_an_error_of_the_code_that_reads_is_not_one_of_the_file(tmp_path, name):
+def test_open_bytes_passes_on_errors_of_the_calling_code(tmp_path, name):
     path = zipped(tmp_path / name, "a.txt")
     with pytest.raises(RuntimeError, match="of the reader"), open_bytes(path):
         raise RuntimeError("of the reader")
@@ -79,27 +79,27 @@ def test_an_error_of_the_code_that_reads_is_not_one_of_the_file(tmp_path, name):
     ],
     ids=["cut", "no gzip", "no zip", "packed twice", "bomb"],
 )
-def test_damaged_and_hostile_archives_are_refused(write, report, name, content, why):
+def test_damaged_or_hostile_archive_raises_source_error(write, report, name, content, why):
     with pytest.raises(SourceError, match=why):
         texts(write(name, content), report)
 
 
 @pytest.mark.parametrize("suffix", ["txt", "csv", "tsv", "jsonl"])
 @pytest.mark.parametrize("kind", PACKED)
-def test_packed_bytes_under_another_name_are_refused(write, report, kind, suffix):
+def test_compressed_data_with_an_uncompressed_suffix_is_rejected(write, report, kind, suffix):
     with pytest.raises(SourceError, match=rf"contains {kind}.*give its name the suffix \.gz, \.zst"):
         texts(write(f"a.{suffix}", PACKED[kind]), report)
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
 @pytest.mark.parametrize("suffix", ["txt", "csv", "jsonl"])
-def test_utf_16_is_refused(write, report, encoding, suffix):
+def test_utf_16_and_utf_32_files_are_rejected(write, report, encoding, suffix):
     with pytest.raises(SourceError, match="Save the file as UTF-8"):
         texts(write(f"a.{suffix}", '{"text": "A cat sits on the mat."}\n'.encode(encoding)), report)
 
 
 @pytest.mark.parametrize("block_bytes", [1, 3, 50, 1000])
-def test_blocks_are_whole_lines_numbered_from_one(write, report, block_bytes):
+def test_line_blocks_contain_whole_lines_and_their_line_number(write, report, block_bytes):
     content = b"".join(b"%d %s\n" % (number, b"x" * (number % 13)) for number in range(1, 60)) + b"last"
     blocks = list(line_blocks(write("a.txt", content), report, block_bytes))
     assert b"".join(block.content for block in blocks) == content
@@ -107,13 +107,13 @@ def test_blocks_are_whole_lines_numbered_from_one(write, report, block_bytes):
     assert report.bytes_read == len(content)
 
 
-def test_a_line_is_joined_once(write, report):
+def test_long_line_across_many_reads_is_a_single_block(write, report):
     """Joined again at every read, this line would be copied for minutes."""
     blocks = list(line_blocks(write("a.txt", b"x" * (8 << 20)), report, 64))
     assert [len(block.content) for block in blocks] == [8 << 20]
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.csv", "a.parquet"])
-def test_missing_file(tmp_path, report, name):
+def test_missing_file_raises_source_error(tmp_path, report, name):
     with pytest.raises(SourceError, match=rf"{tmp_path}/{name}: no such file\. Correct its path"):
         texts(str(tmp_path / name), report)

@@ -29,11 +29,11 @@ def source(path):
         (("Review", "Stars"), None),
     ]
 )
-def test_capitals_of_names_do_not_matter_where_no_name_is_spelt_right(found, shape):
+def test_column_names_match_without_case_after_exact_matches(found, shape):
     assert known_shape(found) == shape
 
 
-def test_labelled_pairs_with_capitals_are_labelled_pairs(tmp_path):
+def test_capitalised_nli_columns_are_read_as_labelled_pairs(tmp_path):
     path = tmp_path / "nli.csv"
     path.write_text("Premise,Hypothesis,Label\nA dog runs.,A cat runs.,2\nA dog runs.,Nobody knows.,-1\n")
     assert is_nli(source(path))
@@ -42,7 +42,7 @@ def test_labelled_pairs_with_capitals_are_labelled_pairs(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
-def test_the_only_column_of_prose_is_the_text(tmp_path, suffix):
+def test_only_prose_column_is_chosen_as_text(tmp_path, suffix):
     rows = pl.DataFrame({"Id": range(8), "Review": TEXTS, "Mood": ["good", "bad"] * 4})
     path = tmp_path / f"rev.{suffix}"
     {"csv": rows.write_csv, "jsonl": rows.write_ndjson, "parquet": rows.write_parquet}[suffix](path)
@@ -52,7 +52,7 @@ def test_the_only_column_of_prose_is_the_text(tmp_path, suffix):
 
 
 @pytest.mark.parametrize("columns", [{"review": TEXTS, "answer": TEXTS[::-1]}, {"id": range(8), "mood": ["good"] * 8}])
-def test_no_column_or_several_of_prose_want_a_name(tmp_path, columns):
+def test_zero_or_several_prose_columns_require_a_column_name(tmp_path, columns):
     pl.DataFrame(columns).write_csv(tmp_path / "rev.csv")
     with pytest.raises(SourceError, match="expected one of the known sets") as said:
         check_columns(source(tmp_path / "rev.csv"))

@@ -37,7 +37,7 @@ GOOD = {
 
 
 @pytest.mark.parametrize(("content", "read"), GOOD.values(), ids=GOOD)
-def test_every_record_is_read(write, report, content, read):
+def test_quoted_and_unusual_csv_records_are_read(write, report, content, read):
     assert texts(write("a.tsv" if "\t" in content else "a.csv", content), report) == read
     assert report.rejected == 0
 
@@ -63,19 +63,19 @@ BAD = {
 
 
 @pytest.mark.parametrize(("content", "read", "bad"), BAD.values(), ids=BAD)
-def test_bad_records_are_counted_with_their_lines(write, report, content, read, bad):
+def test_bad_csv_records_are_counted_with_their_line_numbers(write, report, content, read, bad):
     assert texts(write("a.csv", content), report) == read
     assert where(report) == bad
 
 
-def test_a_quote_that_is_never_closed_costs_every_line_it_swallows(write, report):
+def test_unclosed_quote_rejects_every_line_that_it_spans(write, report):
     assert texts(write("a.csv", 'a,text\n1,one\n2,"open\n' + "3,x\n" * 2000), report) == ["one"]
     assert report.rejected == 2001
     assert "quote is not closed" in report.bad[0].reason
 
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv"])
-def test_a_carriage_return_within_a_line_is_text(write, report, suffix):
+def test_carriage_return_within_a_line_is_text(write, report, suffix):
     content = "text,b\none\rtwo,1\r\nthree,2\r\nbad\n".replace(",", "," if suffix == "csv" else "\t")
     assert texts(write(f"b.{suffix}", content), report) == ["one\rtwo", "three"]
     assert where(report) == [(4, "1 fields, expected 2")]
@@ -93,13 +93,13 @@ def test_a_carriage_return_within_a_line_is_text(write, report, suffix):
         (b'"id" x,text\n1,one\n', "the header cannot be read"),
     ],
 )
-def test_csv_without_a_usable_header(write, content, message):
+def test_csv_without_a_usable_header_raises_source_error(write, content, message):
     with pytest.raises(SourceError, match=message):
         columns_of(write("a.csv", content), "csv")
 
 
 @pytest.mark.parametrize("separator", [";", "\t", "|"])
-def test_a_csv_is_parted_by_what_its_header_has_for_commas(write, report, separator):
+def test_csv_delimiter_is_detected_from_the_header_row(write, report, separator):
     rows = ["id;text;stars", "1;Das Essen war gut, sehr;4,5", '2;"Kalt; und ""fad""\nwar es";1']
     content = "\r\n".join(rows).replace(";", separator)
     frame = table(write("a.csv", content + "\r\n3"), Columns(("text",), ("stars",)), report)
@@ -109,7 +109,7 @@ def test_a_csv_is_parted_by_what_its_header_has_for_commas(write, report, separa
 
 @pytest.mark.parametrize("separator", [",", ";"])
 @pytest.mark.parametrize("block_bytes", [1, 7, 40, 1 << 20])
-def test_records_are_the_same_in_any_blocks(write, report, monkeypatch, block_bytes, separator):
+def test_csv_records_do_not_depend_on_block_size(write, report, monkeypatch, block_bytes, separator):
     monkeypatch.setattr(blocks, "BLOCK_BYTES", block_bytes)
     rows = [(f'text, {number}; "q"\nsecond line', f"b{number}") for number in range(30)]
     path = write("a.csv", pl.DataFrame(rows, schema=["a", "b"], orient="row").write_csv(separator=separator))
@@ -129,15 +129,15 @@ def test_records_are_the_same_in_any_blocks(write, report, monkeypatch, block_by
         ("text", ("text",)),
     ],
 )
-def test_the_separator_is_looked_for_outside_quotes_and_after_commas(write, report, header, names):
+def test_delimiter_detection_ignores_quoted_text_and_prefers_commas(write, report, header, names):
     assert columns_of(write("a.csv", f"{header}\n"), "csv") == names
 
 
-def test_a_tsv_is_parted_by_tabs_whatever_its_header_holds(write, report):
+def test_tsv_delimiter_is_always_a_tab(write, report):
     assert columns_of(write("a.tsv", "a;b\n"), "tsv") == ("a;b",)
 
 
-def test_a_semicolon_table_is_searched_as_excel_writes_it(write):
+def test_text_column_is_found_in_a_semicolon_csv(write):
     path = write("semi.csv", "id;Review;stars\n1;Das Essen war gut, und warm;4\n2;Der Fisch war leider kalt;1\n")
     assert found(path) == ["Das Essen war gut, und warm", "Der Fisch war leider kalt"]
     (guessed,) = ReadingConfig().sources([path])
@@ -145,7 +145,7 @@ def test_a_semicolon_table_is_searched_as_excel_writes_it(write):
 
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv"])
-def test_a_first_line_of_text_is_no_header(write, suffix):
+def test_first_line_of_prose_is_not_a_header_row(write, suffix):
     """Otherwise each of these lines would be taken as a column name, and the first sentence lost."""
     for number, line in enumerate(
         [LINES[0], "ist das so?", "Nein!", "彼は家にいた。", "he went home and slept", "x" * 50]
@@ -160,7 +160,7 @@ def test_a_first_line_of_text_is_no_header(write, suffix):
             assert "If line 1 is the header, name the text column with `--columns` (embed, search" in str(said.value)
 
 
-def test_a_first_line_of_text_among_columns_is_none_either(write):
+def test_first_line_with_a_number_is_no_header_row(write):
     path = write("a.csv", f"1,{LINES[0]},5\n" + "".join(f"{n},{line},4\n" for n, line in enumerate(LINES)))
     with pytest.raises(
         SourceError,
@@ -179,7 +179,7 @@ def test_a_first_line_of_text_among_columns_is_none_either(write):
         ("a,apple,x,4.5", "'4.5' is a number or a date"),
     ],
 )
-def test_a_first_row_of_data_is_no_header_in_any_way_of_reading(write, first, why):
+def test_both_readers_reject_a_data_row_as_header(write, first, why):
     rows = [f"{n},{line},{'good' if n % 2 else 'bad'},2024-01-0{n}" for n, line in enumerate(LINES * 3)]
     path = write("a.csv", "\n".join([first, *rows]))
     for read in (lambda: check_columns(resolved(path)), lambda: ReadingConfig().sources([path])):
@@ -188,32 +188,32 @@ def test_a_first_row_of_data_is_no_header_in_any_way_of_reading(write, first, wh
 
 
 @pytest.mark.parametrize("header", [",0,1", "0,1,2", ",text,label"])
-def test_the_names_that_pandas_gives_are_names(write, header):
+def test_default_column_names_of_pandas_are_a_valid_header(write, header):
     path = write("a.csv", "\n".join([header, *(f"{n},{line},good" for n, line in enumerate(LINES))]))
     (source,) = ReadingConfig().sources([path])
     assert source.texts == (header.split(",")[1],)
 
 
-def test_a_header_that_comes_again_is_still_one(write):
+def test_repeated_header_row_is_still_accepted_as_header(write):
     rows = [f"{line},good" for line in LINES]
     path = write("joined.csv", "\n".join(["Review,Mood", *rows, "Review,Mood", *rows]))
     assert ReadingConfig().sources([path])[0].texts == ("Review",)
 
 
 @pytest.mark.parametrize("name", ["satz", "Review text", "0", "Comment of the guest"])
-def test_a_single_column_with_a_name_is_text(write, name):
+def test_only_column_of_a_csv_is_the_text_column(write, name):
     assert found(write("a.csv", "\n".join([name, *LINES]))) == LINES
 
 
-def test_a_question_may_be_the_header_where_that_is_said(write):
+def test_columns_option_accepts_a_question_as_header(write):
     path = write("a.csv", "\n".join(["What did you like?", *LINES]))
     assert found(path, "What did you like?") == LINES
     assert ReadingConfig(columns=["What did you like?"]).sources([path])[0].texts == ("What did you like?",)
 
 
-def test_a_key_of_json_is_a_name_whatever_it_reads_like(write):
+def test_json_key_with_a_question_is_a_column_name(write):
     assert check_columns(resolved(write("a.jsonl", '{"What did you like?": "The cat."}\n'))) == ("What did you like?",)
 
 
-def test_lines_without_a_header_are_read_as_text(write, report):
+def test_txt_file_needs_no_header_row(write, report):
     assert texts(write("a.txt", "\n".join(LINES)), report) == LINES

@@ -10,7 +10,7 @@ from tests.every import every
 from tests.reading import texts
 
 
-def test_missing_column_names_what_is_there_and_what_is_near(write, report):
+def test_missing_column_error_lists_columns_and_suggests_a_name(write, report):
     path = write("a.jsonl", '{"gold_label": "-", "sentence1": "a", "sentence2": "b"}')
     with pytest.raises(SourceError) as caught:
         texts(path, report, "sentence")
@@ -20,14 +20,14 @@ def test_missing_column_names_what_is_there_and_what_is_near(write, report):
     assert said.endswith(f"Name the right columns {NAME_COLUMNS}.")
 
 
-def test_unknown_suffix():
+def test_unknown_file_suffix_raises_source_error():
     with pytest.raises(
         SourceError, match=r"unknown file suffix, expected one of \.txt.* in a recipe set `ingest.sources\[\].format`"
     ):
         format_of("corpus.docx")
 
 
-def test_too_much_that_cannot_be_read(write, report):
+def test_report_check_fails_above_max_bad_share(write, report):
     path = write("a.jsonl", b"\n".join([b'{"text": "a"}'] * 97 + [b"{"] * 3))
     texts(path, report)
     report.check(max_bad_share=0.03)
@@ -42,7 +42,7 @@ def test_too_much_that_cannot_be_read(write, report):
         assert said in str(caught.value)
 
 
-def test_only_the_first_examples_are_kept(write, report):
+def test_read_report_stores_only_the_first_20_bad_records(write, report):
     texts(write("a.txt", b"ok\n" + b"\xff\n" * 50), report)
     assert report.rejected == 50
     assert [record.line for record in report.bad] == list(range(2, 22))
@@ -58,13 +58,13 @@ def test_only_the_first_examples_are_kept(write, report):
         {"path": "ftp://user:planted-secret@host/a.txt"},
     ]
 )
-def test_a_source_that_makes_no_sense_is_refused(fields):
+def test_invalid_source_spec_raises_a_validation_error(fields):
     with pytest.raises(ValueError, match="1 validation error") as refusal:
         SourceSpec(**fields)
     assert "planted-secret" not in str(refusal.value)
 
 
 @pytest.mark.parametrize("path", ["x" * 5000, "/" + "y/" * 3000, "no/such\nfile"])
-def test_a_path_that_no_disk_takes_is_a_clear_error(path):
+def test_path_that_the_filesystem_cannot_store_raises_source_error(path):
     with pytest.raises(SourceError):
         resolve_source(SourceSpec(path=path))

@@ -44,7 +44,7 @@ def record(one: object, two: object = "b", label: object = "neutral") -> bytes:
 
 @pytest.mark.parametrize(("bad", "reason"), BAD, ids=[reason for _, reason in BAD])
 @pytest.mark.parametrize("around", [3, 2000])
-def test_a_bad_line_is_counted_with_its_line(write, report, bad, reason, around):
+def test_bad_json_line_is_counted_with_line_and_reason(write, report, bad, reason, around):
     good = [record(f"sentence {number}") for number in range(around)]
     frame = table(write("a.jsonl", b"\n".join([*good, bad, *good]) + b"\n"), PAIR, report)
     assert frame["sentence1"].to_list() == [f"sentence {number}" for number in range(around)] * 2
@@ -55,7 +55,7 @@ def test_a_bad_line_is_counted_with_its_line(write, report, bad, reason, around)
 @pytest.mark.parametrize("value", ["5", "-1e3", "true", "[1]", '["a\\nb"]', '{"a": "b\\nc"}', "[]"])
 @pytest.mark.parametrize("spelled", ["sätze", "s\\u00e4tze", "s\\u00E4\\u0074ze"])
 @pytest.mark.parametrize("around", [3, 2000])
-def test_no_name_hides_a_value_that_is_no_string(write, report, value, spelled, around):
+def test_non_string_value_of_an_escaped_key_is_rejected(write, report, value, spelled, around):
     good = [f'{{"{spelled}": "Satz {number}"}}' for number in range(around)]
     path = write("a.jsonl", "\n".join([*good, f'{{"{spelled}": {value}}}', *good]))
     assert len(texts(path, report, "sätze")) == 2 * around
@@ -63,7 +63,7 @@ def test_no_name_hides_a_value_that_is_no_string(write, report, value, spelled, 
 
 
 @pytest.mark.parametrize("name", ["sentence1", "sätze"])
-def test_strings_that_look_like_values_stay_strings(write, report, name):
+def test_json_strings_that_resemble_other_types_remain_strings(write, report, name):
     odd = [
         "5",
         "true",
@@ -83,12 +83,12 @@ def test_strings_that_look_like_values_stay_strings(write, report, name):
     assert report.rejected == 0
 
 
-def test_raw_control_characters_in_strings_are_text(write, report):
+def test_raw_control_characters_in_json_strings_are_accepted(write, report):
     path = write("a.jsonl", b'{"text": "a\x00b\tc"}\n{"text": "d"}\n')
     assert texts(path, report) == [f"a{NUL}b\tc", "d"]
 
 
-def test_both_parsers_spell_labels_alike_and_take_the_first_of_a_repeated_key(write, report):
+def test_json_parsers_agree_on_labels_and_repeated_keys(write, report):
     good = [record("a", "b", label) for label in ("-", -1, 0, 1.0, None)]
     good.append(b'{"sentence1": "first", "sentence2": "b", "sentence1": "second"}')
     fast = table(write("a.jsonl", b"\n".join(good)), PAIR, report)
@@ -99,7 +99,7 @@ def test_both_parsers_spell_labels_alike_and_take_the_first_of_a_repeated_key(wr
 
 
 @pytest.mark.parametrize("block_bytes", [60, 500, 1 << 20])
-def test_the_result_is_the_same_in_any_blocks(write, monkeypatch, block_bytes):
+def test_json_records_do_not_depend_on_block_size(write, monkeypatch, block_bytes):
     rows = [
         b"{" if number % 50 == 7 else record(f"s {number}", "5" if number % 9 == 0 else "t") for number in range(400)
     ]
@@ -111,17 +111,17 @@ def test_the_result_is_the_same_in_any_blocks(write, monkeypatch, block_bytes):
     assert (cut.records, cut.rejected) == (392, 8)
 
 
-def test_long_lines_alone_tell_the_columns(write):
+def test_columns_are_detected_from_the_first_long_json_lines(write):
     line = json.dumps({"text": "x" * (6 << 20)})
     assert columns_of(write("a.jsonl", f"{line}\n{line}\n{line}\n" + '{"late": 1}\n'), "jsonl") == ("text",)
 
 
-def test_half_a_surrogate_pair_names_no_column(write, report):
+def test_json_key_with_a_lone_surrogate_is_no_column(write, report):
     path = write("a.jsonl", '{"te\\ud800xt": "x", "text": "a"}\n{"text": "b"}\n')
     assert columns_of(path, "jsonl") == ("text",)
     assert texts(path, report) == ["a", "b"]
 
 
-def test_no_json_object_at_all(write, report):
+def test_file_without_json_objects_raises_source_error(write, report):
     with pytest.raises(SourceError, match="no line is a JSON object"):
         texts(write("a.jsonl", "one\ntwo\n"), report)

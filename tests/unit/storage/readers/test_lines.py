@@ -29,7 +29,7 @@ VIEWS = ["A dog runs.\tA dog is running.", 'He said "no"\tHe said no.\textra', "
     ],
     ids=["line ends", "odd characters", "byte order mark"],
 )
-def test_lines(write, report, content, read):
+def test_text_file_lines_are_read_as_records(write, report, content, read):
     assert texts(write("a.txt", content), report) == read
     assert (report.records, report.rejected) == (len(read), 0)
 
@@ -43,14 +43,14 @@ def test_invalid_utf8_is_counted_with_its_line(write, report):
     assert report.bad[0].example == "two \ufffd"
 
 
-def test_an_empty_file_has_no_record(write, report):
+def test_empty_file_without_records_fails_the_report_check(write, report):
     assert list(lines.read(write("a.txt", b""), Columns(("text",)), report)) == []
     with pytest.raises(SourceError, match="test contains no records"):
         report.check(0.01)
 
 
 @pytest.mark.parametrize("start", ["x^2", "x\x01 y", "x^"])
-def test_a_line_that_looks_packed_is_read_as_it_is(write, report, monkeypatch, start):
+def test_line_starting_like_zlib_data_is_read_as_text(write, report, monkeypatch, start):
     """Polars takes `x^` for zlib's magic bytes, and returns `2` for `x^2`."""
     assert texts(write("a.txt", f"{start}\nb\n"), report) == [start, "b"]
     assert texts(write("a.csv", f"text,n\n{start},1\nb,2\n"), ReadReport("csv")) == [start, "b"]
@@ -71,7 +71,7 @@ def views_of(tmp_path, packed):
 
 
 @pytest.mark.parametrize("packed", [True, False])
-def test_the_file_of_views_is_read_as_the_authors_give_it(tmp_path, report, packed):
+def test_tab_separated_views_file_of_the_authors_is_read(tmp_path, report, packed):
     source = views_of(tmp_path, packed)
     frame = pl.concat(read_beside(source, "view", report, max_bad_share=0.5))
     assert frame.to_dict(as_series=False) == {
@@ -83,7 +83,7 @@ def test_the_file_of_views_is_read_as_the_authors_give_it(tmp_path, report, pack
     assert sentences.columns == ["text"], "views are no sentences of the corpus"
 
 
-def test_views_may_stand_in_any_column_beside_one_of_sentences(write, report):
+def test_views_column_requires_a_single_text_column(write, report):
     path = write("own.csv", "sentence,paraphrase\nA dog runs.,A dog is running.\n")
     (frame,) = read_beside(resolve_source(SourceSpec(path=path)), "paraphrase", report, 0.0)
     assert frame.rows() == [("A dog runs.", "A dog is running.")]
@@ -92,6 +92,6 @@ def test_views_may_stand_in_any_column_beside_one_of_sentences(write, report):
         list(read_beside(two, "view", report, 0.0))
 
 
-def test_who_has_no_file_of_views_is_told_where_it_is(tmp_path):
+def test_missing_views_file_error_names_the_download(tmp_path):
     with pytest.raises(SourceError, match=r"Download the authors' back-translated corpus .*/ConGen"):
         resolve_source(SourceSpec(dataset="back_translated_nli"), str(tmp_path))

@@ -32,14 +32,14 @@ def path(tmp_path):
     return str(tmp_path / "a.parquet")
 
 
-def test_a_null_text_is_rejected(path, report):
+def test_null_text_is_rejected_with_its_row(path, report):
     pl.DataFrame({"text": ["a", None, "c"], "label": [0, 1, -1]}).write_parquet(path)
     assert table(path, Columns(("text",), ("label",)), report).rows() == [("a", 0), ("c", -1)]
     assert where(report) == [(2, "column 'text' is null")]
     assert 0 < report.bytes_read <= Path(path).stat().st_size
 
 
-def test_frames_have_a_bounded_number_of_rows(path, report, monkeypatch):
+def test_parquet_frames_have_at_most_batch_rows_rows(path, report, monkeypatch):
     pl.DataFrame({"text": [str(number) for number in range(1000)]}).write_parquet(path)
     monkeypatch.setattr(parquet, "BATCH_ROWS", 300)
     frames = list(parquet.read(path, Columns(("text",)), report, "Parquet"))
@@ -53,20 +53,20 @@ def test_frames_have_a_bounded_number_of_rows(path, report, monkeypatch):
         ([TEXT, TEXT], "2 columns have the name 'text'"),
     ],
 )
-def test_texts_are_strings_in_one_column(path, report, columns, why):
+def test_text_column_must_be_unique_and_of_strings(path, report, columns, why):
     made = pa.table(columns) if isinstance(columns, dict) else pa.Table.from_arrays(columns, names=["text", "text"])
     pq.write_table(made, path)
     with pytest.raises(SourceError, match=why):
         texts(path, report)
 
 
-def test_a_column_may_have_no_name(path, report):
+def test_column_with_an_empty_name_is_readable(path, report):
     pq.write_table(pa.Table.from_arrays([TEXT, TEXT], names=["text", ""]), path)
     assert texts(path, report, "") == ["a", "b"]
 
 
 @pytest.mark.parametrize("odd", ODD)
-def test_a_type_that_is_neither_text_nor_number_is_named(path, report, odd):
+def test_column_of_unsupported_type_raises_source_error(path, report, odd):
     pq.write_table(pa.table({"text": TEXT, "label": ODD[odd]}), path)
     assert texts(path, report) == ["a", "b"]
     for wanted in (Columns(("text",), ("label",)), Columns(("label",))):
@@ -74,7 +74,7 @@ def test_a_type_that_is_neither_text_nor_number_is_named(path, report, odd):
             table(path, wanted, report)
 
 
-def test_damaged_files_are_named(path, write, report):
+def test_damaged_parquet_file_raises_source_error(path, write, report):
     with pytest.raises(SourceError, match=r"is not a complete Parquet file"):
         texts(write("b.parquet", b"PAR1 this is not it"), report)
     pl.DataFrame({"text": [f"{number}" * 9 for number in range(5000)]}).write_parquet(path)
@@ -85,7 +85,7 @@ def test_damaged_files_are_named(path, write, report):
         texts(path, report)
 
 
-def test_any_byte_may_be_damaged(tmp_path, path, write, report):
+def test_parquet_error_names_the_file_whichever_byte_is_damaged(tmp_path, path, write, report):
     pq.write_table(pa.table({"text": TEXT, "label": pa.array([1, 2])}), path)
     content = (tmp_path / "a.parquet").read_bytes()
     for place in range(0, len(content), 3):
@@ -98,7 +98,7 @@ def test_any_byte_may_be_damaged(tmp_path, path, write, report):
             assert broken in str(error)  # noqa: PT017 - some bytes may change without anybody's noticing
 
 
-def test_arrow_strings_must_be_utf8(tmp_path, report):
+def test_arrow_string_that_is_not_utf8_raises_source_error(tmp_path, report):
     broken = pa.RecordBatch.from_arrays([pa.array([b"ok", b"\xff"]).view(pa.string())], names=["text"])
     with pa.ipc.new_stream(tmp_path / "a.arrow", broken.schema) as stream:
         stream.write_batch(broken)
@@ -107,7 +107,7 @@ def test_arrow_strings_must_be_utf8(tmp_path, report):
 
 
 @pytest.mark.parametrize("form", ["stream", "file"])
-def test_any_byte_of_an_arrow_file_may_be_damaged(write, report, form):
+def test_arrow_error_names_the_file_whichever_byte_is_damaged(write, report, form):
     buffer = io.BytesIO()
     frame = pl.DataFrame({"text": ["a b c d e f g h", None, "é"] * 5, "label": range(15)})
     frame.write_ipc(buffer) if form == "file" else frame.write_ipc_stream(buffer)
@@ -123,7 +123,7 @@ def test_any_byte_of_an_arrow_file_may_be_damaged(write, report, form):
 
 @pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])
 @pytest.mark.parametrize("form", ["stream", "file"])
-def test_an_arrow_file_is_read_in_either_format(tmp_path, report, form, suffix):
+def test_arrow_file_and_stream_formats_are_read(tmp_path, report, form, suffix):
     buffer = io.BytesIO()
     frame = pl.DataFrame({"text": ["a", None, "c"], "label": [0, 1, -1]})
     frame.write_ipc(buffer) if form == "file" else frame.write_ipc_stream(buffer)
@@ -134,7 +134,7 @@ def test_an_arrow_file_is_read_in_either_format(tmp_path, report, form, suffix):
     assert columns_of(str(path), "arrow") == ("text", "label")
 
 
-def test_a_cut_arrow_file_is_named(tmp_path, report):
+def test_truncated_arrow_file_raises_source_error(tmp_path, report):
     buffer = io.BytesIO()
     pl.DataFrame({"text": ["a"]}).write_ipc(buffer)
     (tmp_path / "a.arrow").write_bytes(buffer.getvalue()[:-9])

@@ -30,13 +30,13 @@ def read(mirror, name):
     return read_scored_pairs(resolve_source(SourceSpec(dataset=name), str(mirror)), ReadReport(name))
 
 
-def test_a_set_that_is_not_the_papers_is_named(stand_in, tmp_path):
+def test_mirror_rejects_a_dataset_with_an_unexpected_row_count(stand_in, tmp_path):
     PAIRS.head(249).write_parquet(stand_in / "sts17-en-de" / "test.parquet")
     with pytest.raises(SourceError, match="249 rows, expected the 250"):
         list(fill_cache(tmp_path / "made", "sts17-en-de", str(stand_in)))
 
 
-def test_a_model_of_one_s_own_folder_is_not_fetched(stand_in, tmp_path):
+def test_mirror_uses_a_local_model_folder_without_fetching(stand_in, tmp_path):
     model = stand_in / "models" / "someone" / "encoder"
     model.mkdir(parents=True)
     (model / "config.json").write_text("{}")
@@ -44,7 +44,7 @@ def test_a_model_of_one_s_own_folder_is_not_fetched(stand_in, tmp_path):
     assert list(fill_cache(folder, "model:someone/encoder", str(stand_in))) == [(model.as_uri(), "folder")]
 
 
-def test_the_command_mirrors_the_revision_that_a_recipe_pins(stand_in, tmp_path, caplog):
+def test_mirror_command_uses_the_model_revision_of_the_recipe(stand_in, tmp_path, caplog):
     bert = "google-bert/bert-base-uncased"
     (stand_in / "models" / bert).mkdir(parents=True)
     (stand_in / "models" / bert / "config.json").write_text("{}")
@@ -52,7 +52,7 @@ def test_the_command_mirrors_the_revision_that_a_recipe_pins(stand_in, tmp_path,
     assert f"is assumed to be revision {recipe('nli').encoder.revision}" in caplog.text
 
 
-def test_the_command_says_what_it_could_not_have(stand_in, tmp_path, capsys):
+def test_mirror_command_lists_missing_datasets_and_exits_with_1(stand_in, tmp_path, capsys):
     call = ["mirror", str(tmp_path / "made"), "sts17-en-de", "cr", "afs", "--mirror", str(stand_in)]
     assert main(call) == 1
     out, err = capsys.readouterr()
@@ -61,14 +61,14 @@ def test_the_command_says_what_it_could_not_have(stand_in, tmp_path, capsys):
     assert "lacking  afs: " in err
 
 
-def test_a_slip_in_a_set_s_name_is_noticed():
+def test_misspelt_dataset_name_gets_a_suggestion():
     assert perhaps_meant("stsbb/test") == " (did you mean 'stsb/test'?)"
     assert perhaps_meant("stsbb") == " (did you mean 'stsb'?)"
     for name in ("stsb/test", "stsbb/of-somebody", "facebook/xnli", "model:stsb"):
         assert perhaps_meant(name) == ""
 
 
-def test_the_command_fills_folders_only(tmp_path, monkeypatch, capsys):
+def test_mirror_command_rejects_a_remote_target(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["mirror", "s3://bucket/mirror"]) == 2
     assert "is not a folder on this machine. Fill a local folder and copy it there" in capsys.readouterr().err

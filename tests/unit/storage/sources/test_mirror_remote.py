@@ -47,7 +47,7 @@ def changed(elsewhere, name):
     fs.pipe_file(root, b'{"changed": true}')
 
 
-def test_a_mirror_elsewhere_gives_the_same_keys(folder, elsewhere, tmp_path):
+def test_remote_and_local_mirrors_give_the_same_digests(folder, elsewhere, tmp_path):
     source = resolve_source(SourceSpec(dataset="snli"), elsewhere)
     assert source.digest == resolve_source(SourceSpec(dataset="snli"), str(folder)).digest
     found = resolve_model(MODEL, COMMIT, elsewhere, tmp_path / "cache")
@@ -55,7 +55,7 @@ def test_a_mirror_elsewhere_gives_the_same_keys(folder, elsewhere, tmp_path):
     assert not (tmp_path / "cache").exists()
 
 
-def test_the_files_of_a_model_come_when_its_folder_is_asked_for(folder, elsewhere, tmp_path):
+def test_remote_model_files_are_copied_on_first_access(folder, elsewhere, tmp_path):
     cache = tmp_path / "cache"
     found = resolve_model(MODEL, COMMIT, elsewhere, cache)
     assert isinstance(found.location, MirroredModel)
@@ -69,7 +69,7 @@ def test_the_files_of_a_model_come_when_its_folder_is_asked_for(folder, elsewher
         assert (found.folder / "model.safetensors").read_bytes() == WEIGHTS
 
 
-def test_a_file_that_changes_before_it_is_copied_is_refused(folder, tmp_path):
+def test_model_file_changed_before_its_copy_raises_source_error(folder, tmp_path):
     fs = fsspec.filesystem("memory")
     fs.put(f"{folder}/", "/mirror/", recursive=True)
     found = resolve_model(MODEL, COMMIT, "memory://mirror", tmp_path / "cache")
@@ -80,7 +80,7 @@ def test_a_file_that_changes_before_it_is_copied_is_refused(folder, tmp_path):
     fs.rm("/mirror", recursive=True)
 
 
-def test_a_folder_without_settings_is_no_model(elsewhere):
+def test_remote_folder_without_config_json_is_not_a_model(elsewhere):
     for name in ("config.json", "1_Pooling/config.json"):
         fs, root = fsspec.url_to_fs(f"{elsewhere}/models/{MODEL}/{name}")
         fs.rm(root)
@@ -89,7 +89,7 @@ def test_a_folder_without_settings_is_no_model(elsewhere):
 
 
 @pytest.mark.parametrize("name", ["../../../../evil/.bashrc", "a/../../evil", "/evil", "a//evil", "./evil"])
-def test_no_name_of_a_mirror_leads_out_of_the_copy(folder, tmp_path, name):
+def test_mirror_keys_cannot_write_outside_the_cache_folder(folder, tmp_path, name):
     """An object store accepts any key, and the keys of a mirror are not trusted."""
     fs = fsspec.filesystem("memory")
     fs.store.clear()

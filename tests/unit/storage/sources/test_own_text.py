@@ -33,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_formats_are_mixed_and_the_guess_is_told(folder: Path) -> None:
+def test_mixed_formats_are_summarised_with_guessed_columns(folder: Path) -> None:
     found = ReadingConfig().sources([str(folder / "in"), str(folder / "posts.jsonl"), str(folder / "*.parquet")])
     told = {source.summary["files"]: source.summary for source in found}
     assert told["lines: lines.txt"]["text"] == "one text per line"
@@ -47,7 +47,7 @@ def test_formats_are_mixed_and_the_guess_is_told(folder: Path) -> None:
     assert told["qa: qa.parquet"]["text"] == "question, answer"
 
 
-def test_a_pattern_names_files_of_an_object_store_too(folder: Path) -> None:
+def test_glob_matches_files_of_an_object_store(folder: Path) -> None:
     place = f"memory://{folder}"
     fsspec.filesystem("memory").put(str(folder / "in" / "lines.txt"), f"{folder}/lines.txt")
     (found,) = ReadingConfig().sources([f"{place}/*.txt"])
@@ -57,27 +57,25 @@ def test_a_pattern_names_files_of_an_object_store_too(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", ["./missing", "/data/missing", "letters/", "../x/y", "reviews", ".../x", "a/b/c\\d"])
 @pytest.mark.parametrize("mirrored", [False, True])
-def test_a_path_that_is_not_there_is_told_as_one_without_asking_the_hub(
-    tmp_path: Path, name: str, *, mirrored: bool
-) -> None:
+def test_missing_path_raises_source_error_without_a_hub_request(tmp_path: Path, name: str, *, mirrored: bool) -> None:
     with pytest.raises(SourceError) as refused:
         ReadingConfig().sources([name], mirror=str(tmp_path) if mirrored else None)
     assert str(refused.value) == f"{name}: no such file, folder or dataset. Correct the name."
 
 
-def test_a_set_of_a_mirror_s_own_is_found_by_its_name(folder: Path) -> None:
+def test_undeclared_mirror_dataset_is_found_by_name(folder: Path) -> None:
     (folder / "reviews").mkdir()
     pl.DataFrame({"text": PROSE}).write_parquet(folder / "reviews" / "train.parquet")
     (found,) = ReadingConfig().sources(["reviews"], mirror=str(folder))
     assert found.files == (f"{folder}/reviews/train.parquet",)
 
 
-def test_an_address_with_a_password_is_refused_before_it_is_shown() -> None:
+def test_url_with_a_password_is_rejected() -> None:
     with pytest.raises(ValueError, match="contains a password"):
         ReadingConfig().sources(["ftp://user:planted@host/folder"])
 
 
-def test_records_have_what_was_told(folder: Path) -> None:
+def test_records_contain_the_text_title_and_document_columns(folder: Path) -> None:
     (tickets,) = ReadingConfig().sources([str(folder / "in" / "tickets.csv")])
     (table,) = records(tickets, ReadReport("tickets"))
     assert table.row(0, named=True) == {
@@ -88,7 +86,7 @@ def test_records_have_what_was_told(folder: Path) -> None:
     assert table["record"].to_list()[:4] == [0, 0, 1, 1]
 
 
-def test_columns_are_asked_of_the_files_that_have_them(folder: Path) -> None:
+def test_columns_option_applies_only_to_files_with_these_columns(folder: Path) -> None:
     paths = [str(folder / "in"), str(folder / "posts.jsonl")]
     named = {"columns": ["subject"], "document": "ticket_no"}
     found = {source.name: source for source in ReadingConfig(**named).sources(paths)}
@@ -99,19 +97,19 @@ def test_columns_are_asked_of_the_files_that_have_them(folder: Path) -> None:
         ReadingConfig(columns=["bdy"]).sources(paths)
 
 
-def test_no_document_is_made_where_that_is_said(folder: Path) -> None:
+def test_empty_document_option_disables_the_document_column(folder: Path) -> None:
     (none,) = ReadingConfig(document="").sources([str(folder / "posts.jsonl")])
     assert none.document is None
 
 
-def test_wrapped_lines_are_joined_to_paragraphs(folder: Path) -> None:
+def test_wrapped_lines_are_joined_into_paragraphs(folder: Path) -> None:
     (book,) = ReadingConfig().sources([str(folder / "in" / "book.txt")])
     assert book.summary["text"] == "paragraphs of wrapped lines"
     (table,) = records(book, ReadReport("book"))
     assert table["text"].to_list() == ["Call me by a name that I chose.", "It was late and it rained."]
 
 
-def test_lines_have_an_order_where_they_make_paragraphs_or_files_are_many(folder: Path, tmp_path: Path) -> None:
+def test_lines_are_ordered_for_paragraphs_or_many_files(folder: Path, tmp_path: Path) -> None:
     (book,) = ReadingConfig().sources([str(folder / "in" / "book.txt")])
     assert (book.ordered, book.summary["document"]) == (True, "one per file")
     for number in range(20):
@@ -121,7 +119,7 @@ def test_lines_have_an_order_where_they_make_paragraphs_or_files_are_many(folder
         assert (letters.ordered, letters.summary["document"]) == (ordered, "one per file" if ordered else "")
 
 
-def test_the_guess_can_be_overruled(folder: Path) -> None:
+def test_options_override_the_guessed_columns(folder: Path) -> None:
     (told,) = ReadingConfig(columns=["subject"], document="ticket_no", lang="de").sources(
         [str(folder / "in" / "tickets.csv")]
     )
@@ -130,7 +128,7 @@ def test_the_guess_can_be_overruled(folder: Path) -> None:
         ReadingConfig(columns=["subjct"]).sources([str(folder / "in" / "tickets.csv")])
 
 
-def test_a_title_is_named_or_left_out(tmp_path: Path) -> None:
+def test_title_option_selects_or_disables_the_title_column(tmp_path: Path) -> None:
     pl.DataFrame({"title": PROSE[::-1], "name": PROSE, "text": PROSE}).write_csv(tmp_path / "goods.csv")
     assert ReadingConfig().sources([str(tmp_path / "goods.csv")])[0].title == "title"
     assert ReadingConfig(title="name").sources([str(tmp_path / "goods.csv")])[0].title == "name"
@@ -138,7 +136,7 @@ def test_a_title_is_named_or_left_out(tmp_path: Path) -> None:
     assert (none.title, none.texts) == (None, ("text",))
 
 
-def test_content_decides_the_digest_not_the_place(folder: Path) -> None:
+def test_source_digest_depends_on_content_and_not_on_path(folder: Path) -> None:
     (first,) = ReadingConfig().sources([str(folder / "posts.jsonl")])
     moved = folder / "elsewhere.jsonl"
     moved.write_bytes((folder / "posts.jsonl").read_bytes())
@@ -146,24 +144,24 @@ def test_content_decides_the_digest_not_the_place(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["none.txt", "in/none-*.csv", "nowhere"])
-def test_what_is_not_there_is_named(folder: Path, name: str) -> None:
+def test_missing_file_error_contains_the_given_name(folder: Path, name: str) -> None:
     with pytest.raises(SourceError, match=name.partition("/")[2].partition("*")[0] or name):
         ReadingConfig().sources([str(folder / name)])
 
 
-def test_a_table_without_text_is_refused(tmp_path: Path) -> None:
+def test_table_without_text_raises_source_error(tmp_path: Path) -> None:
     pl.DataFrame({"a": [1, 2], "b": ["x", "y"]}).write_csv(tmp_path / "n.csv")
     with pytest.raises(SourceError, match="columns"):
         ReadingConfig().sources([str(tmp_path / "n.csv")])
 
 
-def test_embedded_sets_are_text_too() -> None:
+def test_embedded_dataset_has_text_columns() -> None:
     (nli,) = ReadingConfig().sources(["embedded:nli-sample"])
     assert nli.texts == ("premise", "hypothesis")
 
 
 @pytest.mark.parametrize("name", ["org/set/test", f"org/set@{'4' * 40}/test", "stsb/test"])
-def test_a_split_of_a_mirror_s_set_is_text_by_its_name(tmp_path: Path, name: str) -> None:
+def test_mirror_dataset_split_is_found_by_name(tmp_path: Path, name: str) -> None:
     for folder in ("org/set", "stsb"):
         (tmp_path / folder).mkdir(parents=True)
         pl.DataFrame({"text": PROSE}).write_parquet(tmp_path / folder / "test.parquet")
@@ -171,7 +169,7 @@ def test_a_split_of_a_mirror_s_set_is_text_by_its_name(tmp_path: Path, name: str
     assert found.texts == ("text",)
 
 
-def test_dates_and_lists_of_a_table_are_not_read(tmp_path: Path) -> None:
+def test_date_and_list_columns_are_not_read(tmp_path: Path) -> None:
     rows = pl.DataFrame({"text": PROSE, "created_at": [datetime(2026, 1, 1, tzinfo=UTC)] * 8, "tags": [["a", "b"]] * 8})
     rows.write_parquet(tmp_path / "reviews.parquet")
     (source,) = ReadingConfig().sources([str(tmp_path / "reviews.parquet")])
@@ -179,7 +177,7 @@ def test_dates_and_lists_of_a_table_are_not_read(tmp_path: Path) -> None:
     assert sum(frame.height for frame in records(source, ReadReport("reviews"))) == 8
 
 
-def test_columns_of_known_sets_are_text_in_any_case_however_short(tmp_path: Path) -> None:
+def test_known_column_names_are_text_columns_in_any_case(tmp_path: Path) -> None:
     path = tmp_path / "pairs.csv"
     path.write_text("Premise,Hypothesis\na dog,a cat\nb dog,c cat\n")
     (pairs,) = ReadingConfig().sources([str(path)])

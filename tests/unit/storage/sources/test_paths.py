@@ -44,18 +44,18 @@ def below(place, files):
     return [file.removeprefix(f"{place}/") for file in files]
 
 
-def test_a_folder_is_what_lies_below_it_and_is_not_hidden(letters):
+def test_folder_listing_recurses_and_skips_hidden_files(letters):
     """Also if a parent folder is hidden."""
     assert below(letters, listed(letters)) == ["2023/a.txt", "2023/winter/c.txt", "b.txt"]
     assert listed(f"{letters}/") == listed(letters)
 
 
-def test_every_verb_means_the_same_by_a_folder(letters):
+def test_reading_config_and_source_spec_list_the_same_files(letters):
     (adapted,) = ReadingConfig().sources([letters])
     assert adapted.files == resolve_source(SourceSpec(path=letters)).files == listed(letters)
 
 
-def test_a_hidden_folder_is_read_where_it_is_named(letters):
+def test_hidden_folder_is_listed_when_named_explicitly(letters):
     assert below(letters, listed(f"{letters}/.git")) == [".git/x/desc.txt"]
 
 
@@ -70,11 +70,11 @@ def test_a_hidden_folder_is_read_where_it_is_named(letters):
         ("2023/.o*/*", ["2023/.old/d.txt"]),
     ],
 )
-def test_a_pattern_takes_what_is_hidden_only_where_it_says_so(letters, pattern, found):
+def test_glob_matches_hidden_files_only_with_a_leading_dot(letters, pattern, found):
     assert below(letters, listed(f"{letters}/{pattern}")) == found
 
 
-def test_a_folder_of_hidden_files_alone_holds_none(tmp_path):
+def test_folder_with_only_hidden_files_raises_source_error(tmp_path):
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "desc.txt").write_text(TEXT)
     for find in (listed, lambda path: ReadingConfig().sources([path])):
@@ -85,14 +85,14 @@ def test_a_folder_of_hidden_files_alone_holds_none(tmp_path):
         listed(str(tmp_path))
 
 
-def test_a_link_to_a_folder_above_is_not_followed_for_ever(tmp_path):
+def test_symlink_to_a_parent_folder_is_not_followed(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.txt").write_text(TEXT)
     (tmp_path / "in" / "round").symlink_to(tmp_path)
     assert listed(str(tmp_path)) == (f"{tmp_path}/in/a.txt",)
 
 
-def test_a_name_that_is_not_utf_8_is_said(tmp_path):
+def test_non_utf8_file_name_raises_source_error(tmp_path):
     (tmp_path / "fine.txt").write_text(TEXT)
     (tmp_path / os.fsdecode(b"caf\xe9.txt")).write_text(TEXT)
     with pytest.raises(SourceError, match=r"caf\\udce9.txt': its name is not UTF-8, .* Rename it"):
@@ -100,7 +100,7 @@ def test_a_name_that_is_not_utf_8_is_said(tmp_path):
 
 
 @pytest.mark.parametrize("named", ["the pipe", "its folder", "as labels"])
-def test_a_pipe_is_refused_before_it_is_waited_for(tmp_path, named):
+def test_named_pipe_is_rejected_without_blocking(tmp_path, named):
     pipe = tmp_path / "text.csv"
     os.mkfifo(pipe)
     read = {
@@ -114,6 +114,6 @@ def test_a_pipe_is_refused_before_it_is_waited_for(tmp_path, named):
         read()
 
 
-def test_a_device_is_refused():
+def test_device_file_is_rejected():
     with pytest.raises(SourceError, match="/dev/null is a device or socket, expected a file"):
         listed("/dev/null")

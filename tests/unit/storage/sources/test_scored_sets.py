@@ -22,7 +22,7 @@ COUNTS = {  # Agirre et al., 2012 to 2016, as SentEval counts them
 real = pytest.mark.skipif(not MIRROR, reason="BSL_DATA_MIRROR names no mirror")
 
 
-def test_the_table_names_every_subset_of_the_declared_sets():
+def test_subset_table_covers_every_declared_sts_subset():
     table = pl.read_parquet(TABLE)
     assert tuple(table["dataset"].cast(pl.String).unique().sort()) == YEARS
     for dataset in (dataset for dataset in STS if dataset.divided and dataset.folder):
@@ -34,7 +34,7 @@ def test_the_table_names_every_subset_of_the_declared_sets():
 @real
 @pytest.mark.parametrize("side", ["", "_tok"])
 @pytest.mark.parametrize("dataset", YEARS)
-def test_the_subsets_of_real_pairs_raw_or_tokenised_are_restored(dataset, side):
+def test_sts_subsets_are_restored_from_raw_or_tokenised_pairs(dataset, side):
     real = pl.read_parquet(Path(MIRROR) / dataset / "test.parquet")
     bare = real.select(pl.lit("").alias("subset"), *(pl.col(f"{n}{side}").alias(n) for n in ("sentence1", "sentence2")))
     restored = with_subsets(dataset, bare)
@@ -55,11 +55,11 @@ def make_table(mirror: Path, datasets: tuple[str, ...]) -> pl.DataFrame:
 
 
 @real
-def test_the_table_is_what_the_tasks_files_give():
+def test_subset_table_is_reproduced_from_the_sts_files():
     assert make_table(Path(MIRROR), YEARS).equals(pl.read_parquet(TABLE))
 
 
-def test_subsets_go_by_both_sentences_in_any_spelling(tmp_path, monkeypatch):
+def test_subset_lookup_uses_both_sentences_and_ignores_punctuation(tmp_path, monkeypatch):
     pairs = pl.DataFrame({"sentence1": ["A dog.", "A cat.", "A dog."], "sentence2": ["A cat.", "A dog.", "A cat."]})
     known = pairs.head(2).select(
         digests(pairs.head(2)), subset=pl.Series(["images", "belief"]), dataset=pl.lit("sts15")
@@ -73,7 +73,7 @@ def test_subsets_go_by_both_sentences_in_any_spelling(tmp_path, monkeypatch):
     assert with_subsets("sts15", spelled)["subset"].to_list() == ["images", "belief", "images"]
 
 
-def test_a_pair_of_another_task_is_said_and_nothing_is_restored(caplog):
+def test_unknown_sts_pair_restores_no_subsets_with_a_warning(caplog):
     pairs = pl.DataFrame({"subset": [""], "sentence1": ["Not of any task."], "sentence2": ["Nor this one."]})
     assert with_subsets("sts12", pairs).equals(pairs)
     assert (

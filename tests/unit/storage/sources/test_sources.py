@@ -48,7 +48,7 @@ def sentences(source: ResolvedSource, report: ReadReport | None = None) -> list[
     return [column.to_list() for column in frame.iter_columns()]
 
 
-def test_unlabelled_pairs_give_their_sentences_and_no_labelled_pair(mirror, original):
+def test_unlabelled_nli_pairs_give_sentences_but_no_labelled_pair(mirror, original):
     for spec in (SourceSpec(dataset="snli"), SourceSpec(path=original)):
         source, report = resolve_source(spec, mirror), ReadReport("nli")
         assert [len(side) for side in sentences(source, report)] == [3, 3]
@@ -57,21 +57,21 @@ def test_unlabelled_pairs_give_their_sentences_and_no_labelled_pair(mirror, orig
         assert report.unlabelled == 1
 
 
-def test_labelled_pairs_are_the_same_from_both_shapes(mirror, original):
+def test_mirror_and_original_files_give_the_same_pairs(mirror, original):
     for spec in (SourceSpec(dataset="snli"), SourceSpec(path=original)):
         frame = pl.concat(read_nli_pairs(resolve_source(spec, mirror), ReadReport("nli"), max_bad_share=0.0))
         assert frame.schema == {"premise": pl.String, "hypothesis": pl.String, "label": pl.Int8}
         assert frame["label"].to_list() == [0, 2]
 
 
-def test_unknown_label_is_refused(tmp_path):
+def test_unknown_nli_label_raises_source_error(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("premise,hypothesis,label\na,b,entialment\n")
     with pytest.raises(SourceError, match="1 rows have a label such as 'entialment'"):
         list(read_nli_pairs(resolve_source(SourceSpec(path=str(path))), ReadReport("nli"), 0.0))
 
 
-def test_named_columns_are_read_whatever_the_shape(tmp_path):
+def test_columns_option_selects_text_columns_of_any_table(tmp_path):
     path = tmp_path / "talks.tsv"
     path.write_text("id\ttitle\tbody\n1\tT\tB\n")
     source = resolve_source(SourceSpec(path=str(path), columns=("body",), lang="de"))
@@ -83,7 +83,7 @@ def test_named_columns_are_read_whatever_the_shape(tmp_path):
         sentences(resolve_source(SourceSpec(path=str(path))))
 
 
-def test_folder_and_pattern_are_read_in_order_of_name(tmp_path):
+def test_folder_and_glob_files_are_read_in_name_order(tmp_path):
     for name, text in (("b.txt", "two"), ("a.txt.gz.txt", "one"), ("c.docx", "no")):
         (tmp_path / name).write_text(text)
     assert sentences(resolve_source(SourceSpec(path=str(tmp_path)))) == [["one", "two"]]
@@ -99,7 +99,7 @@ def test_folder_and_pattern_are_read_in_order_of_name(tmp_path):
         resolve_source(SourceSpec(path=str(tmp_path / "d.txt")))
 
 
-def test_a_folder_of_several_formats_is_a_source_of_each(tmp_path):
+def test_folder_with_mixed_formats_gives_a_source_per_format(tmp_path):
     write_files(tmp_path, {"b.txt": "one\n", "a.jsonl": '{"text": "two"}\n'})
     (tmp_path / "c.jsonl.gz").write_bytes(gzip.compress(b'{"text": "three"}\n'))
     spec = SourceSpec(path=str(tmp_path), limit=5)
@@ -111,7 +111,7 @@ def test_a_folder_of_several_formats_is_a_source_of_each(tmp_path):
         resolve_source(spec)
 
 
-def test_place_is_not_in_the_key_but_content_name_and_columns_are(tmp_path):
+def test_artifact_key_uses_source_content_and_settings_not_path(tmp_path):
     def key(folder: str, content: str, **wanted: object) -> str:
         path = tmp_path / folder / "corpus.txt"
         path.parent.mkdir(exist_ok=True)
@@ -129,7 +129,7 @@ def test_place_is_not_in_the_key_but_content_name_and_columns_are(tmp_path):
     assert len({base, *others}) == 5
 
 
-def test_unknown_names_say_what_was_tried(mirror):
+def test_unknown_dataset_or_split_error_lists_the_alternatives(mirror):
     with pytest.raises(SourceError, match=r"has no snlli/train\.parquet, and it is not one of .*did you mean 'snli'"):
         resolve_source(SourceSpec(dataset="snlli"), mirror)
     with pytest.raises(SourceError, match="no mirror is set, and the Hub has no copy"):
@@ -140,13 +140,13 @@ def test_unknown_names_say_what_was_tried(mirror):
         SourceSpec(split="train")
 
 
-def test_mirror_may_hold_more_than_is_declared(tmp_path):
+def test_mirror_may_contain_undeclared_datasets(tmp_path):
     (tmp_path / "ours").mkdir()
     pl.DataFrame({"text": ["hello"]}).write_parquet(tmp_path / "ours" / "train.parquet")
     assert sentences(resolve_source(SourceSpec(dataset="ours"), str(tmp_path))) == [["hello"]]
 
 
-def test_embedded_sets_are_sources_too():
+def test_embedded_datasets_are_read_as_sources():
     source = resolve_source(SourceSpec(dataset="embedded:nli-sample"))
     assert source.name == "nli-sample"
     assert sum(len(frame) for frame in read_source(source, ReadReport("nli-sample"), max_bad_share=0.0)) > 1000
@@ -156,7 +156,7 @@ def test_embedded_sets_are_sources_too():
         resolve_source(SourceSpec(dataset="embedded:stsb", split="validation"))
 
 
-def test_declarations_are_complete():
+def test_every_registered_dataset_has_licence_citation_and_revision():
     for name, dataset in DATASETS.items():
         assert name == dataset.name
         assert dataset.licence
@@ -170,12 +170,12 @@ def no_hub(monkeypatch):
     monkeypatch.setattr("storage.hub.faults.SECONDS_TO_CONNECT", ())
 
 
-def test_hub_out_of_reach_is_said_at_once(no_hub):
+def test_unreachable_hub_raises_source_error(no_hub):
     with pytest.raises(SourceError, match=r"someone/sentences@main: the Hub does not answer .*HF_HOME"):
         resolve_source(SourceSpec(dataset="someone/sentences"))
 
 
-def test_a_full_commit_needs_no_hub_to_be_named(no_hub):
+def test_dataset_with_a_pinned_commit_resolves_offline(no_hub):
     found = resolve_source(SourceSpec(dataset="snli"))
     assert found.digest.startswith("stanfordnlp/snli@cdb5c3d")
 
@@ -189,7 +189,7 @@ def scored(tmp_path, content: str) -> ResolvedSource:
     return resolve_source(SourceSpec(path=str(path)))
 
 
-def test_scored_pairs_keep_their_order_and_drop_blank_gold(tmp_path):
+def test_scored_pairs_preserve_order_and_drop_blank_scores(tmp_path):
     report = ReadReport("sts")
     frame = read_scored_pairs(scored(tmp_path, "b,c,2.5,news\na,b,5,\nx,y, ,news\n"), report)
     assert frame.rows() == [("news", "b", "c", 2.5), ("", "a", "b", 5.0)]
@@ -197,12 +197,12 @@ def test_scored_pairs_keep_their_order_and_drop_blank_gold(tmp_path):
 
 
 @pytest.mark.parametrize("score", ["5.1", "-0.1", "nan", "four", "inf"])
-def test_score_outside_its_range_names_the_row(tmp_path, score):
+def test_invalid_sts_score_error_names_the_row(tmp_path, score):
     with pytest.raises(SourceError, match=f"row 2 has the score '{score}', expected a number from 0 to 5"):
         read_scored_pairs(scored(tmp_path, f"a,b,1,\na,b,{score},\n"), ReadReport("sts"))
 
 
-def test_sts_without_a_score_column(tmp_path):
+def test_sts_file_without_a_score_column_raises_source_error(tmp_path):
     path = tmp_path / "sts.csv"
     path.write_text("sentence1,sentence2,scores\na,b,1\n")
     with pytest.raises(SourceError, match=r"column 'score' is missing.*did you mean 'scores'"):
@@ -222,7 +222,7 @@ def model(tmp_path):
     return folder
 
 
-def test_model_folder_is_known_by_its_content(model, tmp_path):
+def test_model_identity_depends_on_file_content_only(model, tmp_path):
     first = resolve_model(str(model))
     copy = tmp_path / "copy"
     shutil.copytree(model, copy)
@@ -233,20 +233,20 @@ def test_model_folder_is_known_by_its_content(model, tmp_path):
     assert resolve_model(str(copy)).identity != first.identity
 
 
-def test_model_from_the_mirror(model, tmp_path):
+def test_model_is_resolved_from_the_mirror(model, tmp_path):
     shutil.copytree(model, tmp_path / "mirror" / "models" / "org" / "name")
     found = resolve_model("org/name", mirror=str(tmp_path / "mirror"))
     assert found.identity == resolve_model(str(model)).identity
 
 
-def test_a_mirror_s_copy_of_a_pinned_model_is_taken_with_a_warning(model, tmp_path, caplog):
+def test_mirror_copy_of_a_pinned_model_logs_a_warning(model, tmp_path, caplog):
     mirror = tmp_path / "mirror"
     shutil.copytree(model, mirror / "models" / "org" / "name")
     assert resolve_model("org/name", mirror=str(mirror)) == resolve_model("org/name", "a" * 40, str(mirror))
     assert f"models/org/name is assumed to be revision {'a' * 40}" in caplog.text
 
 
-def test_models_that_are_none(tmp_path, no_hub):
+def test_unresolvable_model_raises_source_error(tmp_path, no_hub):
     with pytest.raises(SourceError, match="no such folder"):
         resolve_model(str(tmp_path / "absent"))
     (tmp_path / "empty").mkdir()
@@ -259,14 +259,14 @@ def test_models_that_are_none(tmp_path, no_hub):
 
 
 @pytest.mark.parametrize("last", ["", "/*.txt", "/a.txt"])
-def test_a_folder_may_be_called_like_a_pattern(tmp_path, last):
+def test_folder_name_may_contain_glob_characters(tmp_path, last):
     folder = tmp_path / "talks[1]"
     folder.mkdir()
     (folder / "a.txt").write_text("A dog runs.\n")
     assert sentences(resolve_source(SourceSpec(path=f"{folder}{last}"))) == [["A dog runs."]]
 
 
-def test_a_mirror_of_original_files_may_be_called_like_a_pattern(tmp_path):
+def test_mirror_path_may_contain_glob_characters(tmp_path):
     folder = tmp_path / "mirror[1]" / "CR"
     folder.mkdir(parents=True)
     for name in ("custrev.neg", "custrev.pos"):

@@ -25,7 +25,7 @@ def read(path):
     return [word for words, _ in blocks for word in words], np.concatenate([table for _, table in blocks])
 
 
-def test_words_may_hold_spaces_and_look_like_numbers(tmp_path):
+def test_words_with_spaces_or_digits_are_parsed(tmp_path):
     words, table = read(written(tmp_path / "glove.txt", LINES))
     assert words == WORDS
     assert table.dtype == np.float32
@@ -33,13 +33,13 @@ def test_words_may_hold_spaces_and_look_like_numbers(tmp_path):
 
 
 @pytest.mark.parametrize("end", [" \n", "\r\n"])
-def test_the_first_line_of_word2vec_is_no_word(tmp_path, end):
+def test_word2vec_header_line_is_skipped(tmp_path, end):
     words, table = read(written(tmp_path / "wiki.vec", ["6 3", *LINES], end))
     assert words == WORDS
     np.testing.assert_array_equal(table, TABLE)
 
 
-def test_compressed_files_are_read_as_they_are(tmp_path):
+def test_compressed_word_vectors_are_read_without_unpacking(tmp_path):
     text = "".join(f"{line}\n" for line in LINES).encode()
     with zipfile.ZipFile(tmp_path / "glove.zip", "w") as archive:
         archive.writestr("glove.txt", text)
@@ -50,7 +50,7 @@ def test_compressed_files_are_read_as_they_are(tmp_path):
         np.testing.assert_array_equal(table, TABLE)
 
 
-def test_more_words_than_a_block_holds_come_in_several(tmp_path):
+def test_word_vectors_are_read_in_several_blocks(tmp_path):
     lines = [f"w{number} {number} 0.5" for number in range(2 * BLOCK)]
     blocks = list(read_vectors(written(tmp_path / "v.txt", lines)))
     assert len(blocks) == 3
@@ -69,7 +69,7 @@ def test_more_words_than_a_block_holds_come_in_several(tmp_path):
         (150, "", "line 150: '', expected a word and 3 finite numbers"),
     ],
 )
-def test_a_damaged_line_is_named(tmp_path, number, line, words):
+def test_malformed_vector_line_error_names_the_line(tmp_path, number, line, words):
     lines = [f"w{row} 1 2 3" for row in range(1, 300)]
     lines[number - 1] = line
     path = written(tmp_path / "v.txt", lines)
@@ -80,13 +80,13 @@ def test_a_damaged_line_is_named(tmp_path, number, line, words):
         read(path)
 
 
-def test_a_word_that_is_no_text_is_named(tmp_path):
+def test_non_utf8_word_error_names_the_line(tmp_path):
     (tmp_path / "v.txt").write_bytes(b"the 1 2\nca\xe9 1 2\n")
     with pytest.raises(SourceError, match=r"line 2: the word b'ca\\xe9' is not UTF-8"):
         read(tmp_path / "v.txt")
 
 
-def test_a_file_that_is_not_whole_is_refused(tmp_path):
+def test_incomplete_word_vectors_file_raises_source_error(tmp_path):
     with pytest.raises(SourceError, match="6 words, the first line says 7"):
         read(written(tmp_path / "cut.vec", ["7 3", *LINES]))
     with pytest.raises(SourceError, match="contains no words"):
@@ -100,7 +100,7 @@ def test_a_file_that_is_not_whole_is_refused(tmp_path):
         read(tmp_path / "glove.6B.zip")
 
 
-def test_a_file_is_told_from_a_hub_id_and_known_by_its_bytes(tmp_path):
+def test_vectors_file_is_distinguished_from_a_hub_id(tmp_path):
     one, two = written(tmp_path / "a.txt", LINES), written(tmp_path / "b.txt", LINES)
     assert is_vectors_file(str(one))
     assert not is_vectors_file("owner/name.txt")  # no such file: a Hub id

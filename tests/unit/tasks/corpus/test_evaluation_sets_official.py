@@ -30,7 +30,7 @@ def task(**changes):
     return {f"STS/STS13-en-test/{name}": text for name, text in (files | changes).items() if text is not None}
 
 
-def test_task_files_become_pairs_without_those_that_nobody_scored(tmp_path):
+def test_task_files_are_read_as_pairs_without_unscored_lines(tmp_path):
     frame, report = pairs(write_files(tmp_path, task()), "sts13-tok")
     assert frame["subset"].unique(maintain_order=True).to_list() == ["FNWN", "headlines", "OnWN"]
     assert frame.row(0) == ("FNWN", "A dog runs.", "A dog is running.", 5.0)
@@ -38,20 +38,20 @@ def test_task_files_become_pairs_without_those_that_nobody_scored(tmp_path):
     assert report.unlabelled == 3
 
 
-def test_a_changed_score_file_changes_the_digest(tmp_path):
+def test_changed_score_file_changes_the_source_digest(tmp_path):
     mirror = write_files(tmp_path, task())
     before = resolve_source(SourceSpec(dataset="sts13-tok"), mirror).digest
     write_files(tmp_path, task(**{"STS.gs.OnWN.txt": "1\n2\n4\n"}))
     assert resolve_source(SourceSpec(dataset="sts13-tok"), mirror).digest != before
 
 
-def test_sts_benchmark_has_no_quotes_and_no_header(tmp_path):
+def test_stsb_file_is_read_without_quoting_or_header_row(tmp_path):
     line = 'main-captions\tMSRvid\t2012test\t0024\t2.500\tA "girl sings.\tA girl reads.\tsource\n'
     frame, _ = pairs(write_files(tmp_path, {"STS/STSBenchmark/sts-test.csv": line * 2}), "stsb-tok")
     assert frame.row(1) == ("", 'A "girl sings.', "A girl reads.", 2.5)
 
 
-def test_sick_as_distributed(tmp_path):
+def test_official_sick_file_yields_scored_and_training_pairs(tmp_path):
     table = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n6\tA kid.\tA boy.\t3.3\tNEUTRAL\n"
     mirror = write_files(tmp_path, {"SICK/SICK_test_annotated.txt": table})
     frame, _ = pairs(mirror, "sickr-tok")
@@ -61,7 +61,7 @@ def test_sick_as_distributed(tmp_path):
     assert learnt.rows() == [("A kid.", "A boy.")]
 
 
-def test_tokenised_text_is_a_set_of_its_own(tmp_path):
+def test_tokenised_set_never_reads_the_raw_text_columns(tmp_path):
     table = pl.DataFrame({"sentence1": ["It's."], "sentence2": ["No."], "score": [2.0]})
     (tmp_path / "sts16").mkdir()
     table.write_parquet(tmp_path / "sts16" / "test.parquet")
@@ -83,12 +83,12 @@ def test_tokenised_text_is_a_set_of_its_own(tmp_path):
         ({"STS.input.OnWN.txt": "a\tb\nalone\nc\td\n"}, "line 2: 1 fields"),
     ],
 )
-def test_bad_task_files_are_named_with_their_line(tmp_path, files, message):
+def test_bad_task_file_error_names_the_file_and_line(tmp_path, files, message):
     with pytest.raises(SourceError, match=message):
         pairs(write_files(tmp_path, task(**files)), "sts13-tok")
 
 
-def test_a_part_of_the_files_is_not_the_set(tmp_path):
+def test_missing_input_files_of_a_task_raise_an_error(tmp_path):
     lacking = {"STS.input.headlines.txt": None, "STS.input.OnWN.txt": None}
     with pytest.raises(SourceError, match=r"no STS/STS13-en-test/STS\.input\.headlines\.txt, .*OnWN\.txt\. Copy all"):
         pairs(write_files(tmp_path, task(**lacking)), "sts13-tok")
@@ -98,7 +98,7 @@ def sick(rows):
     return pl.DataFrame({"sentence1": ["A kid."] * rows, "sentence2": ["A boy."] * rows, "score": [3.0] * rows})
 
 
-def test_sick_of_the_hub_is_refused_and_said_to_be_missing(tmp_path):
+def test_sick_with_wrong_row_count_is_reported_missing(tmp_path):
     (tmp_path / "sickr").mkdir()
     sick(9927).write_parquet(tmp_path / "sickr" / "test.parquet")
     site = RunContext(mirror=str(tmp_path))
@@ -111,7 +111,7 @@ def test_sick_of_the_hub_is_refused_and_said_to_be_missing(tmp_path):
     assert read_scored_set(resolve_scored_set(site, "sickr/test")).height == 4927
 
 
-def test_wrong_column_and_nothing_at_all(tmp_path):
+def test_missing_column_or_no_available_set_raises_an_error(tmp_path):
     (tmp_path / "sts12").mkdir()
     pl.DataFrame({"sentence1": ["a"], "sentence_2": ["b"], "score": [1.0]}).write_parquet(
         tmp_path / "sts12" / "test.parquet"
@@ -122,7 +122,7 @@ def test_wrong_column_and_nothing_at_all(tmp_path):
         available(RunContext(mirror=str(tmp_path)), ["sts12/test", "stsb-mt/test"])
 
 
-def test_suites_and_their_misspellings():
+def test_suite_names_expand_to_sets_and_misspellings_raise_errors():
     assert names_of(["sts"])[-2:] == ("stsb/test", "sickr/test")
     assert names_of(["sts17", "sts17-en-en/test"]) == names_of(["sts17"])
     assert set(names_of(["all"])) > set(names_of(["sts-tok"]))

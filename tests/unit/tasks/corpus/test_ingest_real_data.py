@@ -21,14 +21,14 @@ NLI = [("snli_train_part", "pairs", 72630), ("snli_tok", "dev", 9842), ("multinl
 
 
 @pytest.mark.parametrize(("dataset", "split", "rows"), NLI)
-def test_labelled_pairs(dataset, split, rows):
+def test_nli_datasets_have_expected_row_counts_and_labels(dataset, split, rows):
     source = resolve_source(SourceSpec(dataset=dataset, split=split), MIRROR)
     frame = pl.concat(read_nli_pairs(source, ReadReport(dataset), max_bad_share=0.0))
     assert frame.height == rows
     assert sorted(frame["label"].unique()) == [0, 1, 2]
 
 
-def test_corpus_of_snli_and_multinli(tmp_path):
+def test_snli_and_multinli_corpus_contains_each_unique_sentence(tmp_path):
     specs = [SourceSpec(dataset=dataset, split=split) for dataset, split, _ in NLI]
     chunks, expected = [], {}
     for source in (resolve_source(spec, MIRROR) for spec in specs):
@@ -48,7 +48,7 @@ def test_corpus_of_snli_and_multinli(tmp_path):
 @pytest.mark.parametrize(
     ("dataset", "split", "rows"), [("stsb", "dev", 1500), ("sts12", "test", 3108), ("sts16", "test", 1186)]
 )
-def test_scored_pairs(dataset, split, rows):
+def test_sts_datasets_have_expected_row_counts_and_score_range(dataset, split, rows):
     frame = read_scored_pairs(resolve_source(SourceSpec(dataset=dataset, split=split), MIRROR), ReadReport(dataset))
     assert frame.height == rows
     assert frame["score"].is_between(0, 5).all()

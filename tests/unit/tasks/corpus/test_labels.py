@@ -62,7 +62,7 @@ def site(tmp_path: Path) -> RunContext:
     return RunContext(store=str(tmp_path / "store"), device="cpu", threads=1)
 
 
-def test_every_sentence_of_few_labelled_texts_is_kept_from_being_learnt(site: RunContext, tmp_path: Path) -> None:
+def test_corpus_excludes_every_sentence_of_labelled_texts(site: RunContext, tmp_path: Path) -> None:
     apart = [f"The room of number {n} was cold and small. Nobody came when {n} rang!" for n in range(60)]
     sentences = [sentence for text in apart for sentence in split_sentences(text)]
     parts = _parts([*TEXTS, *sentences], held=10)
@@ -72,9 +72,7 @@ def test_every_sentence_of_few_labelled_texts_is_kept_from_being_learnt(site: Ru
 
 
 @pytest.mark.parametrize("use", ["field", "judge", "adapt"])
-def test_where_the_text_is_labelled_itself_nothing_that_judges_is_learnt(
-    site: RunContext, tmp_path: Path, *, use: Use
-) -> None:
+def test_corpus_excludes_texts_with_test_labels(site: RunContext, tmp_path: Path, *, use: Use) -> None:
     source, passages = _file(tmp_path, TEXTS), _published(site, _parts(TEXTS, held=120))
     texts = {*site.open_store().scan(_learnt(site, passages, source, use=use)).collect()["text"]}
     rows = labelled_rows(site.open_store(), passages, source, use=use)
@@ -87,7 +85,7 @@ def test_where_the_text_is_labelled_itself_nothing_that_judges_is_learnt(
         assert {*labelled.first} == judging
 
 
-def test_pairs_that_share_texts_with_pairs_that_teach_do_not_judge(site: RunContext, tmp_path: Path) -> None:
+def test_training_and_test_label_pairs_share_no_text(site: RunContext, tmp_path: Path) -> None:
     """A question on the left of one pair and on the right of another puts both pairs in one part."""
     pairs = [(f"What of number {n} here?", f"What of number {n + 1 if n % 4 else n + 500} here?") for n in range(200)]
     path = tmp_path / "pairs.csv"
@@ -102,7 +100,7 @@ def test_pairs_that_share_texts_with_pairs_that_teach_do_not_judge(site: RunCont
     assert rows.height == 200
 
 
-def test_a_rare_class_is_left_out_and_told(site: RunContext, tmp_path: Path) -> None:
+def test_rare_class_is_excluded_and_reported_in_the_summary(site: RunContext, tmp_path: Path) -> None:
     path = tmp_path / "rare.csv"
     labels = ["rare" if n < 5 else ("bad", "good")[n % 2] for n in range(200)]
     pl.DataFrame({"text": [f"Some other text of number {n}." for n in range(200)], "label": labels}).write_csv(path)
@@ -119,13 +117,15 @@ def test_a_rare_class_is_left_out_and_told(site: RunContext, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("kind", "what"), [("classes", "rows that"), ("pairs", "pairs that share texts with both parts, or")]
 )
-def test_rows_that_do_nothing_are_told_in_a_sentence(kind: Literal["classes", "pairs"], what: str) -> None:
+def test_summary_counts_label_rows_that_contain_training_sentences(
+    kind: Literal["classes", "pairs"], what: str
+) -> None:
     source = LabelSource(digest="", format="csv", kind=kind, texts=("text",), label="label", path="own.csv")
     told = f"Excluded from your labels: 5 {what} contain a training sentence."
     assert summary_of({"rare_classes": {}, "idle_labels": 5}, source) == [told]
 
 
-def test_labels_that_leave_nothing_to_learn_are_refused(site: RunContext, tmp_path: Path) -> None:
+def test_labels_covering_all_training_text_raise_an_error(site: RunContext, tmp_path: Path) -> None:
     texts = [*TEXTS[:20], *(f"Another text of number {n} that stands nowhere else." for n in range(60))]
     joined = _file(tmp_path, [" ".join(TEXTS[:20]), *texts])  # one group of rows contains all training text
     with pytest.raises(
@@ -134,7 +134,7 @@ def test_labels_that_leave_nothing_to_learn_are_refused(site: RunContext, tmp_pa
         _learnt(site, _published(site, _parts(TEXTS[:20], held=10)), joined, use="judge")
 
 
-def test_what_cannot_be_asked_is_said_before_anything_is_translated(site: RunContext, tmp_path: Path) -> None:
+def test_too_few_documents_or_labelled_rows_raise_an_error(site: RunContext, tmp_path: Path) -> None:
     passages = _published(site, _parts(TEXTS, held=20))
     with pytest.raises(EvaluationError, match=r"too few documents: .*found 20 sentences of 20 .* part 'report'"):
         check_asked(site, passages)
@@ -146,9 +146,7 @@ def test_what_cannot_be_asked_is_said_before_anything_is_translated(site: RunCon
 
 
 @pytest.mark.parametrize("use", ["field", "judge", "adapt"])
-def test_the_order_of_the_labelled_rows_changes_neither_text_nor_pairs(
-    site: RunContext, tmp_path: Path, *, use: Use
-) -> None:
+def test_label_row_order_leaves_corpus_and_pairs_unchanged(site: RunContext, tmp_path: Path, *, use: Use) -> None:
     rows = pl.DataFrame({"text": TEXTS, "label": [("bad", "good", "fair")[n % 3] for n in range(len(TEXTS))]})
     made = []
     for name, table in (("in order", rows), ("shuffled", rows.sample(fraction=1, shuffle=True, seed=1))):

@@ -35,7 +35,7 @@ def labelled(tmp_path, labels):
     return label_source(str(path))
 
 
-def test_what_a_judging_label_speaks_of_is_not_learnt_and_rare_classes_are_told(site, passages, tmp_path):
+def test_training_corpus_excludes_test_labels_and_counts_rare_classes(site, passages, tmp_path):
     labels = labelled(tmp_path, ["late", "early"] * 30)
     corpus = learnt.run(site, {"passages": passages, "labels": labels, "use": "field", "seed": 0})
     figures = site.open_store().manifest(corpus).figures
@@ -51,7 +51,7 @@ def test_what_a_judging_label_speaks_of_is_not_learnt_and_rare_classes_are_told(
     assert not texts.is_in([SENTENCES[row] for row in (1, 2, 4)]).any()
 
 
-def test_too_few_labels_end_a_field_at_its_first_stage(site, passages, tmp_path):
+def test_training_corpus_stage_raises_on_too_few_labels(site, passages, tmp_path):
     labels = labelled(tmp_path, ["late", "early"] * 4)
     with pytest.raises(EvaluationError, match=r"8 rows \(3 test labels"):
         learnt.run(site, {"passages": passages, "labels": labels, "use": "field", "seed": 0})

@@ -53,13 +53,13 @@ def small_products(monkeypatch):
 
 
 @pytest.mark.usefixtures("small_products")
-def test_a_processor_has_limits():
+def test_measured_cpu_limits_are_positive():
     limits = measured(CPU)
     assert set(limits.flops) == {"fp32", "bf16", "int8"}
     assert min(*limits.flops.values(), limits.bytes_per_s) > 0
 
 
-def test_what_has_no_units_is_named_and_not_run(fixtures):
+def test_emulated_precision_is_reported_and_not_benchmarked(fixtures):
     assert [row for row in EMULATED.rates() if isinstance(row, Check)] == [
         not_run("bf16", "emulated, 18 GFLOP/s, not used")
     ]
@@ -73,11 +73,11 @@ def test_what_has_no_units_is_named_and_not_run(fixtures):
 
 
 @pytest.mark.parametrize(("bf16", "precisions"), [(2.0, ("fp32", "bf16")), (0.99, ("fp32",)), (1.0, ("fp32",))])
-def test_bf16_that_is_not_faster_is_emulated(bf16, precisions):
+def test_bf16_not_faster_than_fp32_counts_as_emulated(bf16, precisions):
     assert precisions_of({"fp32": 1.0, "bf16": bf16}) == precisions
 
 
-def test_work_that_takes_long_is_timed_fewer_times():
+def test_slow_work_is_timed_fewer_times():
     now, calls = iter(range(100_000)), []
     assert seconds(lambda: calls.append(next(now)), CPU, repeats=10, limit_s=60.0) >= 0
     assert len(calls) == 1 + 3 * 10
@@ -88,33 +88,33 @@ def test_work_that_takes_long_is_timed_fewer_times():
 
 
 @pytest.mark.slow
-def test_training_keeps_its_word_on_a_cpu(fixtures):
+def test_training_parity_checks_are_met_on_cpu(fixtures):
     found = list(parity.stepping(fixtures, measured(CPU, (256, 256, 256))))
     assert [check.verdict for check in found] == ["met"] * 4, found
     assert found[-1].found == f"step {parity.POISONED}, 32 rows"
 
 
 @pytest.mark.slow
-def test_steps_of_fixed_shape_are_timed_as_a_gpu_times_them(fixtures, monkeypatch):
+def test_captured_and_plain_training_steps_have_separate_rows(fixtures, monkeypatch):
     """The rows are those of a GPU, with and without fixed shapes; no graph is captured."""
     monkeypatch.setattr(training, "_ways", lambda _: (True, False))
     names = [rate.name for rate in training.rates(fixtures, CARD, 1, (64,), **SMALL)]
     assert [name.partition("step, ")[2] for name in names[1:]] == ["fp32, captured", "fp32", "bf16, captured", "bf16"]
 
 
-def test_rates_have_a_peer_and_a_share(fixtures):
+def test_training_rates_have_peer_ratio_and_share_of_limit(fixtures):
     rates = list(training.rates(fixtures, CARD, 1, (64, 128), **SMALL))
     assert len(rates) == 3 * 2
     assert all(rate.rate > 0 and 0 < rate.share < 10 for rate in rates)
     assert [rate.ratio is None for rate in rates[:3]] == [True, False, False]
 
 
-def test_encoding_and_probes_run(fixtures):
+def test_encoding_and_probe_benchmarks_return_positive_rates(fixtures):
     assert all(rate.rate > 0 for rate in encoding.rates(fixtures, CARD, 64, **SMALL))
     assert [rate.rate > 0 for rate in encoding.probes(CARD, 120, folds=2)] == [True, True]
 
 
-def test_both_engines_translate_alike_and_are_timed(fixtures):
+def test_both_translation_backends_agree_and_have_rates(fixtures):
     few = Fixtures(fixtures.texts[:8], fixtures.encoder, fixtures.translator, fixtures.scratch)
     checks = list(translation.parity(few, CPU, 8))
     assert [check.verdict for check in checks] == ["met", "met"], checks
@@ -123,7 +123,7 @@ def test_both_engines_translate_alike_and_are_timed(fixtures):
     assert [rate.ratio is None for rate in rates] == [True, False, False, False, False]
 
 
-def test_what_translates_leaves_torch_its_threads(fixtures):
+def test_translation_parity_restores_the_torch_thread_count(fixtures):
     few = Fixtures(fixtures.texts[:2], fixtures.encoder, fixtures.translator, fixtures.scratch)
     before = torch.get_num_threads()
     torch.set_num_threads(3)
@@ -139,7 +139,7 @@ def broken_off(error):
     raise error
 
 
-def test_a_section_that_breaks_off_keeps_its_rows_and_says_why():
+def test_failed_section_returns_its_rows_and_the_error():
     error = torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate")
     *before, last = as_far_as_it_goes("training", broken_off(error), must=False)
     assert [row.name for row in before] == ["before"]
@@ -161,7 +161,7 @@ def slow(log):
         log.append("cleaned up")
 
 
-def test_a_section_is_cut_at_its_budget_and_says_so():
+def test_section_over_its_time_budget_is_cut_and_reported():
     log = []
     began = time.monotonic()
     *rows, last = within("probes", as_far_as_it_goes("probes", slow(log), must=True), 0.3)
@@ -171,14 +171,14 @@ def test_a_section_is_cut_at_its_budget_and_says_so():
     assert log == ["cleaned up"]
 
 
-def test_only_the_making_of_rows_counts_and_a_section_in_time_is_not_cut():
+def test_time_budget_excludes_time_spent_by_the_consumer():
     rows = within("x", iter([Rate("one", 1.0, "x"), Rate("two", 1.0, "x")]), 0.2)
     assert next(rows).name == "one"
     time.sleep(0.4)  # the reader's time
     assert [row.name for row in rows] == ["two"]
 
 
-def test_another_timer_of_the_process_goes_on():
+def test_time_budget_restores_the_previous_timer_and_handler():
     handler, timer = signal.getsignal(signal.SIGALRM), signal.setitimer(signal.ITIMER_REAL, 1000.0)
     try:
         assert len(list(within("x", [Rate("one", 1.0, "x")], 5.0))) == 1
@@ -188,7 +188,7 @@ def test_another_timer_of_the_process_goes_on():
         signal.setitimer(signal.ITIMER_REAL, *timer)
 
 
-def test_a_command_that_is_cut_leaves_no_process(tmp_path):
+def test_cut_command_leaves_no_child_process(tmp_path):
     """Launchers start processes of their own, which would go on after the launcher is killed."""
     script = "import subprocess, sys; subprocess.run(['sh', '-c', 'echo $$; exec sleep 60'])"
     launched = (finished([sys.executable, "-c", script], tmp_path / "log") for _ in range(1))
@@ -200,7 +200,7 @@ def test_a_command_that_is_cut_leaves_no_process(tmp_path):
         time.sleep(0.02)
 
 
-def test_budgets_are_below_five_and_ten_minutes():
+def test_section_budgets_sum_to_less_than_the_limit():
     """Training runs once for each batch size; the rest of the time is for imports and device limits."""
     assert TOTAL["cpu"] < 300
     assert TOTAL["cuda"] < 600
@@ -212,7 +212,7 @@ def test_budgets_are_below_five_and_ten_minutes():
 # An exception inside a callback of the garbage collector is reported and lost; the next one cuts the section.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.usefixtures("small_products")
-def test_the_bench_comes_to_its_end_when_no_section_has_time(monkeypatch):
+def test_bench_finishes_when_every_section_exceeds_its_budget(monkeypatch):
     """Every section starts, is cut, and says so; the device limits come first and are complete."""
     monkeypatch.setattr(budget, "AGAIN_S", 0.5)
     monkeypatch.setitem(BUDGETS, "cpu", dict.fromkeys(BUDGETS["cpu"], 0.05))
@@ -224,7 +224,7 @@ def test_the_bench_comes_to_its_end_when_no_section_has_time(monkeypatch):
     assert [row.name for row in rows][:1] == ["limit: products, fp32"]
 
 
-def test_rows_are_told_as_they_come_and_the_table_of_them_when_a_person_stops_it(capsys):
+def test_interrupted_bench_prints_finished_rows_and_their_table(capsys):
     with pytest.raises(KeyboardInterrupt):
         show_rows("A card", broken_off(KeyboardInterrupt()), json=False)
     told = capsys.readouterr()
@@ -233,13 +233,13 @@ def test_rows_are_told_as_they_come_and_the_table_of_them_when_a_person_stops_it
     assert show_rows("A card", [holds("x", False, "no")], json=True) == 1
 
 
-def test_a_figure_out_of_bounds_is_missed_and_so_is_none_at_all():
+def test_out_of_bounds_or_nan_value_misses_the_check():
     assert [at_most("x", value, 1.0).verdict for value in (1.0, 1.1, float("nan"))] == ["met", "MISSED", "MISSED"]
     assert [at_least("x", value, 0.9).verdict for value in (0.9, 0.8, float("nan"))] == ["met", "MISSED", "MISSED"]
     assert holds("x", False, "no").verdict == "MISSED"
 
 
-def test_the_tables_are_markdown():
+def test_results_are_rendered_as_a_markdown_table():
     rows = [
         Rate("work", 1234.5, "pairs/s", 0.25, "products", 2.0),
         not_run("two", "needs 2 GPUs"),
@@ -251,7 +251,7 @@ def test_the_tables_are_markdown():
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_without_a_gpu_the_call_says_what_is_missing():
+def test_described_raises_for_cuda_without_a_gpu():
     with pytest.raises(ValueError, match=r"sees 0 CUDA devices.*bsl bench cpu"):
         described("cuda")
     assert re.match(r".+, \d+ threads; torch \d", described("cpu"))

@@ -20,7 +20,9 @@ from tasks.stage.run_context import RunContext
         ("auto", "auto", "ok", "de→en on ctranslate2 in int8 on cpu: translated 3 sentences"),
     ],
 )
-def test_translators_are_looked_at_as_the_run_resolves_them(tmp_path: Path, backend, precision, verdict, found) -> None:
+def test_translator_checks_use_the_resolved_backend_and_precision(
+    tmp_path: Path, backend, precision, verdict, found
+) -> None:
     back = MINI["de-en"].model_copy(update={"backend": backend, "precision": precision})
     augment = AugmentConfig(translations=(round_trip(MINI["en-de"], back),))
     run = recipe("tiny").model_copy(update={"augment": augment})
@@ -32,7 +34,7 @@ def test_translators_are_looked_at_as_the_run_resolves_them(tmp_path: Path, back
     assert checks[1].found.startswith(found)
 
 
-def test_one_word_moves_every_translator(tmp_path: Path) -> None:
+def test_augment_backend_setting_applies_to_every_translator(tmp_path: Path) -> None:
     augment = AugmentConfig(translations=(round_trip(MINI["en-de"], MINI["de-en"]),), backend="transformers", beam=1)
     run = recipe("tiny").model_copy(update={"augment": augment})
     site = RunContext(store=str(tmp_path / "store"), cache=str(tmp_path / "cache"), device="cpu")
@@ -42,7 +44,7 @@ def test_one_word_moves_every_translator(tmp_path: Path) -> None:
     ]
 
 
-def test_every_device_multiplies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_device_check_detects_wrong_matrix_products(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     site = RunContext(store=str(tmp_path / "store"), device="cpu")
     run = recipe("tiny").model_copy(update={"augment": AugmentConfig()})
     [device] = [check for check in examine(site, run, []) if check.subject == "device"]

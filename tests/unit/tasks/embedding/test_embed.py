@@ -47,7 +47,7 @@ def embedded(site, model, names, **fields):
     return vectors, store.manifest(ref).figures["embedded"]
 
 
-def test_a_later_run_embeds_only_what_is_new(site, tmp_path):
+def test_later_run_embeds_only_new_sentences(site, tmp_path):
     model = resolve_model(str(write_tiny(tmp_path / "model")))
     first, made = embedded(site, model, ["small-de"])
     assert made == 8
@@ -60,7 +60,7 @@ def test_a_later_run_embeds_only_what_is_new(site, tmp_path):
     assert one in first
 
 
-def test_another_encoder_pooling_or_precision_shares_nothing(site, tmp_path):
+def test_other_encoder_pooling_or_precision_reuses_no_embeddings(site, tmp_path):
     model = resolve_model(str(write_tiny(tmp_path / "model")))
     other = resolve_model(str(write_tiny(tmp_path / "other", seed=1)))
     assert embedded(site, model, ["small-de"])[1] == 8
@@ -69,7 +69,7 @@ def test_another_encoder_pooling_or_precision_shares_nothing(site, tmp_path):
     assert embedded(site, other, ["small-fr"])[1] == 8
 
 
-def test_a_damaged_artifact_is_not_taken_over(site, tmp_path):
+def test_embeddings_of_a_damaged_artifact_are_not_reused(site, tmp_path):
     model = resolve_model(str(write_tiny(tmp_path / "model")))
     embedded(site, model, ["small-de"])
     (part,) = (tmp_path / "store" / "embeddings").glob("*/*.parquet")
@@ -77,7 +77,7 @@ def test_a_damaged_artifact_is_not_taken_over(site, tmp_path):
     assert embedded(site, model, ["small-fr"])[1] == 8
 
 
-def test_a_sentence_without_an_embedding_is_named_with_its_place(site, tmp_path):
+def test_non_finite_embedding_error_names_set_row_and_sentence(site, tmp_path):
     folder = write_tiny(tmp_path / "model")
     weights = load_file(folder / "model.safetensors")
     snow = AutoTokenizer.from_pretrained(folder).convert_tokens_to_ids("snow")
@@ -95,7 +95,7 @@ def test_a_sentence_without_an_embedding_is_named_with_its_place(site, tmp_path)
         (np.nan, r"^small-de test, embeddings/.*: the first vector of the pair in row 0 is not finite"),
     ],
 )
-def test_vectors_that_cannot_be_compared_are_named(site, value, message):
+def test_compare_error_names_constant_or_non_finite_embeddings(site, value, message):
     sets, refs = (resolve_scored_set(site, "small-de/test"),), []
     ids = unique_sentences(sets)["sentence_id"]
     for number, table in enumerate([np.random.default_rng(0).normal(size=(8, 4)), np.full((8, 4), value)]):

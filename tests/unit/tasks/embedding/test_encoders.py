@@ -34,7 +34,7 @@ def saved(tmp_path: Path) -> Path:
     return tmp_path / "saved"
 
 
-def test_what_was_left_open_is_the_folders(saved: Path, tmp_path: Path) -> None:
+def test_unset_encoder_settings_come_from_the_saved_folder(saved: Path, tmp_path: Path) -> None:
     site = RunContext(store=str(tmp_path / "store"))
     start, named = resolve_encoder(site, EncoderConfig(model=str(saved)))
     settled = with_saved_settings(site, start, named)
@@ -42,7 +42,7 @@ def test_what_was_left_open_is_the_folders(saved: Path, tmp_path: Path) -> None:
     assert not is_bare(site, start)
 
 
-def test_a_graph_is_read_as_the_folder_around_it(saved: Path, tmp_path: Path) -> None:
+def test_onnx_model_uses_start_and_pooling_of_its_folder(saved: Path, tmp_path: Path) -> None:
     site = RunContext(store=str(tmp_path / "store"))
     for folder in (tmp_path / "raw", saved):
         (folder / "model.onnx").touch()
@@ -50,7 +50,7 @@ def test_a_graph_is_read_as_the_folder_around_it(saved: Path, tmp_path: Path) ->
         assert (graph.start, graph.config.pooling) == (alone.start, alone.config.pooling)
 
 
-def test_a_table_of_words_has_no_dropout(saved: Path, tmp_path: Path) -> None:
+def test_word_vector_encoder_rejects_dropout_methods(saved: Path, tmp_path: Path) -> None:
     SentenceTransformer(modules=[*words(), Pooling(WIDTH)], device="cpu").save(str(tmp_path / "words"))
     site = RunContext(store=str(tmp_path / "store"))
     starts = [resolve_encoder(site, EncoderConfig(model=str(tmp_path / name)))[0] for name in ("raw", "saved", "words")]
@@ -66,14 +66,14 @@ def test_a_table_of_words_has_no_dropout(saved: Path, tmp_path: Path) -> None:
         run_adapt([str(text)], str(tmp_path / "words"), None, AdaptConfig(views="dropout"), site)
 
 
-def test_what_contradicts_the_folder_is_refused_with_the_setting(saved: Path, tmp_path: Path) -> None:
+def test_setting_that_contradicts_the_saved_folder_is_refused(saved: Path, tmp_path: Path) -> None:
     site = RunContext(store=str(tmp_path / "store"))
     start, named = resolve_encoder(site, EncoderConfig(model=str(saved), pooling="max"))
     with pytest.raises(EncoderError, match=r'encoder\.pooling="cls"'):
         with_saved_settings(site, start, named)
 
 
-def test_a_bare_transformer_stays_as_configured(tmp_path: Path) -> None:
+def test_bare_transformer_uses_the_configured_settings(tmp_path: Path) -> None:
     site = RunContext(store=str(tmp_path / "store"))
     folder = write_tiny(tmp_path / "raw")
     start, named = resolve_encoder(site, EncoderConfig(model=str(folder), pooling="max"))
@@ -82,7 +82,7 @@ def test_a_bare_transformer_stays_as_configured(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("named", ["onnx/model.onnx", "."], ids=["by its path", "alone in its folder"])
-def test_a_graph_is_read_as_its_folder_says_and_never_trained(saved: Path, tmp_path: Path, named: str) -> None:
+def test_onnx_model_uses_saved_settings_and_cannot_be_trained(saved: Path, tmp_path: Path, named: str) -> None:
     site = RunContext(store=str(tmp_path / "store"))
     (saved / "onnx").mkdir()
     (saved / "onnx" / "model.onnx").write_bytes(b"")

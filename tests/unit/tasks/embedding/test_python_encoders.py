@@ -31,7 +31,7 @@ def config(tmp_path):
     return configured("tiny-distil", [f'ingest.sources=[{{"path":"{tmp_path}/own.txt"}}]'])
 
 
-def test_a_run_takes_the_object_s_vectors_by_their_key(site, config):
+def test_run_uses_embeddings_of_a_python_object_by_key(site, config):
     made = embed_corpus(lengths, config.ingest, site)
     corpus = ingest(site, locate_sources(site, config.ingest), config.ingest)
     teachers = find_teachers(site, [EncoderConfig(model=made.path)])
@@ -45,13 +45,13 @@ def test_a_run_takes_the_object_s_vectors_by_their_key(site, config):
     assert look_at_encoder(site, EncoderConfig(model=made.path)) == f"{made}, stored vectors of a teacher"
 
 
-def test_equal_vectors_are_one_teacher_and_others_another(site, config):
+def test_only_equal_vectors_share_a_teacher_artifact(site, config):
     made = embed_corpus(lengths, config.ingest, site)
     assert embed_corpus(lengths, config.ingest, site) == made
     assert embed_corpus(lambda texts: 2 * np.array(lengths(texts)), config.ingest, site, name="lengths") != made
 
 
-def test_vectors_of_another_corpus_or_of_none_are_refused(site, config):
+def test_teacher_vectors_of_another_corpus_or_missing_are_refused(site, config):
     made = embed_corpus(lengths, config.ingest, site)
     teachers, other = find_teachers(site, [EncoderConfig(model=made.path)]), CorpusRef(key=f"{5:064x}")
     with pytest.raises(
@@ -62,7 +62,7 @@ def test_vectors_of_another_corpus_or_of_none_are_refused(site, config):
         find_teachers(site, [EncoderConfig(model="embeddings/abcd")])
 
 
-def test_vectors_that_were_only_fitted_on_the_corpus_are_refused(site, config):
+def test_sparse_or_incomplete_teacher_vectors_are_refused(site, config):
     corpus = ingest(site, locate_sources(site, config.ingest), config.ingest)
     made = embed_tfidf(site, corpus, corpus)
     teachers = find_teachers(site, [EncoderConfig(model=made.path)])
@@ -79,7 +79,7 @@ def test_vectors_that_were_only_fitted_on_the_corpus_are_refused(site, config):
         check_teaching(site, corpus, [few], DistilConfig())
 
 
-def test_an_object_that_gives_no_number_is_refused(site, config):
+def test_non_finite_vectors_of_a_python_object_are_refused(site, config):
     with pytest.raises(EvaluationError, match=r"corpus/.*is not finite"):
         embed_corpus(lambda texts: np.full((len(texts), 2), np.nan), config.ingest, site)
     assert pl.Series(site.open_store().refs("embeddings")).is_empty()

@@ -53,7 +53,7 @@ def shards_of(site) -> list[ArtifactRef]:
     return site.open_store().refs("embeddings/shards")
 
 
-def test_shards_have_the_vectors_of_one_pass(tmp_path, model, monkeypatch):
+def test_sharded_embedding_equals_single_pass_embedding(tmp_path, model, monkeypatch):
     seen = []
 
     def listener(event, value):
@@ -74,7 +74,7 @@ def test_shards_have_the_vectors_of_one_pass(tmp_path, model, monkeypatch):
     np.testing.assert_allclose(vectors, once, atol=1e-6)
 
 
-def test_a_killed_run_s_shards_are_taken_over_with_the_same_bytes(tmp_path, model):
+def test_finished_shards_are_reused_with_identical_bytes(tmp_path, model):
     site = site_in(tmp_path / "store")
     undisturbed, _ = embedded(site, model)
     for lost, again in ((0, 0), (1, ROWS)):
@@ -86,7 +86,7 @@ def test_a_killed_run_s_shards_are_taken_over_with_the_same_bytes(tmp_path, mode
         assert (after.digest, after.figures["embedded"]) == (undisturbed.digest, again)
 
 
-def test_what_was_embedded_for_something_else_is_copied(tmp_path, model):
+def test_embeddings_of_another_corpus_are_reused_unless_version_differs(tmp_path, model):
     site = site_in(tmp_path / "store")
     part, _ = embedded(site, model, PART)
     manifest, _ = embedded(site, model)
@@ -96,7 +96,7 @@ def test_what_was_embedded_for_something_else_is_copied(tmp_path, model):
     assert ReusableVectors(site.open_store(), mine).of(ids).is_empty()
 
 
-def test_a_sentence_of_a_shard_without_a_vector_is_named(tmp_path, model):
+def test_non_finite_embedding_in_shard_error_names_the_sentence(tmp_path, model):
     folder = model.folder
     weights = load_file(folder / "model.safetensors")
     snow = AutoTokenizer.from_pretrained(folder).convert_tokens_to_ids("snow")

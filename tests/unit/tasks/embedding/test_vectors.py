@@ -37,7 +37,7 @@ def opened(tmp_path):
     return [open_vectors(store, ref) for ref in refs]
 
 
-def test_both_forms_give_the_same_cosines(opened):
+def test_dense_and_sparse_vectors_have_the_same_cosines(opened):
     dense, sparse = opened
     assert (dense.is_sparse, sparse.is_sparse) == (False, True)
     np.testing.assert_allclose(sparse.cosines(PAIRS, "x"), dense.cosines(PAIRS, "x"), atol=1e-12)
@@ -45,30 +45,30 @@ def test_both_forms_give_the_same_cosines(opened):
     assert sparse.cosines(PAIRS, "x")[1] == 0  # a sentence without any known word
 
 
-def test_features_of_either_form_are_the_vectors_themselves(opened):
+def test_features_equal_the_dense_or_sparse_vectors(opened):
     dense, sparse = opened
     texts = pl.Series(TEXTS[:2])
     assert dense.features(texts, "x").tolist() == MATRIX[:2].tolist()
     assert sparse.features(texts, "x").toarray().tolist() == MATRIX[:2].tolist()
 
 
-def test_columns_that_no_row_uses_are_left_out():
+def test_used_columns_drops_all_zero_columns():
     assert used_columns(csr_array(MATRIX[:2])).toarray().tolist() == MATRIX[:2, :3].tolist()
     assert used_columns(csr_array((3, 5))).toarray().tolist() == [[0.0]] * 3
 
 
-def test_only_the_heaviest_columns_are_made_dense():
+def test_heaviest_columns_returns_columns_with_the_largest_sums():
     heaviest = heaviest_columns(csr_array(MATRIX), most=2)
     assert heaviest.tolist() == MATRIX[:, [0, 1]].tolist()  # sums 4, 6, 4, 0, 1; of equals, the first
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_a_sentence_that_was_not_embedded_is_named(opened, number):
+def test_missing_embedding_error_names_the_row(opened, number):
     with pytest.raises(SourceError, match="mr all: the sentence of row 2 has no vector in embeddings/"):
         opened[number].features(pl.Series(["a cat", "a cow"]), "mr all")
 
 
-def test_sparse_vectors_that_make_no_sense_are_refused():
+def test_sparse_cosines_refuse_mismatched_shapes_and_non_finite_values():
     with pytest.raises(EvaluationError, match=r"shapes \(4, 5\) and \(2, 5\)"):
         sparse_cosines(csr_array(MATRIX), csr_array(MATRIX[:2]))
     with pytest.raises(EvaluationError, match="not finite"):

@@ -51,7 +51,7 @@ def folder(tmp_path):
     return tmp_path / "afs"
 
 
-def test_the_official_format_is_read(tmp_path):
+def test_official_afs_format_is_read(tmp_path):
     for topic in ("GC", "GM", "DP"):
         write_topic(tmp_path, topic, [record(2.5, ' Guns, "he" said \n twice', "café ")])
     pairs = read_afs_set(resolve_afs_set(str(tmp_path)))
@@ -69,13 +69,13 @@ def test_the_official_format_is_read(tmp_path):
         (record(1, "a", " "), "line 3: a sentence is blank"),
     ],
 )
-def test_a_record_that_is_not_official_is_named(folder, bad, words):
+def test_invalid_afs_record_error_names_file_and_line(folder, bad, words):
     write_topic(folder, "GC", [record(1, "a", "b"), bad])
     with pytest.raises(SourceError, match=words):
         read_afs_set(resolve_afs_set(str(folder)))
 
 
-def test_a_field_beyond_the_limit_of_this_process_is_named(folder):
+def test_field_over_the_csv_size_limit_raises_an_error(folder):
     write_topic(folder, "GC", [record(1, "a", "b"), record(1, "a", "b" * 200_000)])
     before = csv.field_size_limit(131_072)  # CSV readers raise it
     try:
@@ -87,7 +87,7 @@ def test_a_field_beyond_the_limit_of_this_process_is_named(folder):
         csv.field_size_limit(before)
 
 
-def test_a_missing_topic_is_named(folder):
+def test_missing_topic_file_is_named_in_the_error(folder):
     (folder / "ArgPairs_GM.csv").unlink()
     with pytest.raises(SourceError, match=r"ArgPairs_GM.csv: no such file"):
         resolve_afs_set(str(folder))
@@ -106,7 +106,7 @@ def many_pairs(count: int = 300, sentences: int = 400) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("protocol", ["10-fold", "10-fold-disjoint", "cross-topic"])
-def test_every_pair_is_tested_once_and_never_learnt_by_its_judge(protocol):
+def test_afs_folds_test_each_pair_once_without_training_overlap(protocol):
     pairs = many_pairs()
     folds = afs_folds(pairs, protocol, seed=0)
     assert len(folds) == FOLDS_OF[protocol]
@@ -122,18 +122,18 @@ def test_every_pair_is_tested_once_and_never_learnt_by_its_judge(protocol):
     assert (leaks == 0) == (protocol == "10-fold-disjoint")
 
 
-def test_folds_follow_the_seed():
+def test_afs_folds_depend_on_the_seed():
     first, again, other = (afs_folds(many_pairs(), "10-fold", seed)[0][1].tolist() for seed in (1, 1, 2))
     assert first == again != other
 
 
-def test_pairs_that_all_share_a_sentence_cannot_be_told_apart():
+def test_disjoint_folds_raise_when_all_pairs_share_a_sentence():
     pairs = many_pairs(20).with_columns(sentence1=pl.lit("the same"))
     with pytest.raises(EvaluationError, match="afs 10-fold-disjoint: fold 0 has 0 training pairs"):
         afs_folds(pairs, "10-fold-disjoint", seed=0)
 
 
-def test_figures_are_those_of_scipy_and_their_mean():
+def test_afs_scores_match_scipy_per_topic_and_average():
     random = np.random.default_rng(1)
     pairs = pl.DataFrame(
         {
@@ -157,13 +157,13 @@ def test_figures_are_those_of_scipy_and_their_mean():
         assert (rows["mean"]["n"], rows["GC"]["n"]) == (150, 50)
 
 
-def test_one_topic_has_no_mean_over_topics():
+def test_afs_scores_refuse_a_single_topic():
     pairs = pl.DataFrame({"topic": ["GC"] * 3, "gold": [0.0, 1, 2], "cosine": [0.0, 2, 1]})
     with pytest.raises(EvaluationError, match=r"topics \['GC'\], expected at least two"):
         afs_scores(pairs, "unsupervised")
 
 
-def test_stages_score_frozen_and_fine_tuned_embeddings(folder, tmp_path):
+def test_afs_stages_score_frozen_and_fine_tuned_encoders(folder, tmp_path):
     site = RunContext(store=str(tmp_path / "store"), device="cpu", threads=1)
     store = site.open_store()
     arguments = resolve_afs_set(str(folder))
@@ -204,7 +204,7 @@ def test_stages_score_frozen_and_fine_tuned_embeddings(folder, tmp_path):
     assert mean["n"].item() == 24
 
 
-def test_folds_of_a_cross_encoder_are_scored_under_a_name_of_their_own(folder, tmp_path):
+def test_cross_encoder_afs_scores_have_their_own_protocol_name(folder, tmp_path):
     site = RunContext(store=str(tmp_path / "store"), device="cpu", threads=1)
     tuning = FineTuning(
         encoder=resolve_model(str(write_tiny(tmp_path / "tiny", dropout=0.0))),  # it learns in half the steps

@@ -37,7 +37,7 @@ def site(tmp_path, monkeypatch):
     return RunContext(store=str(tmp_path / "store"), mirror=str(tmp_path), device="cpu", threads=1)
 
 
-def test_differences_are_paired_on_each_set_and_the_mean_leaves_out_dev(site):
+def test_compare_pairs_differences_by_set_and_mean_excludes_dev(site):
     sets, store, refs = {name: resolve_scored_set(site, name) for name in NAMES}, site.open_store(), []
     ids = unique_sentences(tuple(sets.values()))["sentence_id"]
     for number in range(2):

@@ -57,7 +57,7 @@ def corpus(site):
     return ref
 
 
-def test_an_encoder_says_how_it_reads_and_computes(site, tmp_path):
+def test_encoder_signature_lists_encoder_settings_and_data_digest(site, tmp_path):
     sets = tuple(resolve_scored_set(site, f"small/{split}") for split in ("dev", "test"))
     lines = signatures(site, vectors(site, tmp_path, sets, pooling="cls", normalize=True), ("small/dev", "small/test"))
     fields = lines["spearman", "test"]
@@ -67,7 +67,7 @@ def test_an_encoder_says_how_it_reads_and_computes(site, tmp_path):
     assert lines["pearson", "dev"]["data"] == digest_of(sets[0]) != fields["data"]
 
 
-def test_words_and_a_transform_say_on_what_they_were_fitted(site, tmp_path):
+def test_tfidf_and_transform_signatures_name_their_fitted_artifact(site, tmp_path):
     sets, texts = (resolve_scored_set(site, "small/test"),), corpus(site)
     words = signatures(site, embed_tfidf.run(site, {"corpus": texts, "sets": sets}))["spearman", "test"]
     assert (words["vectors"], words["fitted"]) == ("tfidf", str(texts))
@@ -80,7 +80,7 @@ def test_words_and_a_transform_say_on_what_they_were_fitted(site, tmp_path):
     assert (fields["pool"], fields["dtype"]) == ("mean", "bf16")
 
 
-def test_a_digest_is_that_of_the_pairs_not_of_their_file(site, tmp_path):
+def test_set_digest_depends_on_pairs_not_on_file_layout(site, tmp_path):
     before = digest_of(resolve_scored_set(site, "small/test"))
     ROWS.write_parquet(tmp_path / "small" / "test.parquet", compression="uncompressed", row_group_size=2)
     assert digest_of(resolve_scored_set(site, "small/test")) == before
@@ -88,7 +88,7 @@ def test_a_digest_is_that_of_the_pairs_not_of_their_file(site, tmp_path):
     assert digest_of(resolve_scored_set(site, "small/test")) != before
 
 
-def test_a_split_without_rows_of_its_own_is_that_of_the_whole_set(site):
+def test_split_all_has_the_digest_of_the_whole_set(site):
     sets = (resolve_scored_set(site, "small/test"),)
     figures = pl.DataFrame({"dataset": ["small"], "split": ["all"]})
     assert digests(figures, sets) == {("small", "all"): digest_of(sets[0])}

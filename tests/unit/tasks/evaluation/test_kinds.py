@@ -31,7 +31,7 @@ class Words:
         return self.counts.transform(texts).toarray() + 1e-3
 
 
-def test_suites_are_in_the_papers_order():
+def test_suites_list_sets_in_the_order_of_the_papers():
     known = suites()
     assert known["sts"] == tuple(f"{name}/test" for name in YEARS)
     assert known["sts-tok"] == tuple(f"{name}-tok/test" for name in YEARS)
@@ -47,7 +47,7 @@ def test_suites_are_in_the_papers_order():
     assert len(names_of(["all"])) == 7 + 7 + 11 + 8 + 1 + 4 + 2  # no protocol that fine-tunes
 
 
-def test_every_name_that_is_offered_is_of_its_kind_alone():
+def test_every_set_name_belongs_to_a_single_kind():
     for kind in KINDS:
         assert kind.names
         for name in kind.names:
@@ -55,7 +55,7 @@ def test_every_name_that_is_offered_is_of_its_kind_alone():
             assert [other for other in KINDS if other.knows(name)] == [kind]
 
 
-def test_tables_have_the_papers_columns():
+def test_tables_have_the_columns_of_the_papers():
     drawn = {table.title: [heading for _, heading in table.columns] for table in tables()}
     assert drawn["SentEval transfer"] == ["MR", "CR", "SUBJ", "MPQA", "SST", "TREC", "MRPC"]
     assert drawn["STS 2017, other tracks"] == ["IT-EN", "NL-EN", "KO-KO"]
@@ -65,7 +65,7 @@ def test_tables_have_the_papers_columns():
     assert years.undivided == ("stsb", "sickr")
 
 
-def test_sets_of_a_kind_that_fine_tunes_are_read_but_not_embedded():
+def test_fine_tuning_sets_are_read_but_not_embedded():
     site = RunContext(mirror=str(embedded_path("stsb").parent))
     found = available(site, ["stsb-supervised", "stsb/dev"])
     assert isinstance(found.sets["stsb-supervised"], SupervisedPairs)
@@ -83,7 +83,7 @@ def one_more(monkeypatch):
     return kind
 
 
-def test_one_more_kind_is_one_line_of_the_table(one_more):
+def test_added_kind_is_available_in_suites_and_evaluate(one_more):
     assert names_of([TOY]) == (TOY,)
     assert names_of(["all"])[-1] == TOY
     with pytest.raises(kinds.UnknownSuiteError, match=f"Did you mean '{TOY}'.*Suites: .*{TOY}, all"):

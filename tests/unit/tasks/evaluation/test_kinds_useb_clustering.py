@@ -65,7 +65,7 @@ def hits(names, right):
     return [place for place, name in enumerate(names, 1) if name in right]
 
 
-def test_askubuntu_ranks_candidates_that_bm25_ordered(found):
+def test_askubuntu_scores_match_reranking_of_bm25_candidates(found):
     words, titles = Words(), {f"{10 * g + n}": text for g, group in enumerate(GROUPS) for n, text in enumerate(group)}
     asked = {"0": (["1", "2"], ["22", "11", "1", "2", "31", "32"]), "20": (["22"], ["1", "22", "12"])}
     expected = {PRECISION: [], "p@1": [], "p@5": [], "mrr": []}
@@ -80,7 +80,7 @@ def test_askubuntu_ranks_candidates_that_bm25_ordered(found):
     assert found.filter(dataset="askubuntu")["n"].to_list() == [2] * 4  # one query has no answer
 
 
-def test_cqadupstack_searches_each_forum_without_its_queries(found):
+def test_cqadupstack_searches_each_forum_excluding_its_queries(found):
     words = Words()
     posts = {f"{g}{n}": text for g, group in enumerate(GROUPS) for n, text in enumerate(group)}
     forums = {
@@ -103,7 +103,7 @@ def test_cqadupstack_searches_each_forum_without_its_queries(found):
     assert figures(found, "cqadupstack") == pytest.approx(whole)
 
 
-def test_scidocs_is_scored_as_trec_eval_does(found):
+def test_scidocs_scores_match_trec_eval(found):
     """Ties are broken by name, last first; a paper without a title counts as an answer that was not found."""
     words, titles = Words(), {f"p{g}{n}": text for g, group in enumerate(GROUPS) for n, text in enumerate(group)}
     tasks = {
@@ -128,7 +128,7 @@ def test_scidocs_is_scored_as_trec_eval_does(found):
     )
 
 
-def test_twitterpara_leaves_the_undecided_out_of_its_precision(found, site):
+def test_twitterpara_average_precision_excludes_undecided_pairs(found, site):
     words, means = Words(), []
     table = rows_of(find_set(site, "twitterpara"))["test"]
     for subset in ("twitterurl", "pit"):
@@ -144,7 +144,7 @@ def test_twitterpara_leaves_the_undecided_out_of_its_precision(found, site):
 
 
 @pytest.mark.parametrize("name", ["askubuntu", "twitterpara"])
-def test_systems_are_drawn_on_the_same_queries_and_pairs(found, site, name):
+def test_bootstrap_draws_are_shared_across_systems(found, site, name):
     wanted = find_set(site, name)
     texts = wanted.sentences().unique()
     ids = pl.DataFrame({"text": texts}).select(sentence_ids(pl.col("text"))).to_series().to_list()
@@ -157,7 +157,7 @@ def test_systems_are_drawn_on_the_same_queries_and_pairs(found, site, name):
     np.testing.assert_array_equal(first.draws[:, 1], second.draws[:, 0])
 
 
-def test_clustering_is_mtebs_with_a_seed(found):
+def test_clustering_scores_match_seeded_mteb_v_measure(found):
     texts = [text for group in GROUPS for text in group]
     labels = [number for number, group in enumerate(GROUPS) for _ in group]
     values = []
@@ -172,7 +172,7 @@ def test_clustering_is_mtebs_with_a_seed(found):
         assert row["ci_low"] <= row["value"] <= row["ci_high"]
 
 
-def test_the_tables_have_their_averages_and_intervals_hold_their_figures(found):
+def test_tables_have_averages_and_intervals_contain_their_scores(found):
     drawn = dict(paper_tables(found.with_columns(model=pl.lit("words")), tables()))
     (line,) = drawn["USEB"]
     cells = [float(line[heading]) for heading in ("AskU.", "CQADup.", "TwitterP.", "SciD.")]
@@ -185,13 +185,13 @@ def test_the_tables_have_their_averages_and_intervals_hold_their_figures(found):
     assert found["signature"].str.contains("protocol:useb|protocol:mteb").all()
 
 
-def test_a_development_split_is_asked_for_by_name(site):
+def test_dev_split_is_selected_by_name(site):
     sets = available(site, names_of(["askubuntu/dev", "askubuntu"])).sets
     assert [wanted.split for wanted in sets.values()] == ["dev", "test"]
     assert rows_of(sets["askubuntu/dev"])["dev"]["document"].to_list() == [None, "12", "1", "31"]
 
 
-def test_what_nobody_has_says_what_to_download_and_where_to_put_it(tmp_path):
+def test_missing_useb_files_error_states_the_download_url(tmp_path):
     with pytest.raises(SourceError, match=r"Download https://public.*data-eval\.zip and unpack it into the mirror"):
         find_set(RunContext(mirror=str(tmp_path)), "scidocs")
     write_useb(tmp_path)
@@ -238,13 +238,13 @@ def test_what_nobody_has_says_what_to_download_and_where_to_put_it(tmp_path):
         ("twitterpara", "test.data", "1\tTopic\tone\ttwo\tmany\n", "line 1: 'many', expected the judges' votes"),
     ],
 )
-def test_a_file_that_is_not_the_archives_is_named(tmp_path, name, file, text, words):
+def test_invalid_useb_file_error_names_file_and_fault(tmp_path, name, file, text, words):
     (write_useb(tmp_path) / "data-eval" / name / file).write_text(text)
     with pytest.raises(SourceError, match=words):
         find_set(RunContext(mirror=str(tmp_path)), name)
 
 
-def test_a_source_that_is_not_the_archives_is_named(tmp_path):
+def test_invalid_scidocs_corpus_source_names_file_and_missing_key(tmp_path):
     path = write_useb(tmp_path) / "data-eval" / "scidocs" / "data.json"
     path.write_text('{"corpus": {"a": {}}}')
     source = resolve_source(SourceSpec(dataset="scidocs", split="test"), str(tmp_path))
@@ -252,13 +252,13 @@ def test_a_source_that_is_not_the_archives_is_named(tmp_path):
         list(read_source(source, ReadReport("scidocs"), 0.0))
 
 
-def test_texts_are_a_source_of_sentences(site):
+def test_twitterpara_is_readable_as_a_sentence_source(site):
     source = resolve_source(SourceSpec(dataset="twitterpara"), site.mirror)
     texts = pl.concat(read_source(source, ReadReport("twitterpara"), 0.0))["text"].to_list()
     assert texts[:2] == [GROUPS[0][0], GROUPS[0][1]]
 
 
-def test_clusters_are_read_from_lists_and_from_columns(tmp_path):
+def test_clusters_are_read_from_nested_lists_and_flat_columns(tmp_path):
     rows = [{"sentences": ["a", "b"], "labels": [0, 1]}, {"sentences": ["c"], "labels": [2]}]
     nested, flat = tmp_path / "nested.parquet", tmp_path / "flat.parquet"
     pl.DataFrame(rows).write_parquet(nested)

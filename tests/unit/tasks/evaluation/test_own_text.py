@@ -53,7 +53,7 @@ def vectors_of(wanted, features):
     return Vectors("words", rows, {}, words_of(wanted, features)(texts).astype("float32"))
 
 
-def test_a_file_is_a_set_with_a_figure_and_an_interval_for_each_question(name, wanted):
+def test_own_text_has_a_score_and_interval_per_question(name, wanted):
     assert names_of([name, "stsb/dev"]) == (name, "stsb/dev")
     assert kind_of(name).is_drawn
     scores = evaluate(words_of(wanted, None), [name], bootstrap=DRAWN).scores
@@ -65,7 +65,7 @@ def test_a_file_is_a_set_with_a_figure_and_an_interval_for_each_question(name, w
     assert scores["signature"][0].startswith(f"set:{name}/neighbour|metric:{METRIC}|protocol:all|by:cosine|data:")
 
 
-def test_systems_of_several_seeds_meet_the_same_draws_and_questions_are_one_group(name, wanted):
+def test_own_text_systems_share_bootstrap_draws_and_group(name, wanted):
     good, poor = vectors_of(wanted, None), vectors_of(wanted, 3)
     found = kind_of(name).draws(wanted, [[good, good], [poor]], DRAWN)
     assert [own.name for own in found] == [f"{name} {question}" for question in questions_of(wanted)]
@@ -78,7 +78,7 @@ def test_systems_of_several_seeds_meet_the_same_draws_and_questions_are_one_grou
     assert titles[0].figures.mean() > titles[1].figures.mean()
 
 
-def test_text_of_which_nothing_can_be_asked_is_refused(tmp_path):
+def test_own_text_with_too_few_documents_is_refused(tmp_path):
     path = tmp_path / "short.txt"
     path.write_text("One sentence about the river.\n")
     with pytest.raises(EvaluationError, match="too few documents: "):

@@ -48,7 +48,7 @@ class Letters:
         return np.array([[text.count(chr(97 + letter)) for letter in range(26)] for text in texts], dtype=np.float32)
 
 
-def test_each_unique_sentence_is_embedded_once(scored):
+def test_evaluate_embeds_each_unique_sentence_once(scored):
     encoder = Letters()
     scores = scored(encoder).scores
     assert encoder.calls == [["a cat sat", "a dog ran", "a cat sits", "it rains"]]
@@ -57,7 +57,7 @@ def test_each_unique_sentence_is_embedded_once(scored):
     assert "|vectors:object Letters|" in scores["signature"][0]
 
 
-def test_texts_are_given_in_calls_of_bounded_size(scored, monkeypatch):
+def test_evaluate_calls_encode_in_batches_of_bounded_size(scored, monkeypatch):
     whole = scored(Letters()).scores
     monkeypatch.setattr(python_encoders, "CALL_TEXTS", 3)
     encoder = Letters()
@@ -86,12 +86,12 @@ class Given:
         (lambda texts: np.ones((len(texts), 4)), "mine test .*all 3 values"),
     ],
 )
-def test_bad_encoders_are_refused_with_data_set_and_row(scored, vectors, message):
+def test_invalid_encoder_output_error_names_dataset_and_row(scored, vectors, message):
     with pytest.raises(EvaluationError, match=message):
         scored(Given(vectors))
 
 
-def test_an_encoder_that_changes_its_width_is_refused(scored, monkeypatch):
+def test_encoder_with_changing_dimension_is_refused(scored, monkeypatch):
     monkeypatch.setattr(python_encoders, "CALL_TEXTS", 2)
     widths = iter([4, 5])
     with pytest.raises(
@@ -100,7 +100,7 @@ def test_an_encoder_that_changes_its_width_is_refused(scored, monkeypatch):
         scored(Given(lambda texts: np.ones((len(texts), next(widths)))))
 
 
-def test_from_python_by_the_names_of_sets():
+def test_evaluate_accepts_set_names_and_reports_missing_sets():
     found = evaluate(Letters(), suite=["embedded:stsb/test", "stsb-mt/test"])
     assert found.scores.filter(metric="spearman")["n"].to_list() == [1379]
     assert list(found.missing) == ["stsb-mt/test"]

@@ -91,7 +91,7 @@ def figures(scores):
 
 
 @pytest.mark.parametrize(("style", "name"), [(InferSentLike, None), (UseLike, None), (UseLike, "mUSE, large")])
-def test_an_object_of_another_library_has_every_column(site, style, name):
+def test_encoder_objects_of_other_libraries_have_all_scores(site, style, name):
     scores = evaluate(style(), SUITE, site, DRAWS, PROBE, name).scores
     assert set(scores["dataset"]) == {"trec", "mrpc", "afs", "stsb"}
     named = {parse_signature(line)["vectors"] for line in scores["signature"]}
@@ -102,7 +102,7 @@ def test_an_object_of_another_library_has_every_column(site, style, name):
     assert ("afs", "mean", "spearman", "unsupervised") in found
 
 
-def test_a_function_is_called_by_its_name(site):
+def test_function_encoder_is_labelled_by_its_name(site):
     def letters(texts):
         return [[text.count(letter) for letter in "aeiou"] + [1] for text in texts]
 
@@ -110,7 +110,7 @@ def test_a_function_is_called_by_its_name(site):
     assert parse_signature(scores["signature"][0])["vectors"].endswith("letters")
 
 
-def test_tfidf_has_every_column_and_its_figures_are_those_of_its_dense_form(site):
+def test_sparse_and_dense_tfidf_have_equal_scores(site):
     found = available(site, SUITE[:3])
     sentences = unique_sentences(found.embedded())
     texts = sentences["text"].to_list()

@@ -34,7 +34,7 @@ def site(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["checkpoint/0000", "report/0000", str(CHECKPOINT), REPORT.path, "report/latest"])
-def test_a_run_s_encoder_by_its_checkpoint_or_its_report(site, name):
+def test_encoder_is_found_by_checkpoint_or_report_name(site, name):
     found = find_encoder_system(site, name, Reading())
     assert found.encoder == CHECKPOINT
     assert (found.label, found.checkpoint) == (str(CHECKPOINT), CHECKPOINT.key)
@@ -42,7 +42,7 @@ def test_a_run_s_encoder_by_its_checkpoint_or_its_report(site, name):
 
 
 @pytest.mark.parametrize(("name", "kept"), [("checkpoint/0000", [CHECKPOINT]), ("report/0000", [CHECKPOINT, REPORT])])
-def test_an_encoder_that_is_named_every_day_is_not_collected(site, name, kept):
+def test_used_encoder_survives_garbage_collection(site, name, kept):
     store, soon = site.open_store(), datetime.now(UTC) + timedelta(days=1)
     made_long_ago(store)
     assert len(collectable(store, timedelta(days=30), soon)) == 2
@@ -51,7 +51,7 @@ def test_an_encoder_that_is_named_every_day_is_not_collected(site, name, kept):
     assert gone == {CHECKPOINT.path, REPORT.path} - {ref.path for ref in kept}
 
 
-def test_a_bare_transformer_is_read_as_asked(site, tmp_path):
+def test_bare_transformer_uses_requested_pooling_and_length(site, tmp_path):
     folder = str(tmp_path / "bare")
     assert find_encoder_system(site, folder, Reading()).config.max_length == 64
     found = find_encoder_system(site, f"{folder}/", Reading(pooling="cls", max_length=16))
@@ -60,7 +60,7 @@ def test_a_bare_transformer_is_read_as_asked(site, tmp_path):
     assert found.checkpoint.startswith("sha256:")
 
 
-def test_names_of_systems_are_told_apart(site, tmp_path):
+def test_system_label_has_precision_and_duplicate_labels_raise(site, tmp_path):
     folder = str(tmp_path / "bare")
     (found,) = find_encoder_systems(site, [folder], Reading(), "bf16")
     assert found.label.endswith("bare (bf16)")
@@ -68,7 +68,7 @@ def test_names_of_systems_are_told_apart(site, tmp_path):
         find_encoder_systems(site, [folder, f"{folder}/"], Reading(), "fp32")
 
 
-def test_what_is_not_there(site):
+def test_missing_checkpoint_or_invalid_max_length_raises_an_error(site):
     with pytest.raises(ArtifactMissingError, match="matches nothing"):
         find_encoder_system(site, "checkpoint/ffff", Reading())
     with pytest.raises(ValueError, match="max_length"):

@@ -58,7 +58,7 @@ def embed_sentences(site: RunContext, texts: pl.Series) -> EmbeddingsRef:
     return ref
 
 
-def test_sets_are_scored_under_both_protocols(site):
+def test_transfer_sets_are_scored_under_both_protocols(site):
     sets = tuple(TransferKind().find(site, name) for name in ("mr", "mrpc"))
     embeddings = embed_sentences(site, pl.concat([one.sentences() for one in sets]))
     arguments = {
@@ -83,7 +83,7 @@ def test_sets_are_scored_under_both_protocols(site):
     assert (scores["ci_low"] <= scores["value"]).all()
 
 
-def test_a_sentence_without_a_vector_is_named(site):
+def test_missing_embedding_error_names_set_and_row(site):
     mr, mrpc = (TransferKind().find(site, name) for name in ("mr", "mrpc"))
     embeddings = embed_sentences(site, mr.sentences().head(10))
     arguments = {

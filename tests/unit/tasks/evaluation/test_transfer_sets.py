@@ -68,7 +68,7 @@ def toys(monkeypatch):
 
 @pytest.mark.usefixtures("toys")
 @pytest.mark.parametrize("name", list(ROWS))
-def test_both_forms_give_the_same_rows(tmp_path, name):
+def test_senteval_files_and_tables_give_the_same_rows(tmp_path, name):
     files, tables = ROWS[name]
     write_files(tmp_path / "senteval", files)
     write_tables(tmp_path / "mirror", name, tables)
@@ -83,14 +83,14 @@ def test_both_forms_give_the_same_rows(tmp_path, name):
 
 
 @pytest.mark.usefixtures("toys")
-def test_objective_is_class_1_of_subj_as_in_senteval(tmp_path):
+def test_subj_objective_sentences_are_class_1(tmp_path):
     write_tables(tmp_path, "subj", ROWS["subj"][1])
     found = rows_of(TransferKind().find(RunContext(mirror=str(tmp_path)), "subj"))["all"]
     assert dict(found.rows()) == {"he goes home .": 1, "a moving film .": 0, "sly and sad": 0}
 
 
 @pytest.mark.usefixtures("toys")
-def test_files_as_first_distributed_are_windows_latin(tmp_path):
+def test_windows_1252_files_are_decoded(tmp_path):
     write_files(tmp_path, {"CR/custrev.pos": "naïve – fun\n".encode("cp1252"), "CR/custrev.neg": "no\n"})
     found = TransferKind().find(RunContext(mirror=str(tmp_path)), "cr").sentences()
     assert found.to_list() == ["no", "naïve – fun"]
@@ -106,7 +106,7 @@ def test_files_as_first_distributed_are_windows_latin(tmp_path):
         ({"text": [], "label": []}, "mr all contains no records"),
     ],
 )
-def test_a_table_that_is_not_the_set_is_refused(tmp_path, frame, words):
+def test_table_with_invalid_labels_or_columns_is_refused(tmp_path, frame, words):
     (tmp_path / "mr").mkdir()
     schema = {"text": pl.String, next(name for name in frame if name != "text"): pl.Int8}
     pl.DataFrame(frame, schema=schema).write_parquet(tmp_path / "mr" / "all.parquet")
@@ -115,7 +115,7 @@ def test_a_table_that_is_not_the_set_is_refused(tmp_path, frame, words):
 
 
 @pytest.mark.usefixtures("toys")
-def test_a_line_of_another_form_is_named(tmp_path):
+def test_malformed_trec_line_error_names_file_and_line(tmp_path):
     files = dict(ROWS["trec"][0])
     files["TREC/TREC_10.label"] = "HUM:ind Who ?\nno colon\n"
     write_files(tmp_path, files)
@@ -125,7 +125,7 @@ def test_a_line_of_another_form_is_named(tmp_path):
 
 @pytest.mark.usefixtures("toys")
 @pytest.mark.parametrize("form", ["files", "tables"])
-def test_a_blank_line_is_a_row_first_in_order_and_a_point_to_the_encoder(tmp_path, form):
+def test_blank_line_is_sorted_first_and_encoded_as_period(tmp_path, form):
     if form == "files":
         write_files(tmp_path, {"CR/custrev.pos": "good\n\n", "CR/custrev.neg": "\r\nbad one\n \n"})
     else:
@@ -140,7 +140,7 @@ def test_a_blank_line_is_a_row_first_in_order_and_a_point_to_the_encoder(tmp_pat
     assert sorted(unique_sentences([found])["text"]) == [".", "bad one", "good"]
 
 
-def test_a_copy_without_the_blank_lines_is_refused_with_the_remedy(tmp_path):
+def test_copy_without_blank_lines_is_refused_with_the_fix(tmp_path):
     write_tables(tmp_path, "cr", {"all": [(f"sentence {row}", row % 2) for row in range(3771)]})
     words = r"cr all has 3,771 rows, expected the 3,775 that papers report\. SentEval counts .*unpack .*senteval\.tar"
     with pytest.raises(SourceError, match=words):
@@ -150,7 +150,7 @@ def test_a_copy_without_the_blank_lines_is_refused_with_the_remedy(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "of_class", "blank"), [("cr", (1368, 2407), (2, 2)), ("mpqa", (7294, 3312), (2, 1))])
-def test_files_in_the_layout_of_senteval_have_all_their_lines(tmp_path, name, of_class, blank):
+def test_senteval_files_include_all_lines_and_blank_lines(tmp_path, name, of_class, blank):
     files = {}
     for file, label in TRANSFER_SETS[name].files["all"]:
         lines, blanks = of_class[int(label)], blank[int(label)]
@@ -164,7 +164,7 @@ def test_files_in_the_layout_of_senteval_have_all_their_lines(tmp_path, name, of
 @pytest.mark.real_data
 @pytest.mark.skipif(not MIRROR, reason="BSL_DATA_MIRROR names no mirror")
 @pytest.mark.parametrize(("name", "rows", "blank"), [("cr", 3775, 4), ("mpqa", 10_606, 3)])
-def test_real_sets_in_the_layout_of_senteval(tmp_path, name, rows, blank):
+def test_real_sets_in_senteval_layout_equal_the_mirror_tables(tmp_path, name, rows, blank):
     table = pl.read_parquet(f"{MIRROR}/{name}/all.parquet")
     assert (table.height, table.filter(text="").height) == (rows, blank)
     files = {
@@ -182,19 +182,19 @@ def test_real_sets_in_the_layout_of_senteval(tmp_path, name, rows, blank):
 @pytest.mark.real_data
 @pytest.mark.skipif(not MIRROR, reason="BSL_DATA_MIRROR names no mirror")
 @pytest.mark.parametrize("name", [name for name in TRANSFER_SETS if name != "sst5"])
-def test_a_real_set_has_the_rows_that_are_declared(name):
+def test_real_set_has_the_declared_row_counts(name):
     found = rows_of(TransferKind().find(RunContext(mirror=MIRROR), name))
     assert {split: rows.height for split, rows in found.items()} == DATASETS[name].rows
 
 
-def test_a_set_that_nobody_has_is_named(hub, tmp_path):
+def test_unavailable_or_unknown_set_raises_an_error(hub, tmp_path):
     with pytest.raises(SourceError, match=r"datasets-for-simcse@e145e8b\w+: the Hub has no such repository"):
         rows_of(TransferKind().find(RunContext(mirror=str(tmp_path)), "mr"))
     with pytest.raises(UnknownSuiteError, match="unknown suite or set 'imdb'"):
         find_set(RunContext(), "imdb")
 
 
-def test_rows_are_sorted_by_words_then_class_then_as_they_came():
+def test_senteval_order_sorts_by_word_count_then_class():
     texts, labels = ["a b", "c", "d", "e f", "g"], np.array([0, 1, 0, 0, 0])
     expected = sorted(range(5), key=lambda row: (len(texts[row].split()), labels[row]))
     assert senteval_order([texts], labels).tolist() == expected
@@ -203,7 +203,7 @@ def test_rows_are_sorted_by_words_then_class_then_as_they_came():
     assert senteval_order([texts, second], labels).tolist() == expected
 
 
-def test_a_pair_is_its_distance_and_its_product():
+def test_pair_features_are_absolute_difference_and_product():
     features = pair_features(np.array([[1.0, -2.0]]), np.array([[3.0, 4.0]]))
     assert features.tolist() == [[2.0, 6.0, 3.0, -8.0]]
 
@@ -216,7 +216,7 @@ def spoken_of(name, mirror):
 
 
 @pytest.mark.parametrize("name", list(ROWS))
-def test_a_transfer_set_is_a_source_of_sentences_without_its_labels(tmp_path, name):
+def test_transfer_set_as_source_has_sentences_without_labels(tmp_path, name):
     files, tables = ROWS[name]
     write_files(tmp_path / "senteval", files)
     write_tables(tmp_path / "mirror", name, tables)
@@ -228,14 +228,14 @@ def test_a_transfer_set_is_a_source_of_sentences_without_its_labels(tmp_path, na
         assert texts == expected
 
 
-def test_a_file_of_another_name_is_none_of_senteval(tmp_path):
+def test_file_with_unknown_name_is_refused_as_senteval_source(tmp_path):
     (tmp_path / "reviews.txt").write_text("so good\n")
     source = resolve_source(SourceSpec(path=str(tmp_path / "reviews.txt"), format="senteval"))
     with pytest.raises(SourceError, match=r"reviews\.txt: not a file of SentEval, expected .* one of MR/"):
         list(read_source(source, ReadReport("reviews"), max_bad_share=0))
 
 
-def test_a_part_of_a_set_is_refused(tmp_path):
+def test_incomplete_transfer_set_is_refused(tmp_path):
     write_files(tmp_path, {"CR/custrev.pos": "good\n"})
     with pytest.raises(SourceError, match=r"cr: .* has only some of its files, no CR/custrev\.neg\. Copy all of them"):
         TransferKind().find(RunContext(mirror=str(tmp_path)), "cr")

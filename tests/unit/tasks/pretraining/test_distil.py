@@ -45,7 +45,7 @@ def site(tmp_path):
     return RunContext(store=str(tmp_path / "store"), mirror=str(tmp_path / "mirror"), device="cpu", threads=1)
 
 
-def test_a_student_is_as_wide_as_its_teacher_and_half_precise_on_disk(site, tmp_path):
+def test_student_has_teacher_dimension_and_half_precision_weights(site, tmp_path):
     start = ArtifactRef(kind="asset", key=f"{1:064x}")
     with site.open_store().draft(start, Provenance(stage_version=1, config={})) as draft:
         shutil.copytree(write_tiny(tmp_path / "start"), draft.folder / MODEL)

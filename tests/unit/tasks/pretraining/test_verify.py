@@ -14,17 +14,17 @@ from tasks.pretraining.verify import Check
         ("en-de-en snli copies", 0.10, 0.11, True),
     ],
 )
-def test_a_figure_holds_within_what_rounding_explains(figure, recorded, found, holds):
+def test_check_passes_within_the_tolerance_of_its_metric(figure, recorded, found, holds):
     assert Check(asset="x", figure=figure, recorded=recorded, found=found).holds is holds
 
 
-def test_equal_texts_are_perfect_translations():
+def test_identical_texts_have_perfect_bleu_and_chrf():
     texts = ["The dog runs through the snow.", "She bought bread and milk."]
     assert translation_quality(texts, texts) == {"bleu": 100.0, "chrf": 100.0}
     assert translation_quality(["Something else entirely here."] * 2, texts)["bleu"] < 10
 
 
-def test_a_round_trip_counts_copies_and_loops():
+def test_round_trip_quality_counts_copies_and_loops():
     originals = ["A man plays a guitar.", "Two dogs run.", "A child sleeps."]
     returned = ["a man plays a guitar", "Two dogs are running.", "child child child child child child"]
     quality = round_trip_quality(originals, returned)

@@ -28,7 +28,7 @@ ATTACKS = [
 
 
 @every(ATTACKS)
-def test_what_is_active_is_escaped(attack):
+def test_plain_escapes_markup_and_control_characters(attack):
     line = plain(attack)
     assert "\n" not in line
     assert "\x1b" not in line
@@ -39,23 +39,23 @@ def test_what_is_active_is_escaped(attack):
 
 
 @every(ATTACKS)
-def test_a_cell_stays_a_cell(attack):
+def test_markdown_table_cell_cannot_break_the_table(attack):
     lines = markdown_table([{"sentence": attack, attack: "x"}]).split("\n")
     assert len(lines) == 3
     assert [line.replace("\\|", "").count("|") for line in lines] == [3, 3, 3]
 
 
-def test_what_is_harmless_is_left_as_it_is():
+def test_plain_leaves_harmless_text_unchanged():
     for text in ("50.00 [40.0, 60.0]", "sentence_id", "A cat's (small) toy, 100 %!", "stsb/dev: spearman, all", "– é"):
         assert plain(text) == text
 
 
-def test_code_holds_any_backticks():
+def test_code_delimiter_is_longer_than_backticks_inside():
     assert code("a") == "`a`"
     assert code("a``b") == "``` a``b ```"
 
 
-def test_words_between_backticks_are_code_on_both_pages():
+def test_backtick_text_is_code_in_markdown_and_html():
     text = "give what `bsl run a|b` <ends> with, or protocol `fast` *alone*"
     assert sentence(text) == "give what `bsl run a|b` \\<ends\\> with, or protocol `fast` \\*alone\\*"
     assert html_sentence(text) == (
@@ -67,14 +67,14 @@ def test_words_between_backticks_are_code_on_both_pages():
     assert html(page).count("<code>fast</code>") == markdown(page).count("`fast`") == 2
 
 
-def test_titles_and_reasons_are_escaped():
+def test_page_title_and_missing_set_reasons_are_escaped():
     page = Page(title="<b>", word="", sentence="a|b", lead=[], parts=[Part("Missing", [missing_sets({"<i>": "a\nb"})])])
     text = markdown(page)
     assert text.startswith("# \\<b\\>\n\na\\|b\n")
     assert "| \\<i\\> | a b |" in text
 
 
-def test_a_chart_s_title_is_no_formula():
+def test_chart_title_with_dollar_signs_is_not_math():
     log = {"step": [1], "loss": [1.0], "dev_spearman": [0.5], "std": [0.1], "uniformity": [0.1], "alignment": [0.2]}
     charts = training_charts({r"costs $\frac{1 and $2": pl.DataFrame({**log, "effective_rank": [2.0]})})
     assert len(charts) == 5

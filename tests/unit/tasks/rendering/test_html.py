@@ -78,7 +78,7 @@ def page_with(*blocks):
     return html(Page(title=HOSTILE, word="WORSE", sentence=HOSTILE, lead=[], parts=[Part("Where & why", blocks)]))
 
 
-def test_every_block_is_well_formed_and_escapes_foreign_text():
+def test_every_block_is_well_formed_and_escapes_hostile_text():
     table = Table.of(HOSTILE, [{HOSTILE: HOSTILE, "n": 1234.5678}])
     blocks = [
         table,
@@ -99,7 +99,7 @@ def test_every_block_is_well_formed_and_escapes_foreign_text():
     assert "#where-why" in outline.uses
 
 
-def test_charts_take_the_pages_colours_and_share_no_id():
+def test_charts_use_page_colours_and_unique_ids():
     gold, rng = np.linspace(0, 5, 60), np.random.default_rng(0)
     drawn = [
         score_chart([Mark(HOSTILE, "before", 50.0, 45.0, 55.0), Mark("x", "published", 60.0)], "ρ on a set"),
@@ -119,22 +119,22 @@ def test_charts_take_the_pages_colours_and_share_no_id():
     assert "http" not in re.sub(r'xmlns(:\w+)?="[^"]*"', "", text)
 
 
-def test_equal_charts_are_equal_bytes():
+def test_training_charts_are_deterministic():
     assert training_charts({"one": LOG}) == training_charts({"one": LOG})
 
 
-def test_a_quantity_that_was_never_measured_has_no_chart():
+def test_unmeasured_quantity_has_no_chart():
     bare = LOG.with_columns(pl.lit(None, dtype=pl.Float64).alias(name) for name in LOG.columns[2:])
     (loss,) = training_charts({"one": bare})
     assert 'aria-label="Loss by step of training"' in loss.svg
 
 
-def test_columns_of_figures_stand_to_the_right():
+def test_columns_of_numbers_are_detected():
     table = Table("t", ["name", "n"], [Row(["a", "45.00 [44.0, 46.0]"]), Row(["b", "–"])])
     assert [table.is_number(column) for column in (0, 1)] == [False, True]
 
 
-def test_values_are_rounded_for_people():
+def test_shown_rounds_and_formats_values():
     assert [shown(value) for value in (0.5862006127283527, 14908, None, True, "a")] == [
         "0.5862",
         "14,908",
@@ -144,27 +144,27 @@ def test_values_are_rounded_for_people():
     ]
 
 
-def test_an_interval_is_printed_small_below_its_figure():
+def test_interval_is_split_from_its_value_and_printed_small():
     assert split_interval("+2.70 [+1.57, +3.98], p 0.002") == ("+2.70", "+1.57 to +3.98, p 0.002")
     assert split_interval("45.00 ± 0.20 [44.0, 46.0]") == ("45.00 ± 0.20", "44.0 to 46.0")
     assert split_interval("see [a, b]") == ("see [a, b]", "")
     assert "<small>44.0 to 46.0</small>" in page_with(Table("t", ["n", "v"], [Row(["a", "45.00 [44.0, 46.0]"])]))
 
 
-def test_a_section_without_blocks_is_left_out():
+def test_part_without_blocks_is_omitted():
     page = Page(title="t", word="", sentence="", lead=[], parts=[Part("Empty"), Part("Full", [Prose("x")])])
     assert "Empty" not in html(page)
     assert "Full" in html(page)
 
 
-def test_a_chart_of_its_own_file_has_both_sets_of_colours_and_no_foreign_tag():
+def test_standalone_chart_has_both_colour_schemes_and_escapes_text():
     text = score_chart([Mark(HOSTILE, "before", 50.0)], "on a set").standalone()
     assert text.startswith('<svg xmlns="http://www.w3.org/2000/svg"')
     assert "prefers-color-scheme: dark" in text
     assert "<script" not in text
 
 
-def test_tables_of_one_title_are_no_landmarks_of_one_name():
+def test_tables_with_equal_titles_are_groups_not_landmarks():
     """axe-core's `landmark-unique`: a labelled section is a landmark, a labelled group is not."""
     made = Table.of("Figures × 100", [{"system": "a", "mean": "1.0"}])
     page = html(Page("Sweep", "", "", [], [Part("One", [made]), Part("Two", [made])]))
@@ -172,12 +172,12 @@ def test_tables_of_one_title_are_no_landmarks_of_one_name():
     assert page.count("<section") == page.count("<section aria-labelledby") == 2
 
 
-def test_a_mean_with_its_deviation_is_a_figure_of_one_line():
+def test_mean_with_standard_deviation_counts_as_a_number():
     made = Table.of("Figures", [{"system": "a", "mean ± sd": "55.88 ± 0.84"}, {"system": "b", "mean ± sd": "–"}])
     assert [made.is_number(column) for column in (0, 1)] == [False, True]
 
 
-def test_steps_are_whole_and_what_starts_alike_is_named_once():
+def test_chart_step_ticks_are_integers_without_repeated_labels():
     *curves, plane = training_charts({"one": LOG, "two": LOG})
     assert all(">0.5</text>" not in curve.svg.partition("step</text>")[0] for curve in curves[1:])
     assert (plane.svg.count(">step 0</text>"), plane.svg.count(">step 2</text>")) == (1, 1)
@@ -196,7 +196,7 @@ class Toy:
         yield from self.inner.markdown(pictures=pictures)
 
 
-def test_a_new_block_is_a_class_and_nothing_else():
+def test_custom_block_class_renders_in_html_and_markdown():
     page = Page("t", "", "", [], [Part("Toys", [Toy("<b>", Prose("inside"))])])
     assert "<p>&lt;b&gt;!</p><p>inside</p>" in html(page)
     assert markdown(page).endswith("## Toys\n\n**<b>**\n\ninside\n")

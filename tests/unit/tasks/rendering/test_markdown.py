@@ -33,7 +33,7 @@ def scored(sets: tuple[str, ...], published: tuple[str, ...]) -> str:
     return markdown(page_of(*tables_of(scores_of(sets), tables(), rows, "after BSL")))
 
 
-def test_a_run_with_all_seven_sets_prints_their_average() -> None:
+def test_average_column_appears_only_with_all_seven_sets() -> None:
     text = scored(SETS, ())
     assert "| after BSL | spearman, all | 50.00 | 51.00 | 52.00 | 53.00 | 54.00 | 55.00 | 56.00 | 53.00 |" in text
     two = scored(SETS[:2], ())
@@ -41,7 +41,7 @@ def test_a_run_with_all_seven_sets_prints_their_average() -> None:
     assert "| after BSL | spearman, all | 50.00 | 51.00 |\n" in two
 
 
-def test_published_rows_are_below_the_run_s_with_who_printed_them() -> None:
+def test_published_rows_show_their_source() -> None:
     text = scored(SETS, ("BSL-BERT", "IS-BERT-NLI"))
     assert "| BSL-BERT: BSL, Table 1 | published |" in text
     assert "| 73.74 | 70.40 | 72.03 |" in text
@@ -49,13 +49,13 @@ def test_published_rows_are_below_the_run_s_with_who_printed_them() -> None:
     assert "published" not in scored(SETS, ())
 
 
-def test_published_columns_are_those_that_the_run_scored() -> None:
+def test_published_rows_have_only_the_scored_columns() -> None:
     text = scored(("stsb",), ("BSL-BERT",))
     assert "| system | figure | STS-B |" in text
     assert "| BSL-BERT: BSL, Table 1 | published | 73.74 |" in text
 
 
-def test_the_verdict_comes_first_and_every_block_has_a_form() -> None:
+def test_page_starts_with_the_verdict_and_renders_every_block() -> None:
     chart = score_chart([Mark("x", "before", 50.0)], "on a set")
     blocks = [
         Table("Rows", ["a"], [Row(["1.00 [0.50, 1.50]"])]),
@@ -81,7 +81,7 @@ def test_the_verdict_comes_first_and_every_block_has_a_form() -> None:
     assert "![" not in markdown(page_of(*blocks, lead=[Charts([chart])]), pictures=False)
 
 
-def test_a_section_for_html_alone_has_no_text_and_no_file() -> None:
+def test_html_only_part_has_no_markdown_or_files() -> None:
     charts = Charts([score_chart([Mark("x", "before", 50.0)], "on a set")])
     assert "Part" not in markdown(page_of(charts, html_only=True))
     assert page_of(charts, html_only=True).chart_files == []

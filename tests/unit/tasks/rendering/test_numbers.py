@@ -17,5 +17,5 @@ from tests.every import every
         (5e12, "5000.0 GB"),
     ]
 )
-def test_no_size_is_spelled_as_nothing(count, text):
+def test_sized_formats_bytes_with_units(count, text):
     assert sized(count) == text

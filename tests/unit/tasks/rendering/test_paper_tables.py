@@ -18,7 +18,7 @@ def row(dataset, value, *, model="mine_1", metric="spearman", protocol="all", su
     }  # fmt: skip
 
 
-def test_columns_average_and_protocols():
+def test_sts_table_has_average_and_row_per_protocol():
     years = [row(name, 0.5 + number / 100) for number, name in enumerate(YEARS)]
     weighted = [row(name, 0.7, protocol="wmean") for name in YEARS[:5]]
     decoys = [row("stsb", 0.99, split="dev"), row("sts12", 0.98, subset="MSRpar")]
@@ -34,12 +34,12 @@ def test_columns_average_and_protocols():
     assert list(rows[1].values())[1:] == ["spearman, wmean", *["70.00"] * 5, "55.00", "56.00", "65.86"]
 
 
-def test_a_missing_set_is_a_dash_and_leaves_no_average():
+def test_missing_set_is_a_dash_and_removes_the_average():
     [(_, rows)] = paper_tables(pl.DataFrame([row(name, 0.5) for name in YEARS if name != "sickr"]), tables())
     assert (rows[0]["SICK-R"], rows[0]["Avg."]) == ("–", "–")
 
 
-def test_forms_of_text_and_tracks_have_tables_of_their_own():
+def test_tokenised_sets_and_sts17_tracks_have_separate_tables():
     scores = pl.DataFrame([row("sts12", 0.5), row("sts12-tok", 0.4), row("sts17-es-en", 0.3), row("sts17-it-en", 0.2)])
     drawn = dict(paper_tables(scores, tables()))
     assert len(drawn) == 4
@@ -48,7 +48,7 @@ def test_forms_of_text_and_tracks_have_tables_of_their_own():
     assert tracks["EN-ES"] == "30.00"
 
 
-def test_probes_join_by_their_rows():
+def test_senteval_accuracies_form_a_table_with_average():
     probes = ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc")
     [(title, rows)] = paper_tables(
         pl.DataFrame([row(name, 0.8, metric="accuracy", protocol="senteval") for name in probes]), tables()
@@ -58,7 +58,7 @@ def test_probes_join_by_their_rows():
     assert rows[0]["Avg."] == "80.00"
 
 
-def test_latex_escapes_and_aligns():
+def test_latex_table_escapes_text_and_aligns_columns():
     [(title, rows)] = paper_tables(pl.DataFrame([row("sts12", 0.5)]), tables())
     lines = as_latex(title, rows).splitlines()
     assert lines[1] == r"\begin{tabular}{llcccccccc}"
@@ -70,7 +70,7 @@ def test_latex_escapes_and_aligns():
     )
 
 
-def test_the_page_names_what_is_missing_and_what_differs():
+def test_evaluation_page_lists_missing_sets_and_differences():
     comparison = pl.DataFrame(
         [{**row("sts12", 0.021), "reference": "theirs", "p_value": 0.004, "ci_low": 0.01, "ci_high": 0.03}]
     )

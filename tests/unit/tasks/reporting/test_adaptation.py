@@ -95,7 +95,7 @@ def _page(adapted: Adapted) -> Page:
     return adaptation_page(adapted, parts)
 
 
-def test_the_page_says_what_was_found_and_what_is_handed_out() -> None:
+def test_adaptation_page_shows_verdict_evidence_and_exported_encoder() -> None:
     page = markdown(_page(_adapted("BETTER")))
     assert "**BETTER** than the original encoder: MRR × 100 +3.10. Use it. Exported: the adapted encoder." in page
     assert (
@@ -109,17 +109,17 @@ def test_the_page_says_what_was_found_and_what_is_handed_out() -> None:
     assert "Exported: the original encoder, unchanged." in markdown(_page(_adapted("NO DIFFERENCE")))
 
 
-def test_a_set_of_the_package_keeps_its_whole_name_on_the_page() -> None:
+def test_page_shows_the_full_name_of_an_embedded_set() -> None:
     proof = pl.DataFrame([asdict(ROW) | {"evidence": "embedded:stsb test", "role": "guard"}])
     assert "| embedded:stsb test | +3.10 [" in markdown(_page(replace(_adapted("BETTER"), proof=proof)))
 
 
-def test_dropout_is_named_as_what_it_is() -> None:
+def test_page_explains_the_dropout_training_goal() -> None:
     said = markdown(_page(replace(_adapted("BETTER"), views=("dropout",))))
     assert "Training goal: two encodings under dropout of a sentence are similar." in said
 
 
-def test_rows_say_what_each_figure_may_do() -> None:
+def test_proof_rows_show_role_and_difference_without_interval() -> None:
     (row,) = proof_rows(pl.DataFrame([asdict(ROW)]))
     assert row["role"] == "decides"
     unsure = asdict(ROW) | {"before": None, "ci_low": None, "ci_high": None, "p_value": None}
@@ -127,7 +127,7 @@ def test_rows_say_what_each_figure_may_do() -> None:
     assert (bare["before"], bare["difference"], bare["p"]) == ("–", "+3.10", "")
 
 
-def test_the_html_page_has_verdict_chart_and_tables() -> None:
+def test_html_page_has_verdict_badge_chart_and_interval() -> None:
     page = html(_page(_adapted("NO DIFFERENCE")))
     assert '<span class="badge no-difference">NO DIFFERENCE</span>' in page
     assert "Exported: the original encoder, unchanged." in page
@@ -136,7 +136,7 @@ def test_the_html_page_has_verdict_chart_and_tables() -> None:
     assert "Loss" not in page
 
 
-def test_the_card_of_a_start_that_was_kept_says_so() -> None:
+def test_adapted_card_names_adapted_or_unchanged_original_encoder() -> None:
     source = TextSource(name="mine", digest="d", format="csv", texts=("body",), files=())
     adapted, kept = (
         adapted_card(_adapted(word), CheckpointRef(key="c" * 64), [source], ("Helsinki-NLP/opus-mt-en-de",))

@@ -33,7 +33,7 @@ ROWS = [
 ]
 
 
-def test_mteb_has_neither_these_pairs_of_sick_nor_tokenised_text():
+def test_mteb_task_names_exclude_sick_and_tokenised_sets():
     declared = {name: dataset.mteb.name for name, dataset in DATASETS.items() if dataset.mteb}
     assert {name: task for name, task in declared.items() if not name.startswith("sts17-")} == {
         **{f"sts{year}": f"STS{year}" for year in range(12, 17)},
@@ -42,7 +42,7 @@ def test_mteb_has_neither_these_pairs_of_sick_nor_tokenised_text():
     assert {task for name, task in declared.items() if name.startswith("sts17-")} == {"STS17"}
 
 
-def test_layout_is_that_of_a_task_result():
+def test_task_results_have_the_mteb_result_layout():
     results = task_results(pl.DataFrame(ROWS))
     assert sorted(results) == ["STS17", "STSBenchmark"]
     assert results["STSBenchmark"] == {
@@ -82,7 +82,7 @@ def store(tmp_path, monkeypatch):
     return store
 
 
-def test_the_command_writes_each_form_once(store, tmp_path, capsys):
+def test_export_command_writes_each_format_and_refuses_to_overwrite(store, tmp_path, capsys):
     assert main(["artifacts", "export", "scores/0", str(tmp_path / "mteb"), "--as", "mteb"]) == 0
     written = json.loads((tmp_path / "mteb" / "org__mine" / "STSBenchmark.json").read_text())
     assert written["dataset_revision"] == "b0fddb56ed78048fa8b90373c8a3cfc37b684831"

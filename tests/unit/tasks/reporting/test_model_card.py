@@ -39,7 +39,7 @@ def card(config):
     return run_card(config.title, config.settings, scores, CardSubject(CHECKPOINT, pairs, 64), VERDICT)
 
 
-def test_tiny_names_its_materials_with_their_licences():
+def test_tiny_card_lists_materials_licences_verdict_and_settings():
     text = card(recipe("tiny"))
     assert "| original encoder | embedded:bert-mini | CC BY-SA 4.0 |" in text
     assert "| sentences | embedded:nli-sample | CC BY-SA 4.0 |" in text
@@ -53,7 +53,7 @@ def test_tiny_names_its_materials_with_their_licences():
     assert 'SentenceTransformer("path/to/this/folder")' in text
 
 
-def test_the_header_is_one_that_the_hub_reads():
+def test_card_header_is_readable_by_the_hub():
     header = ModelCard(card(recipe("tiny"))).data
     assert (header.license, header.language, header.base_model) == ("cc-by-sa-4.0", ["en"], None)
     assert (header.library_name, header.pipeline_tag) == ("sentence-transformers", "sentence-similarity")
@@ -63,7 +63,7 @@ def test_the_header_is_one_that_the_hub_reads():
     assert result.metric_name == "spearman, all, 95 % interval 0.5000 to 0.5800"
 
 
-def test_a_recipe_of_the_hub_names_its_start_its_data_and_that_there_are_several_licences():
+def test_nli_card_header_names_base_model_datasets_and_licence():
     header = ModelCard(card(recipe("nli"))).data
     assert (header.base_model, header.base_model_relation) == ("google-bert/bert-base-uncased", "finetune")
     assert header.datasets == ["stanfordnlp/snli", "nyu-mll/multi_nli"]
@@ -71,14 +71,14 @@ def test_a_recipe_of_the_hub_names_its_start_its_data_and_that_there_are_several
     assert ModelCard(card(recipe("multilingual"))).data.language == ["ar", "de", "en", "es", "fr", "tr"]
 
 
-def test_the_set_that_chose_the_encoder_is_no_result():
+def test_card_results_exclude_the_set_that_selected_the_checkpoint():
     dev = SCORES.with_columns(split=pl.lit("dev"))
     assert results_of(dev, "after BSL", "embedded:stsb/dev") == []
     assert [figure.dataset_split for figure in results_of(dev, "after BSL")] == ["dev"]
 
 
 @pytest.mark.parametrize("select", ["best", "best-or-start"])
-def test_every_way_of_selecting_by_a_set_names_it_and_leaves_its_figures_out(select):
+def test_card_names_the_selection_set_and_excludes_its_scores(select):
     config = configured("tiny", [f"training.select={select}"])
     dev = SCORES.with_columns(split=pl.lit("dev"), model=pl.lit(config.systems[-1]))
     text = run_card(config.title, config.settings, dev, CardSubject(CHECKPOINT, (5_913,), 64), VERDICT)
@@ -86,7 +86,7 @@ def test_every_way_of_selecting_by_a_set_names_it_and_leaves_its_figures_out(sel
     assert "selected by Spearman on embedded:stsb/dev, so figures on embedded:stsb/dev are not test results" in text
 
 
-def test_an_encoder_that_took_a_transform_in_has_a_card_of_its_own():
+def test_card_of_whitened_encoder_describes_the_whitening_module():
     config = recipe("tiny-whitening")
     label = config.systems[0] + config.after_transform
     scores = SCORES.with_columns(model=pl.lit(label))
@@ -96,7 +96,7 @@ def test_an_encoder_that_took_a_transform_in_has_a_card_of_its_own():
     assert "whitening" in ModelCard(text).data.tags
 
 
-def test_a_form_in_a_folder_of_its_own_says_what_it_is_and_leaves_out_the_wholes_figures():
+def test_form_card_describes_the_form_without_full_encoder_results():
     row = {"form": "static table", "path": "static", "width": "256", "MB": "1.2", "STS-B test": "60.00 [57.0, 63.0]"}
     text = form_card(card(recipe("tiny")), row | {"difference": "-1.00 [-2.00, +0.10]"})
     header = ModelCard(text).data
@@ -105,7 +105,7 @@ def test_a_form_in_a_folder_of_its_own_says_what_it_is_and_leaves_out_the_wholes
     assert "60.00 [57.0, 63.0], -1.00 [-2.00, +0.10] compared with the full encoder" in text
 
 
-def test_declared_data_bring_licence_and_citation_and_undeclared_say_so():
+def test_card_cites_declared_data_and_marks_undeclared_licences():
     text = card(recipe("nli"))
     assert "Bowman et al., 2015" in text
     assert "| sentences | snli | CC BY-SA 4.0 |" in text
@@ -115,28 +115,28 @@ def test_declared_data_bring_licence_and_citation_and_undeclared_say_so():
 
 
 @pytest.mark.parametrize("setting", ["training.select=last", "evaluation.dev=null"])
-def test_without_selection_no_label_was_used(setting):
+def test_card_without_selection_states_no_labels_were_used(setting):
     assert "The checkpoint is the last step, selected without labels." in card(configured("tiny", [setting]))
 
 
-def test_labels_that_chose_the_pairs_are_named():
+def test_card_states_that_nli_labels_selected_the_pairs():
     text = card(configured("tiny-entail", ["training.select=last"]))
     assert "of views (original, entail" in text
     assert "Pairs were selected by labels of natural language inference. The checkpoint is the last step" in text
 
 
-def test_words_and_models_that_rewrote_sentences_are_materials():
+def test_card_lists_wordnet_and_masked_language_model_as_materials():
     assert "| synonyms | WordNet 3.0 | WordNet License |" in card(recipe("synonym"))
     text = card(recipe("mlm"))
     assert "of views (original, mlm)" in text
     assert "| refilled tokens | FacebookAI/roberta-base | MIT |" in text
 
 
-def test_every_objective_is_cited():
+def test_every_objective_has_a_title_and_citation():
     assert all(config.title and config.citation for config in OBJECTIVE_CONFIGS.values())
 
 
-def test_the_same_bytes_by_path_and_by_name_have_a_card_each():
+def test_corpus_by_path_or_name_has_different_report_keys():
     """The corpus artifact is the same, but only the dataset's name brings a licence and a citation."""
     by_name = recipe("nli")
     path = SourceSpec(path="/data/snli/train.parquet", name="snli")
@@ -151,7 +151,7 @@ def test_the_same_bytes_by_path_and_by_name_have_a_card_each():
 
 
 @pytest.mark.parametrize(("name", "learnt"), [("sbert-nli-stsb", "stsb/train"), ("tiny-stsb", "embedded:stsb/train")])
-def test_scores_that_were_learnt_are_material_and_said(name, learnt):
+def test_card_lists_scored_training_pairs_as_material(name, learnt):
     text = card(recipe(name))
     assert f"| scored pairs | {learnt} | scores CC BY-SA 4.0; " in text
     assert f"on 5,913 scored pairs of {learnt}" in text
@@ -159,6 +159,6 @@ def test_scores_that_were_learnt_are_material_and_said(name, learnt):
     assert "of views (" not in text
 
 
-def test_scored_sets_of_the_hub_stand_in_the_header():
+def test_card_header_lists_scored_training_sets_from_the_hub():
     datasets = ModelCard(card(recipe("sbert-nli-stsb"))).data.datasets
     assert datasets == ["stanfordnlp/snli", "nyu-mll/multi_nli", "mteb/stsbenchmark-sts"]

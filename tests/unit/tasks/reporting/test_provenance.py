@@ -23,7 +23,7 @@ def clone(tmp_path, monkeypatch):
     return git("rev-parse", "HEAD"), tmp_path
 
 
-def test_a_clone_names_its_commit_and_says_where_files_were_changed(clone):
+def test_commit_names_head_and_marks_changed_tracked_files(clone):
     head, folder = clone
     assert commit() == head
     (folder / "new.txt").write_text("untracked files change nothing")
@@ -32,10 +32,10 @@ def test_a_clone_names_its_commit_and_says_where_files_were_changed(clone):
     assert commit() == f"{head} with changes"
 
 
-def test_a_folder_that_is_no_clone_is_not_taken_for_one(tmp_path, monkeypatch):
+def test_commit_is_unknown_outside_a_git_clone(tmp_path, monkeypatch):
     monkeypatch.setattr(provenance, "HERE", tmp_path)
     assert commit().startswith("unknown: not a clone") or len(commit()) == 40
 
 
-def test_the_program_s_own_folder_is_the_root_of_its_clone():
+def test_provenance_root_contains_the_source_tree():
     assert (provenance.HERE / "tasks" / "reporting" / "provenance.py").is_file()

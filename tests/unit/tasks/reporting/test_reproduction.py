@@ -57,7 +57,7 @@ def reproduced(tmp_path):
     return call
 
 
-def test_printed_figures_are_reproduced(reproduced):
+def test_scores_near_the_published_row_are_reproduced(reproduced):
     verdicts, page, table = reproduced(*(shifted(off) for off in (0, 0.5, 0.25)))
     assert page.startswith(f"# {ROW}\n\n**REPRODUCED**")
     assert set(verdicts) == {*SETS, "avg"}
@@ -75,7 +75,7 @@ def test_printed_figures_are_reproduced(reproduced):
     assert "| 1.00 | REPRODUCED | – |" in page
 
 
-def test_one_seed_is_inconclusive_and_the_page_says_what_to_run(reproduced):
+def test_single_seed_is_inconclusive_and_page_asks_for_two(reproduced):
     verdicts, page, table = reproduced(SETS)
     assert set(verdicts.values()) == {"INCONCLUSIVE"}
     assert table["seeds_low"].null_count() == table.height
@@ -83,20 +83,20 @@ def test_one_seed_is_inconclusive_and_the_page_says_what_to_run(reproduced):
     assert "| INCONCLUSIVE | at least 2 |" in page
 
 
-def test_the_seeds_that_would_settle_the_row_are_those_of_its_hardest_figure(reproduced):
+def test_inconclusive_page_states_the_largest_number_of_seeds_needed(reproduced):
     _, page, table = reproduced(*(shifted(off) for off in (0, 1.2)))
     needed = table["seeds_needed"].to_list()
     assert page.startswith(f"# {ROW}\n\n**INCONCLUSIVE** A verdict needs about {max(needed)} seeds")
     assert f"| INCONCLUSIVE | about {max(needed)} |" in page
 
 
-def test_a_figure_at_the_end_of_the_margin_is_settled_by_no_number_of_seeds(reproduced):
+def test_score_at_the_margin_needs_over_1000_seeds(reproduced):
     _, page, _ = reproduced(*(shifted(off) for off in (0, 2.0)))
     assert "a verdict needs more than 1,000 seeds" in page
     assert "| INCONCLUSIVE | more than 1,000 |" in page
 
 
-def test_a_margin_of_the_caller_is_in_table_and_verdict(reproduced):
+def test_custom_margin_sets_the_table_column_and_verdict(reproduced):
     runs = [shifted(off) for off in (0, 0.5, 0.25)]
     verdicts, page, table = reproduced(*runs, margin=0.3)
     assert set(verdicts.values()) == {"INCONCLUSIVE"}
@@ -105,13 +105,13 @@ def test_a_margin_of_the_caller_is_in_table_and_verdict(reproduced):
     assert set(reproduced(*runs, margin=0.8)[0].values()) == {"REPRODUCED"}
 
 
-def test_one_set_too_low_makes_the_row_too_low(reproduced):
+def test_single_set_below_makes_the_row_verdict_below(reproduced):
     verdicts, page, _ = reproduced(SETS | {"sts13": SETS["sts13"] - 5}, draws=False)
     assert (verdicts["sts13"], verdicts["sts12"], verdicts["avg"]) == ("BELOW", "REPRODUCED", "REPRODUCED")
     assert page.startswith(f"# {ROW}\n\n**BELOW**")
 
 
-def test_a_run_of_one_set_is_held_against_its_cell_alone(reproduced):
+def test_single_set_run_is_compared_with_its_cell_only(reproduced):
     verdicts, page, _ = reproduced({"sts13": SETS["sts13"]}, cells=("sts13",), draws=False)
     assert verdicts == {"sts13": "REPRODUCED"}
     assert page.startswith(f"# {ROW} (sts13)\n\n**REPRODUCED**")
@@ -120,21 +120,21 @@ def test_a_run_of_one_set_is_held_against_its_cell_alone(reproduced):
     assert page.startswith(f"# {ROW} (sts12)\n\n**NOT COMPARABLE** missing sets: sts12.")
 
 
-def test_a_missing_set_leaves_no_average_and_no_verdict_on_the_row(reproduced):
+def test_missing_set_makes_average_and_row_not_comparable(reproduced):
     verdicts, page, _ = reproduced({name: value for name, value in SETS.items() if name != "sickr"}, draws=False)
     assert (verdicts["sickr"], verdicts["avg"], verdicts["sts12"]) == ("NOT COMPARABLE",) * 2 + ("REPRODUCED",)
     assert page.startswith(f"# {ROW}\n\n**NOT COMPARABLE**")
     assert "missing sets: sickr." in page
 
 
-def test_part_of_a_corpus_and_a_deviation_leave_no_verdict_at_all(reproduced):
+def test_partial_corpus_or_deviation_makes_all_sets_not_comparable(reproduced):
     verdicts, page, _ = reproduced(SETS, deviations=("another encoder: small; the row's is large",), records=1_000)
     assert set(verdicts.values()) == {"NOT COMPARABLE"}
     assert "another encoder: small; the row's is large." in page
     assert "a part of the corpus only: snli has 1,000 of 550,152 records." in page
 
 
-def test_tokenised_text_is_shown_but_is_another_form(reproduced):
+def test_tokenised_set_score_is_shown_but_not_comparable(reproduced):
     figures = {name: value for name, value in SETS.items() if name != "sts14"} | {"sts14-tok": 70.0}
     verdicts, page, table = reproduced(figures)
     assert verdicts["sts14"] == "NOT COMPARABLE"
@@ -142,19 +142,19 @@ def test_tokenised_text_is_shown_but_is_another_form(reproduced):
     assert "scored on SentEval's tokenised text: sts14." in page
 
 
-def test_a_row_of_which_the_mean_alone_is_printed_is_measured_on_all_sets_of_its_table(reproduced):
+def test_mean_only_row_is_compared_with_the_average(reproduced):
     verdicts, _, table = reproduced(dict.fromkeys(SETS, 71.0), row="Contrastive, batch 64", draws=False)
     assert verdicts == {"avg": "REPRODUCED"}
     assert table.select("published", "value").row(0) == (71.04, pytest.approx(71.0))
 
 
-def test_a_mean_that_alone_is_printed_needs_every_set(reproduced):
+def test_mean_only_row_requires_every_set(reproduced):
     some = {name: 71.0 for name in SETS if name != "sickr"}
     verdicts, _, _ = reproduced(some, row="Contrastive, batch 64")
     assert verdicts == {"avg": "NOT COMPARABLE"}
 
 
-def test_a_mean_over_seeds_of_fine_tuning_is_that_of_runs_and_their_spread_is_no_figure(reproduced):
+def test_supervised_row_is_compared_with_the_mean_over_runs(reproduced):
     verdicts, _, table = reproduced({"stsb": 84.4}, {"stsb": 84.6}, row="SBERT-STSb")
     assert verdicts == {"stsb": "REPRODUCED"}
     assert table.select("protocol", "published", "value").row(0) == ("supervised-mean", 84.67, pytest.approx(84.5))

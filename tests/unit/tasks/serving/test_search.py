@@ -46,7 +46,7 @@ class Lengths(encoding.ResumableEncoding):
         return np.array([[len(text)] for text in texts], dtype=np.float32)
 
 
-def test_a_file_is_embedded_in_its_order_with_what_it_repeats(model, site, lines, tmp_path):
+def test_embed_file_preserves_row_order_and_duplicates(model, site, lines, tmp_path):
     name, vectors_of = model
     assert embed_file(site, name, lines, tmp_path / "out.parquet", "fp32", advance) == 9
     table = pl.read_parquet(tmp_path / "out.parquet")
@@ -67,7 +67,7 @@ def killed_at(kill, seen):
     return advance
 
 
-def test_a_killed_call_goes_on_where_it_was(model, site, lines, tmp_path, monkeypatch):
+def test_killed_embed_file_resumes_from_finished_parts(model, site, lines, tmp_path, monkeypatch):
     monkeypatch.setattr(encoding, "CPU_PART", 4)
     target, heard = tmp_path / "out.parquet", []
     with pytest.raises(KeyboardInterrupt):
@@ -82,7 +82,7 @@ def test_a_killed_call_goes_on_where_it_was(model, site, lines, tmp_path, monkey
     assert pl.read_parquet(target).equals(pl.read_parquet(tmp_path / "whole.parquet"))
 
 
-def test_a_call_killed_with_smaller_parts_leaves_no_rows(model, site, lines, tmp_path, monkeypatch):
+def test_embed_file_ignores_parts_of_a_different_size(model, site, lines, tmp_path, monkeypatch):
     monkeypatch.setattr(encoding, "CPU_PART", 2)
     target = tmp_path / "out.parquet"
     with pytest.raises(KeyboardInterrupt):
@@ -92,7 +92,7 @@ def test_a_call_killed_with_smaller_parts_leaves_no_rows(model, site, lines, tmp
     assert pl.read_parquet(target)["text"].to_list() == [*ORIGINALS, *BACK_DE, ORIGINALS[0]]
 
 
-def test_an_index_that_was_killed_goes_on_where_it_was(model, site, lines, monkeypatch):
+def test_killed_index_resumes_from_finished_parts(model, site, lines, monkeypatch):
     """The result has the bytes of an uninterrupted index."""
     monkeypatch.setattr(encoding, "CPU_PART", 3)
     heard = []
@@ -110,7 +110,7 @@ def test_an_index_that_was_killed_goes_on_where_it_was(model, site, lines, monke
     assert vectors[0] == vectors[1]
 
 
-def test_parts_of_other_texts_are_made_again(tmp_path):
+def test_parts_with_changed_texts_are_recomputed(tmp_path):
     frames = [pl.DataFrame({"text": texts}) for texts in (["a", "b"], ["c"])]
     lengths = Lengths(None, None, None, "fp32")
     first = list(lengths.parts(frames, 3, tmp_path, advance))
@@ -119,13 +119,13 @@ def test_parts_of_other_texts_are_made_again(tmp_path):
     assert [row[0] for row in again[1]["embedding"].to_list()] == [3.0]
 
 
-def test_what_is_written_is_called_parquet(model, site, lines, tmp_path):
+def test_embed_file_refuses_a_target_not_ending_in_parquet(model, site, lines, tmp_path):
     with pytest.raises(ValueError, match=r"out.csv: expected a name that ends in .parquet"):
         embed_file(site, model[0], lines, tmp_path / "out.csv", "fp32", advance)
     assert not (tmp_path / "out.csv").exists()
 
 
-def test_a_long_text_is_indexed_and_what_is_left_out_is_said(model, site, tmp_path):
+def test_index_includes_long_text_and_counts_excluded_texts(model, site, tmp_path):
     path, long = tmp_path / "lines.txt", f"{ORIGINALS[0]} {'and snow ' * 400}long"
     path.write_bytes("\n".join([*BACK_DE * 30, *BACK_DE[:2], "", long, ORIGINALS[1]]).encode() + b"\n\xff\n")
     corpus = index(site, model[0], SourceSpec(path=str(path)), "fp32")
@@ -135,7 +135,7 @@ def test_a_long_text_is_indexed_and_what_is_left_out_is_said(model, site, tmp_pa
     assert "lines.txt, line 126: not UTF-8" in corpus.taken
 
 
-def test_a_folder_of_several_formats_is_one_corpus(model, site, lines, tmp_path):
+def test_folder_with_several_formats_is_a_single_corpus(model, site, lines, tmp_path):
     folder = tmp_path / "mixed"
     folder.mkdir()
     (folder / "a.txt").write_text("\n".join(ORIGINALS))
@@ -146,7 +146,7 @@ def test_a_folder_of_several_formats_is_one_corpus(model, site, lines, tmp_path)
     assert pl.read_parquet(tmp_path / "out.parquet")["text"].to_list() == [*BACK_DE, *ORIGINALS]
 
 
-def test_a_record_without_text_is_refused_for_rows_would_shift(model, site, tmp_path):
+def test_embed_file_refuses_a_null_text(model, site, tmp_path):
     pl.DataFrame({"text": [*ORIGINALS[:2], None, *ORIGINALS[2:]]}).write_parquet(tmp_path / "in.parquet")
     with pytest.raises(SourceError, match=r"in.parquet.*3: column 'text' is null.*so that vectors match their rows"):
         embed_file(
@@ -155,19 +155,19 @@ def test_a_record_without_text_is_refused_for_rows_would_shift(model, site, tmp_
     assert not (tmp_path / "o.parquet").exists()
 
 
-def test_a_folder_with_marks_of_patterns_in_its_name_is_a_folder(model, site, lines, tmp_path):
+def test_embed_file_accepts_a_folder_with_glob_characters(model, site, lines, tmp_path):
     (tmp_path / "run[1]").mkdir()
     embed_file(site, model[0], lines, tmp_path / "run[1]" / "out.parquet", "fp32", advance)
     assert len(pl.read_parquet(tmp_path / "run[1]" / "out.parquet", glob=False)) == 9
 
 
-def test_a_target_that_is_there_is_left(model, site, lines, tmp_path):
+def test_embed_file_refuses_an_existing_target(model, site, lines, tmp_path):
     (tmp_path / "out.parquet").write_text("mine")
     with pytest.raises(StoreWriteError, match="already exists"):
         embed_file(site, model[0], lines, tmp_path / "out.parquet", "fp32", advance)
 
 
-def test_two_columns_of_text_want_a_name(model, site, tmp_path):
+def test_embed_file_with_two_text_columns_requires_a_name(model, site, tmp_path):
     pl.DataFrame({"premise": ORIGINALS, "hypothesis": BACK_DE, "label": [0] * 4}).write_parquet(tmp_path / "in.parquet")
     spec = SourceSpec(path=str(tmp_path / "in.parquet"))
     with pytest.raises(SourceError, match=r"premise, hypothesis contain text \(expected one"):
@@ -178,7 +178,7 @@ def test_two_columns_of_text_want_a_name(model, site, tmp_path):
     assert pl.read_parquet(tmp_path / "o.parquet")["text"].to_list() == BACK_DE
 
 
-def test_a_sentence_finds_itself_and_its_likes(model, site, lines):
+def test_search_finds_the_sentence_itself_and_pairs_the_nearest(model, site, lines):
     corpus = index(site, model[0], lines, "fp32")
     assert len(corpus.texts) == 8  # duplicates removed
     ((score, text), *_), *_ = corpus.search([ORIGINALS[1]], 3)
@@ -190,7 +190,7 @@ def test_a_sentence_finds_itself_and_its_likes(model, site, lines):
     assert {first, second} == {corpus.texts[int(row)] for row in divmod(int(products.argmax()), 8)}
 
 
-def test_an_index_that_is_searched_every_day_is_not_collected(model, site, lines):
+def test_used_index_survives_garbage_collection(model, site, lines):
     store = site.open_store()
     index(site, model[0], lines, "fp32")
     made_long_ago(store)
@@ -199,7 +199,7 @@ def test_an_index_that_is_searched_every_day_is_not_collected(model, site, lines
     assert collectable(store, timedelta(days=30), datetime.now(UTC) + timedelta(days=1)) == []
 
 
-def test_the_command_line_answers_in_json(model, site, lines, capsys, monkeypatch):
+def test_search_command_prints_json_and_commands_report_usage_errors(model, site, lines, capsys, monkeypatch):
     monkeypatch.setenv("BSL_STORE", site.store)
     assert main(["search", model[0], str(lines.path), ORIGINALS[0], "--top", "1", "--device", "cpu", "--json"]) == 0
     said = capsys.readouterr()
@@ -212,7 +212,7 @@ def test_the_command_line_answers_in_json(model, site, lines, capsys, monkeypatc
     assert "vectors.csv: expected a name that ends in .parquet" in capsys.readouterr().err
 
 
-def test_a_folder_may_take_the_vectors_of_its_own_text(model, site, tmp_path, monkeypatch):
+def test_embed_file_ignores_its_output_in_source_folder(model, site, tmp_path, monkeypatch):
     """The output of a killed call is not read as text when the call is repeated."""
     monkeypatch.setattr(encoding, "CPU_PART", 2)
     (tmp_path / "in").mkdir()

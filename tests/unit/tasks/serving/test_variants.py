@@ -5,7 +5,7 @@ import numpy as np
 from tasks.serving.variants import Variant, variant_rows
 
 
-def test_a_rate_says_how_far_its_passes_lie_apart():
+def test_variant_speed_shows_the_range_over_passes():
     gold = np.arange(20.0)
     whole = Variant("fp32", ".", 1.0, 8, (900.0, 1000.0, 950.0), gold / 20)
     slow = Variant("other", "other", 1.0, 8, (500.0,), gold / 20)

@@ -47,19 +47,19 @@ def fancy_views(work: StageContext, corpus: str) -> None:
     """Views made otherwise, from arguments that look the same."""
 
 
-def test_two_functions_of_one_name_are_refused():
+def test_second_stage_with_the_same_name_is_refused():
     first()
     first()  # the same function again, as after a second import
     with pytest.raises(ValueError, match=r"stage 'same_views' is already defined in .*first"):
         second()
 
 
-def test_stages_alike_in_all_but_their_name_make_different_artifacts():
+def test_stages_that_differ_only_in_name_have_different_keys():
     keys = {made.ref_of(RunContext(), "c").key for made in (plain_views, fancy_views)}
     assert len(keys) == 2
 
 
-def test_the_manifest_names_the_stage(tmp_path):
+def test_manifest_names_the_stage_and_old_format_is_readable(tmp_path):
     site = RunContext(store=str(tmp_path / "store"))
     manifest = site.open_store().manifest(plain_views.run(site, {"corpus": "c"}))
     assert manifest.provenance.stage == "plain_views"
@@ -70,7 +70,7 @@ def test_the_manifest_names_the_stage(tmp_path):
     assert site.open_store().manifest(manifest.ref).provenance.stage == ""
 
 
-def test_a_stage_travels_by_name():
+def test_stage_is_pickled_by_name():
     assert pickle.loads(pickle.dumps(translate)) is translate
     assert len(pickle.dumps(translate)) < 200
 

@@ -24,7 +24,7 @@ def grouped(work: StageContext, sources: Sources, title: str) -> None:
     work.draft.write(pl.DataFrame(rows, schema_overrides={"sentence_id": pl.UInt64}))
 
 
-def test_key_and_provenance_are_those_of_the_fields(tmp_path):
+def test_grouped_inputs_enter_key_and_provenance_as_separate_fields(tmp_path):
     store = Store(str(tmp_path))
     views = [ViewsRef(key=key(number)) for number in (1, 2)]
     for ref in views:

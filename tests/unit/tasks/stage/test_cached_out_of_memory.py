@@ -14,7 +14,7 @@ from tests.starved import hungry_views
 ROOT = Path(__file__).parents[4]
 
 
-def test_a_process_that_ran_out_of_memory_leaves_nothing_that_a_rerun_takes(tmp_path):
+def test_stage_out_of_memory_publishes_nothing_and_rerun_succeeds(tmp_path):
     sites = [RunContext(store=str(tmp_path / name)) for name in ("starved", "undisturbed")]
     command = [sys.executable, "-m", "tests.starved", sites[0].store]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)

@@ -24,6 +24,6 @@ def has_driver() -> bool:
 
 
 @pytest.mark.skipif(has_driver(), reason="a GPU's driver is installed, so torch has to say")
-def test_without_a_driver_torch_is_not_asked():
+def test_device_without_gpu_driver_is_cpu_without_importing_torch():
     told = subprocess.run([sys.executable, "-c", ASK], capture_output=True, text=True, check=True).stdout
     assert told == "cpu False\n"

@@ -7,7 +7,7 @@ import polars as pl
 from tasks.stage.shards import write_shards
 
 
-def test_each_shard_has_its_sentences_here_and_on_a_machine_without_its_file(tmp_path):
+def test_shard_reads_its_rows_from_file_or_pickle(tmp_path):
     whole = pl.DataFrame({"sentence_id": range(7), "text": [f"Mening {number} är lång." for number in range(7)]})
     whole = whole.cast({"sentence_id": pl.UInt64})
     frames = [whole[:3], whole[3:3], whole[3:7]]

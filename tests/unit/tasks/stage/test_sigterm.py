@@ -18,7 +18,7 @@ def heard():
     signal.signal(signal.SIGTERM, before)
 
 
-def test_sigterm_raises_the_flag_and_is_passed_on_afterwards(heard):
+def test_sigterm_sets_the_flag_and_reaches_the_former_handler(heard):
     with stop_requested() as asked:
         assert not asked()
         os.kill(os.getpid(), signal.SIGTERM)
@@ -29,13 +29,13 @@ def test_sigterm_raises_the_flag_and_is_passed_on_afterwards(heard):
     assert heard == ["old", "old"]
 
 
-def test_without_a_signal_nothing_is_passed_on(heard):
+def test_former_handler_is_not_called_without_a_signal(heard):
     with stop_requested() as asked:
         assert not asked()
     assert heard == []
 
 
-def test_what_the_work_said_when_it_stopped_is_logged(heard, caplog):
+def test_error_raised_after_sigterm_is_logged(heard, caplog):
     def work():
         with stop_requested():
             os.kill(os.getpid(), signal.SIGTERM)
@@ -47,7 +47,7 @@ def test_what_the_work_said_when_it_stopped_is_logged(heard, caplog):
     assert heard == ["old"]
 
 
-def test_in_another_thread_no_handler_is_touched():
+def test_signal_handler_is_unchanged_in_another_thread():
     seen = []
 
     def look():

@@ -42,7 +42,7 @@ def made(store, kind, stage, *inputs, run="this", **config):
     return store.manifest(ref)
 
 
-def test_no_two_artifacts_of_a_run_share_a_page(store, told):
+def test_artifacts_of_a_run_have_unique_page_keys(store, told):
     told("bsl-pipeline", recipe_name="sbert-nli-stsb")
     name = "after BSL"
     run = [
@@ -60,7 +60,7 @@ def test_no_two_artifacts_of_a_run_share_a_page(store, told):
     assert [key for key in keys if key.startswith("sbert-nli-stsb-7-scores-score-transfer-after-bsl-")]
 
 
-def test_runs_of_a_sweep_have_pages_of_their_own_and_one_end(store, told):
+def test_sweep_runs_have_unique_keys_and_a_sweep_page(store, told):
     told("bsl-ablation", name="momentum")
     kinds = {"corpus": "ingest", "views": "make_views", "checkpoint": "train", "report": "report"}
     keys = {key_of(made(store, kind, stage)) for kind, stage in kinds.items() for _ in range(2)}
@@ -78,14 +78,14 @@ def test_runs_of_a_sweep_have_pages_of_their_own_and_one_end(store, told):
         ("adapt", "report"),
     ],
 )
-def test_a_page_leads_to_the_one_that_its_flow_ends_with(store, told, flow, kind):
+def test_page_links_to_the_final_page_of_its_flow(store, told, flow, kind):
     told(f"bsl-{flow}")
     end = key_of(made(store, kind, kind))
     assert end == f"{flow}-9-{kind}"
     assert f"Leads to [{end}](/artifacts/key/{end})" in lineage_of(store, made(store, "scores", "score"))
 
 
-def test_links_lead_to_pages_that_this_run_made(store, told):
+def test_page_links_only_to_pages_of_the_same_run(store, told):
     told("bsl-pipeline", recipe_name="tiny")
     found = made(store, "corpus", "ingest", run="another")
     part = made(store, "views", "synonym", found)
@@ -97,7 +97,7 @@ def test_links_lead_to_pages_that_this_run_made(store, told):
     assert "tiny-1-corpus" not in said
 
 
-def test_an_answer_stands_above_what_its_page_was_made_of():
+def test_page_text_puts_the_verdict_above_the_lineage():
     report = "# tiny: a run\n\n**BETTER** than the start\n\n## Scores\n\nmany"
     text = page_text("# report · tiny", ["The page: `file`", report], "Made from `scores/1`")
     assert text == (
@@ -137,7 +137,7 @@ def failing(monkeypatch, told):
 
 
 @pytest.mark.filterwarnings("ignore:Artifact creation outside")
-def test_a_server_without_its_database_ends_no_work_and_is_left_alone_for_a_while(store, failing, caplog):
+def test_failed_server_pauses_page_publishing_without_ending_the_run(store, failing, caplog):
     page.StagePage().publish(store, made(store, "pairs", "pair").ref, "Makes pairs.")
     asked = failing.asked
     page.StagePage().publish(store, made(store, "views", "make_views").ref, "Makes views.")
@@ -147,7 +147,7 @@ def test_a_server_without_its_database_ends_no_work_and_is_left_alone_for_a_whil
 
 
 @pytest.mark.filterwarnings("ignore:Artifact creation outside")
-def test_a_page_that_a_server_refuses_costs_no_other(store, failing, caplog):
+def test_refused_page_does_not_pause_publishing(store, failing, caplog):
     failing.status = 413
     refused = [made(store, "pairs", "pair").ref, made(store, "views", "make_views").ref]
     for ref in refused:

@@ -64,7 +64,7 @@ def arguments(tmp_path):
 
 
 @pytest.mark.slow
-def test_two_processes_train_as_one(arguments, tmp_path):
+def test_training_with_two_processes_gives_single_process_weights(arguments, tmp_path):
     site, given = arguments
     alone = read_snapshot(site.open_store().fetch(train.run(site, given)) / "state")
     apart = site.model_copy(update={"store": str(tmp_path / "apart"), "processes": 2})
@@ -84,7 +84,7 @@ def test_two_processes_train_as_one(arguments, tmp_path):
     assert store.manifest(ref).figures["measured"]["pairs_per_s"] > 0
 
 
-def test_a_batch_that_cannot_be_shared_is_refused(arguments, tmp_path):
+def test_batch_not_divisible_by_process_count_is_refused(arguments, tmp_path):
     site, given = arguments
     job = TrainingJob(site=site.model_copy(update={"processes": 4}), work=tmp_path / "work", **given)
     with (
@@ -95,7 +95,7 @@ def test_a_batch_that_cannot_be_shared_is_refused(arguments, tmp_path):
 
 
 @pytest.mark.slow
-def test_processes_that_are_asked_to_stop_save_first(arguments, tmp_path):
+def test_stopped_training_processes_save_a_snapshot(arguments, tmp_path):
     site, given = arguments
     long = CONFIG.model_copy(update={"epochs": 1000, "eval_every": 10_000})
     job = TrainingJob(
@@ -110,7 +110,7 @@ def test_processes_that_are_asked_to_stop_save_first(arguments, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_command_that_is_killed_leaves_no_trainer(arguments, tmp_path):
+def test_killed_command_leaves_no_training_process(arguments, tmp_path):
     """A surviving trainer would write to the same folder as those of the next run."""
     site, given = arguments
     long = CONFIG.model_copy(update={"epochs": 1000, "eval_every": 10_000})

@@ -29,7 +29,7 @@ def cosines(vectors):
     return unit @ unit.T
 
 
-def test_joined_teachers_say_what_they_say_on_average(site, corpus, tmp_path):
+def test_joined_teacher_cosines_equal_the_mean_of_teacher_cosines(site, corpus, tmp_path):
     models = [resolve_model(str(write_tiny(tmp_path / f"model-{seed}", seed=seed))) for seed in range(2)]
     refs = tuple(
         embed.run(
@@ -54,7 +54,7 @@ def test_joined_teachers_say_what_they_say_on_average(site, corpus, tmp_path):
     assert store.manifest(ref).figures["dimensions"] == found.shape[1]
 
 
-def test_a_teacher_that_knows_nothing_of_a_sentence_has_no_say_in_its_cosines(site):
+def test_zero_teacher_vector_contributes_nothing_to_joined_vectors(site):
     refs = tuple(EmbeddingsRef(key=f"{number:064x}") for number in (1, 2))
     tables = [
         np.array([[3.0, 4.0], [0.0, 0.0]], dtype=np.float32),
@@ -69,7 +69,7 @@ def test_a_teacher_that_knows_nothing_of_a_sentence_has_no_say_in_its_cosines(si
     np.testing.assert_allclose(joined, [[0.6 * half, 0.8 * half, 0, half], [0, 0, half, 0]], atol=1e-6)
 
 
-def test_a_teacher_is_read_as_its_folder_says(site, tmp_path):
+def test_teacher_uses_the_settings_saved_in_its_folder(site, tmp_path):
     start, folder = write_tiny(tmp_path / "start"), tmp_path / "saved"
     made = EncoderConfig(model="tiny", pooling="cls", normalize=True, max_length=20)
     SentenceEncoder.load(start, made).save(folder)
@@ -80,7 +80,7 @@ def test_a_teacher_is_read_as_its_folder_says(site, tmp_path):
     assert saved_settings(site, saved, asked.model_copy(update={"max_length": 12})).max_length == 12
 
 
-def test_a_queue_is_held_against_the_corpus_once_that_is_made(site, corpus):
+def test_queue_larger_than_the_stored_corpus_is_refused(site, corpus):
     check_teaching(site, corpus, (), DistilConfig(queue=4))
     check_teaching(site, corpus, (), DistilConfig())
     check_teaching(site, CorpusRef(key=f"{5:064x}"), (), DistilConfig(queue=5))
@@ -88,7 +88,7 @@ def test_a_queue_is_held_against_the_corpus_once_that_is_made(site, corpus):
         check_teaching(site, corpus, (), DistilConfig(queue=5))
 
 
-def test_a_teacher_that_cannot_be_computed_is_refused_where_it_is_looked_for(site, tmp_path):
+def test_teacher_with_custom_code_is_refused(site, tmp_path):
     folder = write_tiny(tmp_path / "teacher")
     ((_, config),) = find_teachers(site, [EncoderConfig(model=str(folder), max_length=24)])
     assert (config.model, config.max_length) == (resolve_model(str(folder)).identity, 24)

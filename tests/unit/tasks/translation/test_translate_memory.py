@@ -34,7 +34,7 @@ def recall(store, tmp_path):
     return of
 
 
-def test_an_empty_memory_lacks_everything(recall):
+def test_empty_translation_memory_reports_every_sentence_missing(recall):
     empty = recall(1, TOP)
     assert [empty.missing(number, in_range(sentences(1, TOP), number, 1)).rows() for number in (0, 1)] == [
         [(1, "s1")], [(TOP, f"s{TOP}")],
@@ -42,7 +42,7 @@ def test_an_empty_memory_lacks_everything(recall):
     assert empty[0].is_empty()
 
 
-def test_missing_is_what_no_part_holds_and_the_rest_is_found(store, recall):
+def test_memory_lookup_splits_sentences_into_missing_and_translated(store, recall):
     publish(store, 1, {1: "eins", TOP + 1: "oben"})
     publish(store, 2, {3: "drei"})
     known = recall(1, 3, 4, TOP, TOP + 1)
@@ -51,7 +51,7 @@ def test_missing_is_what_no_part_holds_and_the_rest_is_found(store, recall):
     assert (known[0].rows(), known[1].rows()) == ([(1, "eins"), (3, "drei")], [(TOP + 1, "oben")])
 
 
-def test_of_duplicates_the_first_by_part_name_wins_whichever_came_first(store, recall):
+def test_duplicate_translation_of_the_first_part_by_name_wins(store, recall):
     def named(first: int) -> int:
         return first << 252  # first hexadecimal digit of the key
 
@@ -63,7 +63,7 @@ def test_of_duplicates_the_first_by_part_name_wins_whichever_came_first(store, r
     assert known[0].rows() == [(1, "first by name"), (2, "zwei"), (3, "drei")]
 
 
-def test_of_a_large_memory_little_more_than_what_is_asked_for_is_set_aside(store, tmp_path):
+def test_memory_lookup_reads_few_rows_beyond_the_requested_ids(store, tmp_path):
     step = 2**64 // 4096  # evenly spread, as hashes are
     publish(store, 1, {step * n: f"t{n}" for n in range(4096)})
     known = MemoryLookup(store, FINGERPRINT, tmp_path, 0, 8)

@@ -24,38 +24,38 @@ def store(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("value", ["[" * 100_000, '{"a":' * 100_000], ids=["lists", "objects"])
-def test_a_value_that_is_nested_without_end_is_refused(value, capsys):
+def test_deeply_nested_value_is_rejected(value, capsys):
     with pytest.raises(ValueError, match="nested too deeply"):
         changes_of([f"training.lr={value}"])
     assert main(["doctor", "tiny", "--set", f"training.lr={value}"]) == 2
     assert "nested too deeply" in capsys.readouterr().err
 
 
-def test_a_field_that_is_nested_without_end_is_refused():
+def test_deeply_nested_field_path_is_rejected():
     with pytest.raises(ValueError, match="expected FIELD=VALUE"):
         configured("tiny", [f"{'a.' * 10_000}b=1"])
 
 
 @pytest.mark.parametrize("value", ["Infinity", '"inf"', "1e999"])
 @pytest.mark.parametrize("field", ["augment.filters.language_odds", "training.lr", "augment.filters.max_length_ratio"])
-def test_a_number_without_end_is_refused(field, value):
+def test_infinite_number_is_rejected(field, value):
     with pytest.raises(ValueError, match=r"finite number|less than|finite"):
         configured("tiny", [f"{field}={value}"])
 
 
-def test_text_that_is_not_unicode_is_refused():
+def test_text_with_lone_surrogate_is_rejected():
     """For example the undecodable bytes of a command line."""
     with pytest.raises(ValueError, match=r"title.* [uU]nicode"):
         configured("tiny", ["title=a\udcffb"])
 
 
-def test_a_number_of_five_thousand_digits_is_refused():
+def test_number_of_five_thousand_digits_is_rejected():
     with pytest.raises(ValueError, match=r"training\.seed"):
         configured("tiny", [f"training.seed={'9' * 5000}"])
 
 
 @pytest.mark.parametrize("text", ["999999d", "36501d", "9" * 5000 + "h", "-1d", "1.5h", "٣d", "", "d"])
-def test_an_age_beyond_a_century_or_of_another_form_is_refused(text, store, capsys):
+def test_invalid_gc_age_is_rejected(text, store, capsys):
     with pytest.raises(ValueError, match="expected hours or days up to 36500d"):
         age(text)
     assert main(["artifacts", "gc", f"--older-than={text}"]) == 2
@@ -63,7 +63,7 @@ def test_an_age_beyond_a_century_or_of_another_form_is_refused(text, store, caps
 
 
 @pytest.mark.parametrize("run", ["[/]", "[red]x[/red]", "[link=http://evil]x[/link]", "\x1b[2Jx", "a\u202eb"])
-def test_markup_in_a_manifest_is_shown_not_obeyed(store, run, capsys):
+def test_markup_in_a_manifest_is_printed_literally(store, run, capsys):
     put(store, why=Provenance(stage_version=1, config={}, run=run))
     assert main(["artifacts", "ls"]) == 0
     shown = capsys.readouterr().out
@@ -74,7 +74,7 @@ def test_markup_in_a_manifest_is_shown_not_obeyed(store, run, capsys):
     assert main(["artifacts", "gc"]) == 0
 
 
-def test_a_naive_time_hides_one_artifact_and_stops_collection(store, capsys):
+def test_manifest_with_naive_time_blocks_garbage_collection(store, capsys):
     rewrite(store, put(store, 1), created_at="2026-01-01T00:00:00")
     put(store, 2)
     assert main(["artifacts", "ls"]) == 0
@@ -85,7 +85,7 @@ def test_a_naive_time_hides_one_artifact_and_stops_collection(store, capsys):
     assert main(["artifacts", "verify"]) == 1
 
 
-def test_export_of_a_manifest_that_leaves_its_folder_writes_nothing(store, tmp_path, capsys):
+def test_export_rejects_manifest_with_path_traversal(store, tmp_path, capsys):
     ref = put(store)
     manifest = folder_of(store, ref) / MANIFEST
     record = json.loads(manifest.read_text())
@@ -102,7 +102,7 @@ def test_export_of_a_manifest_that_leaves_its_folder_writes_nothing(store, tmp_p
 SECRET = "planted-secret"
 
 
-def test_a_password_in_the_environment_is_refused_before_anything_starts(monkeypatch, capsys, tmp_path):
+def test_password_in_store_variable_is_rejected_and_not_printed(monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BSL_STORE", f"ftp://user:{SECRET}@host/store")
     for call in (["artifacts", "ls"], ["artifacts", "gc"], ["doctor", "tiny"]):
@@ -113,7 +113,7 @@ def test_a_password_in_the_environment_is_refused_before_anything_starts(monkeyp
     assert not any(SECRET in path.read_text(errors="replace") for path in tmp_path.rglob("*") if path.is_file())
 
 
-def test_a_password_in_a_source_is_refused_without_being_repeated():
+def test_password_in_source_or_mirror_url_is_rejected_unprinted():
     with pytest.raises(ValueError, match="contains a password") as refusal:
         configured("tiny", [f'ingest.sources=[{{"path": "ftp://user:{SECRET}@host/a.txt"}}]'])
     assert SECRET not in str(refusal.value)
@@ -122,6 +122,6 @@ def test_a_password_in_a_source_is_refused_without_being_repeated():
     assert SECRET not in str(refused.value)
 
 
-def test_an_empty_address_is_none():
+def test_empty_store_address_is_rejected():
     with pytest.raises(ValueError, match="at least 1 character"):
         run_context_of({"store": ""})

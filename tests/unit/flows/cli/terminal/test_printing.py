@@ -12,7 +12,7 @@ from flows.cli.terminal.printing import print_json, print_line, print_table
 from flows.recipes import RECIPES
 
 
-def test_json_is_all_that_stands_on_standard_output(capsys):
+def test_json_option_prints_only_json_to_stdout(capsys):
     for words in (["recipes"], ["assets", "ls"], ["pins"]):
         main([*words, "--json"])
         printed = json.loads(capsys.readouterr().out)
@@ -20,7 +20,7 @@ def test_json_is_all_that_stands_on_standard_output(capsys):
         assert words != ["recipes"] or [entry["name"] for entry in printed] == list(RECIPES)
 
 
-def test_no_escape_code_of_a_name_or_a_text_reaches_the_terminal(capsys, tmp_path):
+def test_printed_text_contains_no_terminal_escape_codes(capsys, tmp_path):
     folder = tmp_path / "\x1b[2Jred"
     assert main(["search", "embedded:mini-sentence", str(folder), "a query", "--store", str(tmp_path / "store")]) == 1
     print_table("\x1b[31mtitle", [{"sen\x9btence": "a\x1b]0;x\x07 text"}])
@@ -36,7 +36,7 @@ def test_no_escape_code_of_a_name_or_a_text_reaches_the_terminal(capsys, tmp_pat
     assert printed.isascii()
 
 
-def test_a_reader_that_leaves_early_is_no_error():
+def test_closed_stdout_pipe_exits_without_error_output():
     command = [sys.executable, "-m", "flows.cli.main", "recipes", "--json"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     process.stdout.close()
@@ -45,7 +45,7 @@ def test_a_reader_that_leaves_early_is_no_error():
     process.stderr.close()
 
 
-def test_what_prefect_s_services_could_not_send_is_no_line_of_a_quiet_verb():
+def test_be_quiet_suppresses_prefect_error_logs():
     """A heartbeat that was lost on a busy machine printed a line of 900 characters, and the run went on."""
     said = "; ".join(
         [

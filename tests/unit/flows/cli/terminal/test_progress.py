@@ -42,14 +42,14 @@ def printed(terminal_of, store, **console) -> str:
     return out.getvalue()
 
 
-def test_a_line_says_what_was_made_and_what_was_found(store):
+def test_stage_line_shows_number_rows_and_artifact_once(store):
     made, *later = printed(Terminal, store, width=100).splitlines()
     assert made.split()[:6] == ["1/2", "make", "views", "made", "2", "views"]
     assert made.endswith(f"s  {VIEWS.ref}")
     assert not any("views" in line for line in later), "what this run has made it does not tell of again"
 
 
-def test_a_stage_that_was_there_is_cached(store):
+def test_cached_stage_line_shows_cached(store):
     out = io.StringIO()
     terminal = Terminal(Console(file=out, width=100), store, [VIEWS])
     terminal.begins(VIEWS)
@@ -72,31 +72,31 @@ def lines_of(store, plan, *walk):
     return [line.rstrip() for line in out.getvalue().splitlines()]
 
 
-def test_stages_of_a_run_that_cannot_be_planned_are_counted(store):
+def test_stages_without_a_plan_are_counted(store):
     first, second = lines_of(store, None, (VIEWS, [], False), (LAST, [], False), (VIEWS, [], False))
     assert first.split() == ["1", "make", "views", "cached", str(VIEWS.ref)]
     assert second.split() == ["2", "report", "cached", str(LAST.ref)]
 
 
-def test_what_the_plan_lacks_has_a_line_without_a_number(store):
+def test_unplanned_stage_has_a_line_without_a_number(store):
     other, last = lines_of(store, [LAST], (VIEWS, [], False), (LAST, [], False))
     assert other.split() == ["make", "views", "cached", str(VIEWS.ref)]
     assert last.split()[0] == "1/1"
 
 
-def test_a_plan_that_names_a_stage_twice_counts_it_once(store):
+def test_duplicate_planned_stage_is_counted_once(store):
     (line,) = lines_of(store, [VIEWS, VIEWS, LAST], (VIEWS, [], False))
     assert line.split()[0] == "1/2"
 
 
-def test_what_a_stage_waits_for_is_indented_unless_it_counts_its_parts(store):
+def test_nested_stage_is_indented_unless_parent_counts_parts(store):
     part, whole = lines_of(store, [LAST], (LAST, [SHARD], False))
     assert part.startswith("      translate")
     assert whole.startswith("1/1 report")
     assert not any("translate" in line for line in lines_of(store, [LAST], (LAST, [SHARD], True)))
 
 
-def test_what_follows_a_stage_that_failed_is_no_part_of_it(store):
+def test_stage_after_a_failed_stage_is_not_nested(store):
     out = io.StringIO()
     terminal = Terminal(Console(file=out, width=100), store, [VIEWS, LAST])
     terminal.begins(VIEWS)
@@ -108,7 +108,7 @@ def test_what_follows_a_stage_that_failed_is_no_part_of_it(store):
     assert out.getvalue().split()[:2] == ["2/2", "report"]
 
 
-def test_a_line_now_and_then_says_rate_and_time_left(store, monkeypatch):
+def test_progress_line_shows_rate_and_time_left(store, monkeypatch):
     monkeypatch.setattr(watching, "SECONDS_BETWEEN_LINES", 0.0)
     out = io.StringIO()
     terminal = Terminal(Console(file=out, width=100), store, [LAST])
@@ -117,13 +117,13 @@ def test_a_line_now_and_then_says_rate_and_time_left(store, monkeypatch):
     assert out.getvalue() == "1/1 embedding, sentences: 5,000 of 20,000 · 50/s · ~5 min left\n"
 
 
-def test_a_narrow_terminal_gets_whole_lines(store):
+def test_live_terminal_fits_lines_to_a_narrow_width(store):
     lines = printed(LiveTerminal, store, width=60, force_terminal=True, color_system=None).splitlines()
     assert max(map(len, lines)) <= 60
     assert "2 views" in lines[0]
 
 
-def test_the_bar_shows_foreign_text_as_it_is(store):
+def test_progress_bar_does_not_interpret_markup(store):
     live = LiveTerminal(Console(file=io.StringIO(), width=100), store, [VIEWS])
     live.advances(Progress("translation en→[de]", 5, 10, "[b]7[/b]"))
     live.advances(Progress("translation en→[de]", 6, 10, "[b]8[/b]", rate=3.0, left=400.0))

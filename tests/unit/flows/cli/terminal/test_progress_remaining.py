@@ -30,7 +30,7 @@ def simulated(rates, total):
     return said
 
 
-def test_views_that_take_forty_hours_say_so_from_their_second_word_on():
+def test_remaining_time_is_accurate_from_the_second_report():
     said = simulated([total / (20 * 3600) for total in (1_000_000, 1_000_000)], 1_000_000)
     assert said[0][0] is None
     spoken = [(left, true) for left, true in said if left is not None]
@@ -39,14 +39,14 @@ def test_views_that_take_forty_hours_say_so_from_their_second_word_on():
     assert spelled(spoken[0][0]) == "~40.0 h"
 
 
-def test_loading_and_what_a_killed_run_had_done_are_no_pace():
+def test_rate_excludes_loading_time_and_resumed_progress():
     count = Count("training")
     assert count.update(5000, 10_000, "", 60.0).rate is None
     again = count.update(5100, 10_000, "", 70.0)
     assert (again.rate, again.left, again.pace) == (10.0, 490.0, "10/s")
 
 
-def test_a_count_that_begins_anew_has_a_rate_of_its_own():
+def test_restarted_count_measures_a_new_rate():
     count = Count("probing", following=None)
     count.update(0, 10, "", 0.0)
     assert count.update(10, 10, "", 1.0).rate == 10.0
@@ -55,12 +55,12 @@ def test_a_count_that_begins_anew_has_a_rate_of_its_own():
     assert (again.rate, again.left, again.pace) == (0.1, None, "0.1/s")  # nobody knows how many counts follow
 
 
-def test_a_total_that_grows_with_what_is_done_says_nothing():
+def test_growing_total_has_no_time_left():
     count = Count("ingest, KiB read")
     assert [count.update(done, done, "", done / 10).left for done in (10, 20, 30)] == [None] * 3
 
 
-def test_nothing_is_said_of_the_whole_while_the_stage_or_those_ahead_are_not_measured():
+def test_total_time_left_is_unknown_until_stages_are_measured():
     remaining = Remaining([VIEWS, TRAIN, EMBED])
     remaining.begins(VIEWS)
     remaining.makes(VIEWS, 0.0)
@@ -74,7 +74,7 @@ def test_nothing_is_said_of_the_whole_while_the_stage_or_those_ahead_are_not_mea
     assert time_left(remaining.seconds(1050.0)) == ""
 
 
-def test_the_second_point_of_a_sweep_knows_what_the_first_took():
+def test_second_sweep_point_is_estimated_from_the_first():
     trainings, embeds = [step("train", n) for n in range(3)], [step("embed", n) for n in range(3, 6)]
     remaining, clock = Remaining([*trainings, *embeds]), 0.0
     for point in range(2):
@@ -89,7 +89,7 @@ def test_the_second_point_of_a_sweep_knows_what_the_first_took():
             remaining.ends(stage, clock)
 
 
-def test_of_a_run_that_was_not_planned_nothing_is_said():
+def test_run_without_a_plan_has_no_time_left():
     remaining = Remaining(None)
     assert remaining.begins(TRAIN)
     remaining.makes(TRAIN, 0.0)
@@ -98,5 +98,5 @@ def test_of_a_run_that_was_not_planned_nothing_is_said():
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(2.0, "~5 s"), (61.0, "~60 s"), (400.0, "~7 min"), (9000.0, "~2.5 h")])
-def test_an_estimate_is_said_in_round_numbers(seconds, words):
+def test_time_left_is_rounded(seconds, words):
     assert time_left(seconds) == f"{words} left in total"

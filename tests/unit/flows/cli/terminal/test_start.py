@@ -38,22 +38,22 @@ def stages(plan):
     return [step.stage for step in plan]
 
 
-def test_a_flow_is_planned_by_its_own_body(site):
+def test_planned_stages_lists_stages_of_the_flow_body(site):
     assert stages(planned_stages(straight, {"site": site, "number": "3"})) == ["foreseen_first", "foreseen_second"]
 
 
-def test_where_stages_depend_on_what_others_make_or_something_is_amiss_there_is_no_plan(site):
+def test_planned_stages_is_none_for_unplannable_flow(site):
     assert planned_stages(winding, {"site": site}) is None
     assert planned_stages(straight, {"site": site, "number": "three"}) is None
 
 
-def test_a_model_that_is_nowhere_ends_a_sweep_before_it_begins(site):
+def test_planning_a_sweep_with_missing_model_raises_source_error(site):
     asked = {"name": "tiny", "over": {"encoder.model": ["embedded:bert-mini", "/nonexistent"]}, "seeds": 1}
     with pytest.raises(SourceError, match="/nonexistent"):
         planned_stages(ablation, {**asked, "site": site})
 
 
-def test_a_sweep_on_workers_is_planned_without_them(site):
+def test_sweep_plan_is_equal_locally_and_on_workers(site):
     asked = {"name": "tiny", "over": {"training.max_steps": [10, 20]}, "seeds": 1, "lanes": 2}
     here = planned_stages(ablation, {**asked, "site": site})
     assert stages(here).count("train") == 2
@@ -63,7 +63,7 @@ def test_a_sweep_on_workers_is_planned_without_them(site):
     assert {step.ref.path for step in on_pool} == {step.ref.path for step in here}
 
 
-def test_own_text_is_planned_before_it_was_read_but_for_what_is_measured_first(site, tmp_path):
+def test_adapt_is_planned_for_unread_text_unlike_field(site, tmp_path):
     text = tmp_path / "own.txt"
     text.write_text("\n".join(f"The dog of number {number} runs across a field of snow." for number in range(40)))
     planned = stages(planned_stages(adapt, {"texts": [str(text)], "site": site}))

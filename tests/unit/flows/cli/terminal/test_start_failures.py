@@ -16,7 +16,7 @@ def refused() -> httpx.HTTPStatusError:
     return raised.value
 
 
-def test_a_server_that_failed_is_told_in_a_sentence(capsys):
+def test_prefect_server_error_prints_message_and_resume_hint(capsys):
     assert failed(refused()) == 1
     assert capsys.readouterr().err == (
         "bsl: the Prefect server failed: Server error '500 Internal Server Error' for url 'http://server/api/artifacts/'\n"
@@ -40,6 +40,6 @@ def test_a_server_that_failed_is_told_in_a_sentence(capsys):
         ),
     ],
 )
-def test_what_is_known_is_told_by_its_message_alone(capsys, error, told):
+def test_failed_prints_error_message_and_rerun_hint(capsys, error, told):
     assert failed(error) == 1
     assert capsys.readouterr().err == told

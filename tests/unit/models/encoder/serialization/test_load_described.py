@@ -45,7 +45,7 @@ def test_vectors_equal_sentence_transformers(tmp_path, fields, resaved):
     assert np.abs(SentenceEncoder.load(folder, config).encode(TEXTS) - peer.encode(TEXTS)).max() < 1e-6
 
 
-def test_a_folder_without_a_length_takes_the_tokenizer_s(tmp_path):
+def test_missing_max_length_defaults_to_the_tokenizer_limit(tmp_path):
     folder = exported(tmp_path, max_length=24)
     (folder / "sentence_bert_config.json").write_text("{}")
     peer = SentenceTransformer(str(folder), device="cpu")
@@ -54,7 +54,7 @@ def test_a_folder_without_a_length_takes_the_tokenizer_s(tmp_path):
     assert config.max_length == peer.max_seq_length == 64
 
 
-def test_a_bare_transformer_describes_nothing(tmp_path):
+def test_saved_config_of_a_bare_transformer_is_none(tmp_path):
     assert saved_config(write_tiny(tmp_path / "bare"), "tiny") is None
 
 
@@ -66,14 +66,14 @@ def test_a_bare_transformer_describes_nothing(tmp_path):
         ("modules.json", [{"path": "", "type": "x.Transformer"}, {"path": "2", "type": "x.Dense"}], "Dense"),
     ],
 )
-def test_what_is_not_computed_here_is_refused(tmp_path, file, content, message):
+def test_unsupported_pooling_or_modules_raise_encoder_error(tmp_path, file, content, message):
     folder = exported(tmp_path, max_length=24)
     (folder / file).write_text(json.dumps(content))
     with pytest.raises(EncoderError, match=message):
         saved_config(folder, "tiny")
 
 
-def test_a_damaged_file_is_named(tmp_path):
+def test_invalid_modules_json_error_names_the_file(tmp_path):
     folder = exported(tmp_path, max_length=24)
     (folder / "modules.json").write_text("[")
     with pytest.raises(EncoderError, match=r"modules.json: cannot be read as JSON"):

@@ -24,7 +24,7 @@ HARMLESS = {"config knows no activation", "config asks for code", "tokenizer set
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.filterwarnings("ignore")
-def test_a_damaged_encoder_is_a_clear_error(tmp_path, damage):
+def test_damaged_encoder_folder_error_names_the_folder_and_fix(tmp_path, damage):
     folder = tmp_path / "model"
     shutil.copytree(embedded_path("bert-mini"), folder)
     DAMAGES[damage](folder)
@@ -57,7 +57,7 @@ BROKEN_TRANSLATORS = {
 @pytest.mark.parametrize("backend", ["transformers", "ctranslate2"])
 @pytest.mark.parametrize("damage", BROKEN_TRANSLATORS)
 @pytest.mark.filterwarnings("ignore")
-def test_a_damaged_translator_is_a_clear_error(tmp_path, damage, backend):
+def test_damaged_translator_folder_error_names_the_folder(tmp_path, damage, backend):
     folder = tmp_path / "model"
     shutil.copytree(embedded_path("marian-mini-mul-en"), folder)
     BROKEN_TRANSLATORS[damage](folder)
@@ -68,7 +68,7 @@ def test_a_damaged_translator_is_a_clear_error(tmp_path, damage, backend):
 
 
 @pytest.mark.parametrize("spec", ["x" * 5000, "/" + "y/" * 3000, "a\0b", "../../etc"])
-def test_a_name_that_is_no_model_is_a_clear_error(spec, monkeypatch):
+def test_invalid_model_name_raises_source_error(spec, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(SourceError):
         resolve_model(spec)

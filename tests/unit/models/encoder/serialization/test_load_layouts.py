@@ -31,7 +31,7 @@ from tests.layouts import (
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_the_vectors_are_those_of_sentence_transformers(name, tmp_path):
+def test_layout_vectors_match_sentence_transformers(name, tmp_path):
     _, read, exported = compared(name, tmp_path)
     assert read <= 1e-5
     assert exported <= 1e-5
@@ -41,13 +41,13 @@ def test_the_vectors_are_those_of_sentence_transformers(name, tmp_path):
     ("asked", "how"), [("query", {"prompt_name": "query"}), ("A: ", {"prompt": "A: "}), ("", {"prompt": ""})]
 )
 @pytest.mark.parametrize("pools", [True, False])
-def test_a_prompt_is_asked_for_by_its_name_or_as_text(tmp_path, asked, how, pools):
+def test_prompt_is_selected_by_name_or_text(tmp_path, asked, how, pools):
     folder = write(tmp_path, prompted("sts", include_prompt=pools))
     config = EncoderConfig(model="x", max_length=96, prompt=asked)
     assert np.abs(SentenceEncoder.load(folder, config).encode(TEXTS) - vectors_of(opened(folder), **how)).max() <= 1e-5
 
 
-def test_a_prompt_that_leaves_no_room_for_text_is_refused(tmp_path):
+def test_prompt_that_fills_max_length_is_rejected(tmp_path):
     """With no room, no token of a text would be pooled and the vector would be NaN."""
     folder = write(tmp_path, prompted("sts", include_prompt=False))
     encoder = SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=96))
@@ -59,7 +59,7 @@ def test_a_prompt_that_leaves_no_room_for_text_is_refused(tmp_path):
     assert np.isfinite(roomy.encode(TEXTS)).all()
 
 
-def test_a_prompt_that_is_not_pooled_is_not_below_other_heads_either(tmp_path):
+def test_prompt_stays_excluded_from_pooling_with_added_heads(tmp_path):
     """Regression: whitening, dimension reduction and convolutions pooled the prompt again."""
     folder = write(tmp_path, prompted("sts", include_prompt=False))
     encoder = SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=96))
@@ -78,7 +78,7 @@ def unit(vectors):
 
 @pytest.mark.parametrize("prompt", ["", "query: ", "passage"])
 @pytest.mark.parametrize("model", [bert, roberta])
-def test_a_table_can_be_made_of_an_encoder_with_any_prompt(tmp_path, model, prompt):
+def test_static_distillation_accepts_an_encoder_with_any_prompt(tmp_path, model, prompt):
     """A byte-level tokenizer writes a word after a space differently from a word at the beginning."""
     folder = write(tmp_path, layout(model()))
     encoder = SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=32, prompt=prompt))
@@ -90,7 +90,7 @@ def test_a_table_can_be_made_of_an_encoder_with_any_prompt(tmp_path, model, prom
     assert table.encode(TEXTS).shape == (len(TEXTS), 4)
 
 
-def test_a_default_prompt_is_said(tmp_path, caplog):
+def test_load_logs_the_default_prompt(tmp_path, caplog):
     folder = write(tmp_path, prompted("sts"))
     with caplog.at_level("INFO"):
         SentenceEncoder.load(folder, EncoderConfig(model="x"))
@@ -119,20 +119,20 @@ def test_remote_code_is_refused_with_the_reason(tmp_path):
         ),
     ],
 )
-def test_encoders_of_other_kinds_are_refused_with_the_reason(tmp_path, kinds, reason):
+def test_sparse_and_multivector_encoders_are_rejected_with_reason(tmp_path, kinds, reason):
     folder = write(tmp_path, {**layout(bert()), "modules.json": modules(*kinds)})
     with pytest.raises(EncoderError, match=reason):
         saved_config(folder, "x")
 
 
-def test_weights_that_an_adapter_would_change_are_refused(tmp_path):
+def test_folder_with_a_lora_adapter_is_rejected(tmp_path):
     """sentence-transformers applies the adapter, so the weights without it give other vectors."""
     folder = write(tmp_path, {**layout(bert()), "adapter_config.json": {"peft_type": "LORA"}})
     with pytest.raises(EncoderError, match=r"an adapter \(LORA\), which is not supported\. Merge it"):
         saved_config(folder, "x")
 
 
-def test_a_length_that_is_cut_to_the_positions_is_said_and_one_that_is_asked_for_refused(tmp_path, caplog):
+def test_excess_max_length_is_capped_if_saved_else_rejected(tmp_path, caplog):
     folder = write(tmp_path, layout(roberta(), length=514))
     config = saved_config(folder, "x")
     assert config is not None
@@ -142,7 +142,7 @@ def test_a_length_that_is_cut_to_the_positions_is_said_and_one_that_is_asked_for
         SentenceEncoder.load(folder, config.model_copy(update={"max_length": 514}))
 
 
-def test_a_cut_is_said_once_and_only_of_a_length_that_the_folder_names(tmp_path, caplog):
+def test_reduction_of_a_saved_max_length_is_logged_once(tmp_path, caplog):
     for name, length in (("silent", None), ("named", 514)):
         files = layout(roberta(), length=length)
         files["tokenizer_config.json"] = files["tokenizer_config.json"].replace(b'"model_max_length": 512,', b"")
@@ -157,13 +157,13 @@ def test_a_cut_is_said_once_and_only_of_a_length_that_the_folder_names(tmp_path,
 
 
 @pytest.mark.parametrize("kept", [0, -4, "8", 8.0, True])
-def test_a_number_of_dimensions_that_is_none_is_named(tmp_path, kept):
+def test_invalid_truncate_dim_is_rejected(tmp_path, kept):
     files = {**layout(bert()), "config_sentence_transformers.json": {"truncate_dim": kept}}
     with pytest.raises(EncoderError, match=re.escape(f"truncate_dim is {kept!r}, expected an integer of at least 1")):
         saved_config(write(tmp_path, files), "x")
 
 
-def test_normalize_holds_where_no_dimension_is_left_out(tmp_path):
+def test_normalize_is_true_only_without_truncated_dimensions(tmp_path):
     for kept, normalized in ((8, False), (32, True)):
         files = {**layout(bert(), "Normalize"), "config_sentence_transformers.json": {"truncate_dim": kept}}
         config = saved_config(write(tmp_path / str(kept), files), "x")
@@ -171,7 +171,7 @@ def test_normalize_holds_where_no_dimension_is_left_out(tmp_path):
         assert config.normalize is normalized
 
 
-def test_an_architecture_of_its_own_is_refused_with_the_reason(tmp_path):
+def test_custom_architecture_code_is_rejected_with_the_reason(tmp_path):
     folder = write(tmp_path, layout(bert()))
     described = {"model_type": "custom_bert", "auto_map": {"AutoModel": "modeling.NomicBert"}}
     (folder / "config.json").write_text(json.dumps(described))

@@ -43,13 +43,13 @@ def rewrite(path, change):
         ({"normalize": True}, r"encoder\.normalize is True, .* saved with False\. Set encoder\.normalize=false"),
     ],
 )
-def test_another_pooling_than_it_was_trained_with_is_refused(exported, asked, message):
+def test_pooling_or_normalize_unlike_the_saved_value_is_rejected(exported, asked, message):
     folder, _ = exported()
     with pytest.raises(EncoderError, match=message):
         SentenceEncoder.load(folder, config(**asked))
 
 
-def test_a_plain_transformer_takes_any_pooling(tmp_path):
+def test_bare_transformer_has_no_saved_settings(tmp_path):
     saved = read_saved(write_tiny(tmp_path))
     assert (saved.pooling, saved.normalize, saved.max_length) == (None, None, None)
 
@@ -67,7 +67,7 @@ def test_old_and_new_layouts_are_read(exported):
     assert abs(SentenceEncoder.load(folder, config()).encode(ORIGINALS) - vectors).max() == 0
 
 
-def test_modules_without_equivalent_are_named(exported):
+def test_unknown_module_error_names_the_module(exported):
     folder, _ = exported()
     other = {"idx": 2, "name": "2", "path": "2_MLMHead", "type": "sentence_transformers.models.MLMHead"}
     rewrite(folder / "modules.json", lambda modules: [*modules, other])
@@ -85,7 +85,7 @@ def test_layer_weights_other_than_first_and_last_are_refused(exported):
         read_saved(folder)
 
 
-def test_weights_of_other_tokens_than_the_first_are_refused(exported):
+def test_word_weights_that_change_later_tokens_are_rejected(exported):
     folder, _ = exported(pooling="mean-after-first")
     path = folder / "1_WordWeights" / "model.safetensors"
     weights = load_file(path)["emb_layer.weight"]
@@ -95,7 +95,7 @@ def test_weights_of_other_tokens_than_the_first_are_refused(exported):
         read_saved(folder)
 
 
-def test_dropout_is_set_or_left(tmp_path):
+def test_configured_dropout_replaces_the_saved_dropout(tmp_path):
     folder = write_tiny(tmp_path, "modernbert")
     assert not SentenceEncoder.load(folder, config()).network.drops
     assert SentenceEncoder.load(folder, config(dropout=0.2)).network.drops
@@ -103,7 +103,7 @@ def test_dropout_is_set_or_left(tmp_path):
 
 
 @pytest.mark.parametrize(("asked", "length"), [(None, 24), (24, 24), (12, 12)])
-def test_a_folder_s_own_length_holds_unless_another_is_asked_for_which_is_said(exported, caplog, asked, length):
+def test_saved_max_length_is_the_default_and_overrides_warn(exported, caplog, asked, length):
     folder, _ = exported()
     encoder = SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=asked)).network
     assert encoder.config.max_length == encoder.config.length == length
@@ -115,7 +115,7 @@ def test_a_folder_s_own_length_holds_unless_another_is_asked_for_which_is_said(e
     )
 
 
-def test_a_bare_transformer_without_a_length_takes_64(tmp_path):
+def test_bare_transformer_max_length_defaults_to_64(tmp_path):
     encoder = SentenceEncoder.load(write_tiny(tmp_path), EncoderConfig(model="x"))
     assert encoder.config.max_length == 64
     assert len(encoder.tokenizer("man " * 99)["input_ids"]) == 101  # the encoder truncates, not the tokenizer
@@ -123,7 +123,7 @@ def test_a_bare_transformer_without_a_length_takes_64(tmp_path):
 
 
 @pytest.mark.parametrize(("pooling", "reduced"), [("second-to-last", "mean"), ("second-to-last-cls", "cls")])
-def test_the_layer_before_the_last_is_what_an_encoder_without_its_last_layer_gives(tmp_path, pooling, reduced):
+def test_second_to_last_pooling_equals_removing_the_last_layer(tmp_path, pooling, reduced):
     encoder, tokenizer = tiny_encoder(tmp_path, pooling=pooling)
     expected, _ = tiny_encoder(tmp_path, pooling=reduced)
     expected.backbone.encoder.layer = expected.backbone.encoder.layer[:-1]

@@ -20,7 +20,7 @@ TEXTS = ["A man is in the street.", "a dog and a woman", "zebra"]
 LISTED = [{"type": "sentence_transformers.base.modules.router.Router", "path": "r"}]
 
 
-def test_the_vectors_are_those_of_the_usual_way(tmp_path):
+def test_router_vectors_match_the_default_route_of_sentence_transformers(tmp_path):
     ways = {
         "query": [*words(), st.Pooling(WIDTH, "max")],
         "document": [*words(weighed=True), st.Pooling(WIDTH), st.Dense(WIDTH, 8)],
@@ -49,7 +49,7 @@ def write(folder, ways=("query", "text"), **parameters):
         ({"default_route": "query"}, "text"),
     ],
 )
-def test_the_way_is_that_of_the_library(tmp_path, parameters, way):
+def test_plain_text_route_matches_sentence_transformers(tmp_path, parameters, way):
     write(tmp_path, **parameters)
     assert list(without_router(LISTED, tmp_path)) == [
         {"type": "sentence_transformers.models.StaticEmbedding", "path": f"r/{way}"}
@@ -59,13 +59,13 @@ def test_the_way_is_that_of_the_library(tmp_path, parameters, way):
     assert peer._resolve_route(None, "text") == way
 
 
-def test_ways_by_task_alone_are_refused_unless_one_is_usual(tmp_path):
+def test_router_without_a_default_route_is_rejected(tmp_path):
     write(tmp_path, ("query", "document"), allow_empty_key=False)
     with pytest.raises(EncoderError, match="selects query or document by task, and has no default route"):
         list(without_router(LISTED, tmp_path))
 
 
-def test_what_is_inside_is_held_to_the_same_rules(tmp_path):
+def test_custom_code_or_outside_folder_in_router_is_rejected(tmp_path):
     write(tmp_path)
     (tmp_path / "modules.json").write_text(json.dumps(LISTED))
     path = tmp_path / "r" / "router_config.json"

@@ -25,7 +25,7 @@ TEXTS = [*ORIGINALS, *BACK_DE, "a man is playing " * 20, "x"]
     ]
     + [("bert", POOLER, normalize) for normalize in (False, True)],  # ModernBERT has no pooler
 )
-def test_an_export_is_read_exactly_and_by_sentence_transformers(tmp_path, architecture, pooling, normalize):
+def test_export_round_trips_and_matches_sentence_transformers(tmp_path, architecture, pooling, normalize):
     config = EncoderConfig(model="tiny", pooling=pooling, normalize=normalize, max_length=24)
     encoder = SentenceEncoder.load(write_tiny(tmp_path / "in", architecture), config)
     again = exported(encoder, tmp_path / "out", TEXTS).config
@@ -33,7 +33,7 @@ def test_an_export_is_read_exactly_and_by_sentence_transformers(tmp_path, archit
         assert again == encoder.config.model_copy(update={"model": again.model})
 
 
-def test_a_pooling_of_layers_is_read_again_of_an_encoder_that_has_one(shallow, tmp_path):
+def test_first_last_pooling_of_single_layer_encoder_round_trips(shallow, tmp_path):
     whole = SentenceEncoder.load(shallow, EncoderConfig(model="shallow", pooling="first-last"))
     whole.save(tmp_path)
     again = SentenceEncoder.load(tmp_path, EncoderConfig(model="again", pooling="first-last"))
@@ -51,7 +51,7 @@ PLAIN = {
 }
 
 
-def test_an_encoder_without_heads_exports_the_bytes_that_it_always_did(tmp_path):
+def test_export_without_heads_matches_the_recorded_digests(tmp_path):
     config = EncoderConfig(model="embedded:bert-mini")
     SentenceEncoder.load(embedded_path("bert-mini"), config).save(tmp_path)
     files = {str(path.relative_to(tmp_path)): path for path in tmp_path.rglob("*") if path.is_file()}

@@ -44,7 +44,7 @@ def saved(folder, chain):
 
 
 @pytest.mark.parametrize("name", CHAINS)
-def test_the_vectors_are_those_of_sentence_transformers_both_ways(name, tmp_path):
+def test_load_and_export_match_sentence_transformers_vectors(name, tmp_path):
     texts = TEXTS if "convolutions" not in name else TEXTS[:3]  # their CNN counts padding as tokens
     theirs = saved(tmp_path / "theirs", CHAINS[name]()).encode(texts)
     encoder = SentenceEncoder.load(tmp_path / "theirs")
@@ -52,7 +52,7 @@ def test_the_vectors_are_those_of_sentence_transformers_both_ways(name, tmp_path
     exported(encoder, tmp_path / "out", texts)
 
 
-def test_training_moves_the_words_and_neither_weights_nor_the_row_of_no_word(tmp_path):
+def test_training_leaves_word_weights_and_the_padding_row_unchanged(tmp_path):
     saved(tmp_path, [*words(weighed=True), st.Pooling(WIDTH)])
     encoder = SentenceEncoder.load(tmp_path)
     before = {name: tensor.clone() for name, tensor in encoder.network.backbone.state_dict().items()}
@@ -64,7 +64,7 @@ def test_training_moves_the_words_and_neither_weights_nor_the_row_of_no_word(tmp
     assert moved["embedding.weight"].any(dim=1).nonzero().flatten().tolist() == [1, 2]
 
 
-def test_dropout_drops_while_training_alone(tmp_path):
+def test_dropout_is_active_only_in_training_mode(tmp_path):
     saved(tmp_path, CHAINS["dropout"]())
     encoder = SentenceEncoder.load(tmp_path)
     assert encoder.network.drops
@@ -73,7 +73,7 @@ def test_dropout_drops_while_training_alone(tmp_path):
     assert not torch.equal(first, second)
 
 
-def test_what_is_no_text_is_named_by_its_row(tmp_path):
+def test_none_or_lone_surrogate_text_is_rejected(tmp_path):
     saved(tmp_path, CHAINS["mean (average_word_embeddings)"]())
     for bad, told in ((None, "is None, expected a string"), ("\ud800", "contains half of a character")):
         with pytest.raises(NoEmbeddingError, match=told):
@@ -94,14 +94,14 @@ def change(folder, pattern, settings):
          "tokenizer PhraseTokenizer, expected WhitespaceTokenizer"),
     ],
 )  # fmt: skip
-def test_what_is_not_computed_or_does_not_belong_together_is_refused(tmp_path, pattern, settings, told):
+def test_inconsistent_or_unsupported_word_table_is_rejected(tmp_path, pattern, settings, told):
     saved(tmp_path, [*words(weighed=True), st.Pooling(WIDTH)])
     change(tmp_path, pattern, settings)
     with pytest.raises(EncoderError, match=told):
         SentenceEncoder.load(tmp_path)
 
 
-def test_a_table_has_no_dropout_to_be_set(tmp_path):
+def test_dropout_setting_for_a_word_table_is_rejected(tmp_path):
     saved(tmp_path, CHAINS["dropout"]())
     with pytest.raises(EncoderError, match=r"has no dropout, but encoder\.dropout is 0\.1"):
         SentenceEncoder.load(tmp_path, saved_config(tmp_path, "x").model_copy(update={"dropout": 0.1}))
@@ -110,7 +110,7 @@ def test_a_table_has_no_dropout_to_be_set(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "reason"), [("BoW", "one dimension per word .* TF-IDF"), ("LSTM", "recurrent network; train a CNN")]
 )
-def test_modules_that_are_not_computed_are_refused_each_with_its_reason(tmp_path, kind, reason):
+def test_unsupported_modules_are_rejected_with_the_reason(tmp_path, kind, reason):
     saved(tmp_path, [*words(), st.Pooling(WIDTH)])
     listed = json.loads((tmp_path / "modules.json").read_text())
     listed.insert(1, {"idx": 1, "name": "1", "path": "", "type": f"sentence_transformers.models.{kind}"})

@@ -42,7 +42,7 @@ def gradient(x: np.ndarray, y: np.ndarray, c: float, weights: np.ndarray, classe
 
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize("scale", [1.0, 30.0])
-def test_every_fit_is_at_the_optimum_that_scikit_learn_approaches(classes, scale):
+def test_logistic_fit_reaches_the_optimum_of_scikit_learn(classes, scale):
     x, y = rows(200, 8, classes)
     x = x * np.float32(scale) + 3
     folds = [np.arange(200)[np.arange(200) % 5 != fold] for fold in range(5)]
@@ -73,7 +73,7 @@ def scores(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return x.astype(np.float64) @ weights[:-1] + weights[-1]
 
 
-def test_newton_cholesky_finds_the_same_weights_to_seven_digits():
+def test_weights_equal_newton_cholesky_to_seven_digits():
     x, y = rows(300, 6, 2)
     found = fit_logistic(
         torch.from_numpy(x), torch.from_numpy(y), 2, [np.arange(300)], [(0.5, 4.0)], tolerance=1e-11
@@ -86,7 +86,7 @@ def test_newton_cholesky_finds_the_same_weights_to_seven_digits():
 
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("shape", [(150, 40), (60, 200)])
-def test_sparse_features_have_the_solution_of_the_same_features_dense(classes, shape):
+def test_sparse_and_dense_features_give_the_same_weights(classes, shape):
     x, y = words(*shape, classes)
     folds = [np.arange(len(y))[np.arange(len(y)) % 3 != fold] for fold in range(3)]
     grid, tolerance = (0.5, 32.0), 1e-6
@@ -105,7 +105,7 @@ def test_sparse_features_have_the_solution_of_the_same_features_dense(classes, s
 
 
 @pytest.mark.skipif(MIRROR is None, reason="BSL_DATA_MIRROR names no mirror")
-def test_tfidf_of_real_questions_has_the_solution_of_its_dense_form():
+def test_sparse_and_dense_trec_tfidf_give_equal_weights():
     rows = pl.read_parquet(f"{MIRROR}/trec/train.parquet").head(400)
     y = rows["coarse_label"].rank("dense").to_numpy().astype(np.int64) - 1
     x = TfIdf([rows["text"].to_list()]).vectors(rows["text"].to_list())
@@ -129,7 +129,7 @@ def words(texts: int, vocabulary: int, classes: int) -> tuple[np.ndarray, np.nda
 
 
 @pytest.mark.parametrize("layout", ["nested", "kfold", "split"])
-def test_a_task_of_words_has_the_figures_of_its_dense_form(layout):
+def test_sparse_and_dense_tasks_give_the_same_predictions(layout):
     x, y = words(180, 60, 2)
     ends = {
         "nested": {"all": 180},
@@ -147,7 +147,7 @@ def test_a_task_of_words_has_the_figures_of_its_dense_form(layout):
         assert sparse.predicted.tolist() == dense.predicted.tolist()
 
 
-def test_the_nested_search_chooses_and_predicts_as_scikit_learn_does():
+def test_nested_search_selects_and_predicts_like_scikit_learn():
     x, y = rows(160, 6, 2)
     task = make_problem("mr", "nested", {"all": Part(x, y, np.arange(160))}, ("a", "b"), folds=3, seed=1111)
     cutter = StratifiedKFold(n_splits=3, shuffle=True, random_state=1111)
@@ -166,14 +166,14 @@ def exact(c: float, x: np.ndarray, y: np.ndarray) -> LogisticRegression:
     return LogisticRegression(C=c, solver="newton-cholesky", tol=1e-8).fit(x.astype(np.float64), y)
 
 
-def test_a_task_that_is_learnt_perfectly_is_solved_too():
+def test_separable_classes_reach_perfect_accuracy():
     x, y = rows(90, 4, 2)
     x[:, 0] = np.where(y == 1, 50, -50)
     task = make_problem("easy", "nested", {"all": Part(x, y, np.arange(90))}, ("a", "b"), folds=3, seed=1111)
     assert all(outcome.right.all() for outcome in probe([task], "fast", CONFIG)[0])
 
 
-def test_classes_of_very_unequal_size_on_features_of_very_unequal_width_are_solved():
+def test_solver_converges_on_unbalanced_classes_and_feature_scales():
     """Like TREC on BERT-flow latents: with the mean curvature of the classes, a thousand steps were too few."""
     random, widths = np.random.default_rng(0), np.geomspace(30, 0.1, 128)
     x = (random.standard_t(4, (1500, 128)) * widths).astype(np.float32)
@@ -185,7 +185,7 @@ def test_classes_of_very_unequal_size_on_features_of_very_unequal_width_are_solv
     assert np.linalg.norm(slope[:-1]) <= 2e-4 * np.linalg.norm(found[0, 0])
 
 
-def test_the_interval_of_an_accuracy_is_that_of_its_count():
+def test_accuracy_interval_matches_the_binomial_approximation():
     x, y = rows(100, 4, 2)
     parts = {name: Part(x, y, np.arange(100)) for name in ("train", "test")}
     task = make_problem("mrpc", "kfold", parts, ("0", "1"), folds=3, seed=1111)
@@ -229,6 +229,6 @@ def broken(change: str) -> dict[str, Part]:
         ("class", "mr all: row 4 has class 2, expected 0 to 1"),
     ]
 )
-def test_rows_that_cannot_be_probed_are_named(change, words):
+def test_invalid_probe_rows_error_names_task_and_cause(change, words):
     with pytest.raises(EvaluationError, match=words):
         make_problem("mr", "nested", broken(change), ("a", "b"), folds=3, seed=1111)

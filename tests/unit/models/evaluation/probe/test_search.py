@@ -48,7 +48,7 @@ def same(outcomes, plain) -> None:
         np.testing.assert_array_equal(ours.predicted, predicted)
 
 
-def test_every_layout_equals_the_plain_protocol_fold_by_fold():
+def test_batched_search_equals_plain_protocol_in_every_layout():
     # 150 and 131 rows: fits of unequal lengths and step counts, in one batch of two tasks of one shape.
     one, two = rows(150, 6, 2), rows(131, 6, 2, seed=1)
     train, test = rows(140, 5, 4, seed=2), rows(40, 5, 4, seed=3)
@@ -66,13 +66,13 @@ def test_every_layout_equals_the_plain_protocol_fold_by_fold():
     same(found[3], PLAIN.split(train, dev, test, 4))
 
 
-def test_too_few_rows_to_hold_any_out_are_refused():
+def test_fewer_than_twenty_training_rows_are_rejected():
     task = problem("kfold", rows(19, 3, 2), rows(9, 3, 2), classes=2)
     with pytest.raises(EvaluationError, match="19 training rows, expected at least 20"):
         probe([task], "senteval", CONFIG)
 
 
-def test_a_seed_decides_everything():
+def test_seed_determines_predictions_and_dev_scores():
     task = [problem("kfold", rows(120, 5, 2), rows(50, 5, 2, seed=1), classes=2)]
     first, again = (probe(task, "senteval", CONFIG)[0][0] for _ in range(2))
     np.testing.assert_array_equal(first.predicted, again.predicted)
@@ -84,7 +84,7 @@ def test_a_seed_decides_everything():
 @pytest.mark.real_data
 @pytest.mark.skipif(not MIRROR, reason="BSL_DATA_MIRROR names no mirror")
 @pytest.mark.parametrize("dataset", ["trec", "cr"])
-def test_real_sentences_equal_the_plain_protocol_fold_by_fold(dataset):
+def test_batched_search_equals_plain_protocol_on_real_sentences(dataset):
     """Features are hashed words: they need no encoder, and the classes can be learnt from them."""
     plain = replace(PLAIN, folds=4)
     config = CONFIG.model_copy(update={"folds": 4})

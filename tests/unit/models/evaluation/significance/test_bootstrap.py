@@ -17,7 +17,7 @@ def scores(n, seed=0):
 
 
 @pytest.mark.parametrize("n", [12, 60])
-def test_each_draw_equals_scipy_on_the_drawn_list(n):
+def test_each_resampled_correlation_equals_scipy(n):
     x, y = scores(n)
     picks = np.random.Generator(np.random.PCG64(7)).integers(0, n, (50, n))
     order = np.argsort(x, kind="stable")
@@ -27,7 +27,7 @@ def test_each_draw_equals_scipy_on_the_drawn_list(n):
     np.testing.assert_allclose(pearson_resamples(x, y, resamples=50, seed=7), linear, rtol=0, atol=1e-12)
 
 
-def test_draws_depend_on_the_seed_and_not_on_the_chunks(monkeypatch):
+def test_draws_depend_on_seed_but_not_on_chunk_size(monkeypatch):
     x, y = scores(30)
     whole = spearman_resamples(x, y, resamples=40, seed=3)
     monkeypatch.setattr(intervals, "CHUNK_CELLS", 100)
@@ -35,7 +35,7 @@ def test_draws_depend_on_the_seed_and_not_on_the_chunks(monkeypatch):
     assert not np.array_equal(spearman_resamples(x, y, resamples=40, seed=4), whole)
 
 
-def test_constant_draws_are_left_out():
+def test_interval_ignores_constant_draws():
     draws = spearman_resamples([0, 0, 1], [0, 1, 1], resamples=200)
     assert np.isnan(draws).any()
     low, high = percentile_interval(draws)
@@ -43,7 +43,7 @@ def test_constant_draws_are_left_out():
     assert all(np.isnan(percentile_interval(np.array([np.nan]))))
 
 
-def test_interval_has_the_width_that_theory_gives():
+def test_interval_width_matches_fisher_approximation():
     """Fisher's z: about ±1.96·√((1 + ρ²/2)/(n − 3)) for Spearman (Bonett and Wright, 2000)."""
     generator = np.random.default_rng(0)
     x = generator.normal(size=1379)
@@ -55,7 +55,7 @@ def test_interval_has_the_width_that_theory_gives():
     assert (high - low) / 2 == pytest.approx(half, rel=0.15)
 
 
-def test_a_thousand_draws_of_sts_benchmark_size_take_under_two_seconds():
+def test_thousand_stsb_draws_take_under_two_seconds():
     x, y = scores(1379)
     began = time.process_time()
     spearman_resamples(x, y, resamples=1000)

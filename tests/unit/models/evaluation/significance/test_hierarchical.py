@@ -20,14 +20,14 @@ def pairs():
     return gold, *(np.stack([gold + noise * generator.normal(size=300) for _ in range(3)]) for noise in (2.0, 1.0))
 
 
-def test_figures_are_those_of_each_seed_and_draws_are_shared(pairs):
+def test_draws_contain_score_and_resamples_of_each_seed(pairs):
     gold, worse, _ = pairs
     draws = draws_of(gold, worse, resamples=200, seed=3)
     assert draws.figures == pytest.approx([spearman(row, gold) for row in worse])
     assert np.array_equal(draws.draws[:, 1], spearman_resamples(gold, worse[1], resamples=200, seed=3))
 
 
-def test_one_seed_is_the_paired_bootstrap_of_its_pairs(pairs):
+def test_one_seed_difference_equals_paired_bootstrap(pairs):
     gold, worse, better = pairs
     draws = [spearman_resamples(gold, rows[0], resamples=300, seed=2) for rows in (worse, better)]
     value = spearman(better[0], gold) - spearman(worse[0], gold)
@@ -36,7 +36,7 @@ def test_one_seed_is_the_paired_bootstrap_of_its_pairs(pairs):
     assert figure_of([first]).sd is None
 
 
-def test_mean_and_deviation_are_over_seeds_of_the_mean_of_sets():
+def test_mean_and_sd_over_seeds_average_the_sets_first():
     sets = [
         BootstrapDraws(np.array([0.5, 0.7]), np.full((100, 2), 0.6)),
         BootstrapDraws(np.array([0.1, 0.5]), np.full((100, 2), 0.3)),
@@ -47,7 +47,7 @@ def test_mean_and_deviation_are_over_seeds_of_the_mean_of_sets():
     assert (figure.ci_low, figure.ci_high) == pytest.approx((0.45, 0.45))
 
 
-def test_variance_of_a_draw_is_that_of_the_mean_of_seeds():
+def test_interval_covers_the_standard_error_over_seeds():
     """Without variance of pairs the variance is s² / S, although only three seeds are drawn from."""
     by_seed = np.array([0.50, 0.53, 0.61])
     draws = BootstrapDraws(by_seed, np.tile(by_seed, (20_000, 1)))
@@ -58,7 +58,7 @@ def test_variance_of_a_draw_is_that_of_the_mean_of_seeds():
     assert stretched.ci_high - stretched.ci_low > 2 * error
 
 
-def test_intervals_over_seeds_and_pairs_hold_the_truth_where_pairs_alone_do_not():
+def test_hierarchical_intervals_cover_zero_where_pair_intervals_do_not():
     """Two equal methods whose seeds vary more than their pairs: pairs alone favour the luckier seeds."""
     generator = np.random.default_rng(11)
     wrong = {"both": 0, "pairs": 0}
@@ -77,7 +77,7 @@ def test_intervals_over_seeds_and_pairs_hold_the_truth_where_pairs_alone_do_not(
     assert wrong["both"] <= 9  # with four seeds, a percentile interval is still somewhat narrower than 95 %
 
 
-def test_a_true_difference_is_seen(pairs):
+def test_true_difference_is_significant(pairs):
     gold, worse, better = pairs
     first, second = ([draws_of(gold, rows, resamples=300)] for rows in (worse, better))
     found = difference_of(first, second)
@@ -86,7 +86,7 @@ def test_a_true_difference_is_seen(pairs):
     assert difference_of(second, first).value == pytest.approx(-found.value)
 
 
-def test_sets_must_hold_the_same_seeds(pairs):
+def test_different_numbers_of_seeds_or_sets_are_rejected(pairs):
     gold, worse, better = pairs
     three, two = draws_of(gold, worse, resamples=100), draws_of(gold, better[:2], resamples=100)
     with pytest.raises(EvaluationError, match=r"sets with \[2, 3\] seeds, expected the same number"):
@@ -95,7 +95,7 @@ def test_sets_must_hold_the_same_seeds(pairs):
         difference_of([three, three], [three])
 
 
-def test_holm_is_its_definition():
+def test_holm_correction_equals_hand_computed_p_values():
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert holm([0.9, 0.8]) == pytest.approx([1.0, 1.0])
     assert holm([]) == []

@@ -21,7 +21,7 @@ def cosines(n=400, seed=0):
     return gold, shared, shared + generator.normal(0, 0.3, n) + 0.15 * gold
 
 
-def test_both_encoders_meet_the_same_draws():
+def test_paired_difference_equals_bootstrap_on_shared_draws():
     gold, first, second = cosines(60)
     order = np.argsort(gold, kind="stable")
     g, a, b = gold[order], first[order], second[order]
@@ -35,7 +35,7 @@ def test_both_encoders_meet_the_same_draws():
     assert found.value == pytest.approx(expected)
 
 
-def test_a_small_gain_shows_where_single_intervals_overlap():
+def test_small_gain_is_significant_though_single_intervals_overlap():
     gold, first, second = cosines()
     found = paired_difference(first, second, gold)
     assert 0 < found.ci_low < found.value < found.ci_high
@@ -46,7 +46,7 @@ def test_a_small_gain_shows_where_single_intervals_overlap():
     )
 
 
-def test_turned_round_and_with_itself():
+def test_swapped_encoders_negate_difference_and_equal_ones_give_zero():
     gold, first, second = cosines(100)
     there = paired_difference(first, second, gold, resamples=300)
     back = paired_difference(second, first, gold, resamples=300)
@@ -55,7 +55,7 @@ def test_turned_round_and_with_itself():
     assert (same.value, same.ci_low, same.ci_high, same.p_value) == (0, 0, 0, 1)
 
 
-def test_no_false_alarm_more_often_than_its_level():
+def test_equal_encoders_are_rarely_significantly_different():
     """Two equally good encoders: p < 0.05 in about one case of twenty."""
     alarms = 0
     for seed in range(100):
@@ -66,6 +66,6 @@ def test_no_false_alarm_more_often_than_its_level():
     assert alarms <= 12
 
 
-def test_bad_scores_are_named():
+def test_non_finite_score_error_names_its_row():
     with pytest.raises(EvaluationError, match="second score in row 1 is not finite"):
         paired_difference(np.array([1.0, 2.0]), np.array([1.0, np.nan]), np.array([1.0, 2.0]))

@@ -51,7 +51,7 @@ def outputs(backbone, decoder, tokens, vectors):
 
 
 @pytest.mark.parametrize(("kind", "published", "config", "base"), PUBLISHED, ids=lambda v: getattr(v, "__name__", ""))
-def test_it_is_the_published_decoder_of_bert_and_its_kin(kind, published, config, base, tokens):
+def test_bert_and_roberta_decoders_equal_transformers(kind, published, config, base, tokens):
     """With copied weights, states are equal, and so are the gradients of all shared weights."""
     torch.manual_seed(0)
     backbone = kind(config, add_pooling_layer=False).double()
@@ -110,7 +110,7 @@ def restated_modernbert(backbone, decoder, ids, vector):
     return backbone.final_norm(x)[0]
 
 
-def test_modernbert_which_has_no_decoder_in_transformers_is_as_restated(tokens):
+def test_modernbert_decoder_equals_the_restated_layers(tokens):
     torch.manual_seed(0)
     config = ModernBertConfig(
         **SIZE, intermediate_size=48, pad_token_id=0, bos_token_id=2, eos_token_id=3, cls_token_id=2, sep_token_id=3
@@ -138,7 +138,7 @@ def test_modernbert_which_has_no_decoder_in_transformers_is_as_restated(tokens):
 
 
 @pytest.mark.parametrize("by_length", [True, False])
-def test_no_token_knows_those_behind_it(tokens, by_length, monkeypatch):
+def test_decoder_states_do_not_depend_on_later_tokens(tokens, by_length, monkeypatch):
     """Also in the padded form, where all sentences attend at once as on a GPU."""
     import models.objectives.language_modeling.decoder as module
 
@@ -157,7 +157,7 @@ def test_no_token_knows_those_behind_it(tokens, by_length, monkeypatch):
     assert differs.nonzero()[0].tolist() == list(range(place, int(tokens.offsets[3])))
 
 
-def test_dropout_in_the_attention_to_the_vector_drops_heads_of_tokens(tokens):
+def test_cross_attention_dropout_drops_whole_heads_per_token(tokens):
     config = BertConfig(**{**USUAL, "attention_probs_dropout_prob": 0.5})
     decoder = Decoder(BertModel(config, add_pooling_layer=False), WIDTH)
     attention, count = decoder.attentions[0], 4000
@@ -173,21 +173,21 @@ def test_dropout_in_the_attention_to_the_vector_drops_heads_of_tokens(tokens):
     assert heads.mean().item() == pytest.approx(1, abs=0.05)
 
 
-def test_what_has_no_decoder_form_is_refused_by_name():
+def test_unsupported_decoder_architecture_error_names_it():
     bare = DistilBertModel(DistilBertConfig(vocab_size=60, dim=WIDTH, n_layers=1, n_heads=2, hidden_dim=32))
     message = "architecture distilbert cannot be used as a decoder, expected one of bert, roberta, .*, modernbert"
     with pytest.raises(TrainingError, match=message):
         Decoder(bare, WIDTH)
 
 
-def test_electra_decodes_from_embeddings_of_another_width(tokens):
+def test_electra_decoder_accepts_embeddings_of_a_different_width(tokens):
     backbone = ElectraModel(ElectraConfig(**USUAL, embedding_size=16)).eval()
     encoder = Encoder(backbone, EncoderConfig(model="electra", max_length=24))
     found = outputs(backbone, Decoder(backbone, encoder.width).eval(), tokens, torch.randn(len(tokens), WIDTH))
     assert found.shape == (len(tokens.ids), WIDTH)
 
 
-def test_an_attention_window_shorter_than_the_input_is_refused():
+def test_attention_window_shorter_than_the_input_is_refused():
     config = ModernBertConfig(
         **SIZE, intermediate_size=48, local_attention=16, pad_token_id=0, max_position_embeddings=64
     )

@@ -41,7 +41,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize(("kind", "config"), KINDS, ids=lambda value: getattr(value, "model_type", ""))
-def test_a_published_head_scores_as_its_own_model_does(kind, config, tmp_path):
+def test_vocabulary_head_gives_the_logits_of_the_published_model(kind, config, tmp_path):
     torch.manual_seed(0)
     whole = kind(config).eval()
     with torch.no_grad():
@@ -62,14 +62,14 @@ def test_a_published_head_scores_as_its_own_model_does(kind, config, tmp_path):
     assert not any(p is q for p in head.parameters() for q in backbone.parameters())
 
 
-def test_the_embedded_encoder_brings_its_head():
+def test_embedded_encoder_loads_its_trained_vocabulary_head():
     backbone = AutoModel.from_pretrained(embedded_path("bert-mini"))
     weights = vocabulary_head(backbone).state_dict()
     assert weights["linear.weight"].shape == (256, 256)
     assert weights["bias"].abs().max() > 0.1  # learnt, not zeros
 
 
-def test_without_a_head_beside_the_weights_a_new_one_is_drawn(tmp_path):
+def test_checkpoint_without_a_head_gets_a_seeded_random_head(tmp_path):
     backbone = AutoModel.from_pretrained(write_tiny(tmp_path))
     torch.manual_seed(3)
     head = vocabulary_head(backbone)

@@ -18,7 +18,7 @@ def drawn(rows, dtype=torch.float64):
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("elements", [module.ELEMENTS, 20 * 256])  # all rows in one block; two full blocks and a rest
-def test_loss_and_gradients_are_those_of_the_whole_logits(monkeypatch, smoothing, elements):
+def test_fused_loss_and_gradients_equal_torch_cross_entropy(monkeypatch, smoothing, elements):
     monkeypatch.setattr(module, "ELEMENTS", elements)
     states, weight, bias, labels = drawn(600)
     plain = torch.nn.functional.cross_entropy(states @ weight.T + bias, labels, label_smoothing=smoothing)
@@ -29,14 +29,14 @@ def test_loss_and_gradients_are_those_of_the_whole_logits(monkeypatch, smoothing
         torch.testing.assert_close(ours, gradient, rtol=1e-10, atol=1e-14)
 
 
-def test_no_rows_lose_nothing_and_still_have_gradients():
+def test_empty_batch_has_zero_loss_and_zero_gradients():
     states, weight, bias, labels = drawn(0)
     loss = linear_cross_entropy(states, weight, labels, bias_V=bias)
     assert loss.item() == 0
     assert all(not gradient.any() for gradient in torch.autograd.grad(loss, [states, weight, bias]))
 
 
-def test_inside_autocast_only_the_products_are_short():
+def test_autocast_loss_is_fp32_and_near_the_exact_loss():
     states, weight, bias, labels = drawn(200, torch.float32)
     exact = linear_cross_entropy(states, weight, labels, bias_V=bias)
     with torch.autocast("cpu", dtype=torch.bfloat16):

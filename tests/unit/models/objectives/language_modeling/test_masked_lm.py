@@ -37,7 +37,7 @@ def restated(objective, batch, seed):
     return total / count
 
 
-def test_loss_and_gradients_are_those_of_the_formula(setting):
+def test_loss_and_gradients_equal_the_restated_formula(setting):
     objective, batch = setting
     expected = restated(objective, batch, 5)
     np.random.seed(5)  # noqa: NPY002
@@ -52,7 +52,7 @@ def test_loss_and_gradients_are_those_of_the_formula(setting):
             torch.testing.assert_close(ours, gradient, rtol=1e-4, atol=1e-6)
 
 
-def test_masks_come_from_the_runs_generator_and_second_views_are_not_read(setting):
+def test_masks_depend_on_seed_and_not_on_view_2(setting):
     objective, batch = setting
 
     def hidden(seed, rows):

@@ -15,7 +15,7 @@ MASKING = Masking(MASK, np.arange(5), SIZE)
 
 
 @pytest.mark.parametrize("share", [0.15, 0.3])
-def test_of_the_chosen_tokens_8_in_10_are_hidden_1_exchanged_and_1_shown(share):
+def test_chosen_tokens_are_80_percent_masked_10_percent_random(share):
     ids = np.random.default_rng(1).integers(5, SIZE, 200_000)
     seen, chosen = MASKING.hide(ids, share, np.random.default_rng(2))
     assert chosen.mean() == pytest.approx(share, abs=0.003)
@@ -28,7 +28,7 @@ def test_of_the_chosen_tokens_8_in_10_are_hidden_1_exchanged_and_1_shown(share):
     assert len(np.unique(other)) > SIZE / 2
 
 
-def test_special_tokens_are_never_chosen_and_one_other_always():
+def test_masking_skips_special_tokens_and_selects_another_token():
     ids = np.array([2, 77, 3, 2, 3, 0])
     for seed in range(50):
         seen, chosen = MASKING.hide(ids, 0.01, np.random.default_rng(seed))
@@ -37,7 +37,7 @@ def test_special_tokens_are_never_chosen_and_one_other_always():
     assert not MASKING.hide(np.array([2, 3]), 0.5, np.random.default_rng(0))[1].any()
 
 
-def test_equal_generators_mask_alike_and_later_draws_differ():
+def test_masks_repeat_for_equal_seeds_and_differ_between_draws():
     ids = np.arange(5, 500)
     generator = np.random.default_rng(7)
     first, second = (MASKING.hide(ids, 0.15, generator)[1] for _ in range(2))
@@ -45,7 +45,7 @@ def test_equal_generators_mask_alike_and_later_draws_differ():
     assert not np.array_equal(first, second)
 
 
-def test_a_tokenizer_without_a_mask_is_refused(tmp_path: Path):
+def test_tokenizer_without_a_mask_token_is_refused(tmp_path: Path):
     folder = write_tiny(tmp_path)
     known = Masking.of(AutoTokenizer.from_pretrained(folder))
     assert (known.mask_id, known.special.tolist()) == (4, [0, 1, 2, 3, 4])

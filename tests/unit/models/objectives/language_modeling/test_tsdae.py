@@ -37,7 +37,7 @@ def setting(request, tmp_path):
     return build_objective(encoder.network, TSDAEConfig(), encoder.tokenizer), pairs_of(encoder.tokenizer, *PAIRS)
 
 
-def test_the_loss_is_the_mean_surprise_at_each_next_token(setting):
+def test_loss_is_mean_negative_log_likelihood_of_next_tokens(setting):
     """Computed sentence by sentence and prefix by prefix, so no later token can be seen."""
     objective, batch = setting
     objective.double().eval()
@@ -62,7 +62,7 @@ def test_the_loss_is_the_mean_surprise_at_each_next_token(setting):
 
 
 @pytest.mark.parametrize("architecture", ["bert", "roberta"])
-def test_it_is_sentence_transformers_loss(architecture, tmp_path):
+def test_loss_equals_the_sentence_transformers_loss(architecture, tmp_path):
     """Compare with their loss on the same weights, where transformers has a decoder."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.losses import DenoisingAutoEncoderLoss
@@ -89,7 +89,7 @@ def test_it_is_sentence_transformers_loss(architecture, tmp_path):
     assert ours.item() == pytest.approx(theirs.item(), abs=1e-5)
 
 
-def test_sentences_without_marked_ends_are_refused(setting):
+def test_sentences_without_special_tokens_are_refused(setting):
     objective, batch = setting
     bare = type(batch.tokens)(np.array([7, 8], dtype=np.int32), np.array([0, 1, 2]), 0)
     with pytest.raises(TrainingError, match=r"only one token, expected at least \[CLS\] and \[SEP\]"):

@@ -12,7 +12,7 @@ SETS = pl.DataFrame({"sentences": [["a b", "c"], ["d"]], "labels": [[1, 2], [3]]
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "arrow"])
-def test_any_byte_may_be_damaged(tmp_path, suffix):
+def test_clustering_error_names_the_file_whichever_byte_is_damaged(tmp_path, suffix):
     buffer, path = io.BytesIO(), tmp_path / f"test.{suffix}"
     SETS.write_parquet(buffer) if suffix == "parquet" else SETS.write_ipc_stream(buffer)
     path.write_bytes(buffer.getvalue())
@@ -36,7 +36,7 @@ def test_any_byte_may_be_damaged(tmp_path, suffix):
         ({"sentences": [["a"]], "labels": [[{"x": 1}]]}, "a column has the wrong type"),
     ],
 )
-def test_another_form_is_named(tmp_path, columns, why):
+def test_clustering_file_in_another_format_raises_source_error(tmp_path, columns, why):
     pl.DataFrame(columns).write_parquet(tmp_path / "test.parquet")
     with pytest.raises(SourceError, match=why):
         read_clusters(str(tmp_path / "test.parquet"))

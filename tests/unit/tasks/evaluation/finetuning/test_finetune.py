@@ -53,12 +53,12 @@ def learnt(tmp_path_factory):
     return ranked(tuned(folder), folder)
 
 
-def test_it_learns_to_rank(tmp_path, learnt):
+def test_fine_tuning_improves_spearman_on_training_pairs(tmp_path, learnt):
     before = spearman(cosines(*tiny_encoder(tmp_path, layers=1)), GOLD)
     assert learnt > max(0.85, before)
 
 
-def test_a_full_batch_without_dropout_is_plain_adamw_on_the_squared_error(tmp_path):
+def test_full_batch_fine_tuning_matches_adamw_on_squared_error(tmp_path):
     changes = {"batch_size": 12, "epochs": 3, "lr": 1e-3, "weight_decay": 0.0, "warmup": 0.0, "clip": 1e9}
     result = tuned(tmp_path, dropout=0.0, **changes)
 
@@ -75,7 +75,7 @@ def test_a_full_batch_without_dropout_is_plain_adamw_on_the_squared_error(tmp_pa
     np.testing.assert_allclose(cosines(result.encoder, tokenizer), cosines(plain, tokenizer), atol=2e-4)
 
 
-def test_the_best_dev_epoch_is_kept(tmp_path, learnt):
+def test_fine_tuning_selects_the_epoch_with_best_dev_spearman(tmp_path, learnt):
     """The dev set is the opposite of the training set: an early epoch is selected, and never the start."""
     result = tuned(tmp_path, dev=DevSet("against", ONE, TWO, list(1 - GOLD)))
     evaluated = result.log.drop_nulls("dev_spearman")
@@ -86,7 +86,7 @@ def test_the_best_dev_epoch_is_kept(tmp_path, learnt):
     assert ranked(result, tmp_path) < learnt
 
 
-def test_the_published_settings():
+def test_fine_tuning_defaults_match_the_published_settings():
     stsb, afs = stsb_config(), afs_config()
     assert (stsb.batch_size, stsb.epochs, stsb.lr, stsb.warmup, stsb.decay) == (16, 4, 2e-5, 0.1, "linear")
     assert (afs.batch_size, afs.epochs, afs.lr) == (32, 3, 2e-5)
@@ -95,7 +95,7 @@ def test_the_published_settings():
         assert (config.drop_last, config.eval_every, config.collapse) == (False, "epoch", None)
 
 
-def test_both_orders_are_twice_the_pairs():
+def test_both_orders_doubles_pairs_with_swapped_texts():
     doubled = both_orders(PAIRS)
     assert doubled["text_1"].to_list() == ONE + TWO
     assert doubled["text_2"].to_list() == TWO + ONE
@@ -112,7 +112,7 @@ def test_both_orders_are_twice_the_pairs():
         (PAIRS.clear(), "0 pairs, expected at least one batch"),
     ],
 )
-def test_pairs_that_cannot_be_learnt_are_refused(tmp_path, pairs, message):
+def test_invalid_training_scores_or_empty_pairs_raise_an_error(tmp_path, pairs, message):
     with pytest.raises(TrainingError, match=message):
         tuned(tmp_path, pairs)
 
@@ -135,7 +135,7 @@ def rows(values: dict[int, float], metric: str = "spearman") -> pl.DataFrame:
     return pl.DataFrame(table).select(SCORES.names()).cast(SCORES)
 
 
-def test_seeds_are_summed_up_as_mean_and_standard_deviation():
+def test_over_seeds_returns_mean_standard_deviation_and_interval():
     found = {row["protocol"]: row for row in over_seeds(rows({0: 0.80, 1: 0.82, 2: 0.87})).to_dicts()}
     assert found["supervised-mean"]["value"] == pytest.approx(0.83)
     assert found["supervised-sd"]["value"] == pytest.approx(np.std([0.80, 0.82, 0.87], ddof=1))
@@ -146,7 +146,7 @@ def test_seeds_are_summed_up_as_mean_and_standard_deviation():
     assert found["supervised-sd"]["ci_low"] is None
 
 
-def test_one_seed_and_uneven_seeds_are_refused():
+def test_over_seeds_refuses_single_and_unequal_seed_counts():
     with pytest.raises(EvaluationError, match="1 seed, expected at least 2"):
         over_seeds(rows({0: 0.8}))
     with pytest.raises(EvaluationError, match="has 1 of 2 seeds"):
@@ -161,7 +161,7 @@ def test_one_seed_and_uneven_seeds_are_refused():
     ],
     ids=["supervised", "cross-encoder"],
 )
-def test_stages_score_each_seed_and_sum_them_up(tmp_path, monkeypatch, settings, protocol, least):
+def test_supervised_stages_score_each_seed_and_summarise_seeds(tmp_path, monkeypatch, settings, protocol, least):
     (tmp_path / "mirror" / "stsb").mkdir(parents=True)
     frame = pl.DataFrame({"sentence1": ONE, "sentence2": TWO, "score": 5 * GOLD})
     allow_any_rows(monkeypatch, "stsb")

@@ -44,7 +44,7 @@ def steps(folder):
     ("kind", "signals"),
     [("stsb", [signal.SIGKILL, signal.SIGTERM]), ("afs", [signal.SIGKILL]), ("stsb-cross", [signal.SIGKILL])],
 )
-def test_a_killed_stage_goes_on_to_the_same_bytes(folder, kind, signals, caplog):
+def test_killed_fine_tuning_resumes_to_the_same_artifact(folder, kind, signals, caplog):
     site, expected = run(folder, "undisturbed", kind)
     for number in signals:
         before = steps(folder)

@@ -33,7 +33,7 @@ def convolution(encoder):
     return encoder.token_heads[0].convs[1].weight
 
 
-def test_ft_reads_a_bare_transformer_with_convolutions_that_each_seed_draws(folder):
+def test_fine_tuning_initialises_convolutions_by_seed(folder):
     candidate = find_encoder_system(RunContext(), str(folder), Reading(cnn=CNN, max_length=24))
     assert not isinstance(candidate.encoder, CheckpointRef)
     assert candidate.config.cnn == CNN
@@ -44,7 +44,7 @@ def test_ft_reads_a_bare_transformer_with_convolutions_that_each_seed_draws(fold
     assert (convolution(tuned[0]) - convolution(tuned[2])).abs().max() > 0.01
 
 
-def test_ssl_leaves_convolutions_that_ft_goes_on_from(folder, tmp_path):
+def test_fine_tuning_starts_from_pretrained_convolutions(folder, tmp_path):
     encoder = SentenceEncoder.load(folder, EncoderConfig(model="tiny", max_length=24, cnn=CNN))
     learnt = train(PAIRS, encoder, SSL).encoder
     encoder.with_network(learnt).save(tmp_path)

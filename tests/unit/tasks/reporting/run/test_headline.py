@@ -34,12 +34,12 @@ def texts(row):
     return [split_interval(cell)[0] for cell in row.cells]
 
 
-def test_a_transform_s_result_is_after_and_words_are_a_baseline():
+def test_transformed_systems_have_role_after_and_tfidf_baseline():
     names = (*SYSTEMS, "after BSL + whitening (corpus)", "Unigram TF-IDF", "before BSL (mean) + flow (corpus)")
     assert [role_of(name, SYSTEMS) for name in names] == ["before", "after", "after", "baseline", "after"]
 
 
-def test_only_scored_columns_stand_with_interval_published_and_difference():
+def test_headline_table_has_only_scored_sets_and_published_difference():
     (table,) = tables_of(scores_of(("stsb",)), tables(), rows_of("BSL-BERT"), RESULT)
     assert list(table.heads) == ["system", "figure", "STS-B"]
     assert [texts(row) for row in table.rows] == [
@@ -51,7 +51,7 @@ def test_only_scored_columns_stand_with_interval_published_and_difference():
     assert [row.role for row in table.rows] == ["", "published", "difference"]
 
 
-def test_the_average_is_there_where_all_columns_are():
+def test_average_column_appears_when_all_sets_are_scored():
     sets = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
     (table,) = tables_of(scores_of(sets), tables(), rows_of("BSL-BERT"), RESULT)
     assert table.heads[-1] == "Avg."
@@ -77,7 +77,7 @@ def manifest(stage, kind, letter, rows, size, seconds, inputs=()):
     )
 
 
-def test_shares_of_time_and_the_lineage():
+def test_stage_table_has_time_shares_and_lineage_groups_artifacts():
     corpus = Artifact(manifest("ingest", "corpus", "a", 10, 1000, 1.0), "", made=False)
     made = manifest("make_views", "views", "b", 30, 2000, 3.0, inputs=[corpus.manifest.ref])
     views = Artifact(made, "", made=True)
@@ -88,7 +88,7 @@ def test_shares_of_time_and_the_lineage():
     assert second[0].lines[-1] == "from corpus aaaaaa"
 
 
-def test_advice_fits_the_settings_at_hand():
+def test_gentler_training_advice_depends_on_the_settings():
     objective = BSLConfig(contrastive_weight=0.1)
     assert gentler(TrainingConfig(lr=5e-4, max_steps=100, objective=objective)) == "Lower training.lr (now 0.0005)."
     paper = gentler(TrainingConfig())

@@ -65,7 +65,7 @@ ROWS = [row("as it is", 0.40), row("BSL", 0.45, 0.05, 0.001, "above"), row("SimC
 RANKED = ranked("BSL", standing("as it is", 0.05, 0.001) | standing("SimCSE", 0.005, 0.4))
 
 
-def test_the_best_is_named_with_how_sure_and_what_it_costs():
+def test_advice_names_the_best_system_with_significance_and_cost():
     said = summary_of(content(ROWS, RANKED))
     assert said == [
         "Use BSL: 45.00 compared with 40.00, +5.00 [+4.00, +6.00], p 0.001 on your text.",
@@ -75,13 +75,13 @@ def test_the_best_is_named_with_how_sure_and_what_it_costs():
     ]
 
 
-def test_a_best_that_beats_nobody_says_so_of_nobody():
+def test_advice_omits_lower_systems_without_significant_wins():
     rows = [row("as it is", 0.40), row("BSL", 0.45, 0.05, 0.001, "above")]
     said = summary_of(content(rows, ranked("BSL", standing("as it is", 0.05, 0.4))))
     assert said[1] == "It has no significant difference from as it is (-5.0)."
 
 
-def test_what_is_not_above_for_sure_is_not_recommended():
+def test_advice_keeps_the_original_without_a_significant_gain():
     rows = [row("as it is", 0.40), row("BSL", 0.405, 0.005, 0.3, "no")]
     (said,) = summary_of(content(rows, ranked("BSL", standing("as it is", 0.005, 0.3))))
     assert said.startswith(
@@ -89,13 +89,13 @@ def test_what_is_not_above_for_sure_is_not_recommended():
     )
 
 
-def test_a_start_that_is_best_is_kept():
+def test_advice_keeps_the_original_when_it_scores_highest():
     rows = [row("as it is", 0.40), row("BSL", 0.35, -0.05, 0.001, "below")]
     (said,) = summary_of(content(rows, ranked("as it is", standing("BSL", 0.05, 0.001))))
     assert said == "Keep the original encoder: no eligible method is higher than its 40.00."
 
 
-def test_what_forgets_is_named_and_not_chosen():
+def test_advice_names_but_never_chooses_a_forgetting_system():
     rows = [*ROWS, row("TF-IDF", 0.50, 0.10, 0.001, "above")]
     ranking = ranked("BSL", {**RANKED.behind, **standing("TF-IDF", -0.05, 0.001)})
     said = summary_of(content(rows, ranking, {"TF-IDF": -0.181}))
@@ -105,7 +105,7 @@ def test_what_forgets_is_named_and_not_chosen():
     )
 
 
-def test_what_is_above_for_sure_is_chosen_before_what_is_higher_and_unsure():
+def test_advice_prefers_significant_gain_over_higher_uncertain_score():
     rows = [*ROWS, row("flow", 0.46, 0.06, 0.2, "no")]
     forgets = {"SimCSE": -0.02}
     said = summary_of(content(rows, ranked("BSL", {**RANKED.behind, **standing("flow", -0.01, 0.6)}), forgets))
@@ -117,19 +117,19 @@ def test_what_is_above_for_sure_is_chosen_before_what_is_higher_and_unsure():
     )
 
 
-def test_without_other_figures_the_start_is_kept():
+def test_advice_keeps_the_original_without_other_scores():
     (said,) = summary_of(content(ROWS[:1], ranked("as it is", {})))
     assert said.startswith("Keep the original encoder: no other method has figures (3 were not available or failed)")
 
 
-def test_every_method_has_a_row_of_costs_also_those_that_ended_with_an_error():
+def test_cost_table_has_a_row_for_failed_methods():
     rows = cost_rows(content(ROWS, RANKED, {"SimCSE": -0.02}).choice)
     assert [found["system"] for found in rows] == ["as it is", "BSL", "SimCSE", "VICReg"]
     assert rows[2]["check"] == "forgets (-2.0)"
     assert [found["steps"] for found in rows] == ["", "80", "90", ""]
 
 
-def test_the_page_has_advice_tables_reasons_and_notes():
+def test_sweep_page_contains_advice_tables_errors_and_notes():
     crops = [row(r["label"], 0.5, dataset="crop") for r in ROWS]
     page = html(page_of(content([*ROWS, *crops], RANKED)))
     for part in (
@@ -143,17 +143,17 @@ def test_the_page_has_advice_tables_reasons_and_notes():
         assert part in page
 
 
-def test_foreign_text_is_shown_as_it_is():
+def test_markdown_page_escapes_the_title():
     page = markdown(page_of(replace(content([row("as it is", 0.4)], ranked("as it is", {})), title="<b>|x|</b>")))
     assert r"# \<b\>\|x\|\</b\>" in page
 
 
-def test_equal_tables_give_equal_charts():
+def test_equal_tables_render_equal_charts():
     found = content([*ROWS, *(row(r["label"], 0.3, dataset="crop") for r in ROWS)], RANKED)
     assert sweep_chart(found) == sweep_chart(found)
 
 
-def test_the_html_page_says_first_which_to_use_and_draws_all_beside_the_start():
+def test_html_page_contains_verdict_chart_errors_and_own_text():
     page = html(page_of(content(ROWS, RANKED)))
     assert '<p class="verdict">Use BSL: 45.00 compared with 40.00' in page
     assert "× 100, with 95 % interval. BSL: 45.0; SimCSE: 44.0; as it is: 40.0" in page

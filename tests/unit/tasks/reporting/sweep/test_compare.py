@@ -66,7 +66,7 @@ def studied(tmp_path):
     return call
 
 
-def test_facets_precisions_and_clusters_have_their_headline_figures_alone(studied):
+def test_comparison_table_contains_only_headline_metrics(studied):
     table, page = studied({"one": [0.10, 0.30], "two": [0.40]})
     places = [("afs test", "pearson"), ("afs test", "spearman"), ("askubuntu test", "average precision")]
     assert table.select("dataset", "metric").unique(maintain_order=True).rows() == [
@@ -77,7 +77,7 @@ def test_facets_precisions_and_clusters_have_their_headline_figures_alone(studie
     assert "## twenty test (v-measure, mteb)" in page
 
 
-def test_intervals_are_of_seeds_and_set_or_of_seeds_alone_or_there_is_none(studied):
+def test_interval_combines_seed_and_bootstrap_spread_or_is_null(studied):
     table, _ = studied({"one": [0.10, 0.30], "two": [0.40]})
     rows = {(row["label"], row["metric"]): row for row in table.iter_rows(named=True)}
     drawn, bare = rows["one", "average precision"], rows["one", "v-measure"]
@@ -89,7 +89,7 @@ def test_intervals_are_of_seeds_and_set_or_of_seeds_alone_or_there_is_none(studi
     assert (rows["two", "v-measure"]["ci_low"], rows["two", "v-measure"]["seeds"]) == (None, 1)
 
 
-def test_a_point_of_which_no_run_left_anything_stays_with_its_reason(studied):
+def test_system_without_scores_has_empty_row_and_error(studied):
     why = "seed 0: the loss is nan"
     table, page = studied({"one": [], "two": [0.40]}, {"one": (why,)})
     assert table.filter(label="one").select("mean", "seeds").unique().rows() == [(None, 0)]
@@ -97,13 +97,13 @@ def test_a_point_of_which_no_run_left_anything_stays_with_its_reason(studied):
     assert "| one | " + " | ".join(["–"] * 4) + " |" in page
 
 
-def test_every_kind_that_runs_are_scored_on_has_a_headline():
+def test_every_kind_without_fine_tuning_has_a_headline_metric():
     assert {kind.headline[0] for kind in KINDS if not kind.fine_tunes} == {
         "spearman", "mean reciprocal rank", "accuracy", "pearson", "average precision", "v-measure",
     }  # fmt: skip
 
 
-def test_held_out_text_and_its_checks_are_sets_of_the_kinds_with_seeds_of_their_own():
+def test_own_text_and_check_sets_use_separate_seeds():
     text = HeldOutSet(passages=PassagesRef(key="1" * 64), trips=None, labels=None, questions=40, store="")
     check = resolve_scored_set(RunContext(), "embedded:stsb/test")
     own = OwnTextComparison(held_out=text, corpus=CorpusRef(key="2" * 64), checks=(check,), may_forget=0, sources=())

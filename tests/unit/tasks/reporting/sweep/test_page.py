@@ -49,13 +49,13 @@ def page_of(content):
     return markdown(sweep_page(content, [finding(content.table, content.shown)], []))
 
 
-def test_what_interval_and_corrected_p_do_not_both_say_is_not_told_apart(table):
+def test_significance_requires_both_interval_and_corrected_p_value(table):
     ((heading, rows),) = comparisons(table, MEAN)
     assert heading == "mean of sets (spearman, all), compared with a"
     assert [line["significant"] for line in rows] == ["", "above", "no", "below"]
 
 
-def test_own_text_is_compared_beside_scored_pairs(table):
+def test_own_text_and_scored_pairs_have_separate_comparisons(table):
     question = {"metric": "mean reciprocal rank"}
     own = [
         row("a", "own:t title", 0.2, **question),
@@ -71,13 +71,13 @@ def test_own_text_is_compared_beside_scored_pairs(table):
     assert "On own:t title, below a: b (-10.00 [-20.00, -5.00])." in finding(both, "stsb test")
 
 
-def test_one_column_a_set_and_a_dash_where_a_point_was_not_scored(table):
+def test_set_table_shows_a_dash_for_missing_scores(table):
     first, second, *_ = set_rows(table)
     assert list(first) == ["system", "stsb dev", "stsb test", MEAN, "mr all, accuracy"]
     assert (first["mr all, accuracy"], second["mr all, accuracy"], second[MEAN]) == ("70.00", "–", "60.00 ± 1.00")
 
 
-def test_the_mean_stands_for_all_sets_unless_a_table_printed_one(table):
+def test_shown_set_defaults_to_the_mean_of_sets(table):
     assert shown_set(table, None) == MEAN
     assert shown_set(table, "stsb") == "stsb test"
     assert shown_set(table, "sts12") == MEAN
@@ -86,7 +86,7 @@ def test_the_mean_stands_for_all_sets_unless_a_table_printed_one(table):
     assert shown_set(table.filter(dataset="mr all"), None) == "mr all"
 
 
-def test_sets_that_are_not_compared_have_a_table_and_a_picture_of_their_first_figure():
+def test_uncompared_set_has_table_and_chart_of_headline_metric():
     """Argument facets have two correlations of one set, precisions and V-measures one figure each."""
     alone = {"reference": None, "protocol": "unsupervised"}
     rows = [
@@ -105,13 +105,13 @@ def test_sets_that_are_not_compared_have_a_table_and_a_picture_of_their_first_fi
     assert "b: 40.0; a: 30.0; a (published): 52.5" in chart.label
 
 
-def test_beside_a_dev_set_that_chose_the_encoders_another_set_is_shown():
+def test_shown_set_prefers_another_set_over_the_dev_set():
     own = {"metric": "average precision", "protocol": "useb", "reference": None}
     rows = [row("a", "stsb dev", 0.7), row("a", "askubuntu test", 0.5, **own)]
     assert shown_set(pl.DataFrame(rows, schema=SWEEP), None) == "askubuntu test"
 
 
-def test_a_point_without_a_figure_keeps_its_row_and_its_reason(table):
+def test_system_without_score_has_empty_row_and_error(table):
     nothing = {"label": "e", "dataset": MEAN, "metric": "spearman", "protocol": "all", "seeds": 0, "reference": "a"}
     more = pl.concat([table, pl.DataFrame([nothing], schema=SWEEP)])
     ((_, (*_, last)),) = comparisons(more, MEAN)
@@ -123,7 +123,7 @@ def test_a_point_without_a_figure_keeps_its_row_and_its_reason(table):
     assert sweep_chart(content(more, [*POINTS, stopped])) == sweep_chart(content(table))
 
 
-def test_the_finding_names_what_is_above_and_below_and_counts_the_rest(table):
+def test_finding_lists_systems_above_below_and_not_significant(table):
     assert finding(table, MEAN) == (
         f"On {MEAN}, above a: b (+10.00 [+5.00, +15.00]); below a: d (-10.00 [-15.00, -5.00]); "
         "no significant difference from a: c."
@@ -131,7 +131,7 @@ def test_the_finding_names_what_is_above_and_below_and_counts_the_rest(table):
     assert finding(table.filter(dataset="mr all"), "mr all") == ""
 
 
-def test_values_of_a_setting_are_joined_with_their_intervals_and_the_paper_s_line(table):
+def test_chart_by_setting_shows_intervals_and_published_line(table):
     chart = sweep_chart(content(table, axis="momentum"))
     assert chart is not None
     assert chart.label.startswith(f"{MEAN}, × 100, with 95 % interval by momentum. a: 50.0; b: 60.0")
@@ -139,7 +139,7 @@ def test_values_of_a_setting_are_joined_with_their_intervals_and_the_paper_s_lin
     assert chart == sweep_chart(content(table, axis="momentum"))
 
 
-def test_the_page_leads_with_the_differences_on_one_set_and_has_all_sets(table):
+def test_page_starts_with_the_finding_and_contains_all_sets(table):
     page = page_of(content(table))
     assert page.startswith(f"# Systems\n\nOn {MEAN}, above a: b (")
     assert f"](scores.svg)\n\n## {MEAN} (spearman, all), compared with a\n\n" in page

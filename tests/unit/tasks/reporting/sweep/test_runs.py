@@ -10,7 +10,7 @@ from tasks.reporting.sweep.runs import dev_of, differing, settings_of
 from tasks.settings import RunSettings
 
 
-def test_fields_that_differ_are_rows_and_those_that_a_run_lacks_are_dashes():
+def test_differing_settings_are_rows_with_dashes_for_missing_fields():
     first = {"training": {"lr": 0.001, "objective": {"name": "bsl", "momentum": 0.9}}, "sets": ["a"], "empty": {}}
     second = {"training": {"lr": 0.002, "objective": {"name": "simcse"}}, "sets": ["a"], "empty": {}}
     assert differing({"A": first, "B": second}) == [
@@ -21,7 +21,7 @@ def test_fields_that_differ_are_rows_and_those_that_a_run_lacks_are_dashes():
     assert differing({"A": first, "B": first}) == []
 
 
-def test_members_of_lists_are_fields_of_their_own():
+def test_differing_list_items_are_compared_by_index():
     first = {"sets": ["sts12", "stsb/test"], "hops": [{"model": "one", "beam": 2, "revision": None}], "earlier": []}
     second = {"sets": ["stsb/test"], "hops": [{"model": "one", "beam": 4}, {"model": "two"}], "earlier": None}
     assert differing({"A": first, "B": second}) == [
@@ -42,7 +42,7 @@ def settings_in(store: Store, letter: str, beam: int, *sources: SourceSpec) -> d
     return settings_of(store.manifest(ref))
 
 
-def test_rows_of_real_settings_are_short_and_name_the_corpora(tmp_path):
+def test_differing_report_settings_list_beam_sources_and_dev_set(tmp_path):
     store = Store(str(tmp_path))
     first = settings_in(store, "a", 2, SourceSpec(dataset="snli"))
     second = settings_in(store, "b", 4, SourceSpec(path="mine.csv"), SourceSpec(dataset="multi_nli"))
