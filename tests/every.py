@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable
 
+import pytest
+
 Cases = Iterable[object] | Callable[[], Iterable[object]]
 
 
@@ -29,6 +31,9 @@ def every(cases: Cases) -> Callable[[Callable[..., None]], Callable[[], None]]:
 def _faults(check: Callable[..., None], row: tuple[object, ...]) -> list[str]:
     try:
         check(*row)
-    except AssertionError as error:
+    except (AssertionError, pytest.fail.Exception) as error:
         return [f"{', '.join(map(str, row))}: {error}"]
+    except Exception as error:
+        error.add_note(f"case: {', '.join(map(str, row))}")
+        raise
     return []

@@ -12,7 +12,7 @@ from tasks.stage.run_context import RunContext
 QUICK = {
     "ingest": {"corpus": {"limit": 96}},
     "training": {"batch_size": 16, "max_steps": 3, "eval_every": 3, "precision": "fp32"},
-    "evaluation": {"bootstrap": {"resamples": 100}, "sets": ["embedded:stsb/test"]},
+    "evaluation": {"bootstrap": {"resamples": 100}, "sets": ["embedded:stsb/test"], "dev": None},
 }
 
 

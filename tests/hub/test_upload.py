@@ -9,6 +9,7 @@ from flows.cli.main import main
 from storage.errors import HubError, SourceError
 from storage.hub.repositories import Repository
 from storage.hub.upload import check_repository, push
+from tests.every import every
 from tests.hub.client import offline
 from tests.hub.repositories import files_of
 from tests.tiny_encoder import write_tiny
@@ -33,7 +34,7 @@ def _token(monkeypatch):
     close_session()
 
 
-@pytest.mark.parametrize("name", ["encoder", "a/b/c", "org/na--me", "org/na..me", "org/-name", "org/name.git", "ö/ä"])
+@every(["encoder", "a/b/c", "org/na--me", "org/na..me", "org/-name", "org/name.git", "ö/ä"])
 def test_check_repository_rejects_invalid_names(name):
     with pytest.raises(ValueError, match="expected ORG/NAME"):
         check_repository(name)

@@ -14,6 +14,16 @@ def test_every_lists_all_failing_rows():
         equal()
 
 
+def test_what_a_row_raises_is_raised_with_the_row():
+    @every([1, 0])
+    def divided(number):
+        assert 1 / number
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        divided()
+    assert caught.value.__notes__ == ["case: 0"]
+
+
 def test_every_fails_on_an_empty_table():
     with pytest.raises(AssertionError, match="no case"):
         every([])(print)()

@@ -3,11 +3,11 @@
 from importlib import import_module
 from inspect import signature
 
-import pytest
 import yaml
 
 from flows.prefect_server.server import RUN_SETTINGS, TAG
 from flows.recipes import RECIPES
+from tests.every import every
 from tests.servers import ROOT
 
 TEXT = (ROOT / "prefect.yaml").read_text(encoding="utf-8")
@@ -36,7 +36,7 @@ def test_common_recipes_and_flows_are_deployed() -> None:
     assert {f"bsl-pipeline/{name}" for name in runs} | {f"bsl-{flow}/any" for flow in flows} <= set(names)
 
 
-@pytest.mark.parametrize("deployment", DEPLOYMENTS, ids=name_of)
+@every(DEPLOYMENTS)
 def test_deployment_parameters_match_the_flow_signature(deployment) -> None:
     parameters, taken = deployment["parameters"], signature(flow_of(deployment).fn).parameters
     assert set(parameters) <= set(taken)
@@ -44,7 +44,7 @@ def test_deployment_parameters_match_the_flow_signature(deployment) -> None:
     assert not missing or deployment["name"] == "any", "a person chooses in the form of `any` alone"
 
 
-@pytest.mark.parametrize("deployment", DEPLOYMENTS, ids=name_of)
+@every(DEPLOYMENTS)
 def test_deployment_has_tag_pool_and_heartbeat_settings(deployment) -> None:
     assert deployment["tags"][0] == TAG
     assert deployment["work_pool"]["name"] == "gpu"

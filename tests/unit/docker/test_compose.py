@@ -10,6 +10,7 @@ import yaml
 from prefect.events.schemas.automations import AutomationCore
 
 from flows.prefect_server.server import TAG
+from tests.every import every
 
 DOCKER = Path(__file__).parents[3] / "docker"
 COMPOSE = yaml.safe_load((DOCKER / "compose.yaml").read_text())
@@ -22,7 +23,7 @@ def words(service: dict) -> str:
     return command if isinstance(command, str) else " ".join(command)
 
 
-@pytest.mark.parametrize("name", SERVICES)
+@every(SERVICES)
 def test_every_service_has_pinned_image_and_healthcheck(name):
     service = SERVICES[name]
     tag = service["image"].rpartition(":")[2]

@@ -15,6 +15,7 @@ from flows.cli.main import app, main
 from flows.cli.terminal.overrides import configured
 from models.objectives.config import ContrastiveConfig
 from storage.artifacts.store import Store
+from tests.every import every
 
 
 @pytest.fixture
@@ -190,7 +191,7 @@ def options_of(verb):
     return options
 
 
-@pytest.mark.parametrize("verb", [verb for verb in ALL if verb.function], ids=lambda verb: verb.name)
+@every([verb for verb in ALL if verb.function])
 def test_every_option_has_help_and_choices_without_spaces(verb):
     options = options_of(verb)
     assert "--debug" in options

@@ -3,9 +3,8 @@
 import inspect
 import pickle
 
-import pytest
-
 from models import errors
+from tests.every import every
 
 EXAMPLES = [
     errors.NonFiniteLossError(7, "loss", float("inf"), list(range(20)), "work/batch.parquet", "lower training.lr"),
@@ -25,7 +24,7 @@ EXAMPLES = [
 ]
 
 
-@pytest.mark.parametrize("error", EXAMPLES, ids=lambda e: type(e).__name__)
+@every(EXAMPLES)
 def test_an_error_survives_pickling_with_message_and_attributes(error):
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is type(error)

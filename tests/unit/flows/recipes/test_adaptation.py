@@ -17,6 +17,7 @@ from models.training.batches import count_steps
 from storage.errors import SourceError
 from tasks.stage.run_context import RunContext
 from tests.domain_files import write_useb
+from tests.every import every
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -103,7 +104,7 @@ def test_unavailable_set_of_a_suite_is_reported_as_missing(tmp_path: Path) -> No
     assert [*found.missing] == ["askubuntu"]
 
 
-@pytest.mark.parametrize("lang", ["ar", "de", "en", "es", "fr", "it", "nl", "ru", "tr"])
+@every(["ar", "de", "en", "es", "fr", "it", "nl", "ru", "tr"])
 def test_opus_mt_provides_a_round_trip_per_language(lang: str) -> None:
     trip = AdaptConfig(lang=lang, views="round-trips", translators="opus-mt").trip
     assert trip is not None

@@ -79,8 +79,7 @@ def test_entail_recipe_has_no_deviations():
     assert deviations(recipe("entail"), "BSL-BERT, NLI_entail") == ()
 
 
-@pytest.mark.parametrize(
-    ("changes", "why"),
+@every(
     [
         (
             {"encoder": {"model": "embedded:bert-mini", "revision": None}},
@@ -106,8 +105,7 @@ def test_entail_recipe_has_no_deviations():
             {"ingest": {"sources": [{"dataset": "snli", "split": "train"}]}},
             "another corpus: snli train; the row's is snli train and multi_nli train",
         ),
-    ],
-    ids=str,
+    ]
 )
 def test_deviations_describe_each_changed_setting(changes, why):
     assert deviations(override(recipe("entail"), changes), "BSL-BERT, NLI_entail") == (why,)

@@ -13,6 +13,7 @@ from flows.sweep.points import Job
 from flows.sweep.studies import STUDIES
 from models.objectives.config import ContrastiveConfig
 from models.training.config import CollapseConfig
+from tests.every import every
 
 SCL_STUDIES = {
     "scl-lambda-senteval": [76.64, 76.16, 76.28, 75.6, 75.26, 74.97],
@@ -40,7 +41,7 @@ def test_batch_study_has_two_lines_over_batch_size():
     assert asked.configs[4].training.batch_size == 16
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@every(STUDIES)
 def test_every_study_resolves_and_has_published_scores(name):
     asked = grid(name, {}, {})
     assert len(asked.points) == len(asked.configs) > 1
@@ -103,7 +104,7 @@ def test_seeds_are_repeated_only_for_random_configs():
     assert [config.earlier[0].training.seed for config in configs["tiny-bsl-sbert"].runs(2)] == [0, 1]
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@every(STUDIES)
 def test_job_overrides_rebuild_the_config_of_every_study_point(name):
     asked = grid(name, {}, {"evaluation": {"sets": ["embedded:stsb/test"]}})
     for base, config in zip(asked.recipes, asked.configs, strict=True):
@@ -123,7 +124,7 @@ def test_job_overrides_contain_only_changed_fields():
     }
 
 
-@pytest.mark.parametrize("name", [*STUDIES, "tiny"])
+@every([*STUDIES, "tiny"])
 def test_grid_disables_collapse_stop_unless_overridden(name):
     over = {} if name in STUDIES else {"training.objective.momentum": [0.5, 0.999]}
     phases = [phase for config in grid(name, over, {}).configs for phase in config.phases]
@@ -180,8 +181,7 @@ def test_own_axis_replaces_study_axis_and_drops_published_scores():
     assert [(point.label, point.published) for point in asked.points] == [("momentum 0.3", None)]
 
 
-@pytest.mark.parametrize(
-    ("name", "over", "message"),
+@every(
     [
         ("momentun", {}, "unknown study or recipe 'momentun'.*Did you mean 'momentum'.*Studies: momentum, batch"),
         ("tinny", {"training.lr": [1e-3]}, "unknown study or recipe 'tinny'.*Did you mean 'tiny'.*`bsl recipes`"),
@@ -201,7 +201,7 @@ def test_own_axis_replaces_study_axis_and_drops_published_scores():
         ),
         ("tiny", {"recipe": ["tiny", "tinny"]}, "unknown recipe 'tinny'"),
         ("tiny", {"recipe": ["tiny-flow", "tiny-flow-target"]}, "tiny-flow-target.*Set transform_on=corpus"),
-    ],
+    ]
 )
 def test_grid_rejects_unknown_names_and_invalid_axes(name, over, message):
     with pytest.raises(ValueError, match=message):

@@ -21,6 +21,7 @@ from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import TransformRef
 from storage.errors import StorageError
 from tasks.stage.run_context import RunContext
+from tests.every import every
 from tests.tiny_encoder import write_tiny
 
 SETTINGS = FieldSettings()
@@ -28,7 +29,7 @@ BY_NAME = {method.name: method for method in METHODS}
 TRAINED = [method for method in METHODS if method.objective is not None]
 
 
-@pytest.mark.parametrize("method", TRAINED, ids=lambda method: method.name)
+@every(TRAINED)
 def test_configured_method_uses_step_budget_rate_and_last_step(method):
     for start in ("small", "raw", "trained"):
         config = method.configured(start, 123, seed=7)
@@ -50,7 +51,7 @@ def test_crops_method_trains_with_the_settings_of_adapt():
         )
 
 
-@pytest.mark.parametrize("method", [m for m in TRAINED if m.views != "labels"], ids=lambda method: method.name)
+@every([m for m in TRAINED if m.views != "labels"])
 def test_method_pairings_use_only_its_own_views(method):
     for lang in ("en", "de"):
         settings = FieldSettings(lang=lang)

@@ -14,6 +14,7 @@ from models.corpus.labels import (
     shares,
 )
 from models.errors import EvaluationError, TrainingError
+from tests.every import every
 
 
 def ids(*texts: str) -> pl.Series:
@@ -161,8 +162,7 @@ def test_class_with_too_few_test_labels_is_dropped():
     assert enough(rows, "classes", "adapt").height == 84
 
 
-@pytest.mark.parametrize(
-    ("counts", "kind", "message"),
+@every(
     [
         ({"good": (4, 0), "bad": (2, 2)}, "classes", "8 rows .2 test labels, .*: 0 of 2 classes have enough rows"),
         (
@@ -183,7 +183,7 @@ def test_class_with_too_few_test_labels_is_dropped():
         ({"good": (0, 50), "bad": (0, 50)}, "classes", "0 of 2 classes have enough rows"),
         ({"1": (50, 10), "5": (50, 9)}, "pairs", "19 usable test labels, expected at least 20"),
         ({"1": (50, 30), "5": (50, 0)}, "pairs", "all test labels have the score 1, expected different"),
-    ],
+    ]
 )
 def test_insufficient_labels_error_names_counts_and_fix(counts, kind, message):
     with pytest.raises(EvaluationError, match=message):

@@ -6,6 +6,7 @@ import xxhash
 from pydantic import ValidationError
 
 from models.corpus.normalize import NormalizeConfig, normalize, sentence_ids
+from tests.every import every
 
 TEXT = pl.col("text")
 
@@ -14,8 +15,7 @@ def normalized(*texts: str | None) -> list[str | None]:
     return pl.DataFrame({"text": list(texts)}, schema={"text": pl.String}).select(normalize(TEXT)).to_series().to_list()
 
 
-@pytest.mark.parametrize(
-    ("raw", "expected"),
+@every(
     [
         ("A man is dancing.", "A man is dancing."),
         ("  A  man\tis\r\n dancing. ", "A man is dancing."),
@@ -33,7 +33,7 @@ def normalized(*texts: str | None) -> list[str | None]:
         (" \t\x00 ", ""),
         ("", ""),
         (None, None),
-    ],
+    ]
 )
 def test_normalize_cleans_whitespace_control_characters_and_unicode(raw, expected):
     assert normalized(raw) == [expected]

@@ -8,12 +8,12 @@ import pytest
 from models.corpus.normalize import split_sentences
 from models.corpus.passages import HoldOutConfig, LeftOut, documents, hold_out, passages
 from models.errors import EmptyCorpusError
+from tests.every import every
 
 SHORT = HoldOutConfig(min_chars=1)
 
 
-@pytest.mark.parametrize(
-    ("text", "sentences"),
+@every(
     [
         ("Mr. Smith left. He was 3.5 m tall!", ["Mr. Smith left.", "He was 3.5 m tall!"]),
         ("J. R. Brown and e.g. this. So?", ["J. R. Brown and e.g. this.", "So?"]),
@@ -29,7 +29,7 @@ SHORT = HoldOutConfig(min_chars=1)
         ("यह एक है। यह दो है॥ तीन", ["यह एक है।", "यह दो है॥", "तीन"]),
         ("no mark at all", ["no mark at all"]),
         ("  ", []),
-    ],
+    ]
 )
 def test_text_splits_at_sentence_marks_but_not_abbreviations(text: str, sentences: list[str]) -> None:
     assert split_sentences(text) == sentences

@@ -152,7 +152,7 @@ CONFIG = TrainingConfig(
 
 @pytest.mark.parametrize("loss", ["bce", "mse"])
 def test_training_on_scores_returns_the_best_dev_checkpoint(tmp_path, loss):
-    encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.0)
+    encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.0, layers=1)
     config = CONFIG.model_copy(update={"objective": CrossRegressionConfig(loss=loss)})
     result = train(PAIRS, SentenceEncoder(encoder, tokenizer), config, dev=DevSet("same", ONE, TWO, list(GOLD)))
     batch = tokenise_pairs(reader(tokenizer, 24), PAIRS)
@@ -163,7 +163,7 @@ def test_training_on_scores_returns_the_best_dev_checkpoint(tmp_path, loss):
 
 
 def test_training_on_labels_reduces_the_loss(tmp_path):
-    encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.0)
+    encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.0, layers=1)
     config = CONFIG.model_copy(update={"objective": CrossSoftmaxConfig()})
     result = train(PAIRS, SentenceEncoder(encoder, tokenizer), config)
     losses = result.log["loss"].drop_nulls()

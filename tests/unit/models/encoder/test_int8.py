@@ -9,6 +9,7 @@ from torch import nn
 
 from models.encoder.int8 import NOTE, target_here, target_of
 from models.serving.onnx_export import export_onnx, quantise_onnx
+from tests.every import every
 from tests.tiny_encoder import BACK_DE, ORIGINALS, tiny_encoder
 
 onnx = pytest.importorskip("onnx")
@@ -87,8 +88,7 @@ def test_smoothing_reduces_int8_error_of_large_columns(graph_of, tmp_path, archi
     assert even < 0.7 * plain
 
 
-@pytest.mark.parametrize(
-    ("machine", "flags", "target"),
+@every(
     [
         ("x86_64", "fpu avx2 avx512f avx512_bf16 avx512_vnni", "vnni"),
         ("AMD64", "fpu avx2 avx_vnni", "vnni"),
@@ -97,7 +97,7 @@ def test_smoothing_reduces_int8_error_of_large_columns(graph_of, tmp_path, archi
         ("x86_64", "", "avx2"),  # Windows and macOS report no flags
         ("aarch64", "fp asimd", "vnni"),
         ("arm64", "", "vnni"),
-    ],
+    ]
 )
 def test_int8_target_depends_on_machine_and_cpu_flags(machine, flags, target):
     assert target_of(machine, flags.split()) == target

@@ -18,6 +18,7 @@ from models.evaluation.retrieval import Retrieval, reciprocal_ranks
 from models.evaluation.significance.hierarchical import difference_of
 from models.evaluation.sweep import MEAN, SetDraws, mean_of, outcome_draws
 from models.evaluation.verdict import judged
+from tests.every import every
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,8 +84,7 @@ def _question(difference: float) -> BeforeAfter:
     return replace(_row("shown", difference), metric="MRR")
 
 
-@pytest.mark.parametrize(
-    ("rows", "word"),
+@every(
     [
         ([_row("counts", 0.02), _row("guard", -0.004)], "BETTER"),
         ([_row("counts", 0.02), _row("guard", -0.006)], "WORSE"),
@@ -93,7 +93,7 @@ def _question(difference: float) -> BeforeAfter:
         ([_question(0.02)], "NOT PROVED"),
         ([_question(0.02), _row("guard", 0.02)], "NOT PROVED"),
         ([_question(0.02), _row("guard", -0.02)], "WORSE"),
-    ],
+    ]
 )
 def test_better_requires_label_gain_without_forgetting(rows: list[BeforeAfter], word: str) -> None:
     verdict = judged(rows, 0.5)

@@ -10,6 +10,7 @@ import pytest
 
 from models.evaluation.published import AVERAGE, PublishedRow, columns_of, published_rows, rows_of
 from storage.datasets.registry import DATASETS
+from tests.every import every
 
 MIRROR = os.environ.get("BSL_DATA_MIRROR")
 SHARED = Path(MIRROR).resolve().parent if MIRROR else None
@@ -84,7 +85,7 @@ def spelt(heading: str) -> str:
     return heading.replace("-", "").upper().replace("SST2", "SST")
 
 
-@pytest.mark.parametrize(("paper", "table"), PRINTED)
+@every(PRINTED)
 def test_published_cells_equal_the_printed_tables(paper: str, table: str) -> None:
     text = (papers() / TEXTS[paper]).read_text(encoding="utf-8")
     lines = uncaptioned(text)[table] if paper == "SCL" else captioned(text, table)[0]
@@ -104,7 +105,7 @@ def _unruled(line: list[str]) -> list[str]:
     return [] if line[0].startswith(("<i>", "---")) else line
 
 
-@pytest.mark.parametrize(("paper", "table"), [place for place in PRINTED if place[0] != "SCL"])
+@every([place for place in PRINTED if place[0] != "SCL"])
 def test_quoted_rows_cite_the_source_in_the_caption(paper: str, table: str) -> None:
     lines, caption = captioned((papers() / TEXTS[paper]).read_text(encoding="utf-8"), table)
     named = re.findall(r"\(([A-Z][^()]*\d{4}[^()]*)\)", caption)

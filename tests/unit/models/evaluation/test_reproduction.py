@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from models.errors import EvaluationError
 from models.evaluation.reproduction import MOST, compare, estimate_over_seeds, half_width, overall, seeds_for
+from tests.every import every
 
 
 def of(*values: float):
@@ -27,8 +28,7 @@ def test_low_score_is_inconclusive_then_below_with_more_seeds(values, said, need
     assert (found.verdict, found.needed) == (said, needed)
 
 
-@pytest.mark.parametrize(
-    ("published", "said"),
+@every(
     [
         (71.3, "REPRODUCED"),
         (71.79, "REPRODUCED"),
@@ -41,7 +41,7 @@ def test_low_score_is_inconclusive_then_below_with_more_seeds(values, said, need
         (70.81, "REPRODUCED"),
         (70.79, "INCONCLUSIVE"),
         (69.79, "ABOVE"),
-    ],
+    ]
 )
 def test_verdict_requires_whole_interval_on_one_side_of_margin(published, said):
     figure = of(71.0, 71.3, 71.6)

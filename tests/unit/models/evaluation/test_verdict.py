@@ -1,10 +1,10 @@
 """Verdicts of a run: only sets that did not choose the encoder count, and only intervals without zero decide."""
 
 import polars as pl
-import pytest
 
 from models.evaluation.sweep import MEAN
 from models.evaluation.verdict import verdict_of
+from tests.every import every
 
 SYSTEMS = ("before BSL (mean)", "after BSL")
 GENTLER = "Lower training.lr."
@@ -16,8 +16,7 @@ def rows(*figures, model="after BSL"):
     return pl.DataFrame([made | dict(zip(names, figure, strict=True)) for figure in figures])
 
 
-@pytest.mark.parametrize(
-    ("figure", "word"),
+@every(
     [
         ((0.05, 0.01, 0.09, 0.01), "BETTER"),
         ((-0.05, -0.09, -0.01, 0.01), "WORSE"),
@@ -25,7 +24,7 @@ def rows(*figures, model="after BSL"):
         ((-0.02, -0.05, 0.0, 0.06), "NO DIFFERENCE"),
         ((0.0005, 0.0001, 0.0009, 0.01), "NO DIFFERENCE"),
         ((-0.0005, -0.0009, -0.0001, 0.01), "NO DIFFERENCE"),
-    ],
+    ]
 )
 def test_verdict_requires_relevant_difference_and_interval_without_zero(figure, word):
     found = verdict_of(rows(("stsb", "test", *figure)), SYSTEMS, "embedded:stsb/dev", GENTLER, kept_start=False)

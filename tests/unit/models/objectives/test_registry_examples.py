@@ -12,6 +12,7 @@ from models.objectives import config
 from models.objectives.info_nce import VectorQueue
 from models.objectives.matryoshka import Matryoshka
 from models.objectives.registry import OBJECTIVES
+from tests.every import every
 from tests.tiny_encoder import every_field, pairs_of, tiny_encoder
 
 MODULES = sorted(found.name for found in pkgutil.walk_packages(models.objectives.__path__, "models.objectives."))
@@ -33,6 +34,6 @@ def test_docstring_examples_give_the_documented_output(module, names):
     assert doctest.testmod(importlib.import_module(module), extraglobs=names).failed == 0
 
 
-@pytest.mark.parametrize("kind", [*OBJECTIVES.values(), Matryoshka], ids=lambda kind: kind.__name__)
+@every([*OBJECTIVES.values(), Matryoshka])
 def test_every_objective_has_a_docstring_example(kind):
     assert doctest.DocTestParser().get_examples(kind.__doc__)

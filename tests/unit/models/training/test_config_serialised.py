@@ -2,10 +2,9 @@
 
 import hashlib
 
-import pytest
-
 from models.objectives.config import OBJECTIVE_CONFIGS
 from models.training.config import TrainingConfig
+from tests.every import every
 
 PINS = {
     "bsl": "8234cbfa92bab1b2",
@@ -25,7 +24,7 @@ PINS = {
 }
 
 
-@pytest.mark.parametrize("name", OBJECTIVE_CONFIGS)
+@every(OBJECTIVE_CONFIGS)
 def test_default_config_json_matches_its_pinned_hash(name):
     written = TrainingConfig(objective=OBJECTIVE_CONFIGS[name]()).model_dump_json()
     assert hashlib.sha256(written.encode()).hexdigest()[:16] == PINS[name]

@@ -6,6 +6,7 @@ from models.objectives.config import BSLConfig, ContrastiveConfig
 from models.training.config import CollapseConfig, TrainingConfig
 from models.training.dev_evaluation import Evaluation
 from models.training.health import divergence_remedy, finding_of
+from tests.every import every
 
 COLLAPSED, UNLEARNT = "representations collapsed", "the encoder got worse"
 START = Evaluation(0, alignment=0.3, uniformity=-1.0, std=0.4, effective_rank=60.0, dev_spearman=0.58)
@@ -22,8 +23,7 @@ def stopped(history, final=False, config=CONFIG):
     return finding_of(history, config, final=final).partition(" by step ")[0]
 
 
-@pytest.mark.parametrize(
-    ("sick", "kind"),
+@every(
     [
         ({"dev_spearman": 0.28}, UNLEARNT),
         ({"dev_spearman": 0.28, "effective_rank": 20.0}, COLLAPSED),
@@ -31,8 +31,7 @@ def stopped(history, final=False, config=CONFIG):
         ({"dev_spearman": float("nan")}, COLLAPSED),
         ({"effective_rank": 1.4}, COLLAPSED),
         ({"std": 0.004}, COLLAPSED),
-    ],
-    ids=str,
+    ]
 )
 def test_two_bad_evaluations_or_a_bad_last_stop_training(sick, kind):
     assert stopped([START, later(1), later(2, **sick), later(3, **sick)]) == kind

@@ -9,10 +9,10 @@ from models.objectives.config import BSLConfig
 from models.objectives.objective import Objective
 from models.training.config import CollapseConfig, TrainingConfig, paper_config, released_config
 from models.training.optimizer import learning_rate, make_optimizer
+from tests.every import every
 
 
-@pytest.mark.parametrize(
-    ("step", "total", "warmup", "decay", "expected"),
+@every(
     [
         (1, 20, 0.1, "linear", 0.0),
         (2, 20, 0.1, "linear", 0.5),
@@ -25,7 +25,7 @@ from models.training.optimizer import learning_rate, make_optimizer
         (1, 15, 0.1, "linear", 0.0),  # ⌈1.5⌉ = 2 warm-up steps
         (2, 15, 0.1, "linear", 0.5),
         (1, 1, 0.0, "linear", 1.0),
-    ],
+    ]
 )
 def test_learning_rate_equals_hand_computed_values(step, total, warmup, decay, expected):
     config = TrainingConfig(lr=1.0, warmup=warmup, decay=decay)

@@ -59,7 +59,7 @@ def taken(monkeypatch):
 
 @pytest.mark.parametrize(("name", "architecture"), [*((name, "bert") for name in OBJECTIVES), ("bsl", "modernbert")])
 def test_static_shape_steps_equal_packed_steps(tmp_path, taken, name, architecture):
-    folder, config = write_tiny(tmp_path / "model", architecture, dropout=0.0), config_of(OBJECTIVES[name])
+    folder, config = write_tiny(tmp_path / "model", architecture, dropout=0.0, layers=1), config_of(OBJECTIVES[name])
     packed = run(folder, config, static_shapes=False)
     assert not taken
     fixed = run(folder, config, static_shapes=True)
@@ -74,7 +74,7 @@ def test_static_shape_steps_equal_packed_steps(tmp_path, taken, name, architectu
 
 def test_resumed_run_has_the_weights_of_an_uninterrupted_run(tmp_path):
     """With dropout, a queue and several shapes: the memory of a shape is not part of the state."""
-    folder = write_tiny(tmp_path / "model")
+    folder = write_tiny(tmp_path / "model", layers=1)
     config = config_of(OBJECTIVES["bsl with a queue"], max_steps=6)
     whole = run(folder, config, static_shapes=True)
     asked = iter([False, False, True])

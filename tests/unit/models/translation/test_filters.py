@@ -17,12 +17,12 @@ from models.translation.filters import (
     overlap,
     verdict,
 )
+from tests.every import every
 
 HE_SLEEPS = "The old man is asleep in his chair."
 
 
-@pytest.mark.parametrize(
-    ("source", "translation", "reason"),
+@every(
     [
         (HE_SLEEPS, "Der alte Mann schläft in seinem Sessel.", None),
         (HE_SLEEPS, HE_SLEEPS.upper(), "copy"),
@@ -44,7 +44,7 @@ HE_SLEEPS = "The old man is asleep in his chair."
             "Ja.",
             "too_short",
         ),
-    ],
+    ]
 )
 def test_verdict_returns_the_reason_to_drop_a_translation(
     source: str, translation: str | None, reason: str | None
@@ -53,8 +53,7 @@ def test_verdict_returns_the_reason_to_drop_a_translation(
     assert frame.select(verdict(pl.col("s"), pl.col("t"), FilterConfig())).item() == reason
 
 
-@pytest.mark.parametrize(
-    ("translation", "reason"),
+@every(
     [
         (HE_SLEEPS, None),
         ("ja " * 200, None),
@@ -62,7 +61,7 @@ def test_verdict_returns_the_reason_to_drop_a_translation(
         ("El viejo está dormido en su sillón.", None),
         ("", "empty"),
         (None, "missing"),
-    ],
+    ]
 )
 def test_unfiltered_drops_only_missing_or_empty_translations(translation: str | None, reason: str | None) -> None:
     frame = pl.DataFrame({"s": [HE_SLEEPS], "t": [translation]}, schema={"s": pl.String, "t": pl.String})
@@ -109,8 +108,7 @@ def test_drop_table_counts_and_shows_the_shortest_examples(monkeypatch: pytest.M
     assert_frame_equal(table, expected, check_dtypes=False)
 
 
-@pytest.mark.parametrize(
-    ("translation", "lang", "reason"),
+@every(
     [
         ("Der alte Mann schläft in seinem Sessel.", "de", None),
         ("Le vieil homme dort dans son fauteuil.", "de", "language"),
@@ -121,7 +119,7 @@ def test_drop_table_counts_and_shows_the_shortest_examples(monkeypatch: pytest.M
         ("Okay, Berlin!", "de", None),  # too short to identify
         ("Le vieil homme dort dans son fauteuil.", "tlh", None),  # a language unknown to the identifier
         ("Le vieil homme dort dans son fauteuil.", None, None),
-    ],
+    ]
 )
 def test_only_translations_clearly_in_another_language_are_dropped(
     translation: str, lang: str | None, reason: str | None

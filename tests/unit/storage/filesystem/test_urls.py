@@ -10,6 +10,7 @@ from storage.filesystem.urls import shown, without_password
 from storage.sources.model_sources import resolve_model
 from storage.sources.sources import SourceSpec
 from tasks.stage.run_context import RunContext
+from tests.every import every
 from tests.tiny_encoder import write_tiny
 
 if TYPE_CHECKING:
@@ -39,8 +40,7 @@ def test_model_path_and_mirror_accept_a_tilde(home: Path) -> None:
 SECRET = "planted"
 
 
-@pytest.mark.parametrize(
-    "address",
+@every(
     [
         f"ftp://user:{SECRET}@host/a",
         f"ftp://me@corp.org:{SECRET}@host/a",
@@ -51,7 +51,7 @@ SECRET = "planted"
         f"https://host/x?sv=2024&sig={SECRET}",
         f"https://b.s3.amazonaws.com/x?X-Amz-Credential={SECRET}&X-Amz-Date=1&X-Amz-Signature={SECRET}",
         f"https://host/x?a=1&access_token={SECRET}#b",
-    ],
+    ]
 )
 def test_url_with_credentials_is_rejected_and_redacted(address: str) -> None:
     with pytest.raises(
@@ -62,8 +62,7 @@ def test_url_with_credentials_is_rejected_and_redacted(address: str) -> None:
     assert SECRET not in shown(f"{address} and {address}: no such file")
 
 
-@pytest.mark.parametrize(
-    "address",
+@every(
     [
         "http://host:8080/people/me@home.txt",
         "http://[::1]:80/me@home.txt",
@@ -74,7 +73,7 @@ def test_url_with_credentials_is_rejected_and_redacted(address: str) -> None:
         "s3://bucket/a:b/c@2x.txt",
         "https://host/x?download=1",
         "own?token=1.txt",
-    ],
+    ]
 )
 def test_url_that_resembles_credentials_is_accepted_unchanged(address: str) -> None:
     assert without_password(address) == shown(address) == address

@@ -8,6 +8,7 @@ from storage.readers.columns import Columns, known_shape
 from storage.readers.read_report import ReadReport
 from storage.sources.read import check_columns, is_nli, read_nli_pairs, read_source
 from storage.sources.sources import SourceSpec, resolve_source
+from tests.every import every
 
 TEXTS = [f"This is the review of number {n}, long enough for prose." for n in range(8)]
 
@@ -16,8 +17,7 @@ def source(path):
     return resolve_source(SourceSpec(path=str(path)))
 
 
-@pytest.mark.parametrize(
-    ("found", "shape"),
+@every(
     [
         (("Text", "Stars"), Columns(("Text",))),
         (("SENTENCE",), Columns(("SENTENCE",))),
@@ -27,7 +27,7 @@ def source(path):
         (("Text", "sentence"), Columns(("sentence",))),  # as before names were compared without case
         (("TEXT", "Text"), Columns(("TEXT",))),
         (("Review", "Stars"), None),
-    ],
+    ]
 )
 def test_column_names_match_without_case_after_exact_matches(found, shape):
     assert known_shape(found) == shape

@@ -6,6 +6,7 @@ from storage.errors import SourceError
 from storage.readers.formats import format_of
 from storage.readers.read_report import NAME_COLUMNS
 from storage.sources.sources import SourceSpec, resolve_source
+from tests.every import every
 from tests.reading import texts
 
 
@@ -47,8 +48,7 @@ def test_read_report_stores_only_the_first_20_bad_records(write, report):
     assert [record.line for record in report.bad] == list(range(2, 22))
 
 
-@pytest.mark.parametrize(
-    "fields",
+@every(
     [
         {"path": ""},
         {"dataset": ""},
@@ -56,8 +56,7 @@ def test_read_report_stores_only_the_first_20_bad_records(write, report):
         {"path": "a.txt", "columns": ("text",), "label": "text"},
         {"path": "a\0b"},
         {"path": "ftp://user:planted-secret@host/a.txt"},
-    ],
-    ids=str,
+    ]
 )
 def test_invalid_source_spec_raises_a_validation_error(fields):
     with pytest.raises(ValueError, match="1 validation error") as refusal:

@@ -1,7 +1,6 @@
 """Foreign text on a page is shown literally, and never interpreted."""
 
 import polars as pl
-import pytest
 
 from tasks.rendering.blocks import Page, Part, Prose
 from tasks.rendering.charts import training_charts
@@ -9,6 +8,7 @@ from tasks.rendering.escaping import code, html_sentence, plain, sentence
 from tasks.rendering.html import html
 from tasks.rendering.markdown import markdown, markdown_table
 from tasks.rendering.score_tables import missing_sets
+from tests.every import every
 
 ATTACKS = [
     "<img src=x onerror=alert(1)>",
@@ -27,7 +27,7 @@ ATTACKS = [
 ]
 
 
-@pytest.mark.parametrize("attack", ATTACKS, ids=ascii)
+@every(ATTACKS)
 def test_plain_escapes_markup_and_control_characters(attack):
     line = plain(attack)
     assert "\n" not in line
@@ -38,7 +38,7 @@ def test_plain_escapes_markup_and_control_characters(attack):
         )
 
 
-@pytest.mark.parametrize("attack", ATTACKS, ids=ascii)
+@every(ATTACKS)
 def test_markdown_table_cell_cannot_break_the_table(attack):
     lines = markdown_table([{"sentence": attack, attack: "x"}]).split("\n")
     assert len(lines) == 3

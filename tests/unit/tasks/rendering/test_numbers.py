@@ -1,16 +1,21 @@
 """Sizes are spelled for readers."""
 
-import pytest
-
 from tasks.rendering.numbers import sized
+from tests.every import every
 
 
-@pytest.mark.parametrize(
-    ("count", "text"),
+@every(
     [
-        (0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (4_140, "4.1 kB"), (999_949, "999.9 kB"), (999_950, "1.0 MB"),
-        (3_440_000, "3.4 MB"), (1_799_999_999, "1.8 GB"), (5e12, "5000.0 GB"),
-    ],
-)  # fmt: skip
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.0 kB"),
+        (4_140, "4.1 kB"),
+        (999_949, "999.9 kB"),
+        (999_950, "1.0 MB"),
+        (3_440_000, "3.4 MB"),
+        (1_799_999_999, "1.8 GB"),
+        (5e12, "5000.0 GB"),
+    ]
+)
 def test_sized_formats_bytes_with_units(count, text):
     assert sized(count) == text

@@ -18,6 +18,7 @@ from models.evaluation.probe.figures import probe_rows
 from models.evaluation.probe.logistic import fit_logistic
 from models.evaluation.probe.problem import Part, make_problem
 from models.evaluation.probe.search import STRENGTHS, Outcome, probe
+from tests.every import every
 
 MIRROR = os.environ.get("BSL_DATA_MIRROR")
 CONFIG = ProbeConfig(folds=3, tolerance=1e-9)
@@ -218,8 +219,7 @@ def broken(change: str) -> dict[str, Part]:
     return {"all": Part(x, y, np.arange(len(y)))}
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
+@every(
     [
         ("nan", "mr all: the embedding of row 17 is not finite"),
         ("short", r"mr all: features of shape \(30, 4\) and 29 labels"),
@@ -227,7 +227,7 @@ def broken(change: str) -> dict[str, Part]:
         ("single", "mr: class 'b' has 0 of 30 rows"),
         ("rare", "mr: class 'b' has 1 of 30 rows, the first in row 5, expected at least 5"),
         ("class", "mr all: row 4 has class 2, expected 0 to 1"),
-    ],
+    ]
 )
 def test_invalid_probe_rows_error_names_task_and_cause(change, words):
     with pytest.raises(EvaluationError, match=words):

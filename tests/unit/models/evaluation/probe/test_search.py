@@ -92,7 +92,7 @@ def test_batched_search_equals_plain_protocol_on_real_sentences(dataset):
         train, test = (hashed(dataset, split, "coarse_label", 600) for split in ("train", "test"))
         task, expected = problem("kfold", train, test, classes=6, folds=4), plain.kfold(train, test, 6)
     else:
-        table = hashed(dataset, "all", "label", 500)
+        table = hashed(dataset, "all", "label", 300)
         task, expected = problem("nested", table, classes=2, folds=4), plain.nested(*table, 2)
     same(probe([task], "senteval", config, dtype=torch.float64)[0], expected)
 
