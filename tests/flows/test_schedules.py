@@ -1,6 +1,7 @@
 """The server's own libraries can create the runs that `prefect.yaml` schedules."""
 
 import asyncio
+import shutil
 from datetime import UTC, datetime, timedelta
 
 import yaml
@@ -15,7 +16,6 @@ from tests.servers import ROOT
 
 async def runs_of(cron: str, count: int) -> list[object]:
     database = provide_database_interface()
-    await database.create_db()
     schedule = DeploymentSchedule(schedule=CronSchedule(cron=cron))
     async with database.session_context(begin_transaction=True) as session:
         flow = await models.flows.create_flow(session, Flow(name="bsl-pipeline"))
@@ -30,10 +30,11 @@ async def runs_of(cron: str, count: int) -> list[object]:
         )
 
 
-def test_prefect_server_creates_runs_for_the_deployment_schedule(tmp_path):
+def test_prefect_server_creates_runs_for_the_deployment_schedule(tmp_path, migrated):
     """With SQLAlchemy 2.1 the server's scheduler failed in every loop, and only its log showed it."""
     deployments = yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
     (schedule,) = [schedule for each in deployments for schedule in each.get("schedules", [])]
+    shutil.copy(migrated, tmp_path / "own.db")
     own = {PREFECT_API_DATABASE_CONNECTION_URL: f"sqlite+aiosqlite:///{tmp_path / 'own.db'}"}
     with temporary_settings(own):
         assert len(asyncio.run(runs_of(schedule["cron"], count=2))) == 2

@@ -35,7 +35,12 @@ def changes(name: str, encoder: dict[str, object]) -> dict[str, object]:
         "encoder": encoder,
         "earlier": earlier,
         "training": FEW,
-        "evaluation": {"precision": "fp32", "bootstrap": {"resamples": 100}, "sets": ["embedded:stsb/test"]},
+        "evaluation": {
+            "precision": "fp32",
+            "bootstrap": {"resamples": 100},
+            "sets": ["embedded:stsb/test"],
+            "dev": None,
+        },
     }
 
 
