@@ -53,7 +53,9 @@ def find(store: Store, text: str) -> ArtifactRef:
         return _latest(store, kind)
     matching = _exact(kind, [ref for ref in store.refs(kind or None) if ref.key.startswith(key)])
     if not matching and kind:
-        matching = [made.ref for made in readable_manifests(store, kind) if made.provenance.run.startswith(key)]
+        matching = [
+            manifest.ref for manifest in readable_manifests(store, kind) if manifest.provenance.run.startswith(key)
+        ]
     if len(matching) != 1:
         names = ", ".join(map(str, matching[:5])) or "nothing"
         known = f"List them with `bsl artifacts ls{f' {kind}' if kind else ''}`."

@@ -152,8 +152,8 @@ class Store:
             raise StoreWriteError(f"{target} already exists. Name a new folder or archive.")
         manifest = self.check(ref)
         source, zipped = self._folder(manifest), target.suffix == ".zip"
-        with whole(target) as made:
-            folder = made.with_suffix("") if zipped else made
+        with whole(target) as output:
+            folder = output.with_suffix("") if zipped else output
             for name in manifest.files:
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(source / name, folder / name)

@@ -124,8 +124,8 @@ def local_copy(fs: fsspec.AbstractFileSystem, source: str, manifest: Manifest, c
     folder = cache / manifest.ref.path / manifest.digest[:16]
     if describe_files(folder) != manifest.files:
         shutil.rmtree(folder, ignore_errors=True)
-        with whole(folder, first_stays=True) as made:
-            _copy(fs, source, manifest, made)
+        with whole(folder, first_stays=True) as copy:
+            _copy(fs, source, manifest, copy)
     with suppress(OSError):  # the copy may belong to another user
         os.utime(folder)  # the time of last use, for garbage collection
     return folder

@@ -58,13 +58,13 @@ def whole(target: Path, *, first_stays: bool = False) -> Iterator[Path]:
     target.parent.mkdir(parents=True, exist_ok=True)
     _forget_killed(target.parent)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=_MAKING) as staging:
-        made = Path(staging) / target.name
-        yield made
-        for path in (*made.rglob("*"), made):
+        staged = Path(staging) / target.name
+        yield staged
+        for path in (*staged.rglob("*"), staged):
             sync(path)
         if not (first_stays and target.is_dir()):
             try:
-                made.rename(target)
+                staged.rename(target)
             except OSError as error:
                 if not first_stays or error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
                     raise

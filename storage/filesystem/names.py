@@ -76,14 +76,14 @@ def perhaps_path(address: str) -> str:
     """Return ` (did you mean 'letters/own.txt'?)` for a missing local path, or "" if no name is similar."""
     if "://" in address:
         return ""
-    wanted = Path(address).expanduser()
+    full_path = Path(address).expanduser()
     try:
-        missing = next((part for part in (*reversed(wanted.parents), wanted) if not part.exists()), None)
+        missing = next((part for part in (*reversed(full_path.parents), full_path) if not part.exists()), None)
         if missing is None:
             return ""
         names = [entry.name for _, entry in zip(range(_MOST), missing.parent.iterdir(), strict=False)]
     except (OSError, ValueError):  # an invalid file name, or an unreadable folder
         return ""
     near = difflib.get_close_matches(missing.name, names, n=1, cutoff=_CUTOFF)
-    found = [missing.parent / name / wanted.relative_to(missing) for name in near]
+    found = [missing.parent / name / full_path.relative_to(missing) for name in near]
     return "".join(f" (did you mean {str(path)!r}?)" for path in found if path.exists())

@@ -227,11 +227,11 @@ def _unpacked(table: HubTable) -> Path:
     return table.folder / ".bsl" / table.commit / str(table.archive)
 
 
-def _unpack(packed: Path, wanted: Sequence[str], folder: Path, address: str) -> None:
+def _unpack(packed: Path, names: Sequence[str], folder: Path, address: str) -> None:
     try:
         with tarfile.open(packed) as tar:
             members = {member.name.removeprefix("./"): member for member in tar if member.isfile()}
-            for name in wanted:
+            for name in names:
                 # Some archives contain the folder, others only its contents.
                 matching = [member for known, member in members.items() if f"/{known}".endswith(f"/{name}")]
                 content = tar.extractfile(matching[0]) if matching else None

@@ -68,15 +68,15 @@ class HubModel(Repository):
 def model_files(names: Iterable[str]) -> tuple[str, ...]:
     """Return the necessary files of a model: settings, tokenizer, and the weights of each folder in one format."""
     names = tuple(names)
-    own = [name for name in names if not _OTHER_RUNTIMES & set(PurePosixPath(name).parts[:-1])]
-    safe = {PurePosixPath(name).parent for name in own if name.endswith(_TENSORS)}
-    wanted = [
+    candidates = [name for name in names if not _OTHER_RUNTIMES & set(PurePosixPath(name).parts[:-1])]
+    safe = {PurePosixPath(name).parent for name in candidates if name.endswith(_TENSORS)}
+    files = [
         name
-        for name in own
+        for name in candidates
         if name.endswith((*_SETTINGS, _TENSORS))
         or (_PICKLES.fullmatch(PurePosixPath(name).name) and PurePosixPath(name).parent not in safe)
     ]
-    return tuple(sorted([*wanted, *_graphs(names)]))
+    return tuple(sorted([*files, *_graphs(names)]))
 
 
 def _graphs(names: Sequence[str]) -> list[str]:

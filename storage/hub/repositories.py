@@ -71,20 +71,20 @@ class Repository(Record):
                 no commit.
             SourceError: HF_HUB_OFFLINE forbids the request, and the cache has no commit.
         """
-        wanted = revision or "main"
-        if COMMIT.fullmatch(wanted):
-            return wanted
-        ref = self.folder / "refs" / wanted
+        name = revision or "main"
+        if COMMIT.fullmatch(name):
+            return name
+        ref = self.folder / "refs" / name
         try:
-            commit = self.ask(wanted).commit
+            commit = self.ask(name).commit
         except SourceError as error:
             if not ref.is_file() or (isinstance(error, HubError) and not isinstance(error, HubSilentError)):
                 raise
             commit = ref.read_text().strip()
-            logger.warning("%s@%s: using commit %s from the cache: %s", self.name, wanted, commit, error.finding)
+            logger.warning("%s@%s: using commit %s from the cache: %s", self.name, name, commit, error.finding)
             return commit
-        with whole(ref) as made:
-            made.write_text(commit, encoding="utf-8")
+        with whole(ref) as file:
+            file.write_text(commit, encoding="utf-8")
         return commit
 
     def listing(self, revision: str | None) -> Listing:
@@ -123,7 +123,7 @@ class Repository(Record):
         write_tree_cache(str(self.folder), str(info.sha), entries)
         return Listing(str(info.sha), entries)
 
-    def fetch(self, listed: Listing, wanted: Sequence[str]) -> Path:
+    def fetch(self, listed: Listing, paths: Sequence[str]) -> Path:
         """Download the files of a commit that are not in the cache.
 
         Returns:
@@ -134,12 +134,12 @@ class Repository(Record):
             SourceError: HF_HUB_OFFLINE forbids the request.
         """
         folder = self.snapshot(listed.commit)
-        missing = [path for path in wanted if not (folder / path).exists()]  # before any retry, so that all are checked
+        missing = [path for path in paths if not (folder / path).exists()]  # before any retry, so that all are checked
         if missing:
             retried(f"{self.name}@{listed.commit[:12]}", lambda: self._download(listed, missing))
         return folder
 
-    def _download(self, listed: Listing, wanted: Sequence[str]) -> None:
+    def _download(self, listed: Listing, paths: Sequence[str]) -> None:
         from huggingface_hub import snapshot_download  # slow to import, and most runs do not need it
 
         snapshot_download(
@@ -148,10 +148,10 @@ class Repository(Record):
             revision=listed.commit,
             cache_dir=self.cache,
             etag_timeout=SECONDS_TO_ANSWER,
-            allow_patterns=[glob.escape(path) for path in wanted],
+            allow_patterns=[glob.escape(path) for path in paths],
         )
         folder = self.snapshot(listed.commit)
-        broken = [path for path in wanted if not _matches(listed.files[path], folder / path)]
+        broken = [path for path in paths if not _matches(listed.files[path], folder / path)]
         for path in broken:
             for file in {(folder / path).resolve(), folder / path}:
                 file.unlink()

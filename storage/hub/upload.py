@@ -57,8 +57,8 @@ def push(folder: Path, name: str, *, public: bool) -> str:
     api = HfApi()
     with _explained(name, f"{folder}{'' if public else ' --private'}"):
         api.create_repo(name, private=not public)
-        made = api.upload_folder(repo_id=name, folder_path=folder, commit_message="Exported by bsl")
-    return str(made.commit_url)
+        upload = api.upload_folder(repo_id=name, folder_path=folder, commit_message="Exported by bsl")
+    return str(upload.commit_url)
 
 
 @contextmanager

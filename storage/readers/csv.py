@@ -47,8 +47,8 @@ def columns(path: str, *, quoted: bool) -> tuple[str, ...]:
     return _header(path, first, quoted=quoted)[0]
 
 
-def read(path: str, wanted: Columns, report: ReadReport, *, quoted: bool) -> Iterator[pl.DataFrame]:
-    """Yield frames of the wanted columns, all strings.
+def read(path: str, requested: Columns, report: ReadReport, *, quoted: bool) -> Iterator[pl.DataFrame]:
+    """Yield frames of the requested columns, all strings.
 
     Records that are not UTF-8, or whose number of fields differs from the header's, are rejected.
 
@@ -60,14 +60,14 @@ def read(path: str, wanted: Columns, report: ReadReport, *, quoted: bool) -> Ite
     if first is None:
         return
     names, separator, body = _header(path, first, quoted=quoted)
-    positions = [names.index(name) for name in wanted.names]
+    positions = [names.index(name) for name in requested.names]
     after = itertools.chain([body], blocks)
     records = _records(path, after, body.first_line, separator, len(names), report, quoted=quoted)
     while True:
         rows = list(itertools.islice(records, _ROWS))
         report.records += len(rows)
-        columns = {name: [row[at] for row in rows] for name, at in zip(wanted.names, positions, strict=True)}
-        yield pl.DataFrame(columns, schema=dict.fromkeys(wanted.names, pl.String))
+        columns = {name: [row[at] for row in rows] for name, at in zip(requested.names, positions, strict=True)}
+        yield pl.DataFrame(columns, schema=dict.fromkeys(requested.names, pl.String))
         if len(rows) < _ROWS:
             return
 

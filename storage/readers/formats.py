@@ -30,7 +30,7 @@ class FileFormat:
 
     Attributes:
         columns: the column names, or a function that returns a file's column names or schema.
-        read: yields the wanted columns, in frames of bounded size.
+        read: yields the requested columns, in frames of bounded size.
         suffixes: file suffixes of the format; empty if only a dataset's declaration selects it.
         headed: whether the first line has the column names, so that a missing header must be detected.
     """
@@ -104,11 +104,11 @@ def columns_of(path: str, kind: Format, *, readable: bool = False) -> tuple[str,
     return tuple(field.name for field in found if not readable or parquet.is_readable(field.type))
 
 
-def read_table(path: str, kind: Format, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """Yield the wanted columns of a file in frames of bounded size; `report` counts unreadable records.
+def read_table(path: str, kind: Format, requested: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
+    """Yield the requested columns of a file in frames of bounded size; `report` counts unreadable records.
 
     Raises:
         SourceError: the file or a column is missing, or the file is damaged.
     """
-    require(path, columns_of(path, kind), wanted.names)
-    yield from FORMATS[kind].read(path, wanted, report)
+    require(path, columns_of(path, kind), requested.names)
+    yield from FORMATS[kind].read(path, requested, report)

@@ -56,54 +56,54 @@ def columns(path: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """Yield frames of the wanted columns, all strings.
+def read(path: str, requested: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
+    """Yield frames of the requested columns, all strings.
 
     Lines that are not UTF-8 or not a JSON object are rejected, and objects without a string for each text column. Blank
     lines are skipped.
     """
     for block in line_blocks(path, report):
-        frame = pl.concat(_pieces(block, path, wanted, report))
+        frame = pl.concat(_pieces(block, path, requested, report))
         report.records += frame.height
         yield frame
 
 
-def _pieces(block: Block, path: str, wanted: Columns, report: ReadReport) -> list[pl.DataFrame]:
-    frame = _fast(block.content, wanted)
+def _pieces(block: Block, path: str, requested: Columns, report: ReadReport) -> list[pl.DataFrame]:
+    frame = _fast(block.content, requested)
     if frame is not None:
         return [frame]
     middle = block.content.find(b"\n", len(block.content) // 2) + 1
     if len(block.content) <= _PIECE_BYTES or middle in {0, len(block.content)}:
-        return [_slow(block, path, wanted, report)]
+        return [_slow(block, path, requested, report)]
     head, tail = block.content[:middle], block.content[middle:]
     second = Block(tail, block.first_line + head.count(b"\n"))
     return [
-        *_pieces(Block(head, block.first_line), path, wanted, report),
-        *_pieces(second, path, wanted, report),
+        *_pieces(Block(head, block.first_line), path, requested, report),
+        *_pieces(second, path, requested, report),
     ]
 
 
-def _fast(content: bytes, wanted: Columns) -> pl.DataFrame | None:
+def _fast(content: bytes, requested: Columns) -> pl.DataFrame | None:
     """Parse a block by Polars; None if a line of it must be parsed by `json`."""
     if content.startswith(_LIKE_COMPRESSED):
         return None
     try:
-        frame = pl.read_ndjson(content, schema=_schema(wanted))
+        frame = pl.read_ndjson(content, schema=_schema(requested))
     except pl.exceptions.PolarsError:  # `_slow` finds the reason
         return None
-    suspect = [pl.col(name).is_null().any() for name in wanted.texts]
-    suspect += [pl.col(name).str.contains(_NUL, literal=True).any() for name in wanted.names]
+    suspect = [pl.col(name).is_null().any() for name in requested.texts]
+    suspect += [pl.col(name).str.contains(_NUL, literal=True).any() for name in requested.names]
     if frame.select(pl.any_horizontal(pl.lit(False), *suspect)).item():
         return None
-    return None if _has_non_strings(frame, content, wanted) else frame
+    return None if _has_non_strings(frame, content, requested) else frame
 
 
-def _has_non_strings(frame: pl.DataFrame, content: bytes, wanted: Columns) -> bool:
+def _has_non_strings(frame: pl.DataFrame, content: bytes, requested: Columns) -> bool:
     """Return whether a text may be a number, a list … in the source; the raw bytes decide, because "7" is a string.
 
     If a key contains escapes, return True, so that the lines are parsed by `json`.
     """
-    suspects = [name for name in wanted.texts if frame.select(pl.col(name).str.contains(_NOT_A_STRING).any()).item()]
+    suspects = [name for name in requested.texts if frame.select(pl.col(name).str.contains(_NOT_A_STRING).any()).item()]
     if not suspects:
         return False
     keys = [re.escape(json.dumps(name, ensure_ascii=False).encode()) for name in suspects]
@@ -112,16 +112,16 @@ def _has_non_strings(frame: pl.DataFrame, content: bytes, wanted: Columns) -> bo
     )
 
 
-def _slow(block: Block, path: str, wanted: Columns, report: ReadReport) -> pl.DataFrame:
+def _slow(block: Block, path: str, requested: Columns, report: ReadReport) -> pl.DataFrame:
     rows = []
     for number, line in _numbered(block):
         try:
             record = _parse(line)
-            texts = [_text(record, name) for name in wanted.texts]
-            rows.append((*texts, *(_other(record, name) for name in wanted.others)))
+            texts = [_text(record, name) for name in requested.texts]
+            rows.append((*texts, *(_other(record, name) for name in requested.others)))
         except ValueError as error:
             report.reject(path, number, str(error), line)
-    return pl.DataFrame(rows, schema=_schema(wanted), orient="row")
+    return pl.DataFrame(rows, schema=_schema(requested), orient="row")
 
 
 def _numbered(block: Block) -> Iterator[tuple[int, bytes]]:
@@ -186,5 +186,5 @@ def _encodable(name: str, text: str) -> str:
     return text
 
 
-def _schema(wanted: Columns) -> dict[str, type[pl.String]]:
-    return dict.fromkeys(wanted.names, pl.String)
+def _schema(requested: Columns) -> dict[str, type[pl.String]]:
+    return dict.fromkeys(requested.names, pl.String)

@@ -22,7 +22,7 @@ COLUMN: Final = "text"
 VIEW_COLUMNS: Final = (COLUMN, "view")
 
 
-def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
+def read(path: str, requested: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
     """Yield frames of the column `text`, one row per line, also for empty lines; non-UTF-8 lines are rejected."""
     for block in line_blocks(path, report):
         try:
@@ -31,11 +31,11 @@ def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFram
             texts = [text for _, text in _decoded(block, path, report)]
         report.records += len(texts)
         frame = pl.DataFrame({COLUMN: texts}, schema={COLUMN: pl.String})
-        yield frame.select(pl.col(name).str.strip_suffix("\r") for name in wanted.names)
+        yield frame.select(pl.col(name).str.strip_suffix("\r") for name in requested.names)
 
 
-def read_view_pairs(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """Yield frames of the wanted columns; lines that are not UTF-8 or have only one field are rejected."""
+def read_view_pairs(path: str, requested: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
+    """Yield frames of the requested columns; lines that are not UTF-8 or have only one field are rejected."""
     for block in line_blocks(path, report):
         rows = []
         for number, line in _decoded(block, path, report):
@@ -45,7 +45,7 @@ def read_view_pairs(path: str, wanted: Columns, report: ReadReport) -> Iterator[
             else:
                 report.reject(path, number, "1 field, expected at least 2, separated by tabs", line.encode())
         report.records += len(rows)
-        yield pl.DataFrame(rows, schema=dict.fromkeys(VIEW_COLUMNS, pl.String), orient="row").select(wanted.names)
+        yield pl.DataFrame(rows, schema=dict.fromkeys(VIEW_COLUMNS, pl.String), orient="row").select(requested.names)
 
 
 def _decoded(block: Block, path: str, report: ReadReport) -> Iterator[tuple[int, str]]:

@@ -35,8 +35,8 @@ def schema(path: str, kind: Kind) -> pa.Schema:
         return pa.schema(list(zip(found.names, found.types, strict=True)))  # check the names now
 
 
-def read(path: str, wanted: Columns, report: ReadReport, kind: Kind) -> Iterator[pl.DataFrame]:
-    """Yield frames of about `BATCH_ROWS` rows of the wanted columns; rows in which a text is null are rejected.
+def read(path: str, requested: Columns, report: ReadReport, kind: Kind) -> Iterator[pl.DataFrame]:
+    """Yield frames of about `BATCH_ROWS` rows of the requested columns; rows in which a text is null are rejected.
 
     Raises:
         SourceError: the file is damaged, or a text column contains other values than strings.
@@ -44,14 +44,14 @@ def read(path: str, wanted: Columns, report: ReadReport, kind: Kind) -> Iterator
     before, done = report.bytes_read, 0
     with open_bytes(path) as (stream, raw):
         with explain_damage(path, kind):
-            _, batches = batches_of(path, stream, kind, wanted.names)
-        for batch in _joined(_sound(batches, path, wanted, kind)):
+            _, batches = batches_of(path, stream, kind, requested.names)
+        for batch in _joined(_sound(batches, path, requested, kind)):
             frame = cast("pl.DataFrame", pl.from_arrow(batch))
-            frame.columns = list(wanted.names)
-            frame = frame.with_columns(pl.col(wanted.texts).cast(pl.String))
-            complete = frame.select(pl.all_horizontal(pl.col(wanted.texts).is_not_null())).to_series()
+            frame.columns = list(requested.names)
+            frame = frame.with_columns(pl.col(requested.texts).cast(pl.String))
+            complete = frame.select(pl.all_horizontal(pl.col(requested.texts).is_not_null())).to_series()
             for row in (~complete).arg_true().to_list():
-                missing = [name for name in wanted.texts if frame[name][row] is None]
+                missing = [name for name in requested.texts if frame[name][row] is None]
                 report.reject(path, done + row + 1, f"column {missing[0]!r} is null", str(frame.row(row)).encode())
             report.records += int(complete.sum())
             done += batch.num_rows
@@ -90,14 +90,14 @@ def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from pa.Table.from_batches(pending).combine_chunks().to_batches()
 
 
-def _sound(batches: Iterator[pa.RecordBatch], path: str, wanted: Columns, kind: Kind) -> Iterator[pa.RecordBatch]:
-    """Yield the wanted columns of each batch, checked: some types and damaged values make Arrow or Polars crash."""
+def _sound(batches: Iterator[pa.RecordBatch], path: str, requested: Columns, kind: Kind) -> Iterator[pa.RecordBatch]:
+    """Yield the requested columns of each batch, checked: some types and damaged values make Arrow or Polars crash."""
     while True:
         with explain_damage(path, kind):
             batch = next(batches, None)
         if batch is None:
             return
-        columns = [_column(batch, name, path, is_text=name in wanted.texts) for name in wanted.names]
+        columns = [_column(batch, name, path, is_text=name in requested.texts) for name in requested.names]
         try:
             # Drop the schema's metadata, because damaged metadata makes Polars crash, and the names, because Polars
             # renames an empty name.

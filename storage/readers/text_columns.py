@@ -81,5 +81,5 @@ def _why_no_name(name: str, sample: pl.DataFrame) -> str:
         return "is a number or a date"
     # In concatenated tables the header appears again as a record, which does not make it data.
     again = pl.all_horizontal(pl.col(other) == other for other in sample.columns)
-    own = sample.filter(~again.fill_null(value=False))[name]
-    return "is also a value in its column" if name and (own == name).any() else ""
+    different = sample.filter(~again.fill_null(value=False))[name]
+    return "is also a value in its column" if name and (different == name).any() else ""

@@ -29,24 +29,24 @@ Outcome = tuple[str, Literal["written", "kept", "folder"]]
 """A dataset or model at its commit, and its outcome: fetched, already present, or found in BSL_DATA_MIRROR."""
 
 
-def fill_cache(folder: Path, wanted: str | SourceSpec, own: str | None = None) -> Iterator[Outcome]:
+def fill_cache(folder: Path, target: str | SourceSpec, mirror: str | None = None) -> Iterator[Outcome]:
     """Fetch a dataset or a model into a Hub cache; yield each name with its commit, and the outcome.
 
     Args:
         folder: HF_HOME of the machines that use it.
-        wanted: a declared dataset `<name>` or `<name>/<split>`, another Hub dataset
+        target: a declared dataset `<name>` or `<name>/<split>`, another Hub dataset
             `<hub id>[@<revision>][/<split>]`, a model `model:<hub id>[@<revision>]`, or a recipe's source, which may
             name a configuration.
-        own: the user's folder of files (BSL_DATA_MIRROR); sets in it are not fetched.
+        mirror: the user's folder of files (BSL_DATA_MIRROR); sets in it are not fetched.
 
     Raises:
         SourceError: it is neither on the Hub nor in the user's folder, or differs from its declaration.
     """
-    if isinstance(wanted, str) and wanted.startswith(MODEL):
-        yield _model(folder / "hub", wanted, own)
+    if isinstance(target, str) and target.startswith(MODEL):
+        yield _model(folder / "hub", target, mirror)
         return
-    for spec in [wanted] if isinstance(wanted, SourceSpec) else _tables(wanted):
-        source = resolve_source(spec, own, folder / "hub")
+    for spec in [target] if isinstance(target, SourceSpec) else _tables(target):
+        source = resolve_source(spec, mirror, folder / "hub")
         known = source.hub is None or check_table(source.hub)
         _check_declared(spec, source)
         yield (
@@ -54,11 +54,11 @@ def fill_cache(folder: Path, wanted: str | SourceSpec, own: str | None = None) -
         )
 
 
-def _model(cache: Path, wanted: str, own: str | None) -> Outcome:
-    hub_id, _, revision = wanted.removeprefix(MODEL).partition("@")
+def _model(cache: Path, target: str, mirror: str | None) -> Outcome:
+    hub_id, _, revision = target.removeprefix(MODEL).partition("@")
     if not _HUB_ID.fullmatch(hub_id) or ".." in hub_id:
-        raise SourceError(f"{wanted!r}: expected {MODEL}<organisation>/<name> or {MODEL}<name>")
-    if own and (found := find_mirrored(own, hub_id, revision or None)) is not None:
+        raise SourceError(f"{target!r}: expected {MODEL}<organisation>/<name> or {MODEL}<name>")
+    if mirror and (found := find_mirrored(mirror, hub_id, revision or None)) is not None:
         place = found.location
         return place.address if isinstance(place, MirroredModel) else str(place), "folder"
     repository = Repository(kind="model", name=hub_id, cache=cache)

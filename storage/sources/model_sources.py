@@ -49,12 +49,12 @@ class MirroredModel(Record):
             SourceError: a file cannot be copied, or has changed since the model was found.
         """
         if not self._copy.is_dir():
-            with reachable(self.address), whole(self._copy, first_stays=True) as made:
+            with reachable(self.address), whole(self._copy, first_stays=True) as staged:
                 fs, root = fsspec.url_to_fs(self.address)
                 for name in self.names:
-                    (made / name).parent.mkdir(parents=True, exist_ok=True)
-                    fs.get_file(f"{root}/{name}", str(made / name))
-                if content_sha256(folder_sha256s(fsspec.filesystem("file"), str(made))) != self.digest:
+                    (staged / name).parent.mkdir(parents=True, exist_ok=True)
+                    fs.get_file(f"{root}/{name}", str(staged / name))
+                if content_sha256(folder_sha256s(fsspec.filesystem("file"), str(staged))) != self.digest:
                     raise SourceError(f"{self.address} has changed since it was found. Run again.")
         return self._copy
 

@@ -131,9 +131,11 @@ class ReadingConfig(Record):
                 guess = _guess(file, columns[file], self)
                 groups.setdefault((guess.format, guess.found, guess.wrapped), []).append(guess)
             for same in groups.values():
-                own = tuple(guess.files[0] for guess in same)
-                stem = stem_of(own[0]) if len(own) == 1 else name
-                found.append(same[0].model_copy(update={"name": stem, "digest": joint_sha256(own), "files": own}))
+                own_files = tuple(guess.files[0] for guess in same)
+                stem = stem_of(own_files[0]) if len(own_files) == 1 else name
+                found.append(
+                    same[0].model_copy(update={"name": stem, "digest": joint_sha256(own_files), "files": own_files})
+                )
         return tuple(found)
 
 
@@ -190,8 +192,8 @@ def _dataset_of(path: str, mirror: str | None) -> SourceSpec | None:
     spec = None if is_readable(path) else spec_of(path)
     if spec is None and mirror is not None and "/" not in path:
         with reachable(mirror):
-            own = SourceSpec(dataset=path)
-            spec = own if mirrored_table(own, mirror) else None
+            dataset = SourceSpec(dataset=path)
+            spec = dataset if mirrored_table(dataset, mirror) else None
     if spec is None:
         hint = perhaps_path(path) or perhaps_meant(path)
         raise SourceError(f"{path}: no such file, folder or dataset{hint}. Correct the name.")

@@ -130,18 +130,18 @@ def read_scored_pairs(source: ResolvedSource, report: ReadReport, low: float = 0
             "Correct it or declare the set's range."
         )
     report.unlabelled += int((spelled == "").sum())
-    own = pl.col("subset").fill_null("") if subset else pl.lit("")
-    return table.with_columns(subset=own, score=score).filter(spelled != "").select(STS.names()).cast(STS)
+    subsets = pl.col("subset").fill_null("") if subset else pl.lit("")
+    return table.with_columns(subset=subsets, score=score).filter(spelled != "").select(STS.names()).cast(STS)
 
 
-def read_columns(source: ResolvedSource, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
+def read_columns(source: ResolvedSource, requested: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
     """Yield the given columns of a source, in order.
 
     Raises:
         SourceError: a file or column is missing, or a record cannot be read.
     """
     for path, kind in _files(source):
-        yield from read_table(path, kind, wanted, report)
+        yield from read_table(path, kind, requested, report)
     report.check(max_bad_share=0.0)
 
 

@@ -149,9 +149,9 @@ def resolve_sources(
         originals = () if found or spec.path else _originals(spec, dataset, mirror)
     files = found or originals
     table = None if files else _hub_table(spec, dataset, mirror, cache)
-    own = dataset.original_format if originals or (table and table.archive) else None
-    groups: dict[Format | None, tuple[str, ...]] = {own: files}
-    if files and not own:
+    original = dataset.original_format if originals or (table and table.archive) else None
+    groups: dict[Format | None, tuple[str, ...]] = {original: files}
+    if files and not original:
         kinds = {path: spec.format or format_of(path) for path in files}
         groups = {kind: tuple(path for path in files if kinds[path] == kind) for kind in sorted({*kinds.values()})}
     named = spec.name or (spec.dataset or stem_of(files[0])).removeprefix(EMBEDDED)
@@ -160,7 +160,7 @@ def resolve_sources(
             name=named,
             lang=spec.lang or dataset.lang,
             digest=table.address if table else joint_sha256(part for path in same for part in parts_of(path, kind)),
-            columns=spec.columns or (() if own else dataset.texts),
+            columns=spec.columns or (() if original else dataset.texts),
             label=spec.label,
             format=kind,
             files=same,

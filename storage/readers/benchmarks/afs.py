@@ -49,11 +49,11 @@ def read_afs(path: str, topic: str) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
 
-def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
+def read(path: str, requested: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
     """Yield a topic's pairs as a source of sentences."""
     pairs = read_afs(path, path.rpartition("_")[2].removesuffix(".csv"))
     report.records += len(pairs)
-    yield pairs.select(wanted.names)
+    yield pairs.select(requested.names)
 
 
 def _row(path: str, line: int, topic: str, record: Sequence[str]) -> tuple[str, float, str, str]:

@@ -96,7 +96,7 @@ def columns(path: str) -> tuple[str, ...]:
     return (*files.texts, files.label)
 
 
-def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
+def read(path: str, requested: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
     """Yield a file's rows, all strings, with "" for the text of a blank line.
 
     Raises:
@@ -106,7 +106,7 @@ def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFram
     rows = _rows(path, label, files)
     report.records += len(rows)
     schema = dict.fromkeys(columns(path), pl.String)
-    yield pl.DataFrame(rows, schema=schema, orient="row", strict=True).select(wanted.names)
+    yield pl.DataFrame(rows, schema=schema, orient="row", strict=True).select(requested.names)
 
 
 def _known(path: str) -> tuple[TransferFiles, str]:

@@ -42,7 +42,7 @@ def _gold_of(path: str) -> str:
     return f"{folder}{slash}{_GOLD}{name.removeprefix(_INPUT)}"
 
 
-def read_task(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
+def read_task(path: str, requested: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
     """Yield the pairs of one `STS.input` file with their scores, as strings; "" for a missing score.
 
     Raises:
@@ -56,17 +56,19 @@ def read_task(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.Dat
         )
     pairs = [_fields(path, line, text, 2) for line, text in enumerate(texts, start=1)]
     subset = _TRACK.sub("", path.rpartition("/")[2].removeprefix(_INPUT).removesuffix(".txt"))
-    yield _frame([(subset, one, two, score) for (one, two, *_), score in zip(pairs, gold, strict=True)], wanted, report)
+    yield _frame(
+        [(subset, one, two, score) for (one, two, *_), score in zip(pairs, gold, strict=True)], requested, report
+    )
 
 
-def read_benchmark(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
+def read_benchmark(path: str, requested: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
     """Yield the pairs of one STS benchmark file, as strings.
 
     Raises:
         SourceError: the file is missing or not UTF-8, or a line has fewer than seven fields.
     """
     rows = [_fields(path, line, text, 7) for line, text in enumerate(_lines(path), start=1)]
-    yield _frame([("", row[5], row[6], row[4]) for row in rows], wanted, report)
+    yield _frame([("", row[5], row[6], row[4]) for row in rows], requested, report)
 
 
 def _lines(path: str) -> list[str]:
@@ -84,6 +86,6 @@ def _fields(path: str, line: int, text: str, least: int) -> list[str]:
     return fields
 
 
-def _frame(rows: list[tuple[str, ...]], wanted: Columns, report: ReadReport) -> pl.DataFrame:
+def _frame(rows: list[tuple[str, ...]], requested: Columns, report: ReadReport) -> pl.DataFrame:
     report.records += len(rows)
-    return pl.DataFrame(rows, schema=dict.fromkeys(COLUMNS, pl.String), orient="row").select(wanted.names)
+    return pl.DataFrame(rows, schema=dict.fromkeys(COLUMNS, pl.String), orient="row").select(requested.names)

@@ -136,14 +136,14 @@ READERS: Final[Mapping[str, Callable[[Sequence[str], str], pl.DataFrame]]] = {
 """Dataset → function that turns its files, in the declared order, into the table of a split."""
 
 
-def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
+def read(path: str, requested: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
     """Yield the texts of a file as a source of sentences; files of judgements have none."""
     try:
         texts = list(dict.fromkeys(_texts(path, path.rpartition("/")[2])))
     except (KeyError, AttributeError, TypeError) as error:
         raise _odd(path, "", _structure(error)) from error
     report.records += len(texts)
-    yield pl.DataFrame({"text": texts}, schema={"text": pl.String}).select(wanted.names)
+    yield pl.DataFrame({"text": texts}, schema={"text": pl.String}).select(requested.names)
 
 
 def _texts(path: str, name: str) -> Iterator[str]:
