@@ -16,23 +16,24 @@ from models.training import snapshots
 from storage.artifacts.draft import Draft
 from tasks.stage.run_context import RunContext
 
-appended = Draft._append  # all methods of Draft that write call it
+written = Draft.write_all  # `Draft.write` calls it
 saved = snapshots.save_snapshot
 
 
 def run_dying_in(kind: str, store: str, overrides: dict[str, object]) -> None:
     """Run the pipeline in this process; it returns only if `kind` is ""."""
 
-    def append_and_die(draft: Draft, *args) -> None:
-        appended(draft, *args)
+    def write_and_die(draft: Draft, *args) -> int:
+        rows = written(draft, *args)
         if draft.ref.kind.split("/")[0] == kind:
             os.kill(os.getpid(), signal.SIGKILL)
+        return rows
 
     def save_and_die(*args, **kwargs) -> None:
         saved(*args, **kwargs)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    Draft._append = append_and_die
+    Draft.write_all = write_and_die
     if kind == "training":
         snapshots.save_snapshot = save_and_die
     pipeline("tiny", overrides, RunContext(store=store, save_every=2))

@@ -38,9 +38,9 @@ class ToyView(ViewMethod):
 TOY_STAGE = '''
 
 @stage(ref=ViewsRef, version=1)
-def toy_view(work: StageContext, corpus: CorpusRef, view: ToyView) -> None:
+def toy_view(context: StageContext, corpus: CorpusRef, view: ToyView) -> None:
     """Each English sentence backwards."""
-    rewrite_corpus(work, corpus, view.name, "en", 0, backwards)
+    rewrite_corpus(context, corpus, view.name, "en", 0, backwards)
 '''
 TOY_TRANSFORM = '''
 
@@ -65,7 +65,7 @@ LINES = (  # file, line of its table, the same line with the toy's line, import
     ("models/views/config.py", "SynonymView | ", "ToyView | ", ""),
     (
         "tasks/views/methods.py",
-        "    work.draft.note({**count_replacements(texts, synonyms, view)})\n",
+        "    context.draft.note({**count_replacements(texts, synonyms, view)})\n",
         TOY_STAGE,
         "from models.views.config import ToyView\nfrom models.views.toy import backwards\n",
     ),

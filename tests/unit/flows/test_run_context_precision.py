@@ -35,9 +35,9 @@ OWN = {"fp32": frozenset({"avx2"}), "bf16": frozenset({"avx2", "avx512_bf16"})}
 
 
 @stage(ref=CorpusRef, version=1)
-def trained_for_this_test(work, config: TrainingConfig):
-    (work.draft.folder / "precision.txt").write_text(config.precision)
-    work.draft.note({"precision": config.precision})
+def trained_for_this_test(context, config: TrainingConfig):
+    (context.draft.folder / "precision.txt").write_text(config.precision)
+    context.draft.note({"precision": config.precision})
 
 
 @pytest.fixture(params=OWN)
