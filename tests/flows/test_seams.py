@@ -163,7 +163,7 @@ def test_field_compares_the_toy_method_on_the_toy_question(house, environment):
     rows = pl.read_parquet(embedded_path("nli-sample") / "train.parquet").head(600)
     numbered = rows.select(text="premise").with_row_index("number")
     numbered.select("text", document=pl.col("number") // 4).write_csv(house / "own.csv")
-    settings = {"questions": 40, "held": 100, "bootstrap.resamples": 200}
+    settings = {"questions": 40, "held_out": 100, "bootstrap.resamples": 200}
     options = [f"--set={name}={value}" for name, value in settings.items()]
     command = ["field", "own.csv", "--methods", "toy", "--store", "own", *options]
     run = subprocess.run(
