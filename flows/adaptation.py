@@ -159,7 +159,7 @@ def run_adapt(
     weighing = choose_share(site, start, trained, dev, shares, config.proof.max_forgetting, reading)
     merged = merge(site, start, trained, weighing, reading)
     sets = FoundSets({f"{PREFIX}{held_out.dataset}": held_out, **found.sets}, found.missing)
-    proof = _proved(site, start, merged, reading, sets, config)
+    proof = _evaluated(site, start, merged, reading, sets, config)
     adapted = choose_encoder(site, start, merged, proof)
     artifacts = AdaptationArtifacts(
         passages=passages,
@@ -184,7 +184,7 @@ def run_adapt(
     return adaptation(site, artifacts, described, RunCommand(command=command))
 
 
-def _proved(
+def _evaluated(
     site: RunContext,
     start: CheckpointRef | ResolvedModel,
     merged: CheckpointRef,

@@ -83,7 +83,7 @@ PROOF = pl.Schema(
     {
         "evidence": pl.String,
         "metric": pl.String,
-        # `counts` decides the verdict, `guard` can veto it, `shown` is for a trained view or has no interval.
+        # `counts` decides the verdict, `guard` can veto it; `shown`: questions about the text, a mean, no interval.
         "role": pl.String,
         "before": pl.Float64,
         "after": pl.Float64,

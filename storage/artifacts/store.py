@@ -159,8 +159,8 @@ class Store:
                 shutil.copyfile(source / name, folder / name)
             if extra is not None:
                 shutil.copytree(extra, folder, dirs_exist_ok=True)
-            beside = manifest.model_copy(update={"place": ""})  # in a copy, the files are next to the manifest
-            (folder / MANIFEST).write_text(beside.model_dump_json(indent=1), encoding="utf-8")
+            copied = manifest.model_copy(update={"place": ""})  # in a copy, the files are next to the manifest
+            (folder / MANIFEST).write_text(copied.model_dump_json(indent=1), encoding="utf-8")
             if zipped:
                 shutil.make_archive(str(folder), "zip", folder)
         return target
