@@ -17,6 +17,7 @@ from flows.cli.terminal.options import (
     Site,
     check_encoders,
     check_files,
+    check_own_sets,
     check_texts,
 )
 from flows.cli.terminal.overrides import settings_in
@@ -93,6 +94,7 @@ def adapt(
     """Adapt an encoder to your text; you get the new encoder only if it is better, else the original encoder."""
     check_texts(texts, place)
     check_files(labels)
+    check_own_sets(adaptation.suite, place)
     check_encoders([encoder], place)
     config = adaptation.configured(reading)
     config.use_of(labels=labels is not None, only_judge=adaptation.labels_only_judge)
