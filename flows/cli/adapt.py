@@ -98,11 +98,11 @@ def adapt(
     check_encoders([encoder], place)
     config = adaptation.configured(reading)
     config.use_of(labels=labels is not None, only_judge=adaptation.labels_only_judge)
+    start = begin(place, output)
     if adaptation.suite:
         from tasks.evaluation.kinds import frozen_names
 
         frozen_names(config.evaluation.sets)
-    start = begin(place, output)
     details = print_sources(config.sources(texts, start.site.mirror), labels, output)
     from flows.adaptation import adapt as adapting
     from flows.config import difference
