@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
@@ -17,9 +17,11 @@ from storage.sources.scored_sets import read_declared_pairs
 from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tasks.stage.run_context import RunContext
+
+_TEXTS: Final = ("text", "sentence1", "sentence2")  # columns with sentences
 
 
 class EvaluationSet(Record, ABC):
@@ -36,13 +38,21 @@ class EvaluationSet(Record, ABC):
             SourceError: the set cannot be read, or differs from its papers' description.
         """
 
-    @abstractmethod
     def sentences(self) -> pl.Series:
-        """Return all sentences as they are scored, with repetitions."""
+        """Return all sentences as they are scored, with repetitions: column by column, split by split."""
+        return pl.concat([rows[column].rename("text") for _, rows, column in self._columns()])
 
     def place(self, number: int) -> str:
-        """Return the position of sentence `number` of `sentences()`, for messages."""
-        return f"{self.dataset}, sentence {number + 1}"
+        """Return split, row and column of sentence `number` of `sentences()`, for messages."""
+        for split, rows, column in self._columns():
+            if number < rows.height:
+                return f"{self.dataset} {split}, row {number + 1}, {column}"
+            number -= rows.height
+        raise IndexError(number)
+
+    def _columns(self) -> Iterator[tuple[str, pl.DataFrame, str]]:
+        for split, rows in rows_of(self).items():
+            yield from ((split, rows, column) for column in _TEXTS if column in rows.columns)
 
 
 @lru_cache(maxsize=64)  # enough for all suites; stages, folds and seeds read the same sets, perhaps from the Hub
@@ -82,20 +92,6 @@ class ScoredSet(EvaluationSet):
     def read(self) -> Mapping[str, pl.DataFrame]:
         """Return the pairs by split: `subset`, `sentence1`, `sentence2`, `score`."""
         return {self.split: read_declared_pairs(self.dataset, self.split, self.source)}
-
-    def sentences(self) -> pl.Series:
-        """Return both sides of each pair."""
-        pairs = read_scored_set(self)
-        return pl.concat([pairs["sentence1"], pairs["sentence2"]])
-
-    def place(self, number: int) -> str:
-        """Return row and side of a sentence."""
-        return place_in_pairs(self.name, number, read_scored_set(self).height)
-
-
-def place_in_pairs(name: str, number: int, pairs: int) -> str:
-    """Return row and side of a sentence, numbered through all first sides and then all second ones."""
-    return f"{name}, row {number % pairs + 1}, sentence{number // pairs + 1}"
 
 
 def resolve_scored_set(site: RunContext, name: str) -> ScoredSet:

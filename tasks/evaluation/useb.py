@@ -46,13 +46,6 @@ class UsebSet(EvaluationSet):
         """Return the table; its columns are `storage.readers.benchmarks.useb.RANKING` or `PARAPHRASES`."""
         return {self.split: READERS[self.dataset](self.source.files, self.split)}
 
-    def sentences(self) -> pl.Series:
-        """Return the queries and documents, or both sides of the pairs."""
-        rows = rows_of(self)[self.split]
-        if "text" in rows.columns:
-            return rows["text"]
-        return pl.concat([rows["sentence1"].rename("text"), rows["sentence2"].rename("text")])
-
 
 class UsebKind(FrozenKind[UsebSet]):
     """USEB's datasets, each scored by the protocol of its script."""
