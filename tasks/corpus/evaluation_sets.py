@@ -43,12 +43,13 @@ class EvaluationSet(Record, ABC):
         return pl.concat([rows[column].rename("text") for _, rows, column in self._columns()])
 
     def place(self, number: int) -> str:
-        """Return split, row and column of sentence `number` of `sentences()`, for messages."""
-        for split, rows, column in self._columns():
-            if number < rows.height:
-                return f"{self.dataset} {split}, row {number + 1}, {column}"
-            number -= rows.height
-        raise IndexError(number)
+        """Return the position of sentence `number` of `sentences()`, for messages; its row if it is a cell of a row."""
+        before = 0
+        for split, rows, column in self._columns() if type(self).sentences is EvaluationSet.sentences else ():
+            if number < before + rows.height:
+                return f"{self.dataset} {split}, row {number - before + 1}, {column}"
+            before += rows.height
+        return f"{self.dataset}, sentence {number + 1}"
 
     def _columns(self) -> Iterator[tuple[str, pl.DataFrame, str]]:
         for split, rows in rows_of(self).items():

@@ -66,10 +66,6 @@ class OwnTextSet(EvaluationSet):
         """Return the queries and targets of all questions."""
         return _texts_of(self)
 
-    def place(self, number: int) -> str:
-        """Return the number of a query or target, which have no row."""
-        return f"{self.dataset}, sentence {number + 1}"
-
 
 class HeldOutSet(EvaluationSet):
     """Held-out sentences of a text for training, and labels."""
@@ -107,10 +103,6 @@ class HeldOutSet(EvaluationSet):
         """Return the queries and targets of all questions, and the labelled texts."""
         sides = sides_of(self.labels) if self.labels else []
         return pl.concat([_texts_of(self), *(rows_of(self)[_LABELS][side].alias("text") for side in sides)])
-
-    def place(self, number: int) -> str:
-        """Return the number of a query, target or labelled text."""
-        return f"{self.dataset}, sentence {number + 1}"
 
 
 AnyText = OwnTextSet | HeldOutSet

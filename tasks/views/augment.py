@@ -43,7 +43,7 @@ def augment(
     routes = tuple(
         Route(method=view.method, hops=tuple(find_translator(site, hop) for hop in view.hops)) for view in config.routes
     )
-    parts = (*rewritten(site, corpus, config, nli), *given)
+    parts = (*(rewritten(site, corpus, nli, view) for view in config.rewritings), *given)
     return make_views(site, corpus, routes, parts, config.filters, original=config.original)
 
 

@@ -81,11 +81,7 @@ def pair_own_labels(context: StageContext, passages: PassagesRef, labels: LabelS
     scored = scored_pairs(pairs, 1.0, "labels", 0)
     context.draft.write(scored)
     context.draft.note({"labels": rows.height, "pairs": scored.height})
-    show_table(
-        "label-pairs",
-        scored.head(20).select("text_1", "text_2", "score").to_dicts(),
-        "The first pairs made from labels",
-    )
+    _show(context)
 
 
 @stage(ref=PairsRef, version=1)
