@@ -95,11 +95,11 @@ def _show(views: pl.DataFrame, drops: pl.DataFrame) -> None:
         .drop("source", "text")
         .rename({"n": "sentences"})
     )
-    show_table("view-drops", counts.to_dicts(), "Dropped sentences")
+    show_table(counts.to_dicts(), "Dropped sentences")
     # One view per row, as four columns would exceed the page.
     samples = view_samples(views, SAMPLE_ROWS).to_dicts()
     rows = [{"view": method, "sentence": text} for sample in samples for method, text in sample.items() if text]
-    show_table("view-samples", rows, "A random sample of sentences and their views")
+    show_table(rows, "A random sample of sentences and their views")
     dropped = drops.filter(~pl.col("outcome").str.starts_with("kept")).explode("source", "text")
     examples = dropped.select("method", "outcome", "source", result="text").to_dicts()
-    show_table("view-examples", examples, "Examples of dropped sentences")
+    show_table(examples, "Examples of dropped sentences")

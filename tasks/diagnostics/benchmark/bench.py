@@ -103,7 +103,7 @@ def bench(device_name: str, *, quick: bool = False) -> Iterator[Check | Rate]:
         }
         rates: dict[str, Iterator[Check | Rate]] = {
             **{
-                f"training, {size} pairs a step": training.rates(fixtures, limits, sizes.steps, (size,), **shape)
+                f"training, {size} pairs a step": training.rates(fixtures, limits, sizes.steps, size, **shape)
                 for size in sizes.batches
             },
             "encoding": encoding.rates(fixtures, limits, sizes.encoded, **shape),

@@ -65,7 +65,7 @@ def test_emulated_precision_is_reported_and_not_benchmarked(fixtures):
     assert row.verdict == "not run"
     assert [row.name for row in CARD.rates()][1] == "limit: products, bf16"
     rows = [
-        *training.rates(fixtures, EMULATED, 1, (8,), **SMALL),
+        *training.rates(fixtures, EMULATED, 1, 8, **SMALL),
         *encoding.rates(fixtures, EMULATED, 16, **SMALL),
     ]
     assert [row.name for row in rows if "fp32" in row.name and "peer" not in row.name]
@@ -93,13 +93,13 @@ def test_training_parity_checks_are_met_on_cpu(fixtures):
 def test_captured_and_plain_training_steps_have_separate_rows(fixtures, monkeypatch):
     """The rows are those of a GPU, with and without fixed shapes; no graph is captured."""
     monkeypatch.setattr(training, "_ways", lambda _: (True, False))
-    names = [rate.name for rate in training.rates(fixtures, CARD, 1, (64,), **SMALL)]
+    names = [rate.name for rate in training.rates(fixtures, CARD, 1, 64, **SMALL)]
     assert [name.partition("step, ")[2] for name in names[1:]] == ["fp32, captured", "fp32", "bf16, captured", "bf16"]
 
 
 def test_training_rates_have_peer_ratio_and_share_of_limit(fixtures):
-    rates = list(training.rates(fixtures, CARD, 1, (64, 128), **SMALL))
-    assert len(rates) == 3 * 2
+    rates = list(training.rates(fixtures, CARD, 1, 64, **SMALL))
+    assert len(rates) == 3
     assert all(rate.rate > 0 and 0 < rate.share < 10 for rate in rates)
     assert [rate.ratio is None for rate in rates[:3]] == [True, False, False]
 
