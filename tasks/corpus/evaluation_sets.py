@@ -73,8 +73,8 @@ def unique_sentences(sets: Sequence[EvaluationSet]) -> pl.DataFrame:
     return frame.select("sentence_id", "text").sort("sentence_id")
 
 
-class ScoredSet(EvaluationSet):
-    """One split of a semantic textual similarity set."""
+class SplitSet(EvaluationSet, ABC):
+    """An evaluation set that is one split of a dataset."""
 
     split: str
     source: ResolvedSource
@@ -83,6 +83,10 @@ class ScoredSet(EvaluationSet):
     def name(self) -> str:
         """Name in messages and tables."""
         return f"{self.dataset} {self.split}"
+
+
+class ScoredSet(SplitSet):
+    """One split of a semantic textual similarity set."""
 
     @property
     def highest(self) -> float:

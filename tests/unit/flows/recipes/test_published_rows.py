@@ -68,8 +68,8 @@ def test_changed_teacher_is_a_deviation():
 
 
 def test_missing_and_extra_trainings_are_deviations():
-    first_only = override(recipe("bsl-sbert-nli"), {"earlier": []})
-    assert "other training 1 before the last: absent" in deviations(first_only, "BSL-SBERT")
+    first_only = override(recipe("sbert-nli-stsb"), {"earlier": []})
+    assert "other training 1 before the last: absent" in deviations(first_only, "SBERT-NLI-STSb")
     twice = override(recipe("entail"), {"earlier": [phase.model_dump() for phase in recipe("entail").phases]})
     assert deviations(twice, "BSL-BERT, NLI_entail") == ("other training 1 before the last: not in the row",)
 
