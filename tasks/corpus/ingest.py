@@ -134,7 +134,8 @@ def _show(statistics: CorpusStatistics, reports: Sequence[ReadReport]) -> None:
         }
         for bar in statistics.histogram
     ]
-    show_table(lengths, f"Lengths of the sentences; {statistics.mean_chars} characters on average")
+    head = f"Lengths of {statistics.published:,} unique sentences, {statistics.mean_chars} characters on average"
+    show_table(lengths, head)
     bad = [record.model_dump() for report in reports for record in report.bad]
     if bad:
         show_table(bad, "The first unreadable records, with their lines")
