@@ -84,7 +84,7 @@ class AfsKind(FrozenKind[AfsSet]):
 
 
 def find_afs_set(site: RunContext) -> AfsSet:
-    """Find the official files in the mirror's folder `afs`.
+    """Find ArgPairs_{GC,GM,DP}.csv in the mirror's folder `afs`; the Hub has no copy.
 
     Raises:
         SourceError: No mirror is set, or a file is missing.
@@ -94,15 +94,7 @@ def find_afs_set(site: RunContext) -> AfsSet:
             "afs: no mirror is set, and the Hub has no copy of the official files. Put ArgPairs_GC.csv, "
             "ArgPairs_GM.csv and ArgPairs_DP.csv into a folder `afs` and set BSL_DATA_MIRROR to its parent folder."
         )
-    return resolve_afs_set(f"{site.mirror.rstrip('/')}/{AFS}")
-
-
-def resolve_afs_set(folder: str) -> AfsSet:
-    """Find ArgPairs_{GC,GM,DP}.csv in a folder, given by path or fsspec URL; the Hub has no copy.
-
-    Raises:
-        SourceError: A file is missing.
-    """
+    folder = f"{site.mirror.rstrip('/')}/{AFS}"
     specs = [SourceSpec(path=topic_file(folder, topic), name=topic, format="csv") for topic in TOPICS]
     return AfsSet(topics=tuple(resolve_source(spec) for spec in specs))
 
