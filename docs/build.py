@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from docs.chart import CHART, MEMORY
-from docs.contents import contents
-from docs.kinds import kind_pages
+from docs.kinds import contents, kind_pages
 from docs.recipes import recipe_pages
 
 HERE: Final = Path(__file__).parent

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from docs.contents import contents
 from storage.artifacts.schemas import TABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 FOLDER: Final = "artifacts"
 _INDEX: Final = """\
@@ -178,6 +177,17 @@ KINDS: Final = (
         'table.select("evidence", "role", "before", "after", "ci_low", "ci_high")',
     ),
 )
+
+
+def contents(pages: Iterable[str], caption: str = "") -> str:
+    """Return a hidden toctree, which adds pages to the navigation.
+
+    Args:
+        pages: Paths without suffix, relative to the page with the toctree.
+        caption: Heading in the navigation.
+    """
+    options = (":hidden:", *((f":caption: {caption}",) if caption else ()))
+    return "\n".join(("", ":::{toctree}", *options, "", *pages, ":::", ""))
 
 
 def kind_pages() -> dict[str, str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Final
 
-from docs.contents import contents
 from docs.fidelity import whole_table
+from docs.kinds import contents
 from flows.recipes import RECIPES, recipe
 from flows.recipes.listing import listings
 from flows.recipes.published_rows import COMMANDS, ROWS, deviations

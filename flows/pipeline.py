@@ -30,7 +30,7 @@ from tasks.training.distributed import require_equal_shares
 from tasks.training.teachers import check_teaching, find_teachers, teach
 from tasks.training.train import train
 from tasks.views.augment import augment
-from tasks.views.methods import views_of_sources
+from tasks.views.methods import column_view
 from tasks.views.pairs import pairs_of
 
 if TYPE_CHECKING:
@@ -124,7 +124,8 @@ def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
     labelled = nli(site, sources, corpus, config.ingest) if config.needs_labels else None
     views = None
     if config.phases:
-        given = views_of_sources(site, sources, corpus, config.augment, config.ingest.max_bad_share)
+        bad_share, columns = config.ingest.max_bad_share, config.augment.given
+        given = tuple(column_view(site, sources, corpus, view, bad_share) for view in columns)
         views = augment(site, corpus, config.augment, labelled, given)
     pairs = [pairs_of(site, corpus, views, labelled, phase.pairs) for phase in config.phases if views]
     checkpoints: list[CheckpointRef] = []

@@ -57,17 +57,13 @@ def run_context_of(given: RunContext | Mapping[str, object] | None = None) -> Ru
     return RunContext.model_validate(settings.model_dump(exclude_unset=True))
 
 
-def variable_of(field: str) -> str:
-    """Return the environment variable of a field of `RunContext`."""
-    return "BSL_DATA_MIRROR" if field == "mirror" else f"BSL_{field.upper()}"
-
-
 def _explain(problem: ErrorDetails) -> str:
     """Return the field, its variable and the reason, without the value: a URL may contain a password."""
     name = str(problem["loc"][0]) if problem["loc"] else ""
     reason = problem["msg"].removeprefix("Value error, ")
-    field = "mirror" if name == "BSL_DATA_MIRROR" else name
-    return f"{field} ({variable_of(field)}): {reason}" if field in RunContext.model_fields else reason
+    if name in ("mirror", "BSL_DATA_MIRROR"):
+        return f"mirror (BSL_DATA_MIRROR): {reason}"
+    return f"{name} (BSL_{name.upper()}): {reason}" if name in RunContext.model_fields else reason
 
 
 def command_of(

@@ -65,7 +65,7 @@ def choose_share(
     context.draft.write(pl.DataFrame([*scores.items()], schema=WEIGHING, orient="row"))
     context.draft.note({SHARE: chosen})
     if scores:
-        show_table("weighing", weighed(scores.items()), "General dev set × 100 by share of the trained weights")
+        show_table(weighed(scores.items()), "General dev set × 100 by share of the trained weights")
 
 
 @stage(ref=CheckpointRef, version=2)
@@ -117,7 +117,7 @@ def evaluate_adaptation(
     table = pl.DataFrame([asdict(row) for row in rows], schema=PROOF).fill_nan(None)
     context.draft.write(table)
     context.draft.note({VERDICT: verdict.word, "reason": verdict.reason, "advice": verdict.advice + unused})
-    show_table("proof", proof_rows(table), f"{verdict.word}: {verdict.reason}")
+    show_table(proof_rows(table), f"{verdict.word}: {verdict.reason}")
 
 
 @stage(ref=CheckpointRef, version=2)

@@ -17,7 +17,7 @@ from storage.datasets.registry import DATASETS
 from storage.readers.benchmarks.afs import TOPICS
 from storage.sources.model_sources import resolve_model
 from tasks.corpus.evaluation_sets import resolve_scored_set
-from tasks.evaluation.afs import resolve_afs_set
+from tasks.evaluation.afs import find_afs_set
 from tasks.evaluation.finetuning.afs import predict_afs
 from tasks.evaluation.finetuning.finetune import FineTuning
 from tasks.evaluation.finetuning.sts import score_supervised
@@ -57,7 +57,7 @@ def run(folder: Path, store: str, kind: str) -> tuple[RunContext, ArtifactRef]:
     tuning = FineTuning(encoder=resolve_model(str(folder / "tiny")), network=NETWORK, config=config)
     common = {"tuning": tuning, "seed": 1}
     if kind == "afs":
-        arguments = resolve_afs_set(str(folder / "mirror" / "afs"))
+        arguments = find_afs_set(site)
         fold = {"arguments": arguments, "protocol": "cross-topic", "fold": 0}
         return site, predict_afs.run(site, common | fold)
     sets = tuple(resolve_scored_set(site, f"stsb/{split}") for split in ("train", "dev", "test"))

@@ -32,10 +32,6 @@ class Paraphrases(EvaluationSet):
         pairs = pl.read_parquet(embedded_path("stsb") / "dev.parquet")
         return {"dev": pairs.filter(pl.col("score") == 5).select("sentence1", "sentence2").head(20)}
 
-    def sentences(self) -> pl.Series:
-        pairs = rows_of(self)["dev"]
-        return pl.concat([pairs["sentence1"], pairs["sentence2"]])
-
 
 class ParaphraseKind(FrozenKind[Paraphrases]):
     """Accuracy of the nearest neighbour."""

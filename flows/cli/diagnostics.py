@@ -45,7 +45,7 @@ def doctor(
     config = configured(recipe, settings)
     from tasks.diagnostics.doctor import examine
 
-    checks = [*examine(site, config, config.models()), *_server_checks(server)]
+    checks = [*examine(site, config), *_server_checks(server)]
     if output.json:
         print_json([asdict(check) for check in checks])
     else:

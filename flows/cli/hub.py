@@ -19,9 +19,10 @@ from storage.sources.mirror import MODEL, fill_cache
 from storage.sources.sources import SourceSpec, perhaps_meant
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from flows.hub import PinStatus
+    from flows.config import PipelineConfig
+    from flows.hub import HubPin, PinStatus
 
 RECIPE: Final = "recipe:"
 
@@ -51,11 +52,14 @@ def mirror(
     """Fill a Hub cache with the files that recipes read, for use as HF_HOME; exit code 1 if a file is missing."""
     if "://" in folder:
         raise ValueError(f"{folder} is not a folder on this machine. Fill a local folder and copy it there")
+    from flows.recipes.listing import own_files
+
     own = run_context_of({"mirror": own}).mirror
-    lacking: dict[str, str] = {}
-    yours = _own(names, settings)
+    recipes = [configured(name.removeprefix(RECIPE), settings) for name in names if name.startswith(RECIPE)]
+    yours = list(dict.fromkeys(file for config in recipes for file in own_files(config)))
     files: dict[str, str] = {}
-    for target in _targets(names, settings):
+    lacking: dict[str, str] = {}
+    for target in dict.fromkeys(_targets(names, recipes)):
         name = f"{target.dataset}/{target.split or 'train'}" if isinstance(target, SourceSpec) else target
         try:
             for file, outcome in fill_cache(Path(folder), target, own):
@@ -74,27 +78,15 @@ def mirror(
     return 1 if lacking else 0
 
 
-def _targets(names: Sequence[str], settings: Sequence[str]) -> list[str | SourceSpec]:
-    """Return the models, sources and sets of the names; without names, every split of every declared set."""
+def _targets(names: Sequence[str], recipes: Sequence[PipelineConfig]) -> Iterator[str | SourceSpec]:
+    """Yield the models, sources and sets of the names; without names, every split of every declared set."""
+    from flows.hub import needed
+
     if not names:
-        return [f"{declared.name}/{split}" for declared in DATASETS.values() for split in declared.splits]
-    targets: list[str | SourceSpec] = []
-    for name in names:
-        if name.startswith(RECIPE):
-            from flows.hub import needed
-
-            targets += needed(configured(name.removeprefix(RECIPE), settings))
-        else:
-            targets.append(_pinned(name))
-    return list(dict.fromkeys(targets))
-
-
-def _own(names: Sequence[str], settings: Sequence[str]) -> list[str]:
-    """Return the user's files that the named recipes read, each once."""
-    from flows.recipes.listing import own_files
-
-    recipes = [configured(name.removeprefix(RECIPE), settings) for name in names if name.startswith(RECIPE)]
-    return list(dict.fromkeys(file for config in recipes for file in own_files(config)))
+        yield from (f"{declared.name}/{split}" for declared in DATASETS.values() for split in declared.splits)
+    for config in recipes:
+        yield from needed(config)
+    yield from (_pinned(name) for name in names if not name.startswith(RECIPE))
 
 
 def _pinned(name: str) -> str:
@@ -125,21 +117,20 @@ def pins(
         if output.json:
             print_json([asdict(pin) for pin in known])
         else:
-            rows = [_row(pin.kind, pin.name, pin.revision or "newest", pin.reason) for pin in known]
-            print_table("Hub commits", rows)
+            print_table("Hub commits", [_row(pin.kind, pin, pin.revision or "newest", pin.reason) for pin in known])
         return 1 if unexplained(known) else 0
     findings = [look(pin) for pin in known]
     if output.json:
         print_json({"pins": [asdict(finding) for finding in findings]})
     else:
-        print_table("Hub commits, compared with the newest commits", [_compared(finding) for finding in findings])
+        rows = [_row(found.verdict, found.pin, _commits(found), found.detail) for found in findings]
+        print_table("Hub commits, compared with the newest commits", rows)
     return 1 if unexplained(known) or any(finding.verdict == "lacking" for finding in findings) else 0
 
 
-def _compared(finding: PinStatus) -> dict[str, str]:
-    commits = [(commit or "none")[:12] for commit in (finding.pin.revision, finding.newest)]
-    return _row(finding.verdict, finding.pin.name, " → ".join(commits), finding.detail)
+def _commits(found: PinStatus) -> str:
+    return " → ".join((commit or "none")[:12] for commit in (found.pin.revision, found.newest))
 
 
-def _row(*cells: str) -> dict[str, str]:
-    return dict(zip(("", "repository", "commit", "remark"), cells, strict=True))
+def _row(verdict: str, pin: HubPin, commit: str, remark: str) -> dict[str, str]:
+    return {"": verdict, "repository": pin.name, "commit": commit, "remark": remark}

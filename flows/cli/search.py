@@ -88,13 +88,11 @@ def embed(
     output: Output = Output(),
 ) -> None:
     """Write the vectors of a file's sentences."""
-    site = _used_site(model, source, use)
-    from tasks.serving.search import embed_file
-    from tasks.stage.ui import progress_of
+    with _using(model, source, use) as (site, spec, precision):
+        from tasks.serving.search import embed_file
+        from tasks.stage.ui import progress_of
 
-    with _showing_use(site, f"reading {source}"):
-        precision = _used_precision(use, site)
-        count = embed_file(site, model, _spec(source, use), target, precision, progress_of("embedding, sentences"))
+        count = embed_file(site, model, spec, target, precision, progress_of("embedding, sentences"))
     if output.json:
         print_json({"sentences": count, "file": target})
     else:
@@ -124,53 +122,39 @@ def pairs(
         print(f"no pair of sentences has a cosine above {above:g}")
 
 
-def _used_site(model: str, corpus: str, use: Use) -> RunContext:
-    """Return the run context for using an encoder; Prefect is configured, but no server starts: no flow runs."""
-    check_files(corpus)
-    check_encoders([model], use.place)
-    os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"  # else each load draws a progress bar
-    from flows.prefect_server.server import use_server
-    from flows.run_context import run_context_of
-
-    use_server()
-    # Only Prefect sends shards to a cluster, and it does not run here.
-    return run_context_of(use.place.given).model_copy(update={"cluster": None})
-
-
 def _opened_index(model: str, corpus: str, use: Use) -> Index:
     """Embed a corpus and return its index."""
-    site = _used_site(model, corpus, use)
-    from tasks.serving.search import index
+    with _using(model, corpus, use) as (site, source, precision):
+        from tasks.serving.search import index
 
-    with _showing_use(site, f"reading {corpus}"):
-        found = index(site, model, _spec(corpus, use), _used_precision(use, site))
+        found = index(site, model, source, precision)
     print(printable(f"{corpus}: {found.taken}"), file=sys.stderr)
     return found
 
 
-def _spec(path: str, use: Use) -> SourceSpec:
-    from storage.sources.sources import SourceSpec
+@contextmanager
+def _using(model: str, path: str, use: Use) -> Iterator[tuple[RunContext, SourceSpec, Computed]]:
+    """Yield run context, source and precision for using an encoder, and show progress on standard error.
 
-    return SourceSpec(path=path, columns=tuple(filter(None, [use.column])))
+    Prefect is configured, but no server starts, because no flow runs.
+    """
+    check_files(path)
+    check_encoders([model], use.place)
+    os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"  # else each load draws a progress bar
+    from flows.prefect_server.server import use_server
+    from flows.run_context import computed, run_context_of
 
-
-def _used_precision(use: Use, site: RunContext) -> Computed:
-    """Return the encoder's precision on this machine, and print it to standard error."""
-    from flows.run_context import computed
+    use_server()
+    # Only Prefect sends shards to a cluster, and it does not run here.
+    site = run_context_of(use.place.given).model_copy(update={"cluster": None})
+    from flows.cli.terminal.progress import watching
     from models.runtime.precision import explained
+    from models.runtime.progress import Progress
+    from storage.sources.sources import SourceSpec
     from tasks.stage.device import device_of
 
-    precision = use.precision or "auto"
-    print(f"precision: {explained(precision, device_of(site))}", file=sys.stderr)
-    return computed(precision, site)
-
-
-@contextmanager
-def _showing_use(site: RunContext, first: str) -> Iterator[None]:
-    """Show progress on standard error while an encoder is used; `first` is the text of the first step."""
-    from flows.cli.terminal.progress import watching
-    from models.runtime.progress import Progress
-
     with watching(site.open_store(), None, Console(stderr=True)) as terminal:
-        terminal.show("", Progress(first, 0, 0))
-        yield
+        terminal.show("", Progress(f"reading {path}", 0, 0))
+        precision = use.precision or "auto"
+        print(f"precision: {explained(precision, device_of(site))}", file=sys.stderr)
+        yield site, SourceSpec(path=path, columns=tuple(filter(None, [use.column]))), computed(precision, site)

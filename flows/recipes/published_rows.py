@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from flows.config import PipelineConfig
-    from tasks.settings import Phase
 
 ROWS: Final[Mapping[str, tuple[str, ...]]] = {
     "BSL-BERT": ("nli", "nli-authors-views"),
@@ -190,33 +189,28 @@ def _reasons(config: PipelineConfig, published: PipelineConfig, row: str) -> tup
 
 def _training_differences(config: PipelineConfig, published: PipelineConfig) -> Iterator[str]:
     if config.augment.methods != published.augment.methods:
-        ours, theirs = ", ".join(config.augment.methods), ", ".join(published.augment.methods)
-        yield f"other views: {ours}; the row's are {theirs}"
-    earlier = zip_longest(config.earlier, published.earlier)
-    for what, changes in (
-        ("making of views", _changed(config.augment, published.augment, "translations")),
-        ("training pairs", _changed(config.pairs, published.pairs)),
-        ("training", _changed(config.training, published.training, *_EXCLUDED)),
-        ("teacher", _changed(config.teacher, published.teacher)),
-        *((f"training {number}", _phase_changes(*pair)) for number, pair in enumerate(earlier, start=1)),
-    ):
-        if changes:
-            yield f"other {what}: {changes}"
+        own, row = (", ".join(settings.augment.methods) for settings in (config, published))
+        yield f"other views: {own}; the row's are {row}"
+    if changes := _changed(config.augment, published.augment, "translations"):
+        yield f"other making of views: {changes}"
+    phases = zip_longest(reversed(config.phases), reversed(published.phases))
+    for before, (ours, theirs) in enumerate(phases):
+        when = f" {before} before the last" if before else ""
+        if ours is None or theirs is None:
+            yield f"other training{when}: {'absent' if ours is None else 'not in the row'}"
+            continue
+        for what, changes in (
+            ("training pairs", _changed(ours.pairs, theirs.pairs)),
+            ("training", _changed(ours.training, theirs.training, *_EXCLUDED)),
+            ("teacher", _changed(ours.teacher, theirs.teacher)),
+            ("teacher", _changed(ours, theirs, "pairs", "training", "teacher")),
+        ):
+            if changes:
+                yield f"other {what}{when}: {changes}"
     # An embedded copy of a set has the same pairs.
-    ours, theirs = ((settings.evaluation.dev or "no set").removeprefix(EMBEDDED) for settings in (config, published))
-    if ours != theirs:
-        yield f"the step is selected by {ours}; the row's by {theirs}"
-
-
-def _phase_changes(ours: Phase | None, theirs: Phase | None) -> str:
-    if ours is None or theirs is None:
-        return "absent" if ours is None else "not in the row"
-    parts = (
-        _changed(ours.pairs, theirs.pairs),
-        _changed(ours.training, theirs.training, *_EXCLUDED),
-        _changed(ours.teacher, theirs.teacher),
-    )
-    return ", ".join(filter(None, parts))
+    own_dev, dev = ((settings.evaluation.dev or "no set").removeprefix(EMBEDDED) for settings in (config, published))
+    if own_dev != dev:
+        yield f"the step is selected by {own_dev}; the row's by {dev}"
 
 
 def _limits(config: PipelineConfig) -> set[str]:

@@ -37,6 +37,11 @@ class Progress:
             return ""
         return f"{self.rate:,.0f}/s" if self.rate >= 10 else f"{self.rate:.2g}/s"
 
+    def status(self, run_left: str = "") -> str:
+        """Return rate, time left, time left of the run, and detail, as far as they are known."""
+        left = "" if self.left is None else f"{spelled(self.left)} left"
+        return " · ".join(filter(None, [self.pace, left, run_left, self.detail]))
+
 
 class Count:
     """Convert a count's reports into `Progress`.

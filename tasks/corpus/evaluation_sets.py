@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
@@ -17,9 +17,11 @@ from storage.sources.scored_sets import read_declared_pairs
 from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tasks.stage.run_context import RunContext
+
+_TEXTS: Final = ("text", "sentence1", "sentence2")  # columns with sentences
 
 
 class EvaluationSet(Record, ABC):
@@ -36,13 +38,22 @@ class EvaluationSet(Record, ABC):
             SourceError: the set cannot be read, or differs from its papers' description.
         """
 
-    @abstractmethod
     def sentences(self) -> pl.Series:
-        """Return all sentences as they are scored, with repetitions."""
+        """Return all sentences as they are scored, with repetitions: column by column, split by split."""
+        return pl.concat([rows[column].rename("text") for _, rows, column in self._columns()])
 
     def place(self, number: int) -> str:
-        """Return the position of sentence `number` of `sentences()`, for messages."""
+        """Return the position of sentence `number` of `sentences()`, for messages; its row if it is a cell of a row."""
+        before = 0
+        for split, rows, column in self._columns() if type(self).sentences is EvaluationSet.sentences else ():
+            if number < before + rows.height:
+                return f"{self.dataset} {split}, row {number - before + 1}, {column}"
+            before += rows.height
         return f"{self.dataset}, sentence {number + 1}"
+
+    def _columns(self) -> Iterator[tuple[str, pl.DataFrame, str]]:
+        for split, rows in rows_of(self).items():
+            yield from ((split, rows, column) for column in _TEXTS if column in rows.columns)
 
 
 @lru_cache(maxsize=64)  # enough for all suites; stages, folds and seeds read the same sets, perhaps from the Hub
@@ -62,8 +73,8 @@ def unique_sentences(sets: Sequence[EvaluationSet]) -> pl.DataFrame:
     return frame.select("sentence_id", "text").sort("sentence_id")
 
 
-class ScoredSet(EvaluationSet):
-    """One split of a semantic textual similarity set."""
+class SplitSet(EvaluationSet, ABC):
+    """An evaluation set that is one split of a dataset."""
 
     split: str
     source: ResolvedSource
@@ -72,6 +83,10 @@ class ScoredSet(EvaluationSet):
     def name(self) -> str:
         """Name in messages and tables."""
         return f"{self.dataset} {self.split}"
+
+
+class ScoredSet(SplitSet):
+    """One split of a semantic textual similarity set."""
 
     @property
     def highest(self) -> float:
@@ -82,20 +97,6 @@ class ScoredSet(EvaluationSet):
     def read(self) -> Mapping[str, pl.DataFrame]:
         """Return the pairs by split: `subset`, `sentence1`, `sentence2`, `score`."""
         return {self.split: read_declared_pairs(self.dataset, self.split, self.source)}
-
-    def sentences(self) -> pl.Series:
-        """Return both sides of each pair."""
-        pairs = read_scored_set(self)
-        return pl.concat([pairs["sentence1"], pairs["sentence2"]])
-
-    def place(self, number: int) -> str:
-        """Return row and side of a sentence."""
-        return place_in_pairs(self.name, number, read_scored_set(self).height)
-
-
-def place_in_pairs(name: str, number: int, pairs: int) -> str:
-    """Return row and side of a sentence, numbered through all first sides and then all second ones."""
-    return f"{name}, row {number % pairs + 1}, sentence{number // pairs + 1}"
 
 
 def resolve_scored_set(site: RunContext, name: str) -> ScoredSet:

@@ -19,7 +19,7 @@ from storage.sources.read import is_nli, read_nli_pairs, read_source
 from storage.sources.sources import ResolvedSource, resolve_sources, source_bytes
 from tasks.corpus.config import IngestConfig
 from tasks.stage.cached import StageContext, stage
-from tasks.stage.ui import progress_of, show_markdown, show_table
+from tasks.stage.ui import progress_of, show_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -122,23 +122,23 @@ def _show(statistics: CorpusStatistics, reports: Sequence[ReadReport]) -> None:
     ]
     rows += [{"count of": name.replace("_", " "), "count": value} for name, value in counts.items()]
     rows += [{"count of": f"characters, {name}", "count": value} for name, value in statistics.quantiles.items()]
-    show_table("corpus-statistics", rows, "Records read, and sentences of the corpus")
+    show_table(rows, "Records read, and sentences of the corpus")
     samples = [sample.model_dump() for sample in statistics.samples]
-    show_table("corpus-samples", samples, "A random sample of the corpus")
-    show_markdown("corpus-lengths", _lengths(statistics), "Lengths of the sentences")
-    bad = [record.model_dump() for report in reports for record in report.bad]
-    if bad:
-        show_table("corpus-unreadable", bad, "The first unreadable records, with their lines")
-
-
-def _lengths(statistics: CorpusStatistics) -> str:
+    show_table(samples, "A random sample of the corpus")
     most = max(bar.sentences for bar in statistics.histogram)
-    lines = [
-        f"| {bar.low}–{bar.high or '…'} | {bar.sentences:,} | {'█' * round(20 * bar.sentences / max(most, 1))} |"
+    lengths = [
+        {
+            "characters": f"{bar.low}–{bar.high or '…'}",
+            "sentences": bar.sentences,
+            "share": "█" * round(20 * bar.sentences / max(most, 1)),
+        }
         for bar in statistics.histogram
     ]
-    head = f"{statistics.published:,} unique sentences, {statistics.mean_chars} characters on average\n\n"
-    return head + "| characters | sentences | |\n|--:|--:|:--|\n" + "\n".join(lines)
+    head = f"Lengths of {statistics.published:,} unique sentences, {statistics.mean_chars} characters on average"
+    show_table(lengths, head)
+    bad = [record.model_dump() for report in reports for record in report.bad]
+    if bad:
+        show_table(bad, "The first unreadable records, with their lines")
 
 
 @stage(ref=NliRef, version=2)
@@ -160,7 +160,7 @@ def nli(context: StageContext, sources: tuple[ResolvedSource, ...], corpus: Corp
     }
     context.draft.note({"statistics": statistics.model_dump(), "unlabelled": counts, "labels": labels})
     rows = [{"count of": name, "count": n} for name, n in (counts | statistics.model_dump() | labels).items()]
-    show_table("nli-statistics", rows, "Labelled pairs read, and pairs of sentences of the corpus")
+    show_table(rows, "Labelled pairs read, and pairs of sentences of the corpus")
 
 
 def _frames(

@@ -28,7 +28,7 @@ BAD_SHARE = 0.01  # maximum share of unreadable records in a source
 @stage(ref=PassagesRef, version=8)
 def read_passages(context: StageContext, sources: tuple[TextSource, ...], config: HoldOutConfig) -> None:
     """Read files, split their records into sentences and hold documents out."""
-    show_table("own-files", [source.summary for source in sources], "Your files and the columns read from them")
+    show_table([source.summary for source in sources], "Your files and the columns read from them")
     left_out = LeftOut()
     table = pl.concat(list(sentences_of(sources, config, left_out)))
     parts = hold_out(table, config, left_out)
@@ -46,7 +46,7 @@ def read_passages(context: StageContext, sources: tuple[TextSource, ...], config
             **{f"{part} documents": count for part, _, count in sizes.iter_rows()},
         }
     )
-    show_table("own-sentences", parts.sample(min(20, parts.height), seed=0).to_dicts(), "Some of your sentences")
+    show_table(parts.sample(min(20, parts.height), seed=0).to_dicts(), "Some of your sentences")
 
 
 def sentences_of(sources: tuple[TextSource, ...], config: HoldOutConfig, left_out: LeftOut) -> Iterator[pl.DataFrame]:

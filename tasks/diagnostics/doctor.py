@@ -28,7 +28,7 @@ from tasks.translation.translate import try_translator
 from tasks.translation.translator import find_translator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from models.encoder.config import EncoderConfig
     from models.translation.config import TranslatorConfig
@@ -38,98 +38,8 @@ if TYPE_CHECKING:
 
 _SHOWN: Final = 80  # characters of a digest or address
 _SENTENCE: Final = "A man is playing a guitar."
-_TRANSLATOR: Final = ("vocab.json", "source.spm", "target.spm")
-
-
-def look_at_encoder(site: RunContext, config: EncoderConfig) -> str:
-    """Load an encoder and embed a sentence if its weights are local; otherwise check only its settings.
-
-    Raises:
-        SourceError, AssetError, ArtifactMissingError: the encoder was not found.
-        EncoderError: it cannot run here, or not as configured.
-    """
-    from models.encoder.sentence_encoder import SentenceEncoder
-    from models.encoder.serialization.load import check_settings, read_saved
-
-    if TAUGHT.fullmatch(config.model):
-        return f"{find(site.open_store(), config.model)}, stored vectors of a teacher"
-    if is_vectors_file(config.model):
-        return f"sha256:{find_vectors_file(config.model).digest}"[:_SHOWN]  # the run reads the complete file
-    encoder, store = find_encoder(site, config.model, config.revision), site.open_store()
-    if isinstance(encoder, ResolvedModel) and not _is_here(encoder):
-        check_settings(read_saved(described_folder(store, encoder)), config)
-        return f"{encoder.identity[:_SHOWN]}, {_elsewhere(encoder)}; its settings are valid"
-    width = SentenceEncoder.load(encoder_folder(store, encoder), config).encode([_SENTENCE]).shape[1]
-    name = encoder.identity if isinstance(encoder, ResolvedModel) else encoder.path
-    return f"{name[:_SHOWN]}, vectors of width {width}"
-
-
-def look_at_model(site: RunContext, name: str, revision: str | None) -> str:
-    """Check that a translator or another model is complete.
-
-    Raises:
-        SourceError, AssetError: the model was not found, or a file is missing.
-    """
-    model = resolve_named_model(site, name, revision)
-    if not _is_here(model):
-        return f"{model.identity[:_SHOWN]}, {_elsewhere(model)}"
-    missing = [part for part in _parts(model.folder) if not any(model.folder.glob(part))]
-    if missing:
-        raise SourceError(f"{model.folder} has no {' and no '.join(missing)}; check that the copy is complete")
-    return model.identity[:_SHOWN]
-
-
-def look_at_translator(site: RunContext, config: TranslatorConfig) -> str:
-    """Translate three sentences if the translator's weights are local; otherwise report its engine only.
-
-    Raises:
-        SourceError, AssetError: the translator was not found.
-        TranslationError: this machine cannot run it as configured, or gives wrong results.
-    """
-    hop = find_translator(site, config)
-    engine = f"{hop.direction} on {hop.config.backend} in {hop.config.precision} on {device_of(site)}"
-    if not _is_here(hop.model):
-        return f"{engine}; its weights are {_elsewhere(hop.model)}"
-    translated = try_translator(site, hop)
-    return f"{engine}: translated {len(translated)} sentences, such as {translated[0][:_SHOWN]!r}"
-
-
-def look_at_source(site: RunContext, spec: SourceSpec) -> str:
-    """Check that a source exists and has the required columns.
-
-    Raises:
-        SourceError: it does not exist, lacks a column, or the Hub does not answer.
-    """
-    return "; ".join(_seen(source) for source in resolve_sources(spec, site.mirror))
-
-
-def _seen(source: ResolvedSource) -> str:
-    if source.hub is not None and not check_table(source.hub):
-        return f"{source.digest[:_SHOWN]}, on the Hub; columns are checked when it is downloaded"
-    return f"{source.digest[:_SHOWN]}, columns {', '.join(check_columns(source))}"
-
-
-def _is_here(model: ResolvedModel) -> bool:
-    return isinstance(model.location, Path) or model.location.check()
-
-
-def _elsewhere(model: ResolvedModel) -> str:
-    return "on the Hub" if isinstance(model.location, HubModel) else "on the mirror"
-
-
-def _parts(folder: Path) -> tuple[str, ...]:
-    """Return patterns of the required files of a model of this kind."""
-    from models.encoder.config import architecture_of
-
-    kind = architecture_of(folder) if (folder / "config.json").is_file() else ""
-    weights = "model*.safetensors" if any(folder.glob("*.safetensors")) else "pytorch_model*.bin"
-    return ("config.json", weights, *(_TRANSLATOR if kind == "marian" else ()))
-
-
-_FREE_GB = 1.0  # with less, any run is at risk; BERT-base checkpoints take about 2 GB each
-
+_FREE_GB: Final = 1.0  # with less, any run is at risk; BERT-base checkpoints take about 2 GB each
 _TOLERANCE: Final = 0.1  # for sums of 64 products up to 1; errors of TF32 and fp16 are smaller
-
 POOL: Final = "gpu"  # of prefect.yaml
 
 
@@ -150,35 +60,31 @@ class Check:
     remedy: str = ""
 
 
-def examine(site: RunContext, run: RunSettings, models: Iterable[tuple[str, str | None]]) -> list[Check]:
+def examine(site: RunContext, run: RunSettings) -> list[Check]:
     """Run all checks except the server's: machine, store, cluster, all models and datasets.
 
     Args:
         site: context of the planned run.
         run: its settings. A run continues without evaluation sets that were not found, if one remains; the corpus, the
             encoders and the dev set are required.
-        models: (folder, `embedded:` name or Hub id; revision) of each model, including encoders.
     """
     encoders = [run.encoder, *(teacher for phase in run.phases for teacher in phase.teachers)]
-    others = dict.fromkeys(models)
-    for config in encoders:
-        others.pop((config.model, config.revision), None)
     hops = dict.fromkeys(hop for view in run.augment.routes for hop in view.hops)
-    dev = run.evaluation.dev if run.phases else None
+    views, dev = run.augment.rewritings, run.evaluation.dev if run.phases else None
     looks: list[tuple[str, Callable[[], str]]] = [
         ("device", lambda: _device(site)),
         ("disk", lambda: _disk(site)),
         ("store", lambda: _store(site)),
-        ("cluster", lambda: _cluster(site)),
+        ("cluster", lambda: f"{count_workers(site.cluster)} workers" if site.cluster else "none: shards run here"),
         *((f"encoder {config.model}", partial(look_at_encoder, site, config)) for config in encoders),
-        *((f"model {name}", partial(look_at_model, site, name, revision)) for name, revision in others),
-        *((f"translator {hop.model}", partial(look_at_translator, site, hop)) for hop in hops),
-        *(("WordNet", lambda: str(find_wordnet(FILES).folder)) for view in run.augment.rewritings if view.lexicon),
-        *((f"source {spec.dataset or spec.path}", partial(look_at_source, site, spec)) for spec in run.ingest.sources),
-        *((f"dev set {name}", partial(_pairs_of, site, name)) for name in (dev,) if name),
-        *((f"training set {name}", partial(_pairs_of, site, name)) for name in run.scored),
+        *((f"model {name}", partial(_model, site, name, commit)) for view in views for name, commit in view.models),
+        *((f"translator {hop.model}", partial(_translator, site, hop)) for hop in hops),
+        *(("WordNet", lambda: str(find_wordnet(FILES).folder)) for view in views if view.lexicon),
+        *((f"source {spec.dataset or spec.path}", partial(_source, site, spec)) for spec in run.ingest.sources),
+        *((f"dev set {name}", partial(_pairs, site, name)) for name in (dev,) if name),
+        *((f"training set {name}", partial(_pairs, site, name)) for name in run.scored),
     ]
-    return [*(_check(subject, look) for subject, look in looks), *_look_at_sets(site, run.evaluation.sets)]
+    return [*(_check(subject, look) for subject, look in looks), *_sets(site, run.evaluation.sets)]
 
 
 def look_at_pool(pool: str = POOL) -> Check:
@@ -209,9 +115,73 @@ def _check(subject: str, look: Callable[[], str]) -> Check:
         return Check(subject, "NO", f"{error}" or type(error).__name__)
 
 
-def _pairs_of(site: RunContext, name: str) -> str:
+def look_at_encoder(site: RunContext, config: EncoderConfig) -> str:
+    """Load an encoder and embed a sentence if its weights are local; otherwise check only its settings.
+
+    Raises:
+        SourceError, AssetError, ArtifactMissingError: the encoder was not found.
+        EncoderError: it cannot run here, or not as configured.
+    """
+    from models.encoder.sentence_encoder import SentenceEncoder
+    from models.encoder.serialization.load import check_settings, read_saved
+
+    if TAUGHT.fullmatch(config.model):
+        return f"{find(site.open_store(), config.model)}, stored vectors of a teacher"
+    if is_vectors_file(config.model):
+        return f"sha256:{find_vectors_file(config.model).digest}"[:_SHOWN]  # the run reads the complete file
+    encoder, store = find_encoder(site, config.model, config.revision), site.open_store()
+    if isinstance(encoder, ResolvedModel) and not _is_here(encoder):
+        check_settings(read_saved(described_folder(store, encoder)), config)
+        return f"{encoder.identity[:_SHOWN]}, {_elsewhere(encoder)}; its settings are valid"
+    width = SentenceEncoder.load(encoder_folder(store, encoder), config).encode([_SENTENCE]).shape[1]
+    name = encoder.identity if isinstance(encoder, ResolvedModel) else encoder.path
+    return f"{name[:_SHOWN]}, vectors of width {width}"
+
+
+def _model(site: RunContext, name: str, revision: str | None) -> str:
+    """Check that the model of a view has all files."""
+    model = resolve_named_model(site, name, revision)
+    if not _is_here(model):
+        return f"{model.identity[:_SHOWN]}, {_elsewhere(model)}"
+    for files in (("config.json",), ("model*.safetensors", "pytorch_model*.bin")):
+        if not any(path for pattern in files for path in model.folder.glob(pattern)):
+            raise SourceError(f"{model.folder} has no {' or '.join(files)}; check that the copy is complete")
+    return model.identity[:_SHOWN]
+
+
+def _translator(site: RunContext, config: TranslatorConfig) -> str:
+    """Translate three sentences if the translator's weights are local; otherwise report its engine only."""
+    hop = find_translator(site, config)
+    engine = f"{hop.direction} on {hop.config.backend} in {hop.config.precision} on {device_of(site)}"
+    if not _is_here(hop.model):
+        return f"{engine}; its weights are {_elsewhere(hop.model)}"
+    translated = try_translator(site, hop)
+    found = f"{engine}: translated {len(translated)} sentences, such as {translated[0][:_SHOWN]!r}"
+    return f"{found}; {hop.model.identity[:_SHOWN]}"
+
+
+def _source(site: RunContext, spec: SourceSpec) -> str:
+    """Check that a source exists and has the required columns."""
+    return "; ".join(_seen(source) for source in resolve_sources(spec, site.mirror))
+
+
+def _seen(source: ResolvedSource) -> str:
+    if source.hub is not None and not check_table(source.hub):
+        return f"{source.digest[:_SHOWN]}, on the Hub; columns are checked when it is downloaded"
+    return f"{source.digest[:_SHOWN]}, columns {', '.join(check_columns(source))}"
+
+
+def _is_here(model: ResolvedModel) -> bool:
+    return isinstance(model.location, Path) or model.location.check()
+
+
+def _elsewhere(model: ResolvedModel) -> str:
+    return "on the Hub" if isinstance(model.location, HubModel) else "on the mirror"
+
+
+def _pairs(site: RunContext, name: str) -> str:
     scored = resolve_scored_set(site, name)
-    return f"{scored.source.digest[:80]}, {read_scored_set(scored).height:,} pairs"
+    return f"{scored.source.digest[:_SHOWN]}, {read_scored_set(scored).height:,} pairs"
 
 
 def _device(site: RunContext) -> str:
@@ -266,25 +236,19 @@ def _store(site: RunContext) -> str:
     return f"{store.url}: wrote, read and removed a test file; {len(store.refs())} artifacts"
 
 
-def _cluster(site: RunContext) -> str:
-    if site.cluster is None:
-        return "none: this process computes all shards"
-    return f"{site.cluster}: {count_workers(site.cluster)} workers"
-
-
-def _look_at_sets(site: RunContext, suite: tuple[str, ...]) -> list[Check]:
+def _sets(site: RunContext, suite: tuple[str, ...]) -> list[Check]:
     """Check the evaluation sets in order of their names; as in a run, one found set suffices."""
     try:
         names = frozen_names(suite)
     except UnknownSuiteError as error:
         return [Check("sets", "NO", str(error))]
-    checks = [_look_at_set(site, name) for name in names]
+    checks = [_set(site, name) for name in names]
     if checks and all(check.verdict == "note" for check in checks):
         checks.append(Check("sets", "NO", "none of the sets is available (expected at least one)", checks[0].remedy))
     return checks
 
 
-def _look_at_set(site: RunContext, name: str) -> Check:
+def _set(site: RunContext, name: str) -> Check:
     try:
         sentences = len(find_set(site, name).sentences())
     except HubError as error:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.evaluation.config import BootstrapConfig
+from models.evaluation.config import BootstrapConfig, ScoringConfig
 from storage.artifacts.refs import EmbeddingsRef, ScoresRef
 from storage.errors import SourceError
 from storage.readers.benchmarks.afs import TOPICS, read_afs, topic_file
 from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
-from tasks.corpus.evaluation_sets import EvaluationSet, place_in_pairs, rows_of
+from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from tasks.embedding.vectors import Vectors, open_vectors
 from tasks.evaluation.kind import FrozenKind, digests, publish_scores, signed
 from tasks.rendering.paper_tables import PaperTable
@@ -20,7 +20,6 @@ from tasks.stage.cached import StageContext, stage
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from models.evaluation.config import ScoringConfig
     from tasks.evaluation.systems import System
     from tasks.stage.run_context import RunContext
 
@@ -38,15 +37,6 @@ class AfsSet(EvaluationSet):
     def read(self) -> Mapping[str, pl.DataFrame]:
         """Return all pairs, topic by topic: `topic`, `score`, `sentence1`, `sentence2`."""
         return {_SPLIT: pl.concat([read_afs(source.files[0], source.name) for source in self.topics])}
-
-    def sentences(self) -> pl.Series:
-        """Return the first sentences of all pairs, then the second ones."""
-        pairs = read_afs_set(self)
-        return pl.concat([pairs["sentence1"].rename("text"), pairs["sentence2"].rename("text")])
-
-    def place(self, number: int) -> str:
-        """Return the row, counted over all topics, and the side of a sentence."""
-        return place_in_pairs(self.dataset, number, read_afs_set(self).height)
 
 
 class AfsKind(FrozenKind[AfsSet]):
@@ -78,7 +68,13 @@ class AfsKind(FrozenKind[AfsSet]):
         device: str = "cpu",  # noqa: ARG002 - correlations need none
     ) -> pl.DataFrame:
         """Return both correlations of each topic, and their means."""
-        return pl.concat([_figures(arguments, vectors, config.bootstrap) for arguments in sets])
+        from models.evaluation.afs import afs_scores
+
+        (arguments,), drawn = sets, config.bootstrap
+        pairs = read_afs_set(arguments)
+        scored = pairs.select("topic", gold="score", cosine=pl.Series(vectors.cosines(pairs, AFS)))
+        figures = afs_scores(scored, "unsupervised", resamples=drawn.resamples, seed=drawn.seed)
+        return signed(figures, digests(figures, sets), vectors.computation, by="cosine")
 
     @property
     def tables(self) -> tuple[PaperTable, ...]:
@@ -88,7 +84,7 @@ class AfsKind(FrozenKind[AfsSet]):
 
 
 def find_afs_set(site: RunContext) -> AfsSet:
-    """Find the official files in the mirror's folder `afs`.
+    """Find ArgPairs_{GC,GM,DP}.csv in the mirror's folder `afs`; the Hub has no copy.
 
     Raises:
         SourceError: No mirror is set, or a file is missing.
@@ -98,15 +94,7 @@ def find_afs_set(site: RunContext) -> AfsSet:
             "afs: no mirror is set, and the Hub has no copy of the official files. Put ArgPairs_GC.csv, "
             "ArgPairs_GM.csv and ArgPairs_DP.csv into a folder `afs` and set BSL_DATA_MIRROR to its parent folder."
         )
-    return resolve_afs_set(f"{site.mirror.rstrip('/')}/{AFS}")
-
-
-def resolve_afs_set(folder: str) -> AfsSet:
-    """Find ArgPairs_{GC,GM,DP}.csv in a folder, given by path or fsspec URL; the Hub has no copy.
-
-    Raises:
-        SourceError: A file is missing.
-    """
+    folder = f"{site.mirror.rstrip('/')}/{AFS}"
     specs = [SourceSpec(path=topic_file(folder, topic), name=topic, format="csv") for topic in TOPICS]
     return AfsSet(topics=tuple(resolve_source(spec) for spec in specs))
 
@@ -126,16 +114,7 @@ def score_afs(
     config: BootstrapConfig,
 ) -> None:
     """Correlate the cosine of each pair's embeddings with its gold score, topic by topic (unsupervised protocol)."""
-    figures = _figures(arguments, open_vectors(context.store, embeddings), config)
+    vectors, scoring = open_vectors(context.store, embeddings), ScoringConfig(bootstrap=config)
+    figures = AfsKind().figures((arguments,), vectors, scoring)
     title = f"Argument Facet Similarity of {model} (unsupervised)"
     publish_scores(context, figures, model, checkpoint, config.seed, title)
-
-
-def _figures(arguments: AfsSet, vectors: Vectors, config: BootstrapConfig) -> pl.DataFrame:
-    """Return both correlations of each topic, and their means, with signatures."""
-    from models.evaluation.afs import afs_scores
-
-    pairs = read_afs_set(arguments)
-    scored = pairs.select("topic", gold="score", cosine=pl.Series(vectors.cosines(pairs, AFS)))
-    figures = afs_scores(scored, "unsupervised", resamples=config.resamples, seed=config.seed)
-    return signed(figures, digests(figures, (arguments,)), vectors.computation, by="cosine")

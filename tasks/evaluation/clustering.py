@@ -39,10 +39,6 @@ class ClusterSet(EvaluationSet):
         """Return the table; its columns are `storage.readers.benchmarks.clustering.CLUSTERS`."""
         return {_SPLIT: read_clusters(local_files(self.source)[0])}
 
-    def sentences(self) -> pl.Series:
-        """Return all texts, set by set."""
-        return rows_of(self)[_SPLIT]["text"]
-
 
 class ClusteringKind(FrozenKind[ClusterSet]):
     """Clustering by k-means, scored by V-measure."""

@@ -40,7 +40,7 @@ def compare(
     )
     comparison = table.select(COMPARISON.names()).cast(COMPARISON)
     context.draft.write(comparison)
-    show_table("comparison-table", difference_rows(comparison), f"{names[1]} minus {names[0]}")
+    show_table(difference_rows(comparison), f"{names[1]} minus {names[0]}")
 
 
 def _row(found: SetDraws) -> dict[str, object]:

@@ -189,7 +189,7 @@ def publish_scores(
     named = rows.with_columns(model=pl.lit(model), seed=pl.lit(seed), checkpoint=pl.lit(checkpoint))
     scores = named.select(SCORES.names()).cast(SCORES)
     context.draft.write(scores)
-    show_table(f"{context.draft.provenance.stage.replace('_', '-')}-table", score_rows(scores), title)
+    show_table(score_rows(scores), title)
 
 
 def signed(

@@ -53,9 +53,7 @@ class TransferSet(EvaluationSet):
 
     def sentences(self) -> pl.Series:
         """Return all texts, with `blank` in place of blank lines."""
-        texts = DATASETS[self.dataset].texts
-        frames = rows_of(self).values()
-        return pl.concat([self.filled(rows[name]).rename("text") for rows in frames for name in texts])
+        return self.filled(super().sentences())
 
     def filled(self, texts: pl.Series) -> pl.Series:
         """Return texts for the encoder, with `blank` in place of blank lines."""

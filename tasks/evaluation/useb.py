@@ -12,8 +12,8 @@ from storage.artifacts.refs import EmbeddingsRef, ScoresRef
 from storage.datasets.benchmarks import USEB
 from storage.datasets.registry import DATASETS, suites_of
 from storage.readers.benchmarks.useb import READERS
-from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
-from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
+from storage.sources.sources import SourceSpec, resolve_source
+from tasks.corpus.evaluation_sets import SplitSet, rows_of
 from tasks.embedding.vectors import Vectors, open_vectors
 from tasks.evaluation.kind import FrozenKind, digests, publish_scores, signed
 from tasks.rendering.paper_tables import PaperTable
@@ -31,27 +31,12 @@ if TYPE_CHECKING:
 _TEST: Final = "test"
 
 
-class UsebSet(EvaluationSet):
+class UsebSet(SplitSet):
     """One split of a USEB dataset."""
-
-    split: str
-    source: ResolvedSource
-
-    @property
-    def name(self) -> str:
-        """Dataset and split, for messages."""
-        return f"{self.dataset} {self.split}"
 
     def read(self) -> Mapping[str, pl.DataFrame]:
         """Return the table; its columns are `storage.readers.benchmarks.useb.RANKING` or `PARAPHRASES`."""
         return {self.split: READERS[self.dataset](self.source.files, self.split)}
-
-    def sentences(self) -> pl.Series:
-        """Return the queries and documents, or both sides of the pairs."""
-        rows = rows_of(self)[self.split]
-        if "text" in rows.columns:
-            return rows["text"]
-        return pl.concat([rows["sentence1"].rename("text"), rows["sentence2"].rename("text")])
 
 
 class UsebKind(FrozenKind[UsebSet]):

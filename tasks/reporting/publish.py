@@ -28,8 +28,8 @@ def publish(context: StageContext, page: Page, name: str) -> None:
     (draft / f"{name}.html").write_text(html(page), encoding="utf-8")
     path = f"{context.ref.path}/{name}.html"
     url = (folder.absolute() / path).as_uri() if folder else f"{context.store.url}/{path}"
-    show_link("page", url, "The page with charts, in the store")
-    show_markdown(name, markdown(page, pictures=False), page.title)
+    show_link(url, "The page with charts, in the store")
+    show_markdown(markdown(page, pictures=False))
     for block in page.lead:
         if isinstance(block, Charts):
             for chart in block.drawn:

@@ -28,22 +28,17 @@ from storage.record import Record
 from storage.sources.read import read_source
 from storage.sources.sources import SourceSpec, resolve_sources
 from tasks.embedding.encoders import encoder_folder, find_encoder
-from tasks.serving.measures import card_of, dev_scorer, measured, stsb, write_cards
+from tasks.serving.measures import Variant, card_of, dev_scorer, measured, stsb, variant_rows, write_cards
 from tasks.stage.device import limit_threads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from models.encoder.network import Encoder
     from models.encoder.sentence_encoder import SentenceEncoder
-    from tasks.serving.variants import Variant
     from tasks.stage.run_context import RunContext
-
-    Vectors = NDArray[np.float32]
 
 logger = logging.getLogger(__name__)
 
@@ -102,7 +97,6 @@ def export_variants(
     """
     from models.encoder.sentence_encoder import SentenceEncoder
     from models.encoder.serialization.load import saved_config
-    from tasks.serving.variants import variant_rows
 
     if target.exists():
         raise StoreWriteError(f"{target}: already exists. Name a new folder.")
@@ -196,11 +190,13 @@ class _Makers:
         from models.serving.static_distillation import tabulate
 
         vectors = self.encoder.encode(self._some_text)
-        forms, dev = [], dev_scorer()
+        forms, (texts, score) = [], dev_scorer()
+        dev_ND = self.encoder.encode(texts)
         axes = {"first": np.eye(self.encoder.width), "rotated": principal_axes(vectors)}
         for width in sorted(set(self.config.dims), reverse=True):
-            candidates = [(name, shortened(self.encoder.network, axes[name], width)) for name in axes]
-            name, short = _better(candidates, self, dev)
+            scores = {name: score(dev_ND @ axes_DD[:, :width]) for name, axes_DD in axes.items()}
+            name = max(scores, key=scores.__getitem__)  # the first of equals
+            short = shortened(self.encoder.network, axes[name], width)
             self.encoder.with_network(short).save(self.folder / f"dims-{width}")
             forms.append(self._measured(f"{width} dimensions, {name}", f"dims-{width}"))
         if self.config.static:
@@ -241,26 +237,6 @@ def _check(encoder: SentenceEncoder, config: CompressionConfig) -> None:
         )
     if config.static:
         check_transformer(encoder)
-
-
-def _better(
-    shorts: list[tuple[str, Encoder]], makers: _Makers, dev: tuple[list[str], Callable[[Vectors], float]]
-) -> tuple[str, Encoder]:
-    """Return the encoder with the highest score on STS-B dev, or the first of equals; all share one transformer."""
-    texts, score = dev
-    full_ND = makers.encoder.encode(texts)
-    return max(shorts, key=lambda pair: score(_last_heads(pair[1], full_ND)))
-
-
-def _last_heads(short: Encoder, full_ND: Vectors) -> Vectors:
-    """Apply the two heads that reduce dimensions to the full encoder's vectors."""
-    import torch
-
-    with torch.inference_mode():
-        x_BD = torch.from_numpy(full_ND)
-        for head in list(short.sentence_heads)[-2:]:
-            x_BD = head(x_BD)
-    return x_BD.numpy()
 
 
 def _texts(site: RunContext, config: CompressionConfig) -> list[str]:

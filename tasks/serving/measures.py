@@ -1,13 +1,21 @@
-"""Measure a form of an encoder: size, speed, and score on the embedded STS-B; write the model cards."""
+"""Measure the forms of an encoder: size, speed, and score on the embedded STS-B; write their table and model cards.
+
+Shapes: N scored pairs.
+"""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
 from models.encoder.int8 import GRAPHS
+from models.evaluation.correlation import cosine_scores, spearman
+from models.evaluation.signature import signed
+from models.evaluation.significance.bootstrap import percentile_interval, spearman_resamples
+from models.evaluation.significance.hierarchical import difference_of, draws_of
 from storage.artifacts.refs import CheckpointRef
 from storage.assets.embedded import embedded_path
 from tasks.rendering.blocks import Page
@@ -25,13 +33,36 @@ if TYPE_CHECKING:
     from models.encoder.int8 import Target
     from models.encoder.sentence_encoder import SentenceEncoder
     from storage.sources.model_sources import ResolvedModel
-    from tasks.serving.variants import Variant
     from tasks.stage.run_context import RunContext
-
-    Vectors = NDArray[np.float32]
 
 _PASSES: Final = 3
 _ENOUGH_S: Final = 20.0  # no further pass after so many seconds
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A measured form of an encoder.
+
+    Attributes:
+        name: Name of the form.
+        path: Path in the exported folder.
+        megabytes: Size of its weights in 10⁶ bytes.
+        width: Dimensions of its vectors.
+        passes: Sentences per second of each timed pass, from text to vector, tokenizer included.
+        cosines: Cosines of the scored pairs, (N,).
+    """
+
+    name: str
+    path: str
+    megabytes: float
+    width: int
+    passes: tuple[float, ...]
+    cosines: NDArray[np.float64]
+
+    @property
+    def sentences_per_s(self) -> float:
+        """Rate of the fastest pass, which is least affected by other load on the machine."""
+        return max(self.passes)
 
 
 def measured(name: str, relative: str, path: Path, encoder: SentenceEncoder) -> Variant:
@@ -44,7 +75,6 @@ def measured(name: str, relative: str, path: Path, encoder: SentenceEncoder) -> 
         encoder: The encoder loaded from it.
     """
     from models.evaluation.correlation import cosine_scores
-    from tasks.serving.variants import Variant
 
     texts, count = test_texts(), len(stsb("test"))
     encoder.encode(texts[:64])  # warm-up
@@ -62,10 +92,8 @@ def measured(name: str, relative: str, path: Path, encoder: SentenceEncoder) -> 
     return Variant(name, relative, _megabytes(path), encoder.width, tuple(passes), cosines)
 
 
-def dev_scorer() -> tuple[list[str], Callable[[Vectors], float]]:
+def dev_scorer() -> tuple[list[str], Callable[[NDArray[np.floating]], float]]:
     """Return STS-B's dev sentences, and a function from their vectors to Spearman's ρ."""
-    from models.evaluation.correlation import cosine_scores, spearman
-
     rows = stsb("dev")
     gold, count = rows["score"].to_numpy(), len(rows)
     texts = [*rows["sentence1"], *rows["sentence2"]]
@@ -91,6 +119,40 @@ def _megabytes(path: Path) -> float:
     return sum(file.stat().st_size for file in (*path.glob("*.safetensors"), *heads)) / 1e6
 
 
+def variant_rows(variants: Sequence[Variant], gold: NDArray[np.float64]) -> list[dict[str, str]]:
+    """Return a row per form: score with interval, and the difference from the first form on the same draws of pairs."""
+    first = variants[0]
+    return [
+        {
+            "form": form.name,
+            "path": form.path,
+            "MB": f"{form.megabytes:.1f}",
+            "width": str(form.width),
+            "sentences/s": _spread(form),
+            "speedup": f"{form.sentences_per_s / first.sentences_per_s:.1f}",
+            "STS-B test": _score(form.cosines, gold),
+            "difference": "" if form is first else _difference(first.cosines, form.cosines, gold),
+        }
+        for form in variants
+    ]
+
+
+def _spread(form: Variant) -> str:
+    """Format the rate of the fastest pass, with the range from the slowest to the fastest if there are several."""
+    spread = f" [{min(form.passes):,.0f} to {form.sentences_per_s:,.0f}]" if len(form.passes) > 1 else ""
+    return f"{form.sentences_per_s:,.0f}{spread}"
+
+
+def _score(cosines: NDArray[np.float64], gold: NDArray[np.float64]) -> str:
+    low, high = percentile_interval(spearman_resamples(gold, cosines))
+    return f"{100 * spearman(cosines, gold):.2f} [{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def _difference(first: NDArray[np.float64], second: NDArray[np.float64], gold: NDArray[np.float64]) -> str:
+    found = difference_of(*([draws_of(gold, cosines[None])] for cosines in (first, second)))
+    return signed(found.value, found.ci_low, found.ci_high)
+
+
 README: Final = "README.md"
 TITLE: Final = "Forms of the encoder, measured on this machine"
 _EXPLAINED: Final = """\
@@ -113,6 +175,12 @@ _TARGETS: Final[Mapping[Target, str]] = {
     "vnni": "The int8 graph is for ARM and processors with VNNI: on others its sums saturate and its vectors change.",
     "avx2": "The int8 graph runs on all processors: its weights have 7 bits, so no sum saturates without VNNI.",
 }
+_STATIC: Final = (
+    "A table of token vectors, without a transformer: the vector of a sentence is the mean of its token vectors. Word "
+    "order has no effect."
+)
+_FULL_ONLY: Final = {"model_name", "eval_results"}  # header fields of the full encoder only
+_SHORTER: Final = "The same transformer, with fewer dimensions; its vectors have length 1."
 
 
 def card_of(site: RunContext, name: str, found: CheckpointRef | ResolvedModel, folder: Path) -> str:
@@ -127,8 +195,6 @@ def write_cards(folder: Path, rows: Sequence[dict[str, str]], card: str) -> None
     """Write a card of all forms, and one in the folder of each form that has a folder."""
     text = f"{card}\n## {TITLE}\n\n{_explained(rows)}\n\n{markdown_table(rows)}\n"
     (folder / README).write_text(text, encoding="utf-8")
-    from tasks.serving.variants import form_card
-
     for row in rows:
         if row["path"] != "." and (folder / row["path"]).is_dir():
             (folder / row["path"] / README).write_text(form_card(card, row), encoding="utf-8")
@@ -141,3 +207,38 @@ def _explained(rows: Sequence[dict[str, str]]) -> str:
     if target is None:
         return _EXPLAINED.replace("GRAPH", "model.onnx")
     return f"{_EXPLAINED.replace('GRAPH', GRAPHS[target])} {_TARGETS[target]}"
+
+
+def form_card(full: str, row: Mapping[str, str]) -> str:
+    """Return the card of a form in a folder.
+
+    Args:
+        full: Card of the full encoder; its header is reused, without the scores.
+        row: The form's row from `variant_rows`.
+    """
+    from huggingface_hub import CardData, ModelCard  # slow import, needed only here
+
+    known: dict[str, Any] = ModelCard(full, ignore_metadata_errors=True).data.__dict__
+    static = row["path"] == "static"
+    header = {name: value for name, value in known.items() if name not in _FULL_ONLY}
+    header["tags"] = [*(header.get("tags") or []), *(["static-embeddings"] if static else [])]
+    difference = f", {row['difference']} compared with the full encoder" if row["difference"] else ""
+    return f"""---
+{CardData(**header).to_yaml()}
+---
+
+# {row["form"]} of the encoder in the parent folder
+
+{_STATIC if static else _SHORTER} {row["width"]} dimensions, {row["MB"]} MB of weights.
+
+Spearman × 100 on STS-B test with 95 % interval: {row["STS-B test"]}{difference}.
+
+```python
+from sentence_transformers import SentenceTransformer
+
+SentenceTransformer("path/to/this/folder")
+```
+
+Training data, figures, limits and licences of the full encoder: `README.md` of the parent folder. The same terms apply
+here.
+"""

@@ -3,7 +3,7 @@
 All except progress go to the stage's single page (`tasks.stage.ui_page`). The UI renders Markdown, so foreign text in
 tables, descriptions and links is escaped here; text passed as Markdown must already be escaped.
 
-Outside a stage (a notebook) there is no page, so they are logged and dropped.
+Outside a stage (a notebook) there is no page, so they are dropped.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from uuid import UUID
 
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
 
-from models.runtime.progress import Count, spelled
+from models.runtime.progress import Count
 from tasks.rendering.escaping import code, plain
 from tasks.rendering.markdown import markdown_table
 from tasks.stage.progress import notify
@@ -27,7 +27,7 @@ from tasks.stage.ui_page import in_run, open_page, shown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from models.runtime.progress import OnProgress, Progress
+    from models.runtime.progress import OnProgress
 
 logger = logging.getLogger(__name__)
 
@@ -36,20 +36,21 @@ Row = dict[str, Any]
 _SECONDS_BETWEEN_UPDATES = 2.0  # each update is a request to the server
 
 
-def show_table(key: str, rows: Sequence[Row], description: str) -> None:
+def show_table(rows: Sequence[Row], description: str) -> None:
     """Show a table under a heading; figures are rounded, items of lists joined by " · "."""
     cells = [{name.replace("_", " "): _cell(value) for name, value in row.items()} for row in rows]
-    _show(key, f"## {plain(description)}\n\n{markdown_table(cells)}")
+    show_markdown(f"## {plain(description)}\n\n{markdown_table(cells)}")
 
 
-def show_markdown(key: str, text: str, description: str) -> None:
-    """Show Markdown; a heading in the text replaces the description."""
-    _show(key, text if text.startswith("# ") else f"## {plain(description)}\n\n{text}")
-
-
-def show_link(key: str, url: str, description: str) -> None:
+def show_link(url: str, description: str) -> None:
     """Show a URL as text; a browser may not be able to open it, for example a local file of the worker."""
-    _show(key, f"{plain(description)}: {code(url)}")
+    show_markdown(f"{plain(description)}: {code(url)}")
+
+
+def show_markdown(text: str) -> None:
+    """Show Markdown, as a section of the stage's page."""
+    if (page := open_page()) is not None:
+        page.sections.append(text)
 
 
 def show_chart(key: str, svg: str, description: str) -> None:
@@ -57,14 +58,6 @@ def show_chart(key: str, svg: str, description: str) -> None:
     if (page := open_page()) is not None:
         url = "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
         page.pictures.append((key, url, description))
-
-
-def _show(key: str, section: str) -> None:
-    page = open_page()
-    if page is None:
-        logger.debug("not in a stage, so %s is not shown", key)
-    else:
-        page.sections.append(section)
 
 
 def progress_of(what: str, following: int | None = 0) -> OnProgress:
@@ -86,7 +79,7 @@ def progress_of(what: str, following: int | None = 0) -> OnProgress:
             return
         last = now
         notify("advances", progress)
-        text = _progress_line(progress)
+        text = f"{what}: {done:,} of {total:,} · {progress.status()}".removesuffix(" · ")
         logger.info(text)
         if not in_run():
             return
@@ -100,12 +93,6 @@ def progress_of(what: str, following: int | None = 0) -> OnProgress:
             shown("progress", update)
 
     return advance
-
-
-def _progress_line(progress: Progress) -> str:
-    remaining = "" if progress.left is None else f"{spelled(progress.left)} left"
-    head = f"{progress.what}: {progress.done:,} of {progress.total:,}"
-    return " · ".join(filter(None, [head, progress.pace, remaining, progress.detail]))
 
 
 def _cell(value: Any) -> Any:  # noqa: ANN401 - a cell

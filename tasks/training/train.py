@@ -90,4 +90,4 @@ def _show(context: StageContext, result: TrainingResult) -> None:
     table = evaluations.drop("lr", "momentum", "grad_norm", "dev_spearman").with_columns(
         (100 * evaluations["dev_spearman"]).alias("dev Spearman × 100")
     )
-    show_table("training-log", table.to_dicts(), f"Evaluations during the training of checkpoint {key}")
+    show_table(table.to_dicts(), f"Evaluations during the training of checkpoint {key}")

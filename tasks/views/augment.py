@@ -43,7 +43,7 @@ def augment(
     routes = tuple(
         Route(method=view.method, hops=tuple(find_translator(site, hop) for hop in view.hops)) for view in config.routes
     )
-    parts = (*rewritten(site, corpus, config, nli), *given)
+    parts = (*(rewritten(site, corpus, nli, view) for view in config.rewritings), *given)
     return make_views(site, corpus, routes, parts, config.filters, original=config.original)
 
 
@@ -95,11 +95,11 @@ def _show(views: pl.DataFrame, drops: pl.DataFrame) -> None:
         .drop("source", "text")
         .rename({"n": "sentences"})
     )
-    show_table("view-drops", counts.to_dicts(), "Dropped sentences")
+    show_table(counts.to_dicts(), "Dropped sentences")
     # One view per row, as four columns would exceed the page.
     samples = view_samples(views, SAMPLE_ROWS).to_dicts()
     rows = [{"view": method, "sentence": text} for sample in samples for method, text in sample.items() if text]
-    show_table("view-samples", rows, "A random sample of sentences and their views")
+    show_table(rows, "A random sample of sentences and their views")
     dropped = drops.filter(~pl.col("outcome").str.starts_with("kept")).explode("source", "text")
     examples = dropped.select("method", "outcome", "source", result="text").to_dicts()
-    show_table("view-examples", examples, "Examples of dropped sentences")
+    show_table(examples, "Examples of dropped sentences")

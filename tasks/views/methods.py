@@ -32,9 +32,8 @@ from tasks.stage.ui import progress_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
-    from models.views.config import AnyViewMethod, AugmentConfig
+    from models.views.config import AnyViewMethod
     from tasks.stage.run_context import RunContext
 
 
@@ -56,12 +55,14 @@ def rewrite_corpus(
     scratch, advance = context.store.scratch(context.ref), progress_of(f"view {method}, sentences")
     for start in range(0, total, SLICE_ROWS):
         finished = scratch / f"{method}-{start:012}.parquet"
-        views = _saved(finished)
-        if views is None:
+        try:
+            views = pl.read_parquet(finished, glob=False)
+        except FileNotFoundError:
             rows = sentences.slice(start, SLICE_ROWS)
             sources = (rows if lang is None else rows.filter(pl.col("lang") == lang)).collect()
             views = _views(sources, method, seed, rewrite)
-            _save(views, finished)
+            with writing(finished), whole(finished) as unfinished:
+                views.write_parquet(unfinished)
         context.draft.write(views)
         advance(min(start + SLICE_ROWS, total), total, "")
 
@@ -70,18 +71,6 @@ def _views(sources: pl.DataFrame, method: str, seed: int, rewrite: Rewrite) -> p
     seeds = sources.select(scattered(pl.col("sentence_id"), seed)).to_series()
     texts = pl.Series(rewrite(sources["text"].to_list(), seeds.to_list()), dtype=pl.String)
     return sources.select("sentence_id", method=pl.lit(method), text=texts).with_columns(normalize(pl.col("text")))
-
-
-def _saved(path: Path) -> pl.DataFrame | None:
-    try:
-        return pl.read_parquet(path, glob=False)
-    except FileNotFoundError:
-        return None
-
-
-def _save(views: pl.DataFrame, path: Path) -> None:
-    with writing(path), whole(path) as unfinished:
-        views.write_parquet(unfinished)
 
 
 @stage(ref=ViewsRef, version=1)
@@ -156,17 +145,6 @@ def synonym(
     context.draft.note({**count_replacements(texts, synonyms, view)})
 
 
-def views_of_sources(
-    site: RunContext,
-    sources: tuple[ResolvedSource, ...],
-    corpus: CorpusRef,
-    config: AugmentConfig,
-    max_bad_share: float,
-) -> tuple[ViewsRef, ...]:
-    """Read a configuration's views from columns of its sources, or reuse cached ones."""
-    return tuple(column_view(site, sources, corpus, view, max_bad_share) for view in config.given)
-
-
 @stage(ref=ViewsRef, version=1)
 def column_view(
     context: StageContext, sources: tuple[ResolvedSource, ...], corpus: CorpusRef, view: GivenView, max_bad_share: float
@@ -192,17 +170,12 @@ def _frames(sources: Sequence[ResolvedSource], column: str, max_bad_share: float
         yield from read_beside(source, column, ReadReport(source.name), max_bad_share)
 
 
-def rewritten(site: RunContext, corpus: CorpusRef, config: AugmentConfig, nli: NliRef | None) -> tuple[ViewsRef, ...]:
-    """Make a configuration's views other than translations, or reuse cached ones.
+def rewritten(site: RunContext, corpus: CorpusRef, nli: NliRef | None, view: AnyViewMethod) -> ViewsRef:
+    """Make a view without a translator, or reuse a cached one; models are identified by content, not by name.
 
     Raises:
         SourceError, AssetError: WordNet, a model or the labelled pairs are not available.
     """
-    return tuple(_made(site, corpus, nli, view) for view in config.rewritings)
-
-
-def _made(site: RunContext, corpus: CorpusRef, nli: NliRef | None, view: AnyViewMethod) -> ViewsRef:
-    """Make one view; models are identified by content, not by name."""
     match view:
         case SynonymView():
             return synonym(site, corpus, find_wordnet(FILES), version("lemminflect"), view)

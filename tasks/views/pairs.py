@@ -81,11 +81,7 @@ def pair_own_labels(context: StageContext, passages: PassagesRef, labels: LabelS
     scored = scored_pairs(pairs, 1.0, "labels", 0)
     context.draft.write(scored)
     context.draft.note({"labels": rows.height, "pairs": scored.height})
-    show_table(
-        "label-pairs",
-        scored.head(20).select("text_1", "text_2", "score").to_dicts(),
-        "The first pairs made from labels",
-    )
+    _show(context)
 
 
 @stage(ref=PairsRef, version=1)
@@ -127,10 +123,10 @@ def _pair(context: StageContext, views: Ranges, config: PairConfig, bits: int) -
         context.draft.write_all(build_pairs(views, config, bits, scratch))
     pairings: list[JsonValue] = [dict(row) for row in counts.iter_rows(named=True)]
     context.draft.note({"pairings": pairings})
-    show_table("pair-counts", counts.to_dicts(), "Pairs by pairing, and sentences that lack a view")
+    show_table(counts.to_dicts(), "Pairs by pairing, and sentences that lack a view")
     _show(context)
 
 
 def _show(context: StageContext) -> None:
     first = context.draft.scan().head(SAMPLE_ROWS).drop("pair_id", "sentence_id", "group").collect()
-    show_table("pair-samples", first.to_dicts(), "The first pairs in training order")
+    show_table(first.to_dicts(), "The first pairs in training order")

@@ -34,20 +34,20 @@ from models.encoder.sentence_encoder import SentenceEncoder  # noqa: E402
 from models.evaluation.correlation import cosine_scores, spearman  # noqa: E402
 from models.evaluation.metrics import unit  # noqa: E402
 from models.objectives.config import BSLConfig  # noqa: E402
+from models.runtime.precision import computed  # noqa: E402
 from models.training.config import TrainingConfig  # noqa: E402
 from models.training.dev_evaluation import DevSet, Evaluation  # noqa: E402
 from models.training.execution import Execution  # noqa: E402
 from models.training.health import finding_of  # noqa: E402
 from models.training.loop import train  # noqa: E402
 from models.training.snapshots import read_snapshot  # noqa: E402
-from tasks.diagnostics.benchmark.device_limits import precisions_of, probed  # noqa: E402
 
 ASSETS = ROOT / "storage" / "assets"
 NORMS, MOMENTA = ("none", "center", "standardize"), (0.0, 0.9, 0.99, 0.999, 1.0)
 EVALUATIONS = 6
 LOST, CONE = 0.15, 0.995
 MODEL = EncoderConfig(model="embedded:bert-mini")
-PRECISION = precisions_of(probed(torch.device("cpu")))[-1]  # bf16, except where it is emulated
+PRECISION = computed("auto", "cpu")
 
 
 def pairs() -> pl.DataFrame:

@@ -14,7 +14,6 @@ import sys
 from pathlib import Path
 
 import polars as pl
-import torch
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -22,14 +21,14 @@ from models.encoder.config import EncoderConfig  # noqa: E402
 from models.encoder.network import Encoder  # noqa: E402
 from models.encoder.sentence_encoder import SentenceEncoder  # noqa: E402
 from models.evaluation.correlation import cosine_scores, spearman  # noqa: E402
+from models.runtime.precision import computed  # noqa: E402
 from models.training.config import TrainingConfig, paper_config  # noqa: E402
 from models.training.dev_evaluation import DevSet  # noqa: E402
 from models.training.loop import train  # noqa: E402
 from storage.assets.embedded import embedded_path  # noqa: E402
-from tasks.diagnostics.benchmark.device_limits import precisions_of, probed  # noqa: E402
 
 MODEL = EncoderConfig(model="embedded:bert-mini", dropout=0.1)
-PRECISION = precisions_of(probed(torch.device("cpu")))[-1]  # bf16, except where it is emulated
+PRECISION = computed("auto", "cpu")
 
 
 def scored(split: str) -> DevSet:

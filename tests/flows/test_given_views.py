@@ -13,7 +13,7 @@ from tasks.corpus.config import IngestConfig
 from tasks.corpus.ingest import ingest, locate_sources
 from tasks.stage.run_context import RunContext
 from tasks.views.augment import augment
-from tasks.views.methods import views_of_sources
+from tasks.views.methods import column_view
 from tasks.views.pairs import pair
 
 ROWS = [
@@ -28,7 +28,7 @@ ROWS = [
 def paired(site: RunContext, ingesting: IngestConfig, augmenting: AugmentConfig) -> PairsRef:
     sources = locate_sources(site, ingesting)
     corpus = ingest(site, sources, ingesting)
-    given = views_of_sources(site, sources, corpus, augmenting, ingesting.max_bad_share)
+    given = tuple(column_view(site, sources, corpus, view, ingesting.max_bad_share) for view in augmenting.given)
     return pair(site, augment(site, corpus, augmenting, None, given), beside_original("paraphrase"))
 
 

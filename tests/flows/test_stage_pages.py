@@ -32,8 +32,8 @@ def told_corpus(context: StageContext, content: Content) -> None:
     ids = pl.Series("sentence_id", [1, 2], dtype=pl.UInt64)
     frame = pl.DataFrame([ids]).with_columns(text=pl.lit(content.text), source=pl.lit("t"), lang=pl.lit("en"))
     context.draft.write(frame)
-    show_table("samples", [{"text": content.text, "share": 0.5862006127283527, "n": 14908}], "A sample")
-    show_markdown("lengths", "| a |\n|---|\n| 1 |", "Lengths")
+    show_table([{"text": content.text, "share": 0.5862006127283527, "n": 14908}], "A sample")
+    show_markdown("## Lengths\n\n| a |\n|---|\n| 1 |")
 
 
 @stage(ref=PairsRef, version=1)
@@ -48,7 +48,7 @@ def told_pairs(context: StageContext, corpus: CorpusRef) -> None:
     )  # fmt: skip
     context.draft.write(empty)
     show_chart("curve", "<svg/>", "A curve")
-    show_link("page", "file:///a b/report.html", "The page")
+    show_link("file:///a b/report.html", "The page")
 
 
 @flow(name="bsl-pipeline")

@@ -141,7 +141,7 @@ def test_resolving_a_model_downloads_no_files(hub):
 
 
 def look(config, site):
-    return {check.subject: check for check in examine(site, config, config.models())}
+    return {check.subject: check for check in examine(site, config)}
 
 
 def test_doctor_reports_unreachable_hub_fast_with_a_single_remedy(hub, site, capsys):

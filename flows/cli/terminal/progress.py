@@ -117,14 +117,11 @@ class Terminal:
         now = time.monotonic()
         if now - self._last_line >= SECONDS_BETWEEN_LINES and progress.total:
             self._last_line = now
-            count = f"{number}{progress.what}: {progress.done:,} of {progress.total:,}"
-            line = " · ".join(filter(None, [count, progress.pace, self._left(progress), progress.detail]))
-            self.console.print(Text(printable(line)), soft_wrap=True)
+            line = f"{number}{progress.what}: {progress.done:,} of {progress.total:,} · {self._status(progress)}"
+            self.console.print(Text(printable(line.removesuffix(" · "))), soft_wrap=True)
 
-    def _left(self, progress: Progress) -> str:
-        """Return the remaining time of the stage and of the run, in words."""
-        stage_left = "" if progress.left is None else f"{spelled(progress.left)} left"
-        return " · ".join(filter(None, [stage_left, time_left(self._remaining.seconds(time.monotonic()))]))
+    def _status(self, progress: Progress) -> str:
+        return progress.status(time_left(self._remaining.seconds(time.monotonic())))
 
     def _began(self) -> dict[str, float]:
         """Return the start times of the current stages of this thread, the outermost stage first."""
@@ -164,8 +161,7 @@ class LiveTerminal(Terminal):
 
     def show(self, number: str, progress: Progress) -> None:
         """Update the bar, or start a new one."""
-        status = " · ".join(filter(None, [progress.pace, self._left(progress), progress.detail]))
-        what, status = Text(printable(f"{number}{progress.what}")).markup, Text(printable(status)).markup
+        what, status = (Text(printable(x)).markup for x in (f"{number}{progress.what}", self._status(progress)))
         total = progress.total or None
         current = None if self._bar is None else self.progress.tasks[0]
         if current is None or current.description != what:

@@ -17,7 +17,6 @@ from storage.assets.embedded import embedded_path
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tasks.diagnostics.benchmark.fixtures import Fixtures
     from tasks.diagnostics.benchmark.results import Check, Rate
 
 SMALL: Final = {"num_hidden_layers": 2}  # smaller BERT-base, to check only that the bench runs
@@ -83,7 +82,7 @@ def bench(device_name: str, *, quick: bool = False) -> Iterator[Check | Rate]:
     from tasks.diagnostics.benchmark import distributed as processes
     from tasks.diagnostics.benchmark import encoding, parity, training, translation
     from tasks.diagnostics.benchmark.budget import within
-    from tasks.diagnostics.benchmark.results import as_far_as_it_goes
+    from tasks.diagnostics.benchmark.fixtures import Fixtures
 
     device = torch.device(device_name)
     limits = card.measured(device)
@@ -92,40 +91,34 @@ def bench(device_name: str, *, quick: bool = False) -> Iterator[Check | Rate]:
     shape, sizes = (SMALL, QUICK) if quick else ({}, SIZES["slow cpu" if slow else device.type])
     ends = began + TOTAL[device.type]
 
-    def budget_of(section: str) -> float:
-        return max(LEAST_S, min(BUDGETS[device.type][section], ends - time.monotonic()))
-
     with tempfile.TemporaryDirectory() as scratch:
-        fixtures = _fixtures(Path(scratch))
-        checks: dict[str, Iterator[Check]] = {
+        fixtures = Fixtures(
+            _texts(), embedded_path("bert-mini"), embedded_path("marian-mini-en-mul"), scratch=Path(scratch)
+        )
+        checks: dict[str, Iterator[Check | Rate]] = {
             "vectors": parity.encoding(fixtures, limits),
             "steps of training": parity.stepping(fixtures, limits),
             "translations": translation.parity(fixtures, device, sizes.compared),
             "two processes": processes.parity(fixtures, device),
         }
-        for section, checked in checks.items():
-            yield from within(section, as_far_as_it_goes(section, checked, must=True), budget_of(section))
-        rates: dict[str, Iterator[Rate]] = {
+        rates: dict[str, Iterator[Check | Rate]] = {
             **{
-                f"training, {size} pairs a step": training.rates(fixtures, limits, sizes.steps, (size,), **shape)
+                f"training, {size} pairs a step": training.rates(fixtures, limits, sizes.steps, size, **shape)
                 for size in sizes.batches
             },
             "encoding": encoding.rates(fixtures, limits, sizes.encoded, **shape),
             "probes": encoding.probes(limits, *sizes.probed),
             "translation": translation.rates(fixtures, limits, sizes.translated),
         }
-        for section, timed in rates.items():
-            budget = budget_of(section.partition(",")[0])
-            yield from within(section, as_far_as_it_goes(section, timed, must=False), budget)
+        for section, rows in {**checks, **rates}.items():
+            budget = min(BUDGETS[device.type][section.partition(",")[0]], ends - time.monotonic())
+            yield from within(section, rows, max(LEAST_S, budget), must=section in checks)
 
 
-def _fixtures(scratch: Path) -> Fixtures:
-    from tasks.diagnostics.benchmark.fixtures import Fixtures
-
+def _texts() -> list[str]:
     sample = pl.read_parquet(embedded_path("nli-sample") / "train.parquet")
     texts = pl.concat([sample["premise"], sample["hypothesis"]]).unique(maintain_order=True)
-    mixed = texts.sample(fraction=1.0, seed=1, shuffle=True).to_list()
-    return Fixtures(mixed, embedded_path("bert-mini"), embedded_path("marian-mini-en-mul"), scratch)
+    return texts.sample(fraction=1.0, seed=1, shuffle=True).to_list()
 
 
 def described(device_name: str) -> str:

@@ -1,4 +1,4 @@
-"""Time budgets for sections of the bench; a section that exceeds its budget is cut and reported."""
+"""Run sections of the bench: a section that fails, or exceeds its time budget, reports it and keeps its rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import subprocess
 import time
 from typing import TYPE_CHECKING, Final
 
-from tasks.diagnostics.benchmark.results import Check, Rate, not_run
+from models.errors import ModelError
+from tasks.diagnostics.benchmark.results import Check, Rate, holds, not_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -17,14 +18,16 @@ if TYPE_CHECKING:
     from types import FrameType
 
 AGAIN_S: Final = 5.0  # interval for repeated interruptions, if the work swallowed the first one
+FAULTS: Final = (RuntimeError, OSError, ValueError, ImportError, MemoryError, ModelError)
+"""Errors of a machine that lacks memory, a kernel or a package."""
 
 
 class OutOfTimeError(BaseException):
     """A section's time is over; not an Exception, so that no library handles it."""
 
 
-def within(section: str, rows: Iterable[Check | Rate], budget_s: float) -> Iterator[Check | Rate]:
-    """Yield a section's rows within its budget; a last row reports that it was cut.
+def within(section: str, rows: Iterable[Check | Rate], budget_s: float, *, must: bool) -> Iterator[Check | Rate]:
+    """Yield a section's rows within its budget; a last row reports that it failed or was cut.
 
     A signal interrupts the work between two Python operations, so call this in the main thread only.
 
@@ -32,15 +35,20 @@ def within(section: str, rows: Iterable[Check | Rate], budget_s: float) -> Itera
         section: name for messages.
         rows: rows that are measured one by one; only measuring counts as time.
         budget_s: seconds for all rows.
+        must: whether a failure counts as a missed check, or as a check that this machine cannot run.
     """
-    remaining, results = budget_s, iter(rows)
+    remaining, results, name = budget_s, iter(rows), f"{section}: complete"
     while True:
         began = time.monotonic()
         try:
             with _interrupted(remaining):
                 row = next(results, None)
         except OutOfTimeError:
-            yield not_run(f"{section}: complete", f"cut after {budget_s:.3g} s")
+            yield not_run(name, f"cut after {budget_s:.3g} s")
+            return
+        except FAULTS as error:
+            reason = f"{type(error).__name__}: {(str(error).strip() or 'no message').splitlines()[0]}"
+            yield holds(name, False, reason) if must else not_run(name, reason)
             return
         if row is None:
             return

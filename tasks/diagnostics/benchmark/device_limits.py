@@ -6,21 +6,21 @@ import statistics
 import time
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import torch
 from torch.nn import functional
 
 from models.runtime.device import arithmetic, wait
+from models.runtime.precision import emulates_bf16
 from tasks.diagnostics.benchmark.results import Check, Rate, not_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
-Precision = Literal["fp32", "bf16"]
+    from models.runtime.precision import Computed
 
 SHAPE = {"cuda": (8192, 8192, 8192), "cpu": (1024, 768, 3072)}  # rows, in, out: fills a GPU; BERT-base's largest
-PROBE = {"cuda": (2048, 2048, 2048), "cpu": (512, 768, 768)}  # small, to detect a precision without hardware units
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 LIMIT_S = 6.0  # maximum for all rounds of a measurement
 COPIED = {"cuda": 1 << 30, "cpu": 1 << 27}  # bytes: much larger than any cache
@@ -32,33 +32,25 @@ class Card:
 
     Attributes:
         device: torch device.
-        name: name from the driver.
-        flops: FLOP/s of dense products, by precision.
+        flops: FLOP/s of dense products, by precision; without bf16 if the device emulates it.
         bytes_per_s: bytes per second read and written by a copy.
     """
 
     device: torch.device
-    name: str
     flops: dict[str, float]
     bytes_per_s: float
 
     @property
-    def precisions(self) -> tuple[Precision, ...]:
-        """Useful precisions for training and encoding: fp32, and bf16 if its products are faster."""
-        return precisions_of(self.flops)
-
-    @property
-    def emulated(self) -> str:
-        """Reason why bf16 is not measured."""
-        return f"emulated, {self.flops['bf16'] / 1e9:,.0f} GFLOP/s, not used"
+    def precisions(self) -> tuple[Computed, ...]:
+        """Useful precisions for training and encoding: fp32, and bf16 if the device does not emulate it."""
+        return ("fp32", "bf16") if "bf16" in self.flops else ("fp32",)
 
     def rates(self) -> Iterator[Check | Rate]:
         """Yield the limits as rows of the tables."""
         for precision, flops in self.flops.items():
-            if precision == "bf16" and precision not in self.precisions:
-                yield not_run(precision, self.emulated)
-            else:
-                yield Rate(f"limit: products, {precision}", flops / 1e9, "GFLOP/s")
+            yield Rate(f"limit: products, {precision}", flops / 1e9, "GFLOP/s")
+        if "bf16" not in self.flops:
+            yield not_run("bf16", f"emulated, not used: {emulates_bf16(str(self.device))}")
         yield Rate("limit: memory", self.bytes_per_s / 1e9, "GB/s")
 
 
@@ -70,9 +62,8 @@ def measured(device: torch.device, shape: tuple[int, int, int] | None = None) ->
         shape: rows, in and out dimensions of the products; by default `SHAPE` of the device.
     """
     shape = shape or SHAPE[device.type]
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
-    flops = probed(device)
-    flops |= {precision: _products(device, shape, precision) for precision in precisions_of(flops)}
+    precisions = ("fp32",) if emulates_bf16(str(device)) else ("fp32", "bf16")
+    flops = {precision: _products(device, shape, precision) for precision in precisions}
     if device.type == "cpu":
         flops["int8"] = _int8_products(shape)
     else:
@@ -80,17 +71,7 @@ def measured(device: torch.device, shape: tuple[int, int, int] | None = None) ->
     source = torch.randint(0, 255, (COPIED[device.type],), dtype=torch.uint8, device=device)
     target = torch.empty_like(source)
     copied = 2 * source.numel() / seconds(lambda: target.copy_(source), device, repeats=10)
-    return Card(device, name, flops, copied)
-
-
-def probed(device: torch.device) -> dict[str, float]:
-    """Return FLOP/s of a small product in fp32 and in bf16; fast on any machine."""
-    return {precision: _products(device, PROBE[device.type], precision) for precision in ("fp32", "bf16")}
-
-
-def precisions_of(flops: Mapping[str, float]) -> tuple[Precision, ...]:
-    """Return fp32, and bf16 if it is faster; otherwise the device only emulates bf16."""
-    return ("fp32", "bf16") if flops["bf16"] > flops["fp32"] else ("fp32",)
+    return Card(device, flops, copied)
 
 
 def _products(device: torch.device, shape: tuple[int, int, int], precision: str) -> float:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Literal
 
-from models.errors import ModelError
 from tasks.rendering.markdown import markdown_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
 
 Verdict = Literal["met", "MISSED", "not run"]
-FAULTS: Final = (RuntimeError, OSError, ValueError, ImportError, MemoryError, ModelError)
-"""Errors of a machine that lacks memory, a kernel or a package."""
 
 
 @dataclass(frozen=True)
@@ -72,22 +69,6 @@ def holds(name: str, right: bool, found: str) -> Check:
 def not_run(name: str, why: str) -> Check:
     """Return the row of a check that this machine cannot run."""
     return Check(name, why, "", "not run")
-
-
-def as_far_as_it_goes(section: str, rows: Iterable[Check | Rate], *, must: bool) -> Iterator[Check | Rate]:
-    """Yield a section's rows; if it fails, a last row gives the reason, and earlier rows remain.
-
-    Args:
-        section: name for messages.
-        rows: rows that are measured one by one.
-        must: whether a failure counts as a missed check, or as a check that this machine cannot run.
-    """
-    try:
-        yield from rows
-    except FAULTS as error:
-        name = f"{section}: complete"
-        reason = f"{type(error).__name__}: {(str(error).strip() or 'no message').splitlines()[0]}"
-        yield holds(name, False, reason) if must else not_run(name, reason)
 
 
 def spelled(row: Check | Rate) -> str:

@@ -24,7 +24,7 @@ from tasks.diagnostics.benchmark.fixtures import LENGTH, base_encoder
 from tasks.diagnostics.benchmark.results import Rate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from models.objectives.objective import Objective
     from tasks.diagnostics.benchmark.device_limits import Card
@@ -33,27 +33,21 @@ if TYPE_CHECKING:
 WARM = 60  # steps after which a GPU has captured nearly every shape
 
 
-def rates(fixtures: Fixtures, card: Card, steps: int, batches: Sequence[int] = (64,), **shape: int) -> Iterator[Rate]:
-    """Time the product's training step against a plain one; on a GPU, captured and not captured."""
-    for size in batches:
-        config = _config(size)
-        plain = _plain(fixtures, card, config, steps, **shape)
-        yield plain
-        for precision, static in itertools.product(card.precisions, _ways(card.device)):
-            own_config = config.model_copy(update={"precision": precision})
-            yield _timed(fixtures, card, own_config, steps, plain.rate, static=static, **shape)
+def rates(fixtures: Fixtures, card: Card, steps: int, size: int, **shape: int) -> Iterator[Rate]:
+    """Time the product's training step on `size` pairs against a plain one; on a GPU, captured and not captured."""
+    config = TrainingConfig(  # the weights hardly change, so that all rounds time the same work
+        objective=BSLConfig(), precision="fp32", lr=1e-6, warmup=0.0, batch_size=size, epochs=1000, collapse=None
+    )
+    plain = _plain(fixtures, card, config, steps, **shape)
+    yield plain
+    for precision, static in itertools.product(card.precisions, _ways(card.device)):
+        own_config = config.model_copy(update={"precision": precision})
+        yield _timed(fixtures, card, own_config, steps, plain.rate, static=static, **shape)
 
 
 def _ways(device: torch.device) -> tuple[bool, ...]:
     """Return the choices for fixed shapes; they only help with a CUDA graph."""
     return (True, False) if device.type == "cuda" else (False,)
-
-
-def _config(size: int) -> TrainingConfig:
-    # The weights hardly change, so that all rounds time the same work.
-    return TrainingConfig(
-        objective=BSLConfig(), precision="fp32", lr=1e-6, warmup=0.0, batch_size=size, epochs=1000, collapse=None
-    )
 
 
 def live(

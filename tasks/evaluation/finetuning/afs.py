@@ -42,10 +42,6 @@ class AfsFolds(EvaluationSet):
         """Return the rows of AFS."""
         return rows_of(self.arguments)
 
-    def sentences(self) -> pl.Series:
-        """Return the sentences of AFS; each fold's encoder embeds its own test pairs."""
-        return self.arguments.sentences()
-
 
 @dataclass(frozen=True)
 class SupervisedAfsKind(TunedKind[AfsFolds]):

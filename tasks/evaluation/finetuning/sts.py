@@ -37,10 +37,6 @@ class SupervisedPairs(EvaluationSet):
         """Return the pairs of each split: `subset`, `sentence1`, `sentence2`, `score`."""
         return {part.split: read_scored_set(part) for part in self.parts}
 
-    def sentences(self) -> pl.Series:
-        """Return the sentences of all splits; the fine-tuned encoder embeds them itself."""
-        return pl.concat([part.sentences() for part in self.parts])
-
 
 @dataclass(frozen=True)
 class SupervisedStsKind(TunedKind[SupervisedPairs]):

@@ -22,10 +22,6 @@ class ToySet(EvaluationSet):
     def read(self) -> Mapping[str, pl.DataFrame]:
         return {"test": pl.read_parquet(self.source.files[0]).head(40)}
 
-    def sentences(self) -> pl.Series:
-        pairs = rows_of(self)["test"]
-        return pl.concat([pairs["sentence1"], pairs["sentence2"].rename("sentence1")])
-
 
 class ToyKind(FrozenKind[ToySet]):
     @property

@@ -63,6 +63,15 @@ def test_changed_teacher_is_a_deviation():
     assert any(
         why.startswith("other teacher: model other/teacher") for why in deviations(changed, changed.published[0])
     )
+    more = override(recipe("mbert-sbert"), {"more_teachers": [{"model": "a/second"}]})
+    assert any(why.startswith("other teacher: more_teachers (a/second") for why in deviations(more, more.published[0]))
+
+
+def test_missing_and_extra_trainings_are_deviations():
+    first_only = override(recipe("sbert-nli-stsb"), {"earlier": []})
+    assert "other training 1 before the last: absent" in deviations(first_only, "SBERT-NLI-STSb")
+    twice = override(recipe("entail"), {"earlier": [phase.model_dump() for phase in recipe("entail").phases]})
+    assert deviations(twice, "BSL-BERT, NLI_entail") == ("other training 1 before the last: not in the row",)
 
 
 @pytest.mark.parametrize("row", COMMANDS)

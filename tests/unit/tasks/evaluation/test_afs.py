@@ -17,7 +17,7 @@ from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import EmbeddingsRef
 from storage.errors import SourceError
 from storage.sources.model_sources import resolve_model
-from tasks.evaluation.afs import read_afs_set, resolve_afs_set, score_afs
+from tasks.evaluation.afs import AfsSet, find_afs_set, read_afs_set, score_afs
 from tasks.evaluation.finetuning.afs import predict_afs, score_afs_predictions
 from tasks.evaluation.finetuning.finetune import FineTuning
 from tasks.stage.run_context import RunContext
@@ -51,13 +51,18 @@ def folder(tmp_path):
     return tmp_path / "afs"
 
 
+def found_in(folder) -> AfsSet:
+    return find_afs_set(RunContext(mirror=str(folder.parent)))
+
+
 def test_official_afs_format_is_read(tmp_path):
+    (tmp_path / "afs").mkdir()
     for topic in ("GC", "GM", "DP"):
-        write_topic(tmp_path, topic, [record(2.5, ' Guns, "he" said \n twice', "café ")])
-    pairs = read_afs_set(resolve_afs_set(str(tmp_path)))
+        write_topic(tmp_path / "afs", topic, [record(2.5, ' Guns, "he" said \n twice', "café ")])
+    pairs = read_afs_set(found_in(tmp_path / "afs"))
     assert pairs.row(0) == ("GC", 2.5, 'Guns, "he" said \n twice', "café")
     assert pairs["topic"].to_list() == ["GC", "GM", "DP"]
-    assert resolve_afs_set(str(tmp_path)).sentences().len() == 6
+    assert found_in(tmp_path / "afs").sentences().len() == 6
 
 
 @pytest.mark.parametrize(
@@ -72,7 +77,7 @@ def test_official_afs_format_is_read(tmp_path):
 def test_invalid_afs_record_error_names_file_and_line(folder, bad, words):
     write_topic(folder, "GC", [record(1, "a", "b"), bad])
     with pytest.raises(SourceError, match=words):
-        read_afs_set(resolve_afs_set(str(folder)))
+        read_afs_set(found_in(folder))
 
 
 def test_field_over_the_csv_size_limit_raises_an_error(folder):
@@ -82,7 +87,7 @@ def test_field_over_the_csv_size_limit_raises_an_error(folder):
         with pytest.raises(
             SourceError, match=r"line 3: field larger than field limit \(131072\)\. Copy the file again"
         ):
-            read_afs_set(resolve_afs_set(str(folder)))
+            read_afs_set(found_in(folder))
     finally:
         csv.field_size_limit(before)
 
@@ -90,7 +95,7 @@ def test_field_over_the_csv_size_limit_raises_an_error(folder):
 def test_missing_topic_file_is_named_in_the_error(folder):
     (folder / "ArgPairs_GM.csv").unlink()
     with pytest.raises(SourceError, match=r"ArgPairs_GM.csv: no such file"):
-        resolve_afs_set(str(folder))
+        found_in(folder)
 
 
 def many_pairs(count: int = 300, sentences: int = 400) -> pl.DataFrame:
@@ -166,7 +171,7 @@ def test_afs_scores_refuse_a_single_topic():
 def test_afs_stages_score_frozen_and_fine_tuned_encoders(folder, tmp_path):
     site = RunContext(store=str(tmp_path / "store"), device="cpu", threads=1)
     store = site.open_store()
-    arguments = resolve_afs_set(str(folder))
+    arguments = found_in(folder)
     ref = EmbeddingsRef(key="0" * 64)
     unique = arguments.sentences().unique(maintain_order=True).to_frame("text")
     table = np.random.default_rng(0).normal(size=(unique.height, 4)).astype(np.float32)
@@ -213,7 +218,7 @@ def test_cross_encoder_afs_scores_have_their_own_protocol_name(folder, tmp_path)
     )
     fold = {
         "tuning": tuning,
-        "arguments": resolve_afs_set(str(folder)),
+        "arguments": found_in(folder),
         "protocol": "cross-topic",
         "seed": 0,
     }

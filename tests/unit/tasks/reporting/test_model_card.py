@@ -14,7 +14,7 @@ from tasks.reporting.card import results_of
 from tasks.reporting.evaluation import Missing
 from tasks.reporting.model_card import CardSubject, run_card
 from tasks.reporting.run.report import report
-from tasks.serving.variants import form_card
+from tasks.serving.measures import form_card
 
 SCORES = pl.DataFrame(
     {

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tasks.serving.variants import Variant, variant_rows
+from tasks.serving.measures import Variant, variant_rows
 
 
 def test_variant_speed_shows_the_range_over_passes():
