@@ -202,4 +202,4 @@ def test_class_accuracy_separates_good_and_uninformative_encoders() -> None:
     assert right.mean() > 0.7
     blind = class_accuracy(_encoder(0.0, seed=9)(texts), classes)
     drawn = row_draws([blind[None], right[None]], None, resamples=200, seed=0)
-    assert difference_of(*([draws] for draws in drawn)).ci_low > 0.2
+    assert difference_of(*drawn).ci_low > 0.2
