@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from models.evaluation.sweep import SetDraws
     from tasks.embedding.vectors import Vectors
     from tasks.rendering.blocks import Part
-
-PAGE: Final = "sweep"
 
 
 @stage(ref=SweepRef, version=6)
@@ -84,7 +82,7 @@ def compare_systems(
         *_run_parts(context, [system.label for system in systems], settings),
         *_own_parts(context, settings, command),
     ]
-    publish(context, sweep_page(content, sentences, own_parts), PAGE)
+    publish(context, sweep_page(content, sentences, own_parts))
 
 
 def _draws(settings: SweepSettings, vectors: Sequence[Sequence[Vectors]], resamples: int) -> list[SetDraws]:
