@@ -181,7 +181,7 @@ def _trained(site: RunContext, inputs: MethodInputs, method: Method, seed: int) 
     steps = _steps_for(site, settings.budget, pace)
     config = method.configured(student.start, steps, seed, settings.precision)
     checkpoint = train(site, pairs, student.encoder, None, encoder, config, teacher)
-    done = _steps_of(site, checkpoint)
+    done, early = _executed(site, checkpoint, method, steps)
     return SweepSystem(
         label=method.title,
         embeddings=(_vectors(site, inputs, checkpoint, encoder),),
@@ -189,7 +189,7 @@ def _trained(site: RunContext, inputs: MethodInputs, method: Method, seed: int) 
         steps=done,
         pace=pace,
         translators=_memories(site, views) if views else (),
-        notes=(*notes, *_early_end(method, done, steps)),
+        notes=(*notes, *early),
     )
 
 
@@ -203,38 +203,33 @@ def _fitted(site: RunContext, inputs: MethodInputs, method: Method, seed: int) -
     steps = _steps_for(site, inputs.settings.budget, pace) if method.steps else 0
     config = method.fitted(width, steps, seed)
     fit = fit_transform(site, corpus, config)
-    done = _steps_of(site, fit) if method.steps else 0
+    done, early = _executed(site, fit, method, steps) if method.steps else (0, ())
     return SweepSystem(
         label=method.title,
         embeddings=(transform(site, before, fit),),
         checkpoints=(fold_transform(site, start.encoder, start.config, fit),) if config.folds else (),
         steps=done,
         pace=pace,
-        notes=_early_end(method, done, steps),
+        notes=early,
     )
 
 
 def _steps_for(site: RunContext, budget: Budget, pace: PaceRef | None) -> int:
     """Return the steps of a budget, or the number of steps in its seconds at the measured pace."""
-    if budget.steps is not None:
-        return budget.steps
-    assert budget.seconds is not None  # a budget has seconds or steps
+    if budget.seconds is None:
+        return budget.steps or 0
     assert pace is not None  # measured for a budget of seconds
     return affordable(budget.seconds, seconds_a_step(site.open_store(), pace))
 
 
-def _steps_of(site: RunContext, ref: CheckpointRef | TransformRef) -> int:
-    """Return the number of executed steps; with little text, the limit of epochs ends training before the budget."""
-    steps = site.open_store().manifest(ref).figures["steps"]
-    assert isinstance(steps, int)
-    return steps
-
-
-def _early_end(method: Method, done: int, steps: int) -> tuple[str, ...]:
-    """Return a note if training executed fewer steps than the budget allows."""
-    if done >= steps:
-        return ()
-    return (f"{method.title}: ended after {done:,} of {steps:,} steps, the limit of {MAX_EPOCHS:,} epochs.",)
+def _executed(
+    site: RunContext, ref: CheckpointRef | TransformRef, method: Method, steps: int
+) -> tuple[int, tuple[str, ...]]:
+    """Return the number of executed steps, and a note if the limit of epochs ended training before the budget."""
+    done = site.open_store().manifest(ref).figures["steps"]
+    assert isinstance(done, int)
+    note = f"{method.title}: ended after {done:,} of {steps:,} steps, the limit of {MAX_EPOCHS:,} epochs."
+    return done, (note,) if done < steps else ()
 
 
 def _pairs(site: RunContext, inputs: MethodInputs, method: Method, views: AugmentConfig | None) -> PairsRef:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 import polars as pl
 
-from models.evaluation.signature import rows_digest, signature
+from models.evaluation.signature import WHOLE, rows_digest, signature
 from storage.artifacts.schemas import SCORES
 from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from tasks.embedding.vectors import versions_of
@@ -159,9 +159,6 @@ def publish_scores(
     show_table(f"{context.draft.provenance.stage.replace('_', '-')}-table", score_rows(scores), title)
 
 
-_WHOLE = "all"  # subset or split of a score over all of them
-
-
 def signed(
     figures: pl.DataFrame, data: Mapping[tuple[str, str], str], computation: Mapping[str, object], **by: object
 ) -> pl.DataFrame:
@@ -177,7 +174,7 @@ def signed(
     lines = [
         signature(
             {
-                "set": "/".join(part for part in (row["dataset"], row["split"], row["subset"]) if part != _WHOLE),
+                "set": "/".join(part for part in (row["dataset"], row["split"], row["subset"]) if part != WHOLE),
                 "metric": row["metric"],
                 "protocol": row["protocol"],
                 **by,

@@ -93,7 +93,8 @@ def _all_sets(content: SweepContent) -> list[Table | Folded]:
     """Return every system on every set, and differences on the sets that have no section of their own."""
     shown_above = {name.partition(" by ")[0] for name in headline_sets(content.table, content.shown)}
     others = content.table.filter(~pl.col("dataset").is_in(list(shown_above)))
-    tables = [Table.of(heading, figure_rows(rows)) for heading, rows in _headed(_by_figure(others))]
+    parts = others.drop_nulls("reference").partition_by("dataset", "metric", "protocol", maintain_order=True)
+    tables = [Table.of(heading, rows) for heading, rows in _headed((part["dataset"][0], part) for part in parts)]
     means = Table.of("Mean over seeds × 100 ± standard deviation", set_rows(content.table))
     return [means, *([Folded("Differences on all other sets", tables)] if tables else [])]
 
@@ -211,25 +212,18 @@ def set_rows(table: pl.DataFrame) -> list[dict[str, str]]:
 
 def comparisons(table: pl.DataFrame, shown: str) -> Iterator[tuple[str, list[dict[str, str]]]]:
     """Return a heading and `figure_rows` for each headline set and system that the others are compared with."""
-    for heading, rows in _headed(headline_sets(table, shown).items()):
-        yield heading, figure_rows(rows)
+    return _headed(headline_sets(table, shown).items())
 
 
-def _by_figure(table: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
-    """Return the name and rows of each set and metric with comparisons."""
-    parts = table.drop_nulls("reference").partition_by("dataset", "metric", "protocol", maintain_order=True)
-    return [(part["dataset"][0], part) for part in parts]
-
-
-def _headed(sets: Iterable[tuple[str, pl.DataFrame]]) -> Iterator[tuple[str, pl.DataFrame]]:
-    """Return a heading and the rows for each set and reference."""
+def _headed(sets: Iterable[tuple[str, pl.DataFrame]]) -> Iterator[tuple[str, list[dict[str, str]]]]:
+    """Yield a heading and `figure_rows` for each set and reference."""
     for name, rows in sets:
         head = f"{name} ({rows['metric'][0]}, {rows['protocol'][0]})"
         references = rows["reference"].drop_nulls().unique(maintain_order=True).to_list()
         for reference in references:
-            yield f"{head}, compared with {reference}", rows.filter(reference=reference)
+            yield f"{head}, compared with {reference}", figure_rows(rows.filter(reference=reference))
         if not references:
-            yield head, rows
+            yield head, figure_rows(rows)
 
 
 def figure_rows(table: pl.DataFrame) -> list[dict[str, str]]:
