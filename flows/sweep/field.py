@@ -14,6 +14,7 @@ from flows.sweep.method_runs import MethodInputs, MethodRun, StartEncoder, inapp
 from flows.sweep.method_settings import FieldSettings, augmentation
 from flows.sweep.methods import LABELS, PROBED, Method, methods_of
 from flows.sweep.points import run_by_seed, with_runs
+from models.objectives.config import DistilConfig
 from models.views.config import AugmentConfig
 from storage.artifacts.refs import SweepRef
 from storage.sources.labels import LabelSource, label_source
@@ -70,7 +71,7 @@ def field(
     start = start_encoder_of(context, encoder)
     reasons = inapplicable(methods, start, chosen)
     tried = [method for method in methods if method.name not in reasons]
-    if chosen.teacher is not None and any(method.needs_teacher for method in tried):
+    if chosen.teacher is not None and any(isinstance(method.objective, DistilConfig) for method in tried):
         start_encoder_of(context, chosen.teacher)  # a missing teacher raises before any training
     shared = _shared(context, files, labelled, chosen, start, tried)
     reasons |= _not_testable(context, shared, tried)

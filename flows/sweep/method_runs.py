@@ -10,6 +10,7 @@ from flows.sweep.method_settings import Budget, FieldSettings, augmentation, pai
 from flows.sweep.methods import LABELS, MAX_EPOCHS, SMALL, WORDS, Method, Start, methods_of
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import BootstrapConfig
+from models.objectives.config import DistilConfig, ISBERTConfig
 from storage.artifacts.refs import CheckpointRef, CorpusRef
 from storage.record import Record
 from storage.sources.model_sources import ResolvedModel, settings_of
@@ -108,7 +109,7 @@ def inapplicable(methods: Iterable[Method], origin: StartEncoder, settings: Fiel
             reasons[method.name] = (
                 f"not tried: translators {settings.translators!r} have no round trip from {settings.lang!r}"
             )
-        elif method.headless and origin.heads:
+        elif isinstance(method.objective, ISBERTConfig) and origin.heads:
             reasons[method.name] = (
                 f"not tried: it compares token vectors with their mean, but {origin.title} has "
                 f"{', '.join(origin.heads)} after pooling. Use an encoder without modules after pooling"
@@ -172,7 +173,8 @@ def _trained(site: RunContext, inputs: MethodInputs, method: Method, seed: int) 
     settings = inputs.settings
     views = augmentation(method.views, settings) if method.views and method.views != LABELS else None
     pairs = _pairs(site, inputs, method, views)
-    student, teacher, notes = _distilled(site, inputs) if method.needs_teacher else (inputs.start, None, ())
+    is_taught = isinstance(method.objective, DistilConfig)
+    student, teacher, notes = _distilled(site, inputs) if is_taught else (inputs.start, None, ())
     encoder = student.config.model_copy(update=dict(method.encoder))
     pace = None
     if settings.budget.steps is None:
