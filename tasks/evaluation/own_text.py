@@ -236,18 +236,21 @@ def _label_draws(
     rows: pl.DataFrame, labels: LabelSource, systems: Sequence[Sequence[Vectors]], config: BootstrapConfig
 ) -> SetDraws:
     """Return the draws on the labels for evaluation, as in `bsl adapt`: accuracy on classes, or Spearman of pairs."""
-    from models.evaluation.labels import class_accuracy, labelled_of, row_draws
-    from models.evaluation.sweep import SetDraws
+    from models.evaluation.labels import class_accuracy, labelled_of
+    from models.evaluation.significance.hierarchical import draws_of
+    from models.evaluation.sweep import SetDraws, outcome_draws
 
     labelled = labelled_of(rows.filter(part=JUDGE), labels.kind)
-
-    def outcomes(encoder: Vectors) -> NDArray[np.float64]:
-        if labelled.kind == "classes":
-            return class_accuracy(encoder.features(pl.Series(labelled.first), _LABELS), labelled)
+    resamples, seed = config.resamples, config.seed + 100
+    if labelled.kind == "classes":
+        texts = pl.Series(labelled.first)
+        right = [
+            np.stack([class_accuracy(encoder.features(texts, _LABELS), labelled) for encoder in seeds])
+            for seeds in systems
+        ]
+        draws = outcome_draws(right, np.arange(len(labelled)), resamples=resamples, seed=seed)
+    else:
         pairs = pl.DataFrame({"sentence1": labelled.first, "sentence2": labelled.second})
-        return encoder.cosines(pairs, _LABELS)
-
-    found = [np.stack([outcomes(encoder) for encoder in seeds]) for seeds in systems]
-    gold = labelled.gold if labelled.kind == "pairs" else None
-    draws = row_draws(found, gold, resamples=config.resamples, seed=config.seed + 100)
+        cosines = [np.stack([encoder.cosines(pairs, _LABELS) for encoder in seeds]) for seeds in systems]
+        draws = tuple(draws_of(labelled.gold, rows_SN, resamples=resamples, seed=seed) for rows_SN in cosines)
     return SetDraws("your labels", labelled.metric, "labels", draws, n=len(labelled))
