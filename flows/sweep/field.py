@@ -13,7 +13,7 @@ from flows.run_context import Site, announce_precision, command_of, fix_precisio
 from flows.sweep.method_runs import MethodInputs, MethodRun, StartEncoder, inapplicable, start_encoder_of
 from flows.sweep.method_settings import FieldSettings, augmentation
 from flows.sweep.methods import LABELS, PROBED, Method, methods_of
-from flows.sweep.points import run_by_seed, with_runs
+from flows.sweep.points import run_points, with_runs
 from models.objectives.config import DistilConfig
 from models.views.config import AugmentConfig
 from storage.artifacts.refs import SweepRef
@@ -89,7 +89,7 @@ def field(
         ]
         for method in tried
     }
-    outcomes = run_by_seed(jobs, without_pool)
+    outcomes = run_points(jobs, without_pool)
     systems = tuple(
         SweepSystem(label=method.title, faults=(reasons[method.name],))
         if method.name in reasons

@@ -10,7 +10,7 @@ import polars as pl
 from models.evaluation.signature import signed
 from models.evaluation.sweep import MEAN
 from tasks.rendering.blocks import Folded, Page, Part, Prose, Table
-from tasks.rendering.numbers import interval, p_value, spread
+from tasks.rendering.numbers import MISSING, interval, p_value, spread
 from tasks.reporting.sweep.advice import cost_rows
 from tasks.reporting.sweep.system import SYSTEMS
 
@@ -202,12 +202,11 @@ def headline_sets(table: pl.DataFrame, shown: str) -> dict[str, pl.DataFrame]:
 def set_rows(table: pl.DataFrame) -> list[dict[str, str]]:
     """Return a row per system of the table `sweep`, a column per set: mean ± deviation."""
     firsts = table.unique(["label", "dataset", "metric"], keep="first", maintain_order=True)
-    columns = {(row["dataset"], row["metric"]): "–" for row in firsts.iter_rows(named=True)}
-    lines: dict[str, dict[tuple[str, str], str]] = {}
-    for row in firsts.iter_rows(named=True):
-        lines.setdefault(row["label"], dict(columns))[row["dataset"], row["metric"]] = spread(row["mean"], row["sd"])
-    heads = [name if metric == "spearman" else f"{name}, {metric}" for name, metric in columns]
-    return [{"system": label} | dict(zip(heads, cells.values(), strict=True)) for label, cells in lines.items()]
+    is_preferred = pl.col("metric") == _PREFERRED
+    name = pl.when(is_preferred).then("dataset").otherwise(pl.format("{}, {}", "dataset", "metric"))
+    cells = pl.Series([spread(mean, sd) for mean, sd in firsts.select("mean", "sd").rows()], dtype=pl.String)
+    named = firsts.select(name.alias("set"), system="label", cell=cells)
+    return named.pivot("set", index="system", values="cell").fill_null(MISSING).to_dicts()
 
 
 def comparisons(table: pl.DataFrame, shown: str) -> Iterator[tuple[str, list[dict[str, str]]]]:
