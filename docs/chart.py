@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tasks.rendering.charts import Mark, score_chart
-from tasks.rendering.svg import MUTED, SERIES, inline, new_figure, styled
+from tasks.rendering.svg import MUTED, SERIES, inline, plot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,8 +67,7 @@ def costs(benchmarks: str) -> tuple[list[int], dict[str, tuple[list[float], list
 def memory_chart(benchmarks: str) -> str:
     """Return a standalone SVG: peak memory and CPU time against the number of sentences."""
     sizes, steps = costs(benchmarks)
-    with styled():
-        figure = new_figure(5.2)
+    with plot(5.2) as figure:
         above, below = figure.subplots(2, sharex=True)
         for (name, lines), colour in zip(steps.items(), (*SERIES, MUTED), strict=True):
             for axes, line in zip((above, below), lines, strict=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from prefect import flow
@@ -15,7 +14,7 @@ from flows.recipes.adaptation import LABELS, STSB, AdaptConfig
 from flows.run_context import Site, announce_precision, command_of, computed, fix_precision, run_context_of
 from models.errors import EncoderError
 from models.views.config import AugmentConfig
-from storage.artifacts.refs import CheckpointRef, CorpusRef, PairsRef, ProofRef, ReportRef, ViewsRef
+from storage.artifacts.refs import CheckpointRef, CorpusRef, ProofRef, ReportRef, ViewsRef
 from storage.assets.embedded import EMBEDDED
 from storage.errors import SourceError
 from storage.sources.labels import label_source
@@ -38,7 +37,6 @@ from tasks.views.pairs import pair_own, pair_own_labels
 SETTINGS = "settings.json"  # file to save the page's section *the complete settings* in
 if TYPE_CHECKING:
     from models.encoder.config import EncoderConfig
-    from models.training.config import TrainingConfig
     from storage.sources.model_sources import ResolvedModel
     from tasks.stage.run_context import RunContext
 
@@ -84,27 +82,6 @@ def adapt(
     return run_adapt(texts, start, labels, settings, run_context_of(site), command, labels_only_judge=labels_only_judge)
 
 
-@dataclass(frozen=True)
-class TrainingData:
-    """Training data and settings of an adaptation.
-
-    Attributes:
-        names: Names of the views, or `labels`.
-        views: Views of the text; None when training on labels.
-        trips: Round trips of some sentences; None without translation.
-        pairs: Training pairs.
-        encoder: Encoder settings for training.
-        training: Objective and schedule.
-    """
-
-    names: tuple[str, ...]
-    views: ViewsRef | None
-    trips: ViewsRef | None
-    pairs: PairsRef
-    encoder: EncoderConfig
-    training: TrainingConfig
-
-
 def run_adapt(
     texts: list[str],
     encoder: str,
@@ -119,8 +96,9 @@ def run_adapt(
     use = config.use_of(labels=labels is not None, only_judge=labels_only_judge)
     on_labels = use == "adapt"
     config = config.model_copy(update={"encoder": config.encoder.model_copy(update={"model": encoder})})
-    training = config.label_training if on_labels else config.training
-    announce_precision(site, {"training": training.precision, "evaluation": config.evaluation.precision})
+    names = (LABELS,) if on_labels else config.view_names
+    precision = (config.label_training if on_labels else config.training).precision
+    announce_precision(site, {"training": precision, "evaluation": config.evaluation.precision})
     config = fix_precision(config, site)
     start, resolved = resolve_encoder(site, config.encoder)
     reading = with_saved_settings(site, start, resolved)
@@ -149,12 +127,16 @@ def run_adapt(
     if labelled is None:
         announce("without labels no gain can be proved: you get the original encoder. Give labels with --labels")
     corpus = training_corpus(site, passages, labelled, use, config.proof.seed)
+    views = trips = None
     if labelled is not None and on_labels:
         pairs = pair_own_labels(site, passages, labelled, use, config.proof.seed)
-        data = TrainingData((LABELS,), None, None, pairs, reading, config.label_training_for(labelled.kind))
+        training = config.label_training_for(labelled.kind)
     else:
-        data = _from_views(site, corpus, config, reading, config.view_training(raw=is_bare(site, start)))
-    trained = train(site, data.pairs, start, None, data.encoder, data.training)
+        views = augment(site, corpus, config.views_of(names))
+        trips = _trips(site, corpus, config) if "round trips" in names else None
+        pairs = pair_own(site, views, trips, config.pairs(names))
+        training = config.view_training(raw=is_bare(site, start))
+    trained = train(site, pairs, start, None, config.training_encoder(reading, names), training)
 
     shares = config.proof.shares if on_labels else (config.proof.share,)
     weighing = choose_share(site, start, trained, dev, shares, config.proof.max_forgetting, reading)
@@ -165,9 +147,9 @@ def run_adapt(
     artifacts = AdaptationArtifacts(
         passages=passages,
         corpus=corpus,
-        views=data.views,
-        trips=data.trips,
-        pairs=data.pairs,
+        views=views,
+        trips=trips,
+        pairs=pairs,
         trained=trained,
         weighing=weighing,
         proof=proof,
@@ -177,7 +159,7 @@ def run_adapt(
         encoder=encoder,
         sources=sources,
         labels=labelled,
-        views=data.names,
+        views=names,
         missing=tuple(found.missing),
         settings=config.model_dump_json(indent=1),
         translators=tuple(hop.model for hop in config.trip.hops) if config.trip else (),
@@ -227,17 +209,6 @@ def general_sets(site: RunContext, names: tuple[str, ...]) -> FoundSets:
             f"{reason}"
         )
     return found
-
-
-def _from_views(
-    site: RunContext, corpus: CorpusRef, config: AdaptConfig, reading: EncoderConfig, training: TrainingConfig
-) -> TrainingData:
-    """Make views of the text, and training pairs of them."""
-    names = config.view_names
-    views = augment(site, corpus, config.views_of(names))
-    trips = _trips(site, corpus, config) if "round trips" in names else None
-    pairs = pair_own(site, views, trips, config.pairs(names))
-    return TrainingData(names, views, trips, pairs, config.training_encoder(reading, names), training)
 
 
 def _trips(site: RunContext, corpus: CorpusRef, config: AdaptConfig) -> ViewsRef | None:

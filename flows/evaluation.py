@@ -60,7 +60,12 @@ def evaluation(
     systems = [encoder_system(context, candidate, found, precision) for candidate in embedded]
     scores = [
         *(scores for system in systems for scores in frozen_scores(context, system, found, settings)),
-        *tuned_scores(context, candidates, found, settings),
+        *(
+            scores
+            for candidate in candidates
+            for kind, sets in found.tuned()
+            for scores in kind.scores(context, candidate, sets, settings)
+        ),
     ]
     compared = differences(context, systems[0], systems[1:], found, settings) if systems else ()
     return summarise(context, tuple(scores), compared, Missing.of(found.missing), tables())
@@ -107,18 +112,6 @@ def differences(
         for other, compared_sets in sets.items()
         if compared_sets
     )
-
-
-def tuned_scores(
-    site: RunContext, candidates: list[NamedEncoder], found: FoundSets, config: EvaluationSettings
-) -> list[ScoresRef]:
-    """Score encoders after fine-tuning, on every kind of set that fine-tunes."""
-    return [
-        scores
-        for candidate in candidates
-        for kind, sets in found.tuned()
-        for scores in kind.scores(site, candidate, sets, config)
-    ]
 
 
 def posthoc_systems(

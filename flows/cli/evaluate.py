@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 from cyclopts import Parameter
 
 from flows.cli.terminal.options import Output, Settings, Site, check_encoders, check_own_sets
-from flows.cli.terminal.printing import figures_of, print_json, print_line, print_table, tables_of
+from flows.cli.terminal.printing import figures_of, print_result
 from flows.cli.terminal.start import begin
 from models.encoder.config import CNNConfig, Pooling
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from storage.artifacts.refs import EvaluationRef
     from storage.artifacts.store import Store
 
@@ -102,11 +104,7 @@ def evaluate(
     )
     config = override(by_options, settings.changes())
     ref = start.run(evaluation, [], models=list(models), suite=list(suite), config=config)
-    store = start.site.open_store()
-    if output.json:
-        print_json({"evaluation": ref.path, **tables_of(store, ref)})
-    else:
-        _conclude(store, ref)
+    _show(start.site.open_store(), ref, output)
 
 
 def suites_listed() -> str:
@@ -125,16 +123,15 @@ def _convolutions(kernels: str | None) -> CNNConfig | None:
         raise ValueError(f"--cnn {kernels}: expected odd numbers such as 1,3,5") from error
 
 
-def _conclude(store: Store, ref: EvaluationRef) -> None:
+def _show(store: Store, ref: EvaluationRef, output: Output) -> None:
+    """Print the papers' tables, all scores, differences and missing sets, or JSON with `--json`."""
     from tasks.evaluation.kinds import tables
     from tasks.rendering.paper_tables import paper_tables
-    from tasks.reporting.publish import page_of
 
-    for title, rows in paper_tables(store.scan(ref, "scores").collect(), tables()):
-        print_table(title, rows)
-    for title, rows in figures_of(store, ref):
-        print_table(title, rows)
-    for name, reason in cast("dict[str, str]", store.manifest(ref).figures["missing"]).items():
-        print_line(f"missing: {name}: {reason}")
-    print(f"page:    {page_of(store, ref)}")
-    print(f"export:  bsl artifacts export {ref} FOLDER --as mteb   (or markdown, latex)")
+    def printed() -> Iterator[tuple[str, list[dict[str, str]]]]:
+        yield from paper_tables(store.scan(ref, "scores").collect(), tables())
+        yield from figures_of(store, ref)
+
+    missing = cast("dict[str, str]", store.manifest(ref).figures["missing"])
+    export = f"export:  bsl artifacts export {ref} FOLDER --as mteb   (or markdown, latex)"
+    print_result(store, ref, output, printed, [f"missing: {name}: {why}" for name, why in missing.items()] + [export])

@@ -120,14 +120,12 @@ def _refuse_twice(axes: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
         )
 
 
-def _is_set(field: str, changes: Mapping[str, Any]) -> bool:
+def _is_set(field: str, changes: object) -> bool:
     """Return whether changes set a field."""
-    *sections, last = field.split(".")
-    for name in sections:
-        changes = changes.get(name) or {}
-        if not isinstance(changes, dict):
-            return False
-    return last in changes
+    section, _, inner = field.partition(".")
+    if not isinstance(changes, dict) or section not in changes:
+        return False
+    return not inner or _is_set(inner, changes[section])
 
 
 def show_sweep(store: Store, ref: SweepRef, output: Output, **more: object) -> None:

@@ -13,7 +13,8 @@ from flows.run_context import Site, announce_precision, command_of, fix_precisio
 from flows.sweep.method_runs import MethodInputs, MethodRun, StartEncoder, inapplicable, start_encoder_of
 from flows.sweep.method_settings import FieldSettings, augmentation
 from flows.sweep.methods import LABELS, PROBED, Method, methods_of
-from flows.sweep.points import run_by_seed, with_runs
+from flows.sweep.points import run_points, with_runs
+from models.objectives.config import DistilConfig
 from models.views.config import AugmentConfig
 from storage.artifacts.refs import SweepRef
 from storage.sources.labels import LabelSource, label_source
@@ -70,16 +71,25 @@ def field(
     start = start_encoder_of(context, encoder)
     reasons = inapplicable(methods, start, chosen)
     tried = [method for method in methods if method.name not in reasons]
-    if chosen.teacher is not None and any(method.needs_teacher for method in tried):
+    if chosen.teacher is not None and any(isinstance(method.objective, DistilConfig) for method in tried):
         start_encoder_of(context, chosen.teacher)  # a missing teacher raises before any training
     shared = _shared(context, files, labelled, chosen, start, tried)
     reasons |= _not_testable(context, shared, tried)
     for name, reason in reasons.items():
         warn("%s is %s", name, reason)
     tried = [method for method in tried if method.name not in reasons]
-    _make_views(context, shared, tried)
+    for views in dict.fromkeys(method.views for method in tried):  # else each worker would make them
+        if views is not None and views != LABELS:
+            augment(context, shared.corpus, augmentation(views, chosen))
     without_pool = context.model_copy(update={"pool": False})  # a work pool runs only recipes
-    outcomes = run_by_seed({method.title: _jobs(shared, method) for method in tried}, without_pool)
+    jobs = {
+        method.title: [
+            MethodRun(inputs=shared, method=method.name, seed=seed)
+            for seed in range(chosen.seeds if method.steps else 1)  # other methods do not depend on the seed
+        ]
+        for method in tried
+    }
+    outcomes = run_points(jobs, without_pool)
     systems = tuple(
         SweepSystem(label=method.title, faults=(reasons[method.name],))
         if method.name in reasons
@@ -168,19 +178,6 @@ def _not_testable(site: RunContext, shared: MethodInputs, methods: Sequence[Meth
         "views that this method trains on. Add documents of several sentences, or labels"
     )
     return {method.name: reason for method in methods if method.views == "crops"}
-
-
-def _make_views(site: RunContext, shared: MethodInputs, methods: Sequence[Method]) -> None:
-    """Make the views that several methods train on, before each worker would make them."""
-    for views in dict.fromkeys(method.views for method in methods):
-        if views is not None and views != LABELS:
-            augment(site, shared.corpus, augmentation(views, shared.settings))
-
-
-def _jobs(shared: MethodInputs, method: Method) -> list[MethodRun]:
-    """Return one run per seed; a single run for a method without training steps."""
-    seeds = shared.settings.seeds if method.steps else 1
-    return [MethodRun(inputs=shared, method=method.name, seed=seed) for seed in range(seeds)]
 
 
 def _notes(site: RunContext, shared: MethodInputs, trained_views: tuple[str, ...]) -> tuple[str, ...]:

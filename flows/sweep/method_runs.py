@@ -10,6 +10,7 @@ from flows.sweep.method_settings import Budget, FieldSettings, augmentation, pai
 from flows.sweep.methods import LABELS, MAX_EPOCHS, SMALL, WORDS, Method, Start, methods_of
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import BootstrapConfig
+from models.objectives.config import DistilConfig, ISBERTConfig
 from storage.artifacts.refs import CheckpointRef, CorpusRef
 from storage.record import Record
 from storage.sources.model_sources import ResolvedModel, settings_of
@@ -108,7 +109,7 @@ def inapplicable(methods: Iterable[Method], origin: StartEncoder, settings: Fiel
             reasons[method.name] = (
                 f"not tried: translators {settings.translators!r} have no round trip from {settings.lang!r}"
             )
-        elif method.headless and origin.heads:
+        elif isinstance(method.objective, ISBERTConfig) and origin.heads:
             reasons[method.name] = (
                 f"not tried: it compares token vectors with their mean, but {origin.title} has "
                 f"{', '.join(origin.heads)} after pooling. Use an encoder without modules after pooling"
@@ -172,7 +173,8 @@ def _trained(site: RunContext, inputs: MethodInputs, method: Method, seed: int) 
     settings = inputs.settings
     views = augmentation(method.views, settings) if method.views and method.views != LABELS else None
     pairs = _pairs(site, inputs, method, views)
-    student, teacher, notes = _distilled(site, inputs) if method.needs_teacher else (inputs.start, None, ())
+    is_taught = isinstance(method.objective, DistilConfig)
+    student, teacher, notes = _distilled(site, inputs) if is_taught else (inputs.start, None, ())
     encoder = student.config.model_copy(update=dict(method.encoder))
     pace = None
     if settings.budget.steps is None:
@@ -181,7 +183,7 @@ def _trained(site: RunContext, inputs: MethodInputs, method: Method, seed: int) 
     steps = _steps_for(site, settings.budget, pace)
     config = method.configured(student.start, steps, seed, settings.precision)
     checkpoint = train(site, pairs, student.encoder, None, encoder, config, teacher)
-    done = _steps_of(site, checkpoint)
+    done, early = _executed(site, checkpoint, method, steps)
     return SweepSystem(
         label=method.title,
         embeddings=(_vectors(site, inputs, checkpoint, encoder),),
@@ -189,7 +191,7 @@ def _trained(site: RunContext, inputs: MethodInputs, method: Method, seed: int) 
         steps=done,
         pace=pace,
         translators=_memories(site, views) if views else (),
-        notes=(*notes, *_early_end(method, done, steps)),
+        notes=(*notes, *early),
     )
 
 
@@ -203,38 +205,33 @@ def _fitted(site: RunContext, inputs: MethodInputs, method: Method, seed: int) -
     steps = _steps_for(site, inputs.settings.budget, pace) if method.steps else 0
     config = method.fitted(width, steps, seed)
     fit = fit_transform(site, corpus, config)
-    done = _steps_of(site, fit) if method.steps else 0
+    done, early = _executed(site, fit, method, steps) if method.steps else (0, ())
     return SweepSystem(
         label=method.title,
         embeddings=(transform(site, before, fit),),
         checkpoints=(fold_transform(site, start.encoder, start.config, fit),) if config.folds else (),
         steps=done,
         pace=pace,
-        notes=_early_end(method, done, steps),
+        notes=early,
     )
 
 
 def _steps_for(site: RunContext, budget: Budget, pace: PaceRef | None) -> int:
     """Return the steps of a budget, or the number of steps in its seconds at the measured pace."""
-    if budget.steps is not None:
-        return budget.steps
-    assert budget.seconds is not None  # a budget has seconds or steps
+    if budget.seconds is None:
+        return budget.steps or 0
     assert pace is not None  # measured for a budget of seconds
     return affordable(budget.seconds, seconds_a_step(site.open_store(), pace))
 
 
-def _steps_of(site: RunContext, ref: CheckpointRef | TransformRef) -> int:
-    """Return the number of executed steps; with little text, the limit of epochs ends training before the budget."""
-    steps = site.open_store().manifest(ref).figures["steps"]
-    assert isinstance(steps, int)
-    return steps
-
-
-def _early_end(method: Method, done: int, steps: int) -> tuple[str, ...]:
-    """Return a note if training executed fewer steps than the budget allows."""
-    if done >= steps:
-        return ()
-    return (f"{method.title}: ended after {done:,} of {steps:,} steps, the limit of {MAX_EPOCHS:,} epochs.",)
+def _executed(
+    site: RunContext, ref: CheckpointRef | TransformRef, method: Method, steps: int
+) -> tuple[int, tuple[str, ...]]:
+    """Return the number of executed steps, and a note if the limit of epochs ended training before the budget."""
+    done = site.open_store().manifest(ref).figures["steps"]
+    assert isinstance(done, int)
+    note = f"{method.title}: ended after {done:,} of {steps:,} steps, the limit of {MAX_EPOCHS:,} epochs."
+    return done, (note,) if done < steps else ()
 
 
 def _pairs(site: RunContext, inputs: MethodInputs, method: Method, views: AugmentConfig | None) -> PairsRef:

@@ -70,8 +70,6 @@ class Method:
         training: Other training settings.
         encoder: Encoder settings for training.
         transform: Transform fitted on the encoder's vectors of the text, instead of training.
-        needs_teacher: Whether the method learns from a teacher's vectors.
-        headless: Whether the method needs an encoder without modules after pooling.
         anchor: Anchor weight, which keeps a masked language model close to the original; unused for sentence encoders.
     """
 
@@ -83,8 +81,6 @@ class Method:
     training: Mapping[str, Any] = field(default_factory=dict)
     encoder: Mapping[str, Any] = field(default_factory=dict)
     transform: AnyTransform | None = None
-    needs_teacher: bool = False
-    headless: bool = False
     anchor: float = 0.0
 
     @property
@@ -141,7 +137,6 @@ METHODS: Final = (
         Rates(2e-6, 2e-6, 2e-6),
         {"eps": 1e-7, "bias_correction": False},
         {"cnn": CNNConfig(relu=False)},
-        headless=True,
     ),
     Method("simcse", "SimCSE", "sentence", SimCSEConfig(), training={**_PLAIN, "eps": 1e-8}, encoder=_DROPS),
     Method("contrastive", "contrastive", "round trips", ContrastiveConfig(), _TWO_BRANCHES, encoder=_DROPS),
@@ -166,7 +161,6 @@ METHODS: Final = (
         DistilConfig(vectors_weight=5.0, distance="cosine", views="first"),
         Rates(1e-3, 1e-4, 1e-4),
         {"batch_size": 128},
-        needs_teacher=True,
     ),
     Method(LABELS, "your labels", "labels", RegressionConfig(), Rates(3e-4, 2e-5), {"batch_size": 32}),
 )

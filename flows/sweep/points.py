@@ -124,24 +124,30 @@ def _fault_types(kind: type[ModelError]) -> Iterator[type[ModelError]]:
             yield from _fault_types(subclass)
 
 
-def run_by_seed(
+def run_points(
     points: Mapping[str, Sequence[PointJob]], site: RunContext, lanes: int | None = None
 ) -> dict[str, list[Outcome]]:
-    """Execute the runs of all points with `run_points`, the first seed of all points before any second seed.
+    """Execute the runs of all points, the first seed of all points before any second seed.
+
+    The first run executes alone, because it makes the artifacts that all runs share.
 
     Args:
         points: Label → jobs, one per seed.
-        site: As for `run_points`.
-        lanes: As for `run_points`.
+        site: Store and device; its cluster or, for configurations, its work pool executes the runs.
+        lanes: Number of parallel runs, each in a process of this machine; on a pool, maximum number of unfinished
+            runs. None: 1 here, 256 on a pool.
 
     Returns:
         Label → outcomes of its runs.
+
+    Raises:
+        Exception: An error that is not a fault of a run (`is_fault`).
     """
     jobs = ((seed, label, job) for label, of_point in points.items() for seed, job in enumerate(of_point))
     ordered = sorted(jobs, key=itemgetter(0))
     runs = [PointRun(f"{label}, seed {seed}", job) for seed, label, job in ordered]
     outcomes: dict[str, list[Outcome]] = {label: [] for label in points}
-    for (_, label, _), outcome in zip(ordered, run_points(runs, site, lanes), strict=True):
+    for (_, label, _), outcome in zip(ordered, _outcomes(runs, site, lanes), strict=True):
         outcomes[label].append(outcome)
     return outcomes
 
@@ -159,21 +165,8 @@ def with_runs(point: SweepSystem, outcomes: Sequence[Outcome]) -> SweepSystem:
     return point.model_copy(update={**joined, **shared, "notes": notes, "faults": tuple(faults)})
 
 
-def run_points(attempts: Sequence[PointRun], site: RunContext, lanes: int | None = None) -> list[Outcome]:
-    """Execute all runs of a sweep.
-
-    Args:
-        attempts: The runs; the first run executes alone, because it makes the artifacts that all runs share.
-        site: Store and device; its cluster or, for configurations, its work pool executes the runs.
-        lanes: Number of parallel runs, each in a process of this machine; on a pool, maximum number of unfinished
-            runs. None: 1 here, 256 on a pool.
-
-    Returns:
-        The outcomes, in the order of the runs.
-
-    Raises:
-        Exception: An error that is not a fault of a run (`is_fault`).
-    """
+def _outcomes(attempts: Sequence[PointRun], site: RunContext, lanes: int | None) -> list[Outcome]:
+    """Return the outcomes of runs, in their order."""
     if site.pool:
         return _on_pool(attempts, site, lanes or _ON_POOL)
     first, others = attempts[0], attempts[1:]

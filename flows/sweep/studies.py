@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from flows.recipes.plus import VARIANTS
+from flows.recipes.published_rows import ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -43,37 +44,21 @@ class Study:
     variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-_AUGMENTATIONS: Final = {
-    "nli": "BSL-BERT",
-    "synonym": "BSL-BERT, Synonym",
-    "mlm": "BSL-BERT, MLM",
-    "entail": "BSL-BERT, NLI_entail",
-    "nli-entail": "BSL-BERT, Back-translation + NLI_entail",
-}
-_CORPORA: Final = {"nli": "BSL-BERT", "books": "BSL-BERT, 5M Book", "books-nli": "BSL-BERT, 5M Book + NLI"}
+_AUGMENTATIONS: Final = ("nli", "synonym", "mlm", "entail", "nli-entail")
+_CORPORA: Final = ("nli", "books", "books-nli")
 _METHODS: Final = {
     "bsl": "BSL-BERT",
     "contrastive": "Contrastive",
     "tiny-bsl-normed": "BSL-BERT",
     "tiny-contrastive": "Contrastive",
 }
-_SYSTEMS: Final = {
-    "bert-avg": "mean, BERT-base",
-    "bert-cls": "[CLS], BERT-base",
-    "bert-mlm": "BERT-mlm",
-    "tsdae": None,
-    "flow": "BERT-flow",
-    "whitening": "whitening, BERT-base",
-    "isbert": "IS-BERT-NLI",
-    "simcse": "SimCSE, BERT-base",
-    "contrastive": "Contrastive, batch 64",
-    "vicreg": None,
-    "barlow": None,
-    "nli": "BSL-BERT",
-    "sbert-nli": "SBERT",
-    "bsl-sbert-nli": "BSL-SBERT",
-}
-"""Recipe → published row with its mean of seven sets; without SCL, which starts from another encoder (`scl-lambda`)."""
+_SYSTEMS: Final = (
+    "bert-avg", "bert-cls", "bert-mlm", "tsdae", "flow", "whitening", "isbert", "simcse", "contrastive", "vicreg",
+    "barlow", "nli", "sbert-nli", "bsl-sbert-nli",
+)  # fmt: skip
+"""Recipes of the systems; without SCL, which starts from another encoder (`scl-lambda`)."""
+_ROWS: Final = {recipe: row for row, recipes in ROWS.items() for recipe in recipes}
+_ROWS_OF_SYSTEMS: Final = {**_ROWS, "whitening": "whitening, BERT-base"}  # its own row has no mean of seven sets
 _TINY_SYSTEMS: Final = {
     "tiny-avg": "mean, BERT-base",
     "tiny-cls": "[CLS], BERT-base",
@@ -148,9 +133,9 @@ STUDIES: Final[Mapping[str, Study]] = {
         {"training.objective": ("bsl", "contrastive"), "training.batch_size": _SIZES},
         row=_batch,
     ),
-    "corpus": Study("Corpora (BSL, Table 4)", "nli", {"recipe": tuple(_CORPORA)}, row=lambda at: _CORPORA[at[0]]),
+    "corpus": Study("Corpora (BSL, Table 4)", "nli", {"recipe": _CORPORA}, row=lambda at: _ROWS[at[0]]),
     "augmentation": Study(
-        "Augmentations (BSL, Table 4)", "nli", {"recipe": tuple(_AUGMENTATIONS)}, row=lambda at: _AUGMENTATIONS[at[0]]
+        "Augmentations (BSL, Table 4)", "nli", {"recipe": _AUGMENTATIONS}, row=lambda at: _ROWS[at[0]]
     ),
     "predictor": Study(
         "Predictor (BSL, section 4 and Table 8)",
@@ -206,8 +191,8 @@ STUDIES: Final[Mapping[str, Study]] = {
     "systems": Study(
         "Systems (BSL, Tables 1 and 7; others as quoted)",
         "nli",
-        {"recipe": tuple(_SYSTEMS)},
-        row=lambda at: _SYSTEMS[at[0]],
+        {"recipe": _SYSTEMS},
+        row=lambda at: _ROWS_OF_SYSTEMS.get(at[0]),
         references=("bert-avg", "nli"),
     ),
     "tiny-momentum": Study(

@@ -20,7 +20,7 @@ from flows.recipes import recipe
 from flows.recipes.published_rows import RECORDS, cells_of, deviations, row_of
 from flows.run_context import Site, announce_precision, command_of, run_context_of
 from flows.sweep.grid import Grid, grid
-from flows.sweep.points import jobs_of, run_by_seed, unless_stopped, with_runs
+from flows.sweep.points import jobs_of, run_points, unless_stopped, with_runs
 from models.errors import EvaluationError, ModelError
 from models.evaluation.reproduction import MARGIN
 from storage.artifacts.refs import ReproductionRef, SweepRef
@@ -76,7 +76,7 @@ def ablation(
     jobs = {point.label: jobs_of(recipe_name, config, seeds, context) for point, recipe_name, config in rows}
     outcomes = {
         label: [unless_stopped(f"{label}, seed {seed}", outcome, context) for seed, outcome in enumerate(of_point)]
-        for label, of_point in run_by_seed(jobs, context, lanes).items()
+        for label, of_point in run_points(jobs, context, lanes).items()
     }
     faults = [outcome for of_point in outcomes.values() for outcome in of_point if isinstance(outcome, ModelError)]
     if len(faults) == sum(map(len, outcomes.values())):
@@ -147,7 +147,7 @@ def reproduction(
     published, name = row_of(row)
     config = override(recipe(name), overrides or {})
     announce_precision(context, config.precisions)
-    outcomes = run_by_seed({published: jobs_of(name, config, seeds, context)}, context)[published]
+    outcomes = run_points({published: jobs_of(name, config, seeds, context)}, context)[published]
     reports = []
     for outcome in outcomes:
         if isinstance(outcome, ModelError):

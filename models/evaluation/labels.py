@@ -19,17 +19,13 @@ from sklearn.preprocessing import normalize
 from models.evaluation.config import ProbeConfig
 from models.evaluation.metrics import nearest
 from models.evaluation.probe.problem import Part, make_problem, senteval_order
-from models.evaluation.significance.hierarchical import draws_of
-from models.evaluation.sweep import outcome_draws
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Literal
 
     from numpy.typing import NDArray
 
     from models.evaluation.probe.problem import Features
-    from models.evaluation.significance.hierarchical import BootstrapDraws
 
 _PROBE: Final = ProbeConfig(protocols=("fast",), folds=5)
 EXAMPLES: Final = 5  # per class
@@ -126,19 +122,3 @@ def centroid_accuracy(vectors_ND: Features, gold_N: NDArray[np.int64]) -> NDArra
 
 def _examples(rows: NDArray[np.int64]) -> NDArray[np.int64]:
     return rows[: EXAMPLES if len(rows) >= EXAMPLES else max(1, len(rows) // 2)]
-
-
-def row_draws(
-    rows: Sequence[NDArray[np.float64]], gold_N: NDArray[np.float64] | None, *, resamples: int, seed: int
-) -> tuple[BootstrapDraws, ...]:
-    """Return the bootstrap draws of several systems' scores, on the same draws of rows.
-
-    Args:
-        rows: For each system (S, N), one row per seed: the cosine of each pair, or `class_accuracy`.
-        gold_N: Gold scores of pairs; None for classes.
-        resamples: Number of draws.
-        seed: Seed of the draws.
-    """
-    if gold_N is None:
-        return outcome_draws(rows, np.arange(rows[0].shape[1]), resamples=resamples, seed=seed)
-    return tuple(draws_of(gold_N, cosines_SN, resamples=resamples, seed=seed) for cosines_SN in rows)

@@ -81,7 +81,7 @@ def evidence(drawn: Sequence[SetDraws]) -> list[BeforeAfter]:
     rows = []
     for found in drawn:
         before, after = found.systems
-        gain = difference_of([before], [after])
+        gain = difference_of(before, after)
         rows.append(
             BeforeAfter(
                 _name(found.dataset, found.split, found.protocol),

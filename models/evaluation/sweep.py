@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from models.errors import EvaluationError
-from models.evaluation.significance.hierarchical import BootstrapDraws, difference_of, figure_of, holm
+from models.evaluation.significance.hierarchical import BootstrapDraws, difference_of, figure_of, holm, mean_draws
 from models.evaluation.significance.paired import forgets
 from models.evaluation.significance.units import unit_means
 
@@ -117,7 +117,7 @@ class SweepResult:
                     "dataset": one_set.name,
                     "metric": one_set.metric,
                     "protocol": one_set.protocol,
-                    **asdict(figure_of([draws], seed=self.seed)),
+                    **asdict(figure_of(draws, seed=self.seed)),
                     "reference": reference,
                     **{column: gain and getattr(gain, name) for column, name in _GAIN.items()},
                     "decides": bool(one_set.group),
@@ -166,7 +166,7 @@ class SweepResult:
         }
 
     def _gain(self, systems: Mapping[str, BootstrapDraws], first: str, second: str) -> Difference:
-        return difference_of([systems[first]], [systems[second]], seed=self.seed)
+        return difference_of(systems[first], systems[second], seed=self.seed)
 
 
 def mean_of(sets: Sequence[SetDraws], name: str = MEAN, metric: str = "mean") -> SetDraws:
@@ -216,10 +216,4 @@ def smallest_p(draws: int, comparisons: int) -> float:
 
 
 def _mean(sets: Sequence[Sequence[BootstrapDraws]]) -> tuple[BootstrapDraws, ...]:
-    return tuple(
-        BootstrapDraws(
-            np.mean([draws.figures for draws in system], axis=0),
-            np.mean([draws.draws for draws in system], axis=0),
-        )
-        for system in zip(*sets, strict=True)
-    )
+    return tuple(mean_draws(system) for system in zip(*sets, strict=True))

@@ -48,8 +48,7 @@ def _row(found: SetDraws) -> dict[str, object]:
     from models.evaluation.significance.hierarchical import difference_of
 
     place = {"dataset": found.dataset, "split": found.split, "metric": found.metric, "protocol": found.protocol}
-    first, second = found.systems
-    return {**place, "n": found.n, **asdict(difference_of([first], [second]))}
+    return {**place, "n": found.n, **asdict(difference_of(*found.systems))}
 
 
 def paired_draws(

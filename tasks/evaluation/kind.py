@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 import polars as pl
 
-from models.evaluation.signature import rows_digest, signature
+from models.evaluation.signature import WHOLE, rows_digest, signature
 from storage.artifacts.schemas import SCORES
 from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from tasks.embedding.vectors import versions_of
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 
 S = TypeVar("S", bound=EvaluationSet)
-
-_WHOLE = "all"  # subset or split of a score over all of them
 
 
 class Kind(ABC, Generic[S]):
@@ -154,7 +152,7 @@ class DrawnKind(FrozenKind[S]):
         for found in (found for one in sets for found in self.draws(one, [[vectors]], config.bootstrap)):
             (system,) = found.systems
             low, high = percentile_interval(system.draws[:, 0])
-            place = {"dataset": found.dataset, "split": found.split, "subset": _WHOLE, "metric": found.metric}
+            place = {"dataset": found.dataset, "split": found.split, "subset": WHOLE, "metric": found.metric}
             figure = {"value": float(system.figures[0]), "n": found.n, "ci_low": low, "ci_high": high}
             rows.append(place | {"protocol": found.protocol} | figure)
         figures = pl.DataFrame(rows)
@@ -207,7 +205,7 @@ def signed(
     lines = [
         signature(
             {
-                "set": "/".join(part for part in (row["dataset"], row["split"], row["subset"]) if part != _WHOLE),
+                "set": "/".join(part for part in (row["dataset"], row["split"], row["subset"]) if part != WHOLE),
                 "metric": row["metric"],
                 "protocol": row["protocol"],
                 **by,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from storage.assets.embedded import EMBEDDED
 from storage.errors import HubError, SourceError
@@ -15,7 +15,7 @@ from tasks.evaluation.clustering import ClusteringKind
 from tasks.evaluation.finetuning.afs import SupervisedAfsKind
 from tasks.evaluation.finetuning.finetune import CROSS
 from tasks.evaluation.finetuning.sts import SupervisedStsKind
-from tasks.evaluation.kind import FrozenKind, Kind, TunedKind
+from tasks.evaluation.kind import FrozenKind, TunedKind
 from tasks.evaluation.own_labels import OwnLabelsKind
 from tasks.evaluation.own_text import OwnTextKind
 from tasks.evaluation.sts import StsKind
@@ -49,8 +49,6 @@ KINDS: Final[tuple[AnyKind, ...]] = (
 )
 """All kinds, in the order of reports."""
 ALL: Final = "all"
-
-K = TypeVar("K", bound=Kind[Any])
 
 
 class UnknownSuiteError(ValueError):
@@ -89,15 +87,14 @@ class FoundSets:
 
     def frozen(self) -> list[tuple[FrozenKind[Any], tuple[EvaluationSet, ...]]]:
         """Return each frozen kind that has sets, with its sets."""
-        return self._by_kind([kind for kind in KINDS if isinstance(kind, FrozenKind)])
+        return [(kind, sets) for kind in KINDS if isinstance(kind, FrozenKind) and (sets := self._of(kind))]
 
     def tuned(self) -> list[tuple[TunedKind[Any], tuple[EvaluationSet, ...]]]:
         """Return each fine-tuning kind that has sets, with its sets."""
-        return self._by_kind([kind for kind in KINDS if isinstance(kind, TunedKind)])
+        return [(kind, sets) for kind in KINDS if isinstance(kind, TunedKind) and (sets := self._of(kind))]
 
-    def _by_kind(self, kinds: list[K]) -> list[tuple[K, tuple[EvaluationSet, ...]]]:
-        by_kind = {kind: tuple(found for name, found in self.sets.items() if kind_of(name) is kind) for kind in kinds}
-        return [(kind, sets) for kind, sets in by_kind.items() if sets]
+    def _of(self, kind: AnyKind) -> tuple[EvaluationSet, ...]:
+        return tuple(found for name, found in self.sets.items() if kind_of(name) is kind)
 
 
 def suites() -> dict[str, tuple[str, ...]]:

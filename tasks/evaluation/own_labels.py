@@ -24,8 +24,6 @@ from tasks.stage.cached import StageContext, stage
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from models.evaluation.sweep import SetDraws
     from tasks.evaluation.systems import System
     from tasks.stage.run_context import RunContext
@@ -116,18 +114,21 @@ def label_draws(
         systems: For each system, the vectors of its encoders, one per seed.
         config: Number and seed of the draws.
     """
-    from models.evaluation.labels import class_accuracy, labelled_of, row_draws
-    from models.evaluation.sweep import SetDraws
+    from models.evaluation.labels import class_accuracy, labelled_of
+    from models.evaluation.significance.hierarchical import draws_of
+    from models.evaluation.sweep import SetDraws, outcome_draws
 
     labelled = labelled_of(rows, labels.kind)
-
-    def outcomes(encoder: Vectors) -> NDArray[np.float64]:
-        if labelled.kind == "classes":
-            return class_accuracy(encoder.features(pl.Series(labelled.first), _PART), labelled)
+    resamples, seed = config.resamples, config.seed + 100
+    if labelled.kind == "classes":
+        texts = pl.Series(labelled.first)
+        right = [
+            np.stack([class_accuracy(encoder.features(texts, _PART), labelled) for encoder in seeds])
+            for seeds in systems
+        ]
+        draws = outcome_draws(right, np.arange(len(labelled)), resamples=resamples, seed=seed)
+    else:
         pairs = pl.DataFrame({"sentence1": labelled.first, "sentence2": labelled.second})
-        return encoder.cosines(pairs, _PART)
-
-    found = [np.stack([outcomes(encoder) for encoder in seeds]) for seeds in systems]
-    gold = labelled.gold if labelled.kind == "pairs" else None
-    draws = row_draws(found, gold, resamples=config.resamples, seed=config.seed + 100)
+        cosines = [np.stack([encoder.cosines(pairs, _PART) for encoder in seeds]) for seeds in systems]
+        draws = tuple(draws_of(labelled.gold, rows_SN, resamples=resamples, seed=seed) for rows_SN in cosines)
     return SetDraws(name, labelled.metric, "labels", draws, n=len(labelled))

@@ -29,12 +29,8 @@ class Block(Protocol):
     """Jinja2 template of the HTML, with the variable `block`. Strings are escaped; it has the filters `drawn`,
     `sentence` and `split_interval`, and the function `show`, which renders another block."""
 
-    def markdown(self, *, pictures: bool) -> Iterator[str]:
-        """Yield paragraphs of Markdown.
-
-        Args:
-            pictures: Whether charts are linked as files next to the page.
-        """
+    def markdown(self) -> Iterator[str]:
+        """Yield paragraphs of Markdown."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +109,7 @@ class Table:
         """Return whether a column has long texts."""
         return any(len(split_interval(row.cells[column])[0]) > _LONG for row in self.rows)
 
-    def markdown(self, *, pictures: bool) -> Iterator[str]:  # noqa: ARG002
+    def markdown(self) -> Iterator[str]:
         """Yield the caption and the table."""
         rows = [[split_interval(cell)[0] if self.brief else cell for cell in row.cells] for row in self.rows]
         yield f"{plain(self.title)}:\n\n{grid(self.heads, rows)}" if rows else f"{plain(self.title)}: none."
@@ -126,7 +122,6 @@ class Charts:
     Attributes:
         drawn: The charts.
         lead: Whether they are large charts at the top of the page.
-        files: Whether Markdown shows them, each as a file next to the page.
     """
 
     template: ClassVar[str] = """\
@@ -138,12 +133,10 @@ class Charts:
 """
     drawn: Sequence[Chart]
     lead: bool = False
-    files: bool = True
 
-    def markdown(self, *, pictures: bool) -> Iterator[str]:
-        """Yield a link to each chart's file."""
-        if pictures and self.files:
-            yield from (f"![{plain(chart.label)}]({chart.file})" for chart in self.drawn)
+    def markdown(self) -> Iterator[str]:
+        """Yield a link to each chart's file next to the page."""
+        yield from (f"![{plain(chart.label)}]({chart.file})" for chart in self.drawn)
 
 
 @dataclass(frozen=True)
@@ -161,7 +154,7 @@ class Prose:
     under: bool = False
     note: bool = False
 
-    def markdown(self, *, pictures: bool) -> Iterator[str]:  # noqa: ARG002
+    def markdown(self) -> Iterator[str]:
         """Yield the paragraph."""
         yield f"### {plain(self.text)}" if self.under else sentence(self.text)
 
@@ -179,7 +172,7 @@ class Facts:
 """
     pairs: Mapping[str, str]
 
-    def markdown(self, *, pictures: bool) -> Iterator[str]:  # noqa: ARG002
+    def markdown(self) -> Iterator[str]:
         """Yield a table."""
         yield grid(["name", "value"], list(self.pairs.items()))
 
@@ -194,7 +187,7 @@ class Code:
     text: str
     language: str = ""
 
-    def markdown(self, *, pictures: bool) -> Iterator[str]:  # noqa: ARG002
+    def markdown(self) -> Iterator[str]:
         """Yield the text as a fenced block; a single line as a code span."""
         yield fenced(self.text, self.language) if "\n" in self.text else code(self.text)
 
@@ -229,7 +222,7 @@ class Lineage:
 """
     groups: Sequence[Sequence[Station]]
 
-    def markdown(self, *, pictures: bool) -> Iterator[str]:  # noqa: ARG002
+    def markdown(self) -> Iterator[str]:
         """Yield a list."""
         lines = [f"{station.title}: {', '.join(station.lines)}" for group in self.groups for station in group]
         yield "\n".join(f"- {plain(line)}" for line in lines)
@@ -250,11 +243,11 @@ class Folded:
     summary: str
     blocks: Sequence[Block]
 
-    def markdown(self, *, pictures: bool) -> Iterator[str]:
+    def markdown(self) -> Iterator[str]:
         """Yield a heading and the blocks."""
         yield f"### {plain(self.summary)}"
         for block in self.blocks:
-            yield from block.markdown(pictures=pictures)
+            yield from block.markdown()
 
 
 @dataclass(frozen=True)
@@ -308,7 +301,7 @@ class Page:
     def chart_files(self) -> list[Chart]:
         """The charts that Markdown shows as files."""
         blocks = [*self.lead, *(block for part in self.parts if not part.html_only for block in part.blocks)]
-        return [chart for block in blocks if isinstance(block, Charts) and block.files for chart in block.drawn]
+        return [chart for block in blocks if isinstance(block, Charts) for chart in block.drawn]
 
 
 def split_interval(text: str) -> tuple[str, str]:

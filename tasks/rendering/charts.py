@@ -14,7 +14,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.ticker import MaxNLocator
 
 from models.evaluation.signature import PLACE, PRINTED
-from tasks.rendering.svg import AFTER, BASELINE, BEFORE, GRID, MUTED, PUBLISHED, SERIES, inline, new_figure, styled
+from tasks.rendering.svg import AFTER, BASELINE, BEFORE, GRID, MUTED, PUBLISHED, SERIES, inline, plot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -78,8 +78,7 @@ def score_chart(marks: Sequence[Mark], axis: str, line: float | None = None) -> 
         line: Reference score × 100, drawn as a line; with 0, scores are differences and have a sign.
     """
     form = "+.2f" if line == 0 else ".1f"
-    with styled():
-        figure = new_figure(0.75 + 0.42 * len(marks))
+    with plot(0.75 + 0.42 * len(marks)) as figure:
         axes = figure.add_subplot()
         for place, mark in enumerate(marks):
             colour = ROLES.get(mark.role, SERIES[place % len(SERIES)])
@@ -121,8 +120,7 @@ def setting_chart(marks: Sequence[Mark], axis: str, name: str) -> Chart:
     """
     places = list(dict.fromkeys(mark.place for mark in marks))
     lines = list(dict.fromkeys(mark.line for mark in marks))
-    with styled():
-        figure = new_figure(3.2)
+    with plot(3.2) as figure:
         axes = figure.add_subplot()
         for line, colour in zip(lines, cycled(len(lines)), strict=True):
             on_line = [(places.index(mark.place), mark) for mark in marks if mark.line == line]
@@ -191,8 +189,7 @@ def training_curves(logs: Mapping[str, pl.DataFrame], most: int | None = None) -
 
 
 def _curve(logs: Mapping[str, pl.DataFrame], column: str, title: str, scale: int) -> Chart:
-    with styled():
-        figure = new_figure(2.6)
+    with plot(2.6) as figure:
         axes = figure.add_subplot()
         for (name, log), colour in zip(logs.items(), cycled(len(logs)), strict=True):
             points = log.select("step", column).drop_nulls()
@@ -207,8 +204,7 @@ def _curve(logs: Mapping[str, pl.DataFrame], column: str, title: str, scale: int
 
 
 def _plane(logs: Mapping[str, pl.DataFrame]) -> Chart:
-    with styled():
-        figure = new_figure(2.9)
+    with plot(2.9) as figure:
         axes = figure.add_subplot()
         named: set[tuple[float, ...]] = set()  # labelled points; runs with the same start share the first
         for (name, log), colour in zip(logs.items(), cycled(len(logs)), strict=True):
@@ -246,8 +242,7 @@ def cosine_charts(name: str, gold: NDArray[np.float64], cosines: Mapping[str, ND
         _density(f"density-{name}-{number}", system, roles[system], gold, values)
         for number, (system, values) in enumerate(cosines.items())
     ]
-    with styled():
-        figure = new_figure(2.3)
+    with plot(2.3) as figure:
         axes = figure.add_subplot()
         edges = np.linspace(low, high, 41).tolist()
         for system, values in cosines.items():
@@ -264,8 +259,7 @@ def cosine_charts(name: str, gold: NDArray[np.float64], cosines: Mapping[str, ND
 
 def _density(name: str, system: str, colour: str, gold: NDArray[np.float64], cosines: NDArray[np.float64]) -> Chart:
     """Return a chart of the density of pairs (darker squares have more), and the mean cosine by gold score."""
-    with styled():
-        figure = new_figure(2.8)
+    with plot(2.8) as figure:
         axes = figure.add_subplot()
         counts, across, up = np.histogram2d(gold, cosines, _CELLS)
         places = np.argwhere(counts > 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tasks.rendering.blocks import Charts
 from tasks.rendering.escaping import grid, plain, sentence
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ def markdown_table(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _rendered(blocks: Sequence[Block], *, pictures: bool) -> Iterator[str]:
     for block in blocks:
-        yield from block.markdown(pictures=pictures)
+        if pictures or not isinstance(block, Charts):
+            yield from block.markdown()
 
 
 def _cell(value: object) -> str:

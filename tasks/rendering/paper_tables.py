@@ -58,8 +58,8 @@ _OVER_SUBSETS: Final = ("mean", "wmean")
 
 def paper_tables(scores: pl.DataFrame, tables: Iterable[PaperTable]) -> list[tuple[str, list[dict[str, str]]]]:
     """Return title and rows of every table with at least one score; a row with a missing score has no average."""
-    filled = [(table.title, _rows(table, scores)) for table in tables]
-    return [(title, rows) for title, rows in filled if rows]
+    filled = [(table, list(paper_lines(table, scores))) for table in tables]
+    return [(table.title, [_plain_row(table, *line) for line in lines]) for table, lines in filled if lines]
 
 
 def paper_signatures(scores: pl.DataFrame, tables: Iterable[PaperTable]) -> dict[str, list[str]]:
@@ -93,11 +93,10 @@ def paper_lines(table: PaperTable, scores: pl.DataFrame) -> Iterator[tuple[tuple
             )
 
 
-def _rows(table: PaperTable, scores: pl.DataFrame) -> list[dict[str, str]]:
-    return [
-        {"system": model, "figure": figure, **_cells(table, {name: row["value"] for name, row in figures.items()})}
-        for (model, figure), figures in paper_lines(table, scores)
-    ]
+def _plain_row(table: PaperTable, system: tuple[str, str], figures: Figures) -> dict[str, str]:
+    headings = [*(heading for _, heading in table.columns), table.average]
+    values = [None if value is None else 100 * value for value in with_mean(_values(figures), table.sets)]
+    return dict(zip(("system", "figure", *headings), (*system, *map(_number, values)), strict=True))
 
 
 def _shown(table: PaperTable, dataset: str, protocol: str) -> str:
@@ -106,12 +105,6 @@ def _shown(table: PaperTable, dataset: str, protocol: str) -> str:
 
 def _footnote(line: tuple[str, str], figures: Mapping[str, Mapping[str, Any]]) -> str:
     return f"{', '.join(line)}: {joint_signature([row['signature'] for row in figures.values()])}"
-
-
-def _cells(table: PaperTable, values: Mapping[str, float]) -> dict[str, str]:
-    mean = sum(values.values()) / len(values) if len(values) == len(table.columns) else None
-    cells = {heading: values.get(name) for name, heading in table.columns} | {table.average: mean}
-    return {name: MISSING if value is None else f"{100 * value:.2f}" for name, value in cells.items()}
 
 
 def _escaped(text: str) -> str:
@@ -134,31 +127,37 @@ def tables_of(
         columns = [(name, heading) for name, heading in table.columns if any(name in line for _, line in lines)]
         if not columns:
             continue
+        names = [name for name, _ in columns]
         complete = len(columns) == len(table.columns) > 1
         mean = table.divided if complete else None
-        heads = ["system", "figure", *(heading for _, heading in columns), *([table.average] if complete else [])]
-        names = [name for name, _ in columns]
-        rows = [Row([model, figure, *_measured(line, names, complete=complete)]) for (model, figure), line in lines]
+        width = len(names) + complete  # only a complete table has an average
+        rows = [Row([*system, *_measured(line, names)[:width]]) for system, line in lines]
         for (model, figure), line in lines:
-            if model == result:
+            for row in _published_rows(published, {*names, mean}, figure) if model == result else ():
+                printed, gap = _compared(row, _values(line), names, mean)
                 rows += [
-                    both
-                    for row in _published_rows(published, {*names, mean}, figure)
-                    for both in (
-                        _printed(row, names, mean, complete=complete),
-                        _difference(row, line, names, mean, complete=complete),
-                    )
+                    Row([f"{row.system}: {row.source}", "published", *printed[:width]], "published"),
+                    Row([f"this run minus {row.system}", "difference", *gap[:width]], "difference"),
                 ]
+        heads = ["system", "figure", *(heading for _, heading in columns), table.average][: 2 + width]
         yield Table(f"{table.title}: figures × 100 with 95 % interval", heads, rows, brief=True)
 
 
-def _measured(line: Figures, names: Sequence[str], *, complete: bool) -> Iterator[str]:
-    for name in names:
-        row = line.get(name)
-        yield MISSING if row is None else figure_cell(row)
-    if complete:
-        mean = _mean([row["value"] for row in line.values()]) if set(names) <= set(line) else None
-        yield MISSING if mean is None else f"{100 * mean:.2f}"
+def with_mean(values: Mapping[str, float], names: Sequence[str]) -> list[float | None]:
+    """Return the value of each column, and their mean if every column has one."""
+    found = [values.get(name) for name in names]
+    known = [value for value in found if value is not None]
+    return [*found, sum(known) / len(known) if len(known) == len(names) else None]
+
+
+def _values(figures: Figures) -> dict[str, float]:
+    return {name: row["value"] for name, row in figures.items()}
+
+
+def _measured(line: Figures, names: Sequence[str]) -> list[str]:
+    *_, mean = with_mean(_values(line), names)
+    cells = [figure_cell(line[name]) if name in line else MISSING for name in names]
+    return [*cells, _number(None if mean is None else 100 * mean)]
 
 
 def _published_rows(published: Sequence[PublishedRow], names: Set[str | None], figure: str) -> list[PublishedRow]:
@@ -170,26 +169,19 @@ def _published_rows(published: Sequence[PublishedRow], names: Set[str | None], f
     return list(rows.values())
 
 
-def _printed(row: PublishedRow, names: Sequence[str], mean: str | None, *, complete: bool) -> Row:
-    cells = [row.cells.get(name) or MISSING for name in names]
-    if complete:
-        average = _mean([row.values[name] for name in names]) if set(names) <= set(row.values) else None
-        if mean in row.values:
-            average = row.values[mean]
-        cells.append(MISSING if average is None else f"{average:.2f}")
-    return Row([f"{row.system}: {row.source}", "published", *cells], "published")
+def _compared(
+    row: PublishedRow, measured: Mapping[str, float], names: Sequence[str], mean: str | None
+) -> tuple[list[str], list[str]]:
+    """Return the cells of a published row, and of the difference; `mean` is the column of a printed mean, if any."""
+    gaps = {name: 100 * measured[name] - row.values[name] for name in names if name in measured and name in row.values}
+    *_, average = with_mean(row.values, names)
+    *differences, gap = with_mean(gaps, names)
+    if mean in row.values:
+        average, (*_, own) = row.values[mean], with_mean(measured, names)
+        gap = None if own is None else 100 * own - average
+    printed = [row.cells.get(name) or MISSING for name in names]
+    return [*printed, _number(average)], [_number(value, "+.2f") for value in (*differences, gap)]
 
 
-def _difference(row: PublishedRow, line: Figures, names: Sequence[str], mean: str | None, *, complete: bool) -> Row:
-    gaps = {name: 100 * line[name]["value"] - row.values[name] for name in names if name in line and name in row.values}
-    cells = [f"{gaps[name]:+.2f}" if name in gaps else MISSING for name in names]
-    if complete:
-        average = _mean(list(gaps.values())) if len(gaps) == len(names) else None
-        if mean in row.values and set(names) <= set(line):
-            average = 100 * _mean([line[name]["value"] for name in names]) - row.values[mean]
-        cells.append(MISSING if average is None else f"{average:+.2f}")
-    return Row([f"this run minus {row.system}", "difference", *cells], "difference")
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
+def _number(value: float | None, form: str = ".2f") -> str:
+    return MISSING if value is None else f"{value:{form}}"

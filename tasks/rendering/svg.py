@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from html import escape
@@ -19,7 +20,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
+    from collections.abc import Iterator
 
 INK, MUTED, GRID = "#010101", "#020202", "#030303"
 # Named by their use; their values in style.css are Okabe and Ito's palette, which colour-blind readers can distinguish.
@@ -77,21 +78,18 @@ class Chart:
         return f"{named}>\n<style>\n{style}\n</style>{inside}\n"
 
 
-def styled() -> AbstractContextManager[None]:
-    """Return a context with the Matplotlib style that `inline` needs."""
-    return mpl.rc_context(_STYLE)
-
-
-def new_figure(height: float) -> Figure:
-    """Return a new figure of width `WIDTH`; `height` is in inches."""
-    return Figure(figsize=(WIDTH, height), layout="constrained")
+@contextmanager
+def plot(height: float) -> Iterator[Figure]:
+    """Yield a new figure of width `WIDTH`, in the style that `inline` needs; `height` is in inches."""
+    with mpl.rc_context(_STYLE):
+        yield Figure(figsize=(WIDTH, height), layout="constrained")
 
 
 def inline(figure: Figure, name: str, label: str) -> Chart:
     """Return the figure as an element of HTML; equal figures give equal text.
 
     Args:
-        figure: A figure drawn in the colours of `COLOURS`, within `styled`.
+        figure: A figure drawn in the colours of `COLOURS`, within `plot`.
         name: Name of the chart.
         label: Description for screen readers.
     """

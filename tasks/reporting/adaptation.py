@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
 from models.corpus.labels import JUDGE
@@ -23,10 +22,9 @@ from tasks.adaptation import SHARE, VERDICT
 from tasks.corpus.labels import summary_of
 from tasks.rendering.blocks import Charts, Facts, Page, Part, Prose, Table
 from tasks.rendering.evidence import MRR, proof_rows, weighed
-from tasks.reporting.card import CARD, UNDECLARED, USE, Header, Material, card, hub_id, model_material
+from tasks.reporting.card import CARD, UNDECLARED, USE, Material, card, hub_id, model_material
 from tasks.reporting.provenance import RunCommand
 from tasks.reporting.publish import publish
-from tasks.reporting.run.report import PAGE
 from tasks.reporting.sections import reproduce_part, settings_part, text_part, use_part
 from tasks.stage.cached import StageContext, StageInputs, stage
 
@@ -34,11 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import polars as pl
-    from pydantic import JsonValue
 
     from storage.artifacts.refs import ArtifactRef
     from storage.artifacts.store import Store
-    from tasks.rendering.blocks import Block
 
 ROWS: Final = "rows"
 """Figure of a report: the result of `counts_of`."""
@@ -101,37 +97,18 @@ class AdaptationContent(StageInputs):
     """Models of the round trips."""
 
 
-@dataclass(frozen=True)
-class Adapted:
-    """An adapted encoder, or the unchanged original.
-
-    Attributes:
-        encoder: the user's name for the original encoder.
-        verdict: word, reason and advice.
-        proof: the table `proof`.
-        share: share of the trained weights in the merged encoder.
-        views: names of the training views, or `labels`.
-    """
-
-    encoder: str
-    verdict: Verdict
-    proof: pl.DataFrame
-    share: float
-    views: Sequence[str]
-
-
 def exported(verdict: Verdict) -> str:
     """Return a phrase for the exported encoder."""
     return "the adapted encoder" if verdict.word == "BETTER" else "the original encoder, unchanged"
 
 
-def training_summary(adapted: Adapted) -> str:
-    """Return the goal of training and the share of the trained weights as a sentence."""
+def training_summary(views: Sequence[str], share: float) -> str:
+    """Return the goal of training on views or `labels`, and the share of the trained weights, as a sentence."""
     goal = "similarities follow the labels"
-    if "labels" not in adapted.views:
-        goal = f"{' and '.join(_VIEWS.get(view, view) for view in adapted.views)} of a sentence are similar"
-    rest = "" if adapted.share == 1 else ", the rest from the original encoder"
-    return f"Training goal: {goal}. Exported weights: {100 * adapted.share:g} % from the trained encoder{rest}."
+    if "labels" not in views:
+        goal = f"{' and '.join(_VIEWS.get(view, view) for view in views)} of a sentence are similar"
+    rest = "" if share == 1 else ", the rest from the original encoder"
+    return f"Training goal: {goal}. Exported weights: {100 * share:g} % from the trained encoder{rest}."
 
 
 @stage(ref=ReportRef, version=12)
@@ -139,45 +116,42 @@ def adaptation(
     context: StageContext, artifacts: AdaptationArtifacts, content: AdaptationContent, command: RunCommand
 ) -> None:
     """Publish the page of an adaptation and the encoder's card."""
-    manifest = context.store.manifest(artifacts.proof)
-    word, reason, advice = (str(manifest.figures[name]) for name in (VERDICT, "reason", "advice"))
-    adapted = Adapted(
-        encoder=content.encoder,
-        verdict=Verdict(cast("Word", word), reason, advice),
-        proof=context.store.scan(artifacts.proof).collect(),
-        share=float(str(context.store.manifest(artifacts.weighing).figures[SHARE])),
-        views=content.views,
-    )
-    counts = counts_of(context.store, artifacts)
+    store = context.store
+    found = store.manifest(artifacts.proof).figures
+    verdict = Verdict(cast("Word", found[VERDICT]), str(found["reason"]), str(found["advice"]))
+    proof, weighing = (store.scan(ref).collect() for ref in (artifacts.proof, artifacts.weighing))
+    training = training_summary(content.views, float(str(store.manifest(artifacts.weighing).figures[SHARE])))
+    log = store.scan(artifacts.trained, "training_log").collect()
+    counts = counts_of(store, artifacts)
+    labels = ""
+    if content.labels:
+        excluded = summary_of(store.manifest(artifacts.corpus).figures, content.labels)
+        labels = " ".join([f"{content.labels.summary}.", *excluded])
+    samples = {"Crops of a sentence": artifacts.views, "Round trips": artifacts.trips}
+    views = {title: ref for title, ref in samples.items() if ref}
     shown = (artifacts.passages, artifacts.weighing, artifacts.proof, artifacts.adapted)
     parts = [
         Part("Rows", [Facts({name: f"{count:,}" for name, count in counts.items()})]),
-        evidence_part(adapted.proof, content.missing),
-        training_part(
-            adapted,
-            context.store.scan(artifacts.weighing).collect(),
-            context.store.scan(artifacts.trained, "training_log").collect(),
-        ),
-        text_part(
-            context.store,
-            artifacts.passages,
-            _samples(artifacts),
-            content.sources,
-            _labelled(context, artifacts, content),
-        ),
+        *figure_parts(proof, content.missing, training, weighing, log),
+        text_part(store, artifacts.passages, views, content.sources, labels),
         settings_part(content.settings),
         use_part(str(artifacts.adapted)),
         Part("Artifacts", [Facts({ref.kind: ref.key for ref in shown})]),
         reproduce_part(command),
     ]
-    publish(context, adaptation_page(adapted, parts), PAGE)
-    described = adapted_card(
-        adapted, artifacts.adapted, content.sources, content.translators if artifacts.trips else ()
-    )
+    publish(context, adaptation_page(content.encoder, verdict, proof, parts))
+    described = adapted_card(content, verdict, proof, training, artifacts.adapted)
     (context.draft.folder / CARD).write_text(described, encoding="utf-8")
-    figures: dict[str, JsonValue] = {VERDICT: word, "reason": reason, "advice": advice}
-    sentences = [f"{word}: {reason}. {advice}"]
-    context.draft.note(figures | {"findings": [*sentences], "missing": list(content.missing), ROWS: dict(counts)})
+    context.draft.note(
+        {
+            VERDICT: verdict.word,
+            "reason": verdict.reason,
+            "advice": verdict.advice,
+            "findings": [f"{verdict.word}: {verdict.reason}. {verdict.advice}"],
+            "missing": list(content.missing),
+            ROWS: {**counts},
+        }
+    )
 
 
 def counts_of(store: Store, artifacts: AdaptationArtifacts) -> dict[str, int]:
@@ -194,74 +168,66 @@ def counts_of(store: Store, artifacts: AdaptationArtifacts) -> dict[str, int]:
     }
 
 
-def adaptation_page(adapted: Adapted, parts: list[Part]) -> Page:
+def adaptation_page(encoder: str, verdict: Verdict, proof: pl.DataFrame, parts: Sequence[Part]) -> Page:
     """Return the page: the verdict and a chart of the differences above the sections."""
     from tasks.rendering.charts import mark_of, score_chart  # matplotlib
 
     marks = [
         mark_of(f"{name}, {metric}", _ROLES[role], *figure)
-        for name, metric, role, *figure in adapted.proof.select(
+        for name, metric, role, *figure in proof.select(
             "evidence", "metric", "role", "difference", "ci_low", "ci_high"
         ).rows()
     ]
     chart = score_chart(marks, "Difference × 100 from the original encoder", line=0.0) if marks else None
-    sentences = [f"{adapted.verdict.found} Exported: {exported(adapted.verdict)}."]
-    return Page.of_result(f"{adapted.encoder} adapted to your text", sentences, chart, parts, adapted.verdict.word)
+    sentences = [f"{verdict.found} Exported: {exported(verdict)}."]
+    return Page.of_result(f"{encoder} adapted to your text", sentences, chart, parts, verdict.word)
 
 
-def evidence_part(proof: pl.DataFrame, missing: tuple[str, ...]) -> Part:
-    """Return the section of the figures before and after; `missing` are general sets that were not found."""
-    absent = [Prose(f"Not evaluated because they are not available: {', '.join(missing)}.")] if missing else []
-    table = Table.of("Figures × 100", proof_rows(proof))
-    return Part("Proof", [Prose(_HELD_OUT), table, Prose(_DRAWN, note=True), *absent])
+def figure_parts(
+    proof: pl.DataFrame, missing: Sequence[str], training: str, weighing: pl.DataFrame, log: pl.DataFrame
+) -> list[Part]:
+    """Return the sections on the figures before and after, and on training.
 
-
-def training_part(adapted: Adapted, weighing: pl.DataFrame, log: pl.DataFrame | None) -> Part:
-    """Return the section on training: its goal, the chosen share, the figures by share, curves."""
+    Args:
+        proof: the table `proof`.
+        missing: general sets that were not found.
+        training: the sentence of `training_summary`.
+        weighing: the table `weighing`.
+        log: the table `training_log`.
+    """
     from tasks.rendering.charts import training_charts  # matplotlib
 
+    absent = [Prose(f"Not evaluated because they are not available: {', '.join(missing)}.")] if missing else []
+    table = Table.of("Figures × 100", proof_rows(proof))
     scores = [] if weighing.is_empty() else [Table.of("General dev set × 100 by share", weighed(weighing.iter_rows()))]
-    blocks: list[Block] = [Prose(training_summary(adapted)), *scores]
-    curves = [] if log is None else [Charts(training_charts({"training": log}))]
-    return Part("Training", [*blocks, *curves])
+    return [
+        Part("Proof", [Prose(_HELD_OUT), table, Prose(_DRAWN, note=True), *absent]),
+        Part("Training", [Prose(training), *scores, Charts(training_charts({"training": log}))]),
+    ]
 
 
 def adapted_card(
-    adapted: Adapted, checkpoint: CheckpointRef, sources: Sequence[TextSource], translators: Sequence[str]
+    content: AdaptationContent, verdict: Verdict, proof: pl.DataFrame, training: str, checkpoint: CheckpointRef
 ) -> str:
-    """Return the model card as Markdown; `translators` are the models of the round trips used for training."""
-    better = adapted.verdict.word == "BETTER"
-    materials = [model_material("original encoder", adapted.encoder)]
+    """Return the model card as Markdown; `training` is the sentence of `training_summary`."""
+    better = verdict.word == "BETTER"
+    materials = [model_material("original encoder", content.encoder)]
     if better:
-        materials += [Material("sentences", source.name, UNDECLARED) for source in sources]
-        if "round trips" in adapted.views:
-            materials += [model_material("translation of views", model) for model in translators]
-    origin = (
-        training_summary(adapted)
-        if better
-        else "Training did not improve it on that text, so this is the original encoder, byte for byte."
-    )
+        materials += [Material("sentences", source.name, UNDECLARED) for source in content.sources]
+        if "round trips" in content.views:
+            materials += [model_material("translation of views", model) for model in content.translators]
+    unchanged = "Training did not improve it on that text, so this is the original encoder, byte for byte."
+    about = f"A sentence encoder: {exported(verdict)}. {training if better else unchanged}"
     page = Page(
-        title=f"{adapted.encoder}, {'adapted' if better else 'unchanged'}",
-        word=adapted.verdict.word,
-        sentence=adapted.verdict.found,
-        lead=[Prose(f"A sentence encoder: {exported(adapted.verdict)}. {origin} Compare its vectors by cosine.")],
+        title=f"{content.encoder}, {'adapted' if better else 'unchanged'}",
+        word=verdict.word,
+        sentence=verdict.found,
+        lead=[Prose(f"{about} Compare its vectors by cosine.")],
         parts=[
             USE,
-            Part("Figures", [Table.of(_MEASURED, proof_rows(adapted.proof))]),
+            Part("Figures", [Table.of(_MEASURED, proof_rows(proof))]),
             Part("Limits", [Prose(_LIMITS)]),
         ],
     )
-    languages = sorted({source.lang for source in sources}) if better else []
-    return card(page, materials, Header(hub_id(adapted.encoder), languages=languages), checkpoint.key)
-
-
-def _samples(artifacts: AdaptationArtifacts) -> dict[str, ViewsRef]:
-    both = {"Crops of a sentence": artifacts.views, "Round trips": artifacts.trips}
-    return {title: ref for title, ref in both.items() if ref is not None}
-
-
-def _labelled(context: StageContext, artifacts: AdaptationArtifacts, content: AdaptationContent) -> str:
-    """Return how the labels were read, and which of them were excluded."""
-    excluded = summary_of(context.store.manifest(artifacts.corpus).figures, content.labels)
-    return " ".join([f"{content.labels.summary}.", *excluded]) if content.labels else ""
+    languages = sorted({source.lang for source in content.sources}) if better else []
+    return card(page, materials, hub_id(content.encoder), checkpoint, languages=languages)

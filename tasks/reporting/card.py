@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import polars as pl
     from huggingface_hub import EvalResult
 
+    from storage.artifacts.refs import CheckpointRef
     from tasks.rendering.blocks import Page
 
 CARD: Final = "model-card.md"
@@ -82,56 +83,46 @@ class Material(NamedTuple):
     licence: str
 
 
-@dataclass(frozen=True)
-class Header:
-    """Fields of the Hub's header, in addition to the licence and the fields of every sentence encoder.
-
-    Attributes:
-        base: Hub id of the base model; None if it is not on the Hub.
-        datasets: Hub ids of the training data.
-        languages: ISO 639 codes of the sentences.
-        results: scores of the encoder, from `results_of`.
-        tags: additional tags.
-    """
-
-    base: str | None
-    datasets: Sequence[str] = ()
-    languages: Sequence[str] = ()
-    results: Sequence[EvalResult] = ()
-    tags: Sequence[str] = ()
-
-
 def card(
     page: Page,
     materials: Sequence[Material],
-    header: Header,
-    checkpoint: str = "",
+    base: str | None,
+    checkpoint: CheckpointRef | None = None,
+    *,
+    languages: Sequence[str] = (),
+    datasets: Sequence[str] = (),
+    results: Sequence[EvalResult] = (),
+    tags: Sequence[str] = (),
 ) -> str:
     """Return a card as Markdown.
 
     Args:
         page: content; the title is the encoder's name.
         materials: models and datasets used to make the encoder.
-        header: fields that differ between encoders.
-        checkpoint: key of the artifact; empty without one.
+        base: Hub id of the base model; None if it is not on the Hub.
+        checkpoint: the encoder; None for an encoder that is not in a store.
+        languages: ISO 639 codes of the sentences.
+        datasets: Hub ids of the training data.
+        results: scores of the encoder, from `results_of`.
+        tags: additional tags of the Hub's header.
     """
     from huggingface_hub import ModelCardData  # slow import, needed only to write a card
 
     fields: dict[str, Any] = {
-        "language": [*header.languages] or None,
+        "language": [*languages] or None,
         **_licence_fields({material.licence for material in materials}),
         "library_name": "sentence-transformers",
         "pipeline_tag": "sentence-similarity",
-        "tags": ["sentence-transformers", "sentence-similarity", "feature-extraction", *header.tags],
-        "datasets": [*header.datasets] or None,
+        "tags": ["sentence-transformers", "sentence-similarity", "feature-extraction", *tags],
+        "datasets": [*datasets] or None,
     }
-    if header.base:
-        fields |= {"base_model": header.base, "base_model_relation": "finetune"}
-    if header.results:
-        fields |= {"model_name": page.title, "eval_results": [*header.results]}
+    if base:
+        fields |= {"base_model": base, "base_model_relation": "finetune"}
+    if results:
+        fields |= {"model_name": page.title, "eval_results": [*results]}
     table = Table.of("Materials", [material._asdict() for material in materials])
     complete = replace(page, parts=[*page.parts, Part("Licences", [Prose(_LICENCES), table])])
-    origin = f"\nMade by bsl-pipeline, checkpoint `{checkpoint}`.\n" if checkpoint else ""
+    origin = f"\nMade by bsl-pipeline, checkpoint `{checkpoint.key}`.\n" if checkpoint else ""
     return f"---\n{ModelCardData(**fields).to_yaml()}\n---\n\n{markdown(complete)}{origin}"
 
 

@@ -19,7 +19,6 @@ from tasks.stage.cached import StageContext, stage
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-PAGE: Final = "evaluation"
 _COMPARED: Final = "Differences × 100 on the same bootstrap draws, with 95 % interval and p"
 
 
@@ -49,7 +48,7 @@ def summarise(
     table = pl.concat([context.store.scan(ref).collect() for ref in scores])
     comparison = write_figures(context, table, comparisons)
     context.draft.note({"missing": {**missing.reasons}})
-    publish(context, evaluation_page(table, comparison, missing.reasons, tables), PAGE)
+    publish(context, evaluation_page(table, comparison, missing.reasons, tables))
 
 
 def write_figures(

@@ -9,7 +9,7 @@ from storage.assets.embedded import EMBEDDED
 from storage.datasets.registry import DATASETS
 from tasks.rendering.blocks import Page, Part, Prose, Table
 from tasks.rendering.score_tables import INTERVALS, score_rows
-from tasks.reporting.card import UNDECLARED, USE, Header, Material, card, hub_id, model_material, results_of
+from tasks.reporting.card import UNDECLARED, USE, Material, card, hub_id, model_material, results_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,14 +77,16 @@ def run_card(
             Part("Citation", [Prose(work) for work in works]),
         ],
     )
-    header = Header(
-        base=hub_id(settings.encoder.model),
-        datasets=_hub_sets(settings),
+    return card(
+        page,
+        list(_materials(settings)),
+        hub_id(settings.encoder.model),
+        subject.checkpoint,
         languages=_languages(settings),
+        datasets=_hub_sets(settings),
         results=results_of(scores, column, dev),
         tags=[transform] if transform else [],
     )
-    return card(page, list(_materials(settings)), header, subject.checkpoint.key)
 
 
 def _sentence(settings: RunSettings, subject: CardSubject, transform: str) -> str:

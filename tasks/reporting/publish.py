@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from tasks.stage.cached import StageContext
 
 
-def publish(context: StageContext, page: Page, name: str) -> None:
-    """Write `<name>.html`, `<name>.md` and an SVG file per chart into a stage's artifact, and show them in the UI."""
+def publish(context: StageContext, page: Page) -> None:
+    """Write `<kind>.html`, `<kind>.md` and an SVG file per chart into a stage's artifact, and show them in the UI."""
     from tasks.rendering.html import html
 
-    folder, draft = context.store.local, context.draft.folder
+    folder, draft, name = context.store.local, context.draft.folder, context.ref.kind
     for chart in page.chart_files:
         (draft / chart.file).write_text(chart.standalone(), encoding="utf-8")
     (draft / f"{name}.md").write_text(markdown(page), encoding="utf-8")
@@ -38,5 +38,4 @@ def publish(context: StageContext, page: Page, name: str) -> None:
 
 def page_of(store: Store, ref: ArtifactRef) -> Path:
     """Return the path of the HTML page of an artifact, fetched from the store."""
-    (name,) = (name for name in store.manifest(ref).files if name.endswith(".html"))
-    return store.fetch(ref) / name
+    return store.fetch(ref) / f"{ref.kind}.html"

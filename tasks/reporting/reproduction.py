@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     Test = Callable[[Estimate, float], Comparison]
     Interval = tuple[float, float, float]
 
-PAGE: Final = "reproduction"
 TOKENISED: Final = "-tok"  # suffix of sets in SentEval's tokenised text
 _LEGEND: Final = (
     "sd: over seeds. 90 % over seeds: Student's t interval of the mean; it decides the verdict. REPRODUCED: the "
@@ -84,7 +83,7 @@ def reproduce(context: StageContext, reports: tuple[ReportRef, ...], comparison:
     sentences += [_seeds_advice(figures)] if verdict == "INCONCLUSIVE" else []
     context.draft.write(figures)
     context.draft.note({"findings": [f"{title}: {verdict}", *sentences]})
-    publish(context, reproduction_page(title, verdict, sentences, figures), PAGE)
+    publish(context, reproduction_page(title, verdict, sentences, figures))
 
 
 def _stopped(store: Store, reports: Sequence[ReportRef]) -> list[str]:

@@ -20,7 +20,7 @@ from storage.artifacts.refs import CheckpointRef
 from storage.assets.embedded import embedded_path
 from tasks.rendering.blocks import Page
 from tasks.rendering.markdown import markdown_table
-from tasks.reporting.card import Header, card, hub_id, model_material
+from tasks.reporting.card import card, hub_id, model_material
 from tasks.reporting.export import newest_card
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def card_of(site: RunContext, name: str, found: CheckpointRef | ResolvedModel, f
     card_file = newest_card(site.open_store(), found) if isinstance(found, CheckpointRef) else folder / README
     if card_file is not None and card_file.is_file():
         return card_file.read_text(encoding="utf-8")
-    return card(Page(name, "", "", [], []), [model_material("encoder", name)], Header(hub_id(name)))
+    return card(Page(name, "", "", [], []), [model_material("encoder", name)], hub_id(name))
 
 
 def write_cards(folder: Path, rows: Sequence[dict[str, str]], card: str) -> None:

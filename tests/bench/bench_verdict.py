@@ -149,7 +149,7 @@ def _case(path: Path, start: str, seed: int, arguments: argparse.Namespace) -> C
         drawn = [draws_of(gold, scored.rows[None]) for scored in (before, after)]
     else:
         drawn = list(outcome_draws([before.rows[None], after.rows[None]], np.arange(table.height)))
-    return Case(verdict.word, before, after, difference_of(*([draws] for draws in drawn)))
+    return Case(verdict.word, before, after, difference_of(*drawn))
 
 
 def _written(table: pl.DataFrame, folder: Path, name: str) -> str:

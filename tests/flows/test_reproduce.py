@@ -5,7 +5,6 @@ import pytest
 from flows.sweep.sweep import reproduction
 from models.evaluation.signature import parse_signature
 from storage.artifacts.store import Store
-from tasks.reporting.reproduction import PAGE
 from tasks.stage.run_context import RunContext
 
 
@@ -15,7 +14,7 @@ def test_reproduction_of_tiny_lists_deviations_and_is_not_comparable(tmp_path, s
     ref = reproduction("tiny", 2, small, site, margin=0.7)
     store = Store(site.store)
     figures = store.scan(ref).collect()
-    page = (store.fetch(ref) / f"{PAGE}.md").read_text()
+    page = (store.fetch(ref) / "reproduction.md").read_text()
     assert page.startswith("# BSL-BERT\n\n**NOT COMPARABLE** ")
     for why in (
         f"another encoder: {encoder['model']}; the row's is google-bert/bert-base-uncased",

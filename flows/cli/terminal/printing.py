@@ -109,11 +109,11 @@ def print_result(
     lines: Iterable[str] = (),
     **more: object,
 ) -> None:
-    """Print a comparison: its tables, its findings and the path of its page; as JSON if requested.
+    """Print a result: its tables, its findings and the path of its page; as JSON if requested.
 
     Args:
         store: Store with the artifact.
-        ref: Artifact of a sweep, a reproduction or compared runs; its manifest has the findings.
+        ref: Artifact with a page; its manifest has the findings, if it compares systems.
         output: Text or JSON.
         tables: Returns titles and rows.
         lines: Further sentences.
@@ -128,6 +128,6 @@ def print_result(
         return
     for title, rows in tables():
         print_table(title, rows)
-    for line in (*cast("list[str]", figures["findings"]), *lines):
+    for line in (*cast("list[str]", figures.get("findings", [])), *lines):
         print_line(line)
     print(f"page:    {page}")

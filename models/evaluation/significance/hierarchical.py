@@ -84,32 +84,46 @@ def draws_of(
     return BootstrapDraws(np.array(figures), np.stack(columns, axis=1))
 
 
-def figure_of(sets: Sequence[BootstrapDraws], *, seed: int = 0) -> Estimate:
-    """Estimate a method's score, the mean over sets, which must have the same seeds in the same order.
+def mean_draws(sets: Sequence[BootstrapDraws]) -> BootstrapDraws:
+    """Return a method's mean over sets, which must have the same seeds in the same order.
 
     Raises:
-        EvaluationError: Sets differ in their number of seeds, or all draws are NaN.
+        EvaluationError: Sets differ in their number of seeds.
     """
-    figures_S = _mean_figures(sets)
-    low, high = percentile_interval(_finite(_distribution(sets, seed)))
+    counts = {len(draws.figures) for draws in sets}
+    if len(counts) != 1:
+        raise EvaluationError(
+            f"sets with {sorted(counts)} seeds, expected the same number. Score every seed on every set."
+        )
+    return BootstrapDraws(
+        np.mean([draws.figures for draws in sets], axis=0), np.mean([draws.draws for draws in sets], axis=0)
+    )
+
+
+def figure_of(drawn: BootstrapDraws, *, seed: int = 0) -> Estimate:
+    """Estimate a method's score.
+
+    Raises:
+        EvaluationError: All draws are NaN.
+    """
+    figures_S = drawn.figures
+    low, high = percentile_interval(_finite(_distribution(drawn, seed)))
     sd = float(figures_S.std(ddof=1)) if len(figures_S) > 1 else None
     return Estimate(float(figures_S.mean()), sd, low, high, len(figures_S))
 
 
-def difference_of(first: Sequence[BootstrapDraws], second: Sequence[BootstrapDraws], *, seed: int = 0) -> Difference:
+def difference_of(first: BootstrapDraws, second: BootstrapDraws, *, seed: int = 0) -> Difference:
     """Return the difference second − first of two methods on the same draws of pairs; seeds are drawn independently.
 
     Args:
-        first: The reference method, one entry per set.
-        second: The other method, on the same sets in the same order and with the same draws of pairs.
+        first: The reference method.
+        second: The other method.
         seed: Seed for the resampling of seeds.
 
     Raises:
-        EvaluationError: As `figure_of`; or the numbers of sets differ.
+        EvaluationError: As `figure_of`.
     """
-    if len(first) != len(second):
-        raise EvaluationError(f"first method: {len(first)} sets, second: {len(second)}. Compare on the same sets.")
-    value = float(_mean_figures(second).mean() - _mean_figures(first).mean())
+    value = float(second.figures.mean() - first.figures.mean())
     # Another random stream for the second, or methods with equal numbers of seeds would get the same draws of seeds.
     return drawn_difference(value, _finite(_distribution(second, seed + 1) - _distribution(first, seed)))
 
@@ -124,25 +138,14 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def _mean_figures(sets: Sequence[BootstrapDraws]) -> NDArray[np.float64]:
-    counts = {len(draws.figures) for draws in sets}
-    if len(counts) != 1:
-        raise EvaluationError(
-            f"sets with {sorted(counts)} seeds, expected the same number. Score every seed on every set."
-        )
-    means: NDArray[np.float64] = np.mean([draws.figures for draws in sets], axis=0)
-    return means
-
-
-def _distribution(sets: Sequence[BootstrapDraws], seed: int) -> NDArray[np.float64]:
-    """Return the draws (R,) of the mean over sets and seeds."""
-    by_seed_RS = np.mean([draws.draws for draws in sets], axis=0)
-    resamples, seeds = by_seed_RS.shape
-    centre_R: NDArray[np.float64] = by_seed_RS.mean(axis=1)
+def _distribution(drawn: BootstrapDraws, seed: int) -> NDArray[np.float64]:
+    """Return the draws (R,) of the mean over seeds."""
+    resamples, seeds = drawn.draws.shape
+    centre_R: NDArray[np.float64] = drawn.draws.mean(axis=1)
     if seeds == 1:
         return centre_R
     picks_RS = np.random.default_rng(seed).integers(0, seeds, (resamples, seeds))
-    drawn_R = np.take_along_axis(by_seed_RS, picks_RS, axis=1).mean(axis=1)
+    drawn_R = np.take_along_axis(drawn.draws, picks_RS, axis=1).mean(axis=1)
     stretched: NDArray[np.float64] = centre_R + np.sqrt(seeds / (seeds - 1)) * (drawn_R - centre_R)
     return stretched
 

@@ -76,15 +76,11 @@ class RunArtifacts(StageInputs):
     """The scored pairs."""
 
     @property
-    def figures(self) -> tuple[ArtifactRef, ...]:
-        """Scores and comparisons."""
-        return (*self.scores, *self.comparisons)
-
-    @property
     def refs(self) -> tuple[ArtifactRef, ...]:
         """All artifacts, in the order of the pipeline."""
         views = [self.views] if self.views else []
-        return (self.corpus, *views, *self.pairs, *self.checkpoints, *self.vectors.values(), *self.figures)
+        figures = (*self.scores, *self.comparisons)
+        return (self.corpus, *views, *self.pairs, *self.checkpoints, *self.vectors.values(), *figures)
 
 
 @dataclass(frozen=True)

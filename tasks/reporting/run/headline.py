@@ -8,7 +8,7 @@ import numpy as np
 
 from models.evaluation.published import AVERAGE
 from models.evaluation.signature import PRINTED
-from models.evaluation.significance.hierarchical import draws_of, figure_of
+from models.evaluation.significance.hierarchical import draws_of, figure_of, mean_draws
 from models.evaluation.sweep import MEAN
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _mean_mark(name: str, tests: Sequence[ComparedSet], run: Run) -> Mark:
         draws_of(gold, cosines[None], resamples=bootstrap.resamples, seed=bootstrap.seed + number)
         for number, (gold, cosines) in enumerate(pairs)
     ]
-    figure = figure_of(drawn)
+    figure = figure_of(mean_draws(drawn))
     return mark_of(name, role_of(name, run.settings.systems), figure.mean, figure.ci_low, figure.ci_high)
 
 

@@ -180,7 +180,7 @@ def _pairs(run: Run, sets: Sequence[ComparedSet]) -> Iterator[Block]:
         if not cosines:
             continue
         yield Prose(scored.source.name, under=True)
-        yield Charts(cosine_charts(str(number), scored.pairs["score"].to_numpy(), cosines), files=False)
+        yield Charts(cosine_charts(str(number), scored.pairs["score"].to_numpy(), cosines))
         yield Folded(f"Best and worst pairs of {scored.source.name}", list(pair_tables(scored, list(cosines))))
     if len(sets) > _MOST_SETS:
         yield Prose(f"Charts show the first {_MOST_SETS} of {len(sets)} sets.", note=True)

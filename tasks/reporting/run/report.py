@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from models.training.config import TrainingConfig
     from tasks.settings import RunSettings
 
-PAGE: Final = "report"
-
 
 @stage(ref=ReportRef, version=19)
 def report(context: StageContext, artifacts: RunArtifacts, content: ReportContent, command: RunCommand) -> None:
@@ -30,7 +28,7 @@ def report(context: StageContext, artifacts: RunArtifacts, content: ReportConten
     table = pl.concat([context.store.scan(ref).collect() for ref in artifacts.scores])
     comparison = write_figures(context, table, artifacts.comparisons)
     verdict = _verdict(context, comparison, content.settings, artifacts.checkpoints)
-    publish(context, run_page(Run(context, artifacts, content, table, comparison, verdict), command), PAGE)
+    publish(context, run_page(Run(context, artifacts, content, table, comparison, verdict), command))
     _write_cards(context, artifacts, content, table, verdict)
     # Name of the run's result: a comparison of runs finds its vectors and figures by it.
     candidates = (content.settings.result, content.settings.systems[-1])

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from models.evaluation.signature import signed
+from storage.artifacts.refs import ENCODER
 from tasks.rendering.numbers import p_value, spread
 
 if TYPE_CHECKING:
@@ -25,13 +26,13 @@ class Choice:
 
     Attributes:
         ranking: the best system, how far the others are behind, and which of them forget.
-        folders: label → folder of its encoder, for systems with an encoder.
         costs: the table `costs`.
+        store: URL of the store with the encoders.
     """
 
     ranking: Ranking
-    folders: Mapping[str, str]
     costs: pl.DataFrame
+    store: str
 
 
 def advice(table: pl.DataFrame, choice: Choice) -> list[str]:
@@ -116,10 +117,11 @@ def _cost(choice: Choice, best: str) -> str:
     steps = f" ({row['steps']:,} steps)" if row["steps"] else ""
     shared = f", and {translation:.0f} s of translation" if translation else ""
     cost = f"It took {training:.0f} s of training{steps}{shared}"
-    folder = choice.folders.get(best)
-    if folder is None:
+    if row["checkpoint"] is None:
         return f"{cost}. It has no encoder folder for other programs; only this pipeline can compute its vectors."
-    return f"{cost}. The encoder (opens with SentenceTransformer): {folder}"
+    return (
+        f"{cost}. The encoder (opens with SentenceTransformer): {choice.store}/checkpoint/{row['checkpoint']}/{ENCODER}"
+    )
 
 
 def _mean(row: Mapping[str, Any]) -> str:

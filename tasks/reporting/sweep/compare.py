@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -11,7 +11,7 @@ from models.evaluation.config import BootstrapConfig
 from models.evaluation.reproduction import estimate_over_seeds
 from models.evaluation.signature import PLACE
 from models.evaluation.sweep import MEAN, SweepResult, mean_of, smallest_p
-from storage.artifacts.refs import ENCODER, SweepRef
+from storage.artifacts.refs import SweepRef
 from storage.artifacts.schemas import SWEEP
 from tasks.embedding.vectors import open_vectors
 from tasks.evaluation.kinds import draws_of_sets
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from models.evaluation.sweep import SetDraws
     from tasks.embedding.vectors import Vectors
     from tasks.rendering.blocks import Part
-
-PAGE: Final = "sweep"
 
 
 @stage(ref=SweepRef, version=6)
@@ -84,7 +82,7 @@ def compare_systems(
         *_run_parts(context, [system.label for system in systems], settings),
         *_own_parts(context, settings, command),
     ]
-    publish(context, sweep_page(content, sentences, own_parts), PAGE)
+    publish(context, sweep_page(content, sentences, own_parts))
 
 
 def _draws(settings: SweepSettings, vectors: Sequence[Sequence[Vectors]], resamples: int) -> list[SetDraws]:
@@ -108,12 +106,7 @@ def _choice(
 ) -> Choice:
     """Return the best system on the user's text, and the cost of each system."""
     ranked = result.ranking(TEXT, [check.name for check in own_text.checks], own_text.may_forget)
-    folders = {
-        system.label: f"{context.store.url}/{system.checkpoints[0].path}/{ENCODER}"
-        for system in systems
-        if system.checkpoints
-    }
-    return Choice(ranked, folders, cost_table(context.store, systems, own_text.corpus, ranked))
+    return Choice(ranked, cost_table(context.store, systems, own_text.corpus, ranked), context.store.url)
 
 
 def _run_parts(context: StageContext, names: Sequence[str], settings: SweepSettings) -> list[Part]:

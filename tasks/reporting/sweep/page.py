@@ -10,7 +10,7 @@ import polars as pl
 from models.evaluation.signature import signed
 from models.evaluation.sweep import MEAN
 from tasks.rendering.blocks import Folded, Page, Part, Prose, Table
-from tasks.rendering.numbers import interval, p_value, spread
+from tasks.rendering.numbers import MISSING, interval, p_value, spread
 from tasks.reporting.sweep.advice import cost_rows
 from tasks.reporting.sweep.system import SYSTEMS
 
@@ -93,7 +93,8 @@ def _all_sets(content: SweepContent) -> list[Table | Folded]:
     """Return every system on every set, and differences on the sets that have no section of their own."""
     shown_above = {name.partition(" by ")[0] for name in headline_sets(content.table, content.shown)}
     others = content.table.filter(~pl.col("dataset").is_in(list(shown_above)))
-    tables = [Table.of(heading, figure_rows(rows)) for heading, rows in _headed(_by_figure(others))]
+    parts = others.drop_nulls("reference").partition_by("dataset", "metric", "protocol", maintain_order=True)
+    tables = [Table.of(heading, rows) for heading, rows in _headed((part["dataset"][0], part) for part in parts)]
     means = Table.of("Mean over seeds × 100 ± standard deviation", set_rows(content.table))
     return [means, *([Folded("Differences on all other sets", tables)] if tables else [])]
 
@@ -201,35 +202,27 @@ def headline_sets(table: pl.DataFrame, shown: str) -> dict[str, pl.DataFrame]:
 def set_rows(table: pl.DataFrame) -> list[dict[str, str]]:
     """Return a row per system of the table `sweep`, a column per set: mean ± deviation."""
     firsts = table.unique(["label", "dataset", "metric"], keep="first", maintain_order=True)
-    columns = {(row["dataset"], row["metric"]): "–" for row in firsts.iter_rows(named=True)}
-    lines: dict[str, dict[tuple[str, str], str]] = {}
-    for row in firsts.iter_rows(named=True):
-        lines.setdefault(row["label"], dict(columns))[row["dataset"], row["metric"]] = spread(row["mean"], row["sd"])
-    heads = [name if metric == "spearman" else f"{name}, {metric}" for name, metric in columns]
-    return [{"system": label} | dict(zip(heads, cells.values(), strict=True)) for label, cells in lines.items()]
+    is_preferred = pl.col("metric") == _PREFERRED
+    name = pl.when(is_preferred).then("dataset").otherwise(pl.format("{}, {}", "dataset", "metric"))
+    cells = pl.Series([spread(mean, sd) for mean, sd in firsts.select("mean", "sd").rows()], dtype=pl.String)
+    named = firsts.select(name.alias("set"), system="label", cell=cells)
+    return named.pivot("set", index="system", values="cell").fill_null(MISSING).to_dicts()
 
 
 def comparisons(table: pl.DataFrame, shown: str) -> Iterator[tuple[str, list[dict[str, str]]]]:
     """Return a heading and `figure_rows` for each headline set and system that the others are compared with."""
-    for heading, rows in _headed(headline_sets(table, shown).items()):
-        yield heading, figure_rows(rows)
+    return _headed(headline_sets(table, shown).items())
 
 
-def _by_figure(table: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
-    """Return the name and rows of each set and metric with comparisons."""
-    parts = table.drop_nulls("reference").partition_by("dataset", "metric", "protocol", maintain_order=True)
-    return [(part["dataset"][0], part) for part in parts]
-
-
-def _headed(sets: Iterable[tuple[str, pl.DataFrame]]) -> Iterator[tuple[str, pl.DataFrame]]:
-    """Return a heading and the rows for each set and reference."""
+def _headed(sets: Iterable[tuple[str, pl.DataFrame]]) -> Iterator[tuple[str, list[dict[str, str]]]]:
+    """Yield a heading and `figure_rows` for each set and reference."""
     for name, rows in sets:
         head = f"{name} ({rows['metric'][0]}, {rows['protocol'][0]})"
         references = rows["reference"].drop_nulls().unique(maintain_order=True).to_list()
         for reference in references:
-            yield f"{head}, compared with {reference}", rows.filter(reference=reference)
+            yield f"{head}, compared with {reference}", figure_rows(rows.filter(reference=reference))
         if not references:
-            yield head, rows
+            yield head, figure_rows(rows)
 
 
 def figure_rows(table: pl.DataFrame) -> list[dict[str, str]]:

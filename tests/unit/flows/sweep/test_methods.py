@@ -10,7 +10,7 @@ from flows.recipes.adaptation import AdaptConfig
 from flows.recipes.shared import ALONE, trips_of
 from flows.recipes.tiny import whole_sample
 from flows.sweep.field import field, requested
-from flows.sweep.method_runs import _early_end, _steps_of, inapplicable, start_encoder_of
+from flows.sweep.method_runs import _executed, inapplicable, start_encoder_of
 from flows.sweep.method_settings import Budget, FieldSettings, augmentation, budget_of, pairing
 from flows.sweep.methods import METHODS, NAMES, START, methods_of
 from models.evaluation.config import BootstrapConfig
@@ -148,11 +148,9 @@ def test_steps_come_from_manifest_and_early_end_is_noted(tmp_path):
     with site.open_store().draft(ref, Provenance(stage_version=1, config={})) as draft:
         (draft.folder / "transform.json").write_text("{}")
         draft.note({"steps": 12_000})
-    assert _steps_of(site, ref) == 12_000
-    assert _early_end(BY_NAME["flow"], 12_000, 12_000) == ()
-    assert _early_end(BY_NAME["flow"], 12_000, 40_000) == (
-        "flow: ended after 12,000 of 40,000 steps, the limit of 1,000 epochs.",
-    )
+    assert _executed(site, ref, BY_NAME["flow"], 12_000) == (12_000, ())
+    note = "flow: ended after 12,000 of 40,000 steps, the limit of 1,000 epochs."
+    assert _executed(site, ref, BY_NAME["flow"], 40_000) == (12_000, (note,))
 
 
 def test_fitted_transforms_use_half_width_or_step_budget():

@@ -19,9 +19,7 @@ from flows.recipes import recipe
 from flows.sweep import points
 from flows.sweep.points import (
     Job,
-    PointRun,
     is_fault,
-    run_by_seed,
     run_in_threads,
     run_points,
     unless_stopped,
@@ -47,7 +45,8 @@ from tasks.stage.pool import FailedRunError, PoolError, _fault
 from tasks.stage.progress import announce, listening, planning
 from tasks.stage.run_context import RunContext
 
-POINT = PointRun("momentum 0.5, seed 1", Job("tiny", recipe("tiny")))
+NAME = "momentum 0.5"
+POINT = {NAME: [Job("tiny", recipe("tiny"))]}
 
 
 class Reader:
@@ -74,8 +73,8 @@ def reported(folder, verdict):
 def test_point_with_stopped_training_becomes_a_training_error(tmp_path, monkeypatch):
     monkeypatch.setattr(points, "run", lambda *_: reported(tmp_path, "STOPPED"))
     site = RunContext(store=str(tmp_path))
-    (ended,) = run_points([POINT], site)
-    fault = unless_stopped(POINT.name, ended, site)
+    (ended,) = run_points(POINT, site)[NAME]
+    fault = unless_stopped(NAME, ended, site)
     assert isinstance(fault, TrainingError)
     assert str(fault) == "the encoder unlearnt by step 3"
 
@@ -86,10 +85,10 @@ def test_finished_point_is_announced_except_during_planning(tmp_path, monkeypatc
     site = RunContext(store=str(tmp_path))
     with listening(reader := Reader()):
         with planning():
-            run_points([POINT], site)
-        (ended,) = run_points([POINT], site)
+            run_points(POINT, site)
+        (ended,) = run_points(POINT, site)[NAME]
     assert (ended.report, ended.embeddings) == (there.report, (there.system.embeddings,))
-    assert reader.lines == ["momentum 0.5, seed 1: done"]
+    assert reader.lines == ["momentum 0.5, seed 0: done"]
 
 
 def ending(error: Exception):
@@ -111,8 +110,8 @@ def ending(error: Exception):
 )
 def test_point_fault_is_returned_and_logged(error, caplog, monkeypatch):
     monkeypatch.setattr(points, "run", ending(error))
-    assert run_points([POINT], RunContext()) == [error]
-    assert f"momentum 0.5, seed 1 has no figure: {error}" in caplog.text
+    assert run_points(POINT, RunContext()) == {NAME: [error]}
+    assert f"momentum 0.5, seed 0 has no figure: {error}" in caplog.text
     assert type(pickle.loads(pickle.dumps(error))) is type(error)  # it comes back from another process
 
 
@@ -135,8 +134,8 @@ def test_point_fault_is_returned_and_logged(error, caplog, monkeypatch):
 def test_error_not_specific_to_a_point_ends_the_sweep(error, caplog, monkeypatch):
     monkeypatch.setattr(points, "run", ending(error))
     with pytest.raises(type(error)):
-        run_points([POINT], RunContext())
-    assert f"momentum 0.5, seed 1: {error}" in caplog.text
+        run_points(POINT, RunContext())
+    assert f"momentum 0.5, seed 0: {error}" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -158,13 +157,13 @@ def test_failed_pool_run_error_kind_comes_from_prefect_state(error, own):
 def test_unplannable_points_are_not_sent_to_the_pool(tmp_path, caplog):
     site = RunContext(store=str(tmp_path / "store"), device="cpu", pool=True)
     bad = Job("tiny", configured("tiny", ["encoder.model=embedded:mini-sentence", "encoder.pooling=cls"]))
-    attempts = [PointRun("cls", bad), POINT, PointRun("again cls", bad)]
+    unplannable = {"cls": [bad], "again cls": [bad]}
     with planning():
-        outcomes = run_points(attempts, site)
-    assert [type(outcome) for outcome in outcomes] == [EncoderError, SweepSystem, EncoderError]
+        outcomes = run_points(unplannable | POINT, site)
+    assert [type(outcome) for (outcome,) in outcomes.values()] == [EncoderError, EncoderError, SweepSystem]
     assert not caplog.records
-    assert all(isinstance(outcome, EncoderError) for outcome in run_points(attempts[::2], site))
-    assert "again cls has no figure: " in caplog.text
+    assert all(isinstance(outcome, EncoderError) for (outcome,) in run_points(unplannable, site).values())
+    assert "again cls, seed 0 has no figure: " in caplog.text
 
 
 @dataclass(frozen=True)
@@ -185,10 +184,10 @@ class Counting:
 BAD = 1
 
 
-def test_run_by_seed_orders_by_seed_and_survives_failures(tmp_path):
+def test_run_points_orders_by_seed_and_survives_failures(tmp_path):
     jobs = {"a": [Counting("a", seed) for seed in range(3)], "b": [Counting("b", 0)]}
     with listening(reader := Reader()):
-        ended = run_by_seed(jobs, RunContext(store=str(tmp_path)))
+        ended = run_points(jobs, RunContext(store=str(tmp_path)))
     assert reader.lines == [
         "a 0 runs", "a, seed 0: done", "b 0 runs", "b, seed 0: done", "a 2 runs", "a, seed 2: done",
     ]  # fmt: skip

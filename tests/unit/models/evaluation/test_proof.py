@@ -11,11 +11,11 @@ import pytest
 from scipy.sparse import csr_array
 
 from models.evaluation.correlation import cosine_scores, spearman
-from models.evaluation.labels import Labelled, centroid_accuracy, class_accuracy, neighbour_accuracy, row_draws
+from models.evaluation.labels import Labelled, centroid_accuracy, class_accuracy, neighbour_accuracy
 from models.evaluation.own_text import METRIC
 from models.evaluation.proof import BeforeAfter, evidence
 from models.evaluation.retrieval import Retrieval, reciprocal_ranks
-from models.evaluation.significance.hierarchical import difference_of
+from models.evaluation.significance.hierarchical import difference_of, draws_of
 from models.evaluation.sweep import MEAN, SetDraws, mean_of, outcome_draws
 from models.evaluation.verdict import judged
 from tests.every import every
@@ -132,7 +132,7 @@ def test_label_evidence_comes_first_with_role_counts() -> None:
     gold = (numbers % 2).astype(float)
     encoders = _encoder(2.0), _encoder(0.5)
     cosines = [cosine_scores(encode(first), encode(second)) for encode in encoders]
-    drawn = row_draws([own[None] for own in cosines], gold, **DRAWS)
+    drawn = tuple(draws_of(gold, own[None], **DRAWS) for own in cosines)
     labels = SetDraws("your labels", "spearman", "labels", drawn, n=ROWS)
     row = evidence([*_asked(*encoders), labels])[0]
     scores = [spearman(own, gold) for own in cosines]
@@ -201,5 +201,5 @@ def test_class_accuracy_separates_good_and_uninformative_encoders() -> None:
     right = class_accuracy(encode(texts), classes)
     assert right.mean() > 0.7
     blind = class_accuracy(_encoder(0.0, seed=9)(texts), classes)
-    drawn = row_draws([blind[None], right[None]], None, resamples=200, seed=0)
-    assert difference_of(*([draws] for draws in drawn)).ci_low > 0.2
+    drawn = outcome_draws([blind[None], right[None]], np.arange(ROWS), resamples=200, seed=0)
+    assert difference_of(*drawn).ci_low > 0.2

@@ -158,7 +158,7 @@ def test_noise_on_one_document_is_rarely_significant() -> None:
         for name, probe in found.items():
             guesses = [1 / generator.integers(1, 50, (1, len(probe))) for _ in range(2)]
             sets.append(SetDraws(name, "MRR", "text", outcome_draws(guesses, probe.unit)))
-        return difference_of(*([draws] for draws in mean_of(sets).systems))
+        return difference_of(*mean_of(sets).systems)
 
     differences = [difference() for _ in range(40)]
     called = sum(gain.ci_low > 0 or gain.ci_high < 0 for gain in differences)

@@ -39,7 +39,7 @@ def test_rows_cover_every_reference_set_and_method(sets):
 
 def test_differences_and_p_value_corrections_are_per_reference(sets):
     rows = {row["label"]: row for row in rows_of(sets[:1], ["c"], 4)}
-    gains = [difference_of([sets[0].systems[2]], [sets[0].systems[place]], seed=4) for place in (0, 1)]
+    gains = [difference_of(sets[0].systems[2], sets[0].systems[place], seed=4) for place in (0, 1)]
     assert [rows[label]["difference"] for label in "ab"] == [gain.value for gain in gains]
     assert [rows[label]["p_value"] for label in "ab"] == holm([gain.p_value for gain in gains])
     assert rows["a"]["difference"] < 0

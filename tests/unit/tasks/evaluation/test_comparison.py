@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from models.evaluation.config import BootstrapConfig
-from models.evaluation.significance.hierarchical import difference_of, draws_of
+from models.evaluation.significance.hierarchical import difference_of, draws_of, mean_draws
 from models.evaluation.sweep import MEAN
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import EmbeddingsRef
@@ -59,7 +59,7 @@ def test_compare_pairs_differences_by_set_and_mean_excludes_dev(site):
     cosines = {name: [cosines_of(vectors, own) for vectors in both] for name, own in sets.items()}
     expected = [
         difference_of(
-            *([draws_of(gold[name], own[None], resamples=DRAWN.resamples, seed=DRAWN.seed)] for own in cosines[name])
+            *(draws_of(gold[name], own[None], resamples=DRAWN.resamples, seed=DRAWN.seed) for own in cosines[name])
         )
         for name in NAMES
     ]
@@ -71,7 +71,7 @@ def test_compare_pairs_differences_by_set_and_mean_excludes_dev(site):
         ]
         for place in range(2)
     ]
-    for row, found in zip(rows, [*expected, difference_of(*drawn)], strict=True):
+    for row, found in zip(rows, [*expected, difference_of(*map(mean_draws, drawn))], strict=True):
         assert (row["value"], row["ci_low"], row["ci_high"], row["p_value"]) == (
             found.value, found.ci_low, found.ci_high, found.p_value,
         )  # fmt: skip

@@ -191,9 +191,9 @@ class Toy:
     word: str
     inner: Block
 
-    def markdown(self, *, pictures: bool) -> Iterator[str]:
+    def markdown(self) -> Iterator[str]:
         yield f"**{self.word}**"
-        yield from self.inner.markdown(pictures=pictures)
+        yield from self.inner.markdown()
 
 
 def test_custom_block_class_renders_in_html_and_markdown():

@@ -10,12 +10,19 @@ from huggingface_hub import ModelCard
 from models.evaluation.proof import BeforeAfter, undrawn_evidence
 from models.evaluation.verdict import Verdict, judged
 from storage.artifacts.refs import CheckpointRef
+from storage.artifacts.schemas import TRAINING_LOG
 from storage.sources.own_text import TextSource
 from tasks.rendering.blocks import Page, Part, Prose
 from tasks.rendering.evidence import proof_rows
 from tasks.rendering.html import html
 from tasks.rendering.markdown import markdown
-from tasks.reporting.adaptation import Adapted, adaptation_page, adapted_card, evidence_part, training_part
+from tasks.reporting.adaptation import (
+    AdaptationContent,
+    adaptation_page,
+    adapted_card,
+    figure_parts,
+    training_summary,
+)
 
 ROW = BeforeAfter("neighbour", "MRR", "counts", 0.2, 0.231, 0.031, 0.01, 0.05, 0.002, 900)
 LOSS = BeforeAfter("stsb test", "Spearman", "guard", 0.5, 0.45, -0.05, -0.06, -0.04, 0.002, 10)
@@ -58,19 +65,31 @@ def test_largest_guard_set_drop_makes_the_verdict_worse() -> None:
 WEIGHING = pl.DataFrame([(0.0, 0.7), (1.0, 0.69), (0.5, 0.699)], schema=["share", "value"], orient="row")
 
 
-def _adapted(word: str) -> Adapted:
-    verdict = Verdict(word, "MRR × 100 +3.10", "Use it.")  # type: ignore[arg-type]
-    return Adapted("some/encoder", verdict, pl.DataFrame([asdict(ROW)]), 0.5, ("crops", "round trips"))
+PROOF = pl.DataFrame([asdict(ROW)])
+CONTENT = AdaptationContent(
+    encoder="some/encoder",
+    sources=(TextSource(name="mine", digest="d", format="csv", texts=("body",), files=()),),
+    labels=None,
+    views=("crops", "round trips"),
+    missing=("sickr/test",),
+    settings="{}",
+    translators=("Helsinki-NLP/opus-mt-en-de",),
+)
+LOG = pl.DataFrame({name: [None] for name in TRAINING_LOG}, schema=TRAINING_LOG)
 
 
-def _page(adapted: Adapted) -> Page:
-    text = Part("Your text", [Prose("a|b.csv")])
-    parts = [evidence_part(adapted.proof, ("sickr/test",)), training_part(adapted, WEIGHING, None), text]
-    return adaptation_page(adapted, parts)
+def _verdict(word: str) -> Verdict:
+    return Verdict(word, "MRR × 100 +3.10", "Use it.")  # type: ignore[arg-type]
+
+
+def _page(word: str, proof: pl.DataFrame = PROOF, views: tuple[str, ...] = CONTENT.views) -> Page:
+    sections = figure_parts(proof, CONTENT.missing, training_summary(views, 0.5), WEIGHING, LOG)
+    parts = [*sections, Part("Your text", [Prose("a|b.csv")])]
+    return adaptation_page(CONTENT.encoder, _verdict(word), proof, parts)
 
 
 def test_adaptation_page_shows_verdict_evidence_and_exported_encoder() -> None:
-    page = markdown(_page(_adapted("BETTER")))
+    page = markdown(_page("BETTER"))
     assert "**BETTER** than the original encoder: MRR × 100 +3.10. Use it. Exported: the adapted encoder." in page
     assert "| neighbour | +3.10 [+1.00, +5.00] | 0.002 | 20.0 | 23.1 | MRR | decides | 900 | the next sent" in page
     assert "Exported weights: 50 % from the trained encoder, the rest from the original encoder." in page
@@ -78,16 +97,16 @@ def test_adaptation_page_shows_verdict_evidence_and_exported_encoder() -> None:
     assert "| 0 | 70.0 |" in page
     assert "Not evaluated because they are not available: sickr/test." in page
     assert "a\\|b.csv" in page
-    assert "Exported: the original encoder, unchanged." in markdown(_page(_adapted("NO DIFFERENCE")))
+    assert "Exported: the original encoder, unchanged." in markdown(_page("NO DIFFERENCE"))
 
 
 def test_page_shows_the_full_name_of_an_embedded_set() -> None:
     proof = pl.DataFrame([asdict(ROW) | {"evidence": "embedded:stsb test", "role": "guard"}])
-    assert "| embedded:stsb test | +3.10 [" in markdown(_page(replace(_adapted("BETTER"), proof=proof)))
+    assert "| embedded:stsb test | +3.10 [" in markdown(_page("BETTER", proof))
 
 
 def test_page_explains_the_dropout_training_goal() -> None:
-    said = markdown(_page(replace(_adapted("BETTER"), views=("dropout",))))
+    said = markdown(_page("BETTER", views=("dropout",)))
     assert "Training goal: two encodings under dropout of a sentence are similar." in said
 
 
@@ -100,7 +119,7 @@ def test_proof_rows_show_role_and_difference_without_interval() -> None:
 
 
 def test_html_page_has_verdict_badge_chart_and_interval() -> None:
-    page = html(_page(_adapted("NO DIFFERENCE")))
+    page = html(_page("NO DIFFERENCE"))
     assert '<span class="badge no-difference">NO DIFFERENCE</span>' in page
     assert "Exported: the original encoder, unchanged." in page
     assert 'aria-label="Difference × 100 from the original encoder. neighbour, MRR: +3.10"' in page
@@ -109,9 +128,9 @@ def test_html_page_has_verdict_badge_chart_and_interval() -> None:
 
 
 def test_adapted_card_names_adapted_or_unchanged_original_encoder() -> None:
-    source = TextSource(name="mine", digest="d", format="csv", texts=("body",), files=())
+    training = training_summary(CONTENT.views, 0.5)
     adapted, kept = (
-        adapted_card(_adapted(word), CheckpointRef(key="c" * 64), [source], ("Helsinki-NLP/opus-mt-en-de",))
+        adapted_card(CONTENT, _verdict(word), PROOF, training, CheckpointRef(key="c" * 64))
         for word in ("BETTER", "WORSE")
     )
     header = ModelCard(adapted).data

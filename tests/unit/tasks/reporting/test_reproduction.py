@@ -7,7 +7,7 @@ from models.evaluation.published import rows_of
 from storage.artifacts.manifest import InputEntry, Provenance
 from storage.artifacts.refs import CorpusRef, ReportRef
 from storage.artifacts.schemas import CORPUS, SCORES
-from tasks.reporting.reproduction import PAGE, RowComparison, reproduce
+from tasks.reporting.reproduction import RowComparison, reproduce
 from tasks.stage.run_context import RunContext
 
 ROW = "BSL-BERT, NLI_entail"
@@ -52,7 +52,11 @@ def reproduced(tmp_path):
         )
         ref = reproduce.run(site, {"reports": reports, "comparison": asked})
         table = store.scan(ref).collect()
-        return dict(table.select("dataset", "verdict").rows()), (store.fetch(ref) / f"{PAGE}.md").read_text(), table
+        return (
+            dict(table.select("dataset", "verdict").rows()),
+            (store.fetch(ref) / "reproduction.md").read_text(),
+            table,
+        )
 
     return call
 

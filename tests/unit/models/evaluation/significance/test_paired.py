@@ -11,7 +11,7 @@ from models.evaluation.significance.hierarchical import difference_of, draws_of
 
 def paired_difference(first, second, gold, **drawn):
     """Return the difference of two encoders of one seed each."""
-    return difference_of(*([draws_of(gold, cosines[None], **drawn)] for cosines in (first, second)))
+    return difference_of(*(draws_of(gold, cosines[None], **drawn) for cosines in (first, second)))
 
 
 def cosines(n=400, seed=0):

@@ -47,7 +47,7 @@ OWN = [Part("Your text", [Prose("a <b> c")]), Part("Reproduce", [Prose("bsl fiel
 
 def content(rows, ranking, forgets=None):
     systems = [SweepSystem(label=label) for label in COSTS["label"]]
-    choice = Choice(replace(ranking, forgets=forgets or {}), {"BSL": "/store/checkpoint/c/encoder"}, COSTS)
+    choice = Choice(replace(ranking, forgets=forgets or {}), COSTS, "/store")
     faults = {"VICReg": "loss is nan at step 3"}
     table = pl.DataFrame(rows, schema=SWEEP)
     return SweepContent("Reviews, from bert", table, systems, "recipe", TEXT, faults, ("noted",), choice)

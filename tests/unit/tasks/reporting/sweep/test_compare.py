@@ -12,7 +12,7 @@ from tasks.evaluation.kinds import KINDS, kind_of
 from tasks.evaluation.own_text import HeldOutSet, OwnTextKind
 from tasks.evaluation.sts import StsKind
 from tasks.reporting.provenance import RunCommand
-from tasks.reporting.sweep.compare import PAGE, compare_systems
+from tasks.reporting.sweep.compare import compare_systems
 from tasks.reporting.sweep.inputs import OwnTextComparison, SweepSettings
 from tasks.reporting.sweep.system import SweepSystem
 from tasks.stage.run_context import RunContext
@@ -61,7 +61,7 @@ def studied(tmp_path):
             systems.append(SweepSystem(label=name, embeddings=vectors, scores=scores, faults=why))
         asked = SweepSettings(title="t", others=OTHERS, config=BootstrapConfig(resamples=100))
         ref = compare_systems.run(site, {"systems": tuple(systems), "settings": asked, "command": RunCommand()})
-        return store.scan(ref).collect(), (store.fetch(ref) / f"{PAGE}.md").read_text()
+        return store.scan(ref).collect(), (store.fetch(ref) / "sweep.md").read_text()
 
     return call
 
