@@ -1,11 +1,15 @@
-"""Cache of tokenised pairs in a memory-mapped Arrow file: per row the views' token ids and the objective's fields.
+"""Cache of tokenised pairs in memory-mapped arrays: the views' token ids, and the fields that the objective needs.
 
-Texts are tokenised once, chunk by chunk, so memory use does not grow with the number of pairs; a step reads its rows as
-views into the map. The file is named by its content and renamed into place, so an existing file is complete.
+    tokens-<digest>/ids, offsets           both views of each pair, one after the other (`Tokens`)
+                    label, group, …        one value for each pair
+
+Texts are tokenised once, chunk by chunk, so memory use does not grow with the number of pairs. The folder is named by
+its content and renamed into place, so an existing folder is complete.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
@@ -13,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from models.encoder.unpadded import Tokens
 from models.errors import TrainingError
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from numpy.typing import NDArray
+    from numpy.typing import DTypeLike, NDArray
 
     from models.encoder.sentence_encoder import SentenceEncoder
     from models.encoder.static import Tokenizer
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-CHUNK = 50_000  # pairs in memory at once while the file is written
+CHUNK = 50_000  # pairs in memory at once while the files are written
 DTYPES = {"label": pl.Int8, "score": pl.Float32, "group": pl.UInt64, "sentence_id": pl.UInt64}
 
 
@@ -48,33 +51,31 @@ class TokenCache:
         teacher: Teacher whose vectors are added to batches; None if the objective needs none.
     """
 
-    def __init__(self, path: Path, pad_id: int, digest: str, teacher: TeacherVectors | None = None) -> None:
-        reader = pa.ipc.open_file(pa.memory_map(str(path)))
-        self.digest, self.teacher, self.pad_id = digest, teacher, pad_id
-        chunks = [reader.get_batch(number) for number in range(reader.num_record_batches)]
-        self._ends = np.cumsum([chunk.num_rows for chunk in chunks], dtype=np.int64)
-        # Per chunk and view: the start of each row, and the ids; both without a copy.
-        self._lists = [[_arrays(chunk.column(view)) for view in VIEWS] for chunk in chunks]
-        names = [name for name in reader.schema.names if name not in VIEWS]
-        self._columns = {name: [chunk.column(name).to_numpy() for chunk in chunks] for name in names}
+    def __init__(
+        self, folder: Path, encoder: SentenceEncoder, digest: str, teacher: TeacherVectors | None = None
+    ) -> None:
+        self.digest, self.teacher, self.pad_id = digest, teacher, int(encoder.tokenizer.pad_token_id)
+        ids, offsets = _mapped(folder / "ids", _id_type(encoder)), _mapped(folder / "offsets", np.int64)
+        self._views = Tokens(ids, offsets, self.pad_id)  # rows 2i and 2i + 1 are the views of pair i
+        self._columns = {
+            name: _mapped(folder / name, pl.Series(dtype=dtype).to_numpy().dtype)
+            for name, dtype in DTYPES.items()
+            if (folder / name).is_file()
+        }
 
     def __len__(self) -> int:
-        return int(self._ends[-1]) if len(self._ends) else 0
+        return len(self._views) // len(VIEWS)
 
     def column(self, name: str) -> NDArray[Any] | None:
         """Return a column of all pairs, such as `group`; None if the cache does not have it."""
-        chunks = self._columns.get(name)
-        return None if chunks is None else np.concatenate(chunks)
+        return self._columns.get(name)
 
     def take(self, rows: NDArray[np.int64]) -> Batch:
         """Return the pairs of `rows` as a batch, with tokens of all first views, then of all second views."""
-        locations = self._locations(rows)
-        ids = [self._ids(view, *location) for view in range(len(VIEWS)) for location in locations]
-        values = {
-            name: np.array([chunks[chunk][row] for chunk, row in locations]) for name, chunks in self._columns.items()
-        }
+        found = self._views.take(np.concatenate([2 * rows, 2 * rows + 1]))
+        values = {name: column[rows] for name, column in self._columns.items()}
         return Batch(
-            Tokens.of(ids, self.pad_id),
+            Tokens(found.ids.astype(np.int32), found.offsets, self.pad_id),
             np.arange(len(rows)),
             np.arange(len(rows), 2 * len(rows)),
             labels=values["label"].astype(np.int64) if "label" in values else None,
@@ -90,17 +91,7 @@ class TokenCache:
 
     def view_lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the number of tokens of each view, (len(rows), 2)."""
-        lengths = [(len(self._ids(0, *location)), len(self._ids(1, *location))) for location in self._locations(rows)]
-        return np.array(lengths, dtype=np.int64).reshape(-1, len(VIEWS))
-
-    def _locations(self, rows: NDArray[np.int64]) -> list[tuple[int, int]]:
-        chunks = np.searchsorted(self._ends, rows, side="right")
-        starts = np.concatenate([[0], self._ends])[chunks]
-        return list(zip(chunks.tolist(), (rows - starts).tolist(), strict=True))
-
-    def _ids(self, view: int, chunk: int, row: int) -> NDArray[Any]:
-        starts, ids = self._lists[chunk][view]
-        return ids[starts[row] : starts[row + 1]]
+        return self._views.lengths_of(2 * rows[:, None] + np.arange(len(VIEWS)))
 
 
 def open_token_cache(
@@ -110,7 +101,7 @@ def open_token_cache(
     needs: frozenset[Need] = frozenset(),
     teacher: TeacherVectors | None = None,
 ) -> TokenCache:
-    """Open the tokenised pairs, and write their file into `folder` first if it does not exist.
+    """Open the tokenised pairs, and write them into `folder` first if they are not there.
 
     Args:
         folder: Created if needed.
@@ -126,11 +117,12 @@ def open_token_cache(
     teacher = _needed(teacher, needs)
     columns = [COLUMN_OF[need] for need in sorted(needs)]
     digest = _digest(pairs, encoder, needs, teacher)
-    path = folder / f"tokens-{digest[:16]}.arrow"
-    if not path.is_file():
-        with whole(path) as unfinished:
+    path = folder / f"tokens-{digest[:16]}"
+    if not path.is_dir():
+        with whole(path, first_stays=True) as unfinished:
+            unfinished.mkdir()
             _write(unfinished, pairs, encoder, columns)
-    return TokenCache(path, int(encoder.tokenizer.pad_token_id), digest, teacher)
+    return TokenCache(path, encoder, digest, teacher)
 
 
 def _needed(teacher: TeacherVectors | None, needs: frozenset[Need]) -> TeacherVectors | None:
@@ -144,22 +136,27 @@ def _needed(teacher: TeacherVectors | None, needs: frozenset[Need]) -> TeacherVe
     return teacher
 
 
-def _write(path: Path, pairs: pl.LazyFrame, encoder: SentenceEncoder, columns: list[str]) -> None:
-    id_type = pa.uint16() if len(encoder.tokenizer) <= 1 << 16 else pa.int32()
-    values = [(name, pl.Series(dtype=DTYPES[name]).to_arrow().type) for name in columns]
-    schema = pa.schema([*((view, pa.list_(id_type)) for view in VIEWS), *values])
-    done = 0
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
+def _write(folder: Path, pairs: pl.LazyFrame, encoder: SentenceEncoder, columns: list[str]) -> None:
+    done, end = 0, np.int64(0)
+    with contextlib.ExitStack() as stack:
+        files = {name: stack.enter_context((folder / name).open("wb")) for name in ("ids", "offsets", *columns)}
+        files["offsets"].write(end.tobytes())
         for chunk in _chunks(pairs, columns):
             batch = tokenise_pairs(encoder, chunk, done)
-            views = [batch.tokens.take(rows) for rows in (batch.view_1, batch.view_2)]
-            lists = [
-                pa.ListArray.from_arrays(view.offsets.astype(np.int32), pa.array(view.ids, id_type)) for view in views
-            ]
-            arrays = [pa.array(_values(chunk, name), kind) for name, kind in values]
-            writer.write(pa.record_batch([*lists, *arrays], schema=schema))
-            done += len(batch)
+            views = batch.tokens.take(np.stack([batch.view_1, batch.view_2], axis=1).ravel())
+            arrays = {"ids": views.ids.astype(_id_type(encoder)), "offsets": end + views.offsets[1:]}
+            for name, array in (arrays | {name: _values(chunk, name) for name in columns}).items():
+                files[name].write(array.tobytes())
+            done, end = done + len(batch), end + views.offsets[-1]
             logger.info("tokenised %d pairs", done)
+
+
+def _id_type(encoder: SentenceEncoder) -> DTypeLike:
+    return np.uint16 if len(encoder.tokenizer) <= 1 << 16 else np.int32
+
+
+def _mapped(path: Path, dtype: DTypeLike) -> NDArray[Any]:
+    return np.memmap(path, dtype, "r") if path.stat().st_size else np.zeros(0, dtype)  # an empty file cannot be mapped
 
 
 def _digest(
@@ -204,7 +201,3 @@ def _chunks(pairs: pl.LazyFrame, columns: list[str]) -> Iterator[pl.DataFrame]:
     schema = pairs.collect_schema()
     names = [name for name in (*VIEWS, *columns) if name in schema]
     return pairs.select(names).collect_batches(chunk_size=CHUNK, maintain_order=True)
-
-
-def _arrays(lists: Any) -> tuple[NDArray[np.int32], NDArray[Any]]:  # noqa: ANN401  pyarrow is untyped
-    return lists.offsets.to_numpy(), lists.values.to_numpy()
