@@ -16,9 +16,8 @@ from models.errors import TrainingError
 from models.runtime.device import arithmetic
 from models.runtime.precision import settled
 from models.training.loop import run_steps
-from models.training.optimizer import optimizer_tensors, restore_optimizers
+from models.training.optimizer import descend, optimizer_tensors, restore_optimizers
 from models.training.snapshots import Saving, Snapshot, copied, fingerprint, newest_snapshot
-from models.training.step import descend
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,6 @@ import polars as pl
 
 from models.encoder.cross_encoder import CrossEncoder
 from models.encoder.sentence_encoder import encode_tokens
-from models.errors import EvaluationError
 from models.evaluation.correlation import cosine_scores, spearman
 from models.evaluation.metrics import geometry
 from models.training.batches import permutation, tokenise_pairs
@@ -32,23 +31,6 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.floating]
 
 SAMPLE_PAIRS = 512  # training pairs for the geometry; uniformity needs 131 k distances
-
-
-@dataclass(frozen=True)
-class DevSet:
-    """Scored sentence pairs for model selection.
-
-    Attributes:
-        name: For messages, e.g. `stsb dev`.
-        texts_1: First sentences, (n,).
-        texts_2: Second sentences, (n,).
-        scores: Gold similarities, (n,), any scale.
-    """
-
-    name: str
-    texts_1: Sequence[str]
-    texts_2: Sequence[str]
-    scores: Sequence[float]
 
 
 @dataclass(frozen=True)
@@ -75,14 +57,16 @@ class DevEvaluator:
     def __init__(
         self,
         pairs: TokenCache,
-        dev: DevSet | None,
+        dev: pl.DataFrame | None,
         encoder: SentenceEncoder,
         config: TrainingConfig,
     ) -> None:
         self._sample = pairs.take(permutation(len(pairs), config.seed, 0)[:SAMPLE_PAIRS])
         self._similarities = SIMILARITIES[config.dev_similarity]
-        self._dev = _tokenised_dev(dev, encoder) if dev is not None else None
-        self._gold = np.asarray(dev.scores, dtype=np.float64) if dev is not None else None
+        self._dev, self._gold = None, np.zeros(0)
+        if dev is not None:
+            self._dev = tokenise_pairs(encoder, dev.select(text_1="sentence1", text_2="sentence2"))
+            self._gold = dev["score"].cast(pl.Float64).to_numpy()
 
     def evaluate(self, encoder: Encoder, step: int, *, bf16: bool) -> Evaluation:
         """Evaluate without dropout."""
@@ -90,7 +74,7 @@ class DevEvaluator:
         return Evaluation(step=step, **asdict(figures), dev_spearman=self._dev_spearman(encoder, bf16=bf16))
 
     def _dev_spearman(self, encoder: Encoder, *, bf16: bool) -> float | None:
-        if self._dev is None or self._gold is None:
+        if self._dev is None:
             return None
         if isinstance(encoder, CrossEncoder):  # has no sentence vectors to compare
             scores = [encoder.scores(self._dev.tokens, self._dev.view_1, self._dev.view_2, bf16=bf16)]
@@ -111,18 +95,6 @@ SIMILARITIES: Final[Mapping[str, Sequence[Callable[[Vectors, Vectors], NDArray[n
     ),
 }
 """Value of `TrainingConfig.dev_similarity` → similarity functions, (N,) each, higher for more similar vectors."""
-
-
-def _tokenised_dev(dev: DevSet, encoder: SentenceEncoder) -> Batch:
-    if not len(dev.texts_1) == len(dev.texts_2) == len(dev.scores):
-        raise EvaluationError(
-            f"{dev.name}: {len(dev.texts_1)} first sentences, {len(dev.texts_2)} second sentences and "
-            f"{len(dev.scores)} scores, expected equal numbers. Read the dev set again."
-        )
-    frame = pl.DataFrame(
-        {"text_1": list(dev.texts_1), "text_2": list(dev.texts_2)}, schema={"text_1": pl.String, "text_2": pl.String}
-    )
-    return tokenise_pairs(encoder, frame)
 
 
 def _embed_pairs(encoder: Encoder, pairs: Batch, *, bf16: bool) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

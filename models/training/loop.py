@@ -30,14 +30,12 @@ from models.runtime.random_state import seeded
 from models.training.batches import BatchOrder, count_steps, order_needs, permutation, steps_per_epoch
 from models.training.dev_evaluation import DevEvaluator
 from models.training.distributed import any_says, first_here_alone, from_first, is_first, seed_step
-from models.training.execution import Execution
 from models.training.health import divergence_remedy, finding_of
 from models.training.metrics import LOG_SCHEMA, DeferredMetrics, Throughput, log_row
-from models.training.optimizer import make_optimizer
-from models.training.snapshots import Saving, Snapshot, copied, newest_snapshot, run_fingerprint
+from models.training.optimizer import make_optimizer, take_step
+from models.training.snapshots import Execution, Saving, Snapshot, copied, newest_snapshot, run_fingerprint
 from models.training.state import TrainingState
 from models.training.static_steps import compute_for
-from models.training.step import take_step
 from models.training.token_cache import TokenCache, open_token_cache
 
 if TYPE_CHECKING:
@@ -48,8 +46,7 @@ if TYPE_CHECKING:
     from models.encoder.network import Encoder
     from models.encoder.sentence_encoder import SentenceEncoder
     from models.training.config import TrainingConfig
-    from models.training.dev_evaluation import DevSet
-    from models.training.teacher_vectors import TeacherVectors
+    from models.training.token_cache import TeacherVectors
 
 logger = logging.getLogger(__name__)
 
@@ -95,7 +92,7 @@ def train(
     encoder: SentenceEncoder,
     config: TrainingConfig,
     *,
-    dev: DevSet | None = None,
+    dev: pl.DataFrame | None = None,
     teacher: TeacherVectors | None = None,
     execution: Execution | None = None,
 ) -> TrainingResult:
@@ -106,7 +103,8 @@ def train(
             batch. A lazy frame is read in chunks, so there may be more pairs than fit into memory.
         encoder: Its network initialises online and target network, and is not changed.
         config: All settings that decide the result; precision `auto` is resolved for the device.
-        dev: Scored pairs for selecting a step and detecting a collapse.
+        dev: Scored pairs for selecting a step and detecting a collapse: columns `sentence1`, `sentence2` and `score` of
+            any scale.
         teacher: Vectors by the pairs' `sentence_id`, for objectives that learn from them.
         execution: Device, snapshots, stop requests and progress reports; None trains on the CPU without any.
 
@@ -282,7 +280,7 @@ def _start(
     encoder: SentenceEncoder,
     data: TokenCache,
     config: TrainingConfig,
-    dev: DevSet | None,
+    dev: pl.DataFrame | None,
     total: int,
     device: str | torch.device,
 ) -> TrainingState:

@@ -1,9 +1,10 @@
-"""Snapshots of a run on disk, as safetensors and JSON; a kill at any moment leaves finished snapshots intact.
+"""How a run executes, and its snapshots on disk: a kill at any moment leaves finished snapshots intact.
 
     <work>/step-00000200/<group>.safetensors     such as online, predictor, optimizer, rng, best
                          state.json              step, counters, and the sha256 of each safetensors file
 
-A snapshot is renamed into place once it is on disk. If one is damaged later, the run resumes from the one before it.
+Snapshots are safetensors and JSON. A snapshot is renamed into place once it is on disk. If one is damaged later, the
+run resumes from the one before it.
 """
 
 from __future__ import annotations
@@ -25,19 +26,46 @@ from storage.filesystem.atomic import whole
 from storage.filesystem.digests import file_sha256
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    import polars as pl
+
     from models.objectives.objective import Objective
+    from models.runtime.progress import OnProgress
     from models.training.config import TrainingConfig
-    from models.training.dev_evaluation import DevSet
-    from models.training.execution import Execution
     from models.training.token_cache import TokenCache
 
 logger = logging.getLogger(__name__)
 
 FORMAT = 3
 PREFIX, HEAD = "step-", "state.json"
+
+
+@dataclass(frozen=True)
+class Execution:
+    """Device, snapshots, stop requests and progress reports of a run; they change the result by rounding only.
+
+    Attributes:
+        work: Folder for tokens and snapshots of this run alone; if it has snapshots, the run resumes from the newest
+            intact one. None saves nothing.
+        device: Where to compute; transforms are fitted on the CPU.
+        save_every: Steps between snapshots; None uses the default of training or transform.
+        save_minutes: Minutes after which a snapshot is due in any case; None saves by number of steps only.
+        keep: Number of newest snapshots to keep.
+        should_stop: Called after each step; True saves and raises InterruptedRunError.
+        on_progress: Called with (steps done, total steps, detail); by a training at most once a second.
+        static_shapes: Whether to pad batches to a few shapes, for which a GPU captures the step; None: only on a GPU.
+    """
+
+    work: Path | None = None
+    device: str | torch.device = "cpu"
+    save_every: int | None = None
+    save_minutes: float | None = None
+    keep: int = 2
+    should_stop: Callable[[], bool] | None = None
+    on_progress: OnProgress | None = None
+    static_shapes: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -178,10 +206,10 @@ def _snapshots(work: Path) -> list[Path]:
     return sorted(work.glob(f"{PREFIX}*"), reverse=True)
 
 
-def run_fingerprint(config: TrainingConfig, objective: Objective, pairs: TokenCache, dev: DevSet | None) -> str:
+def run_fingerprint(config: TrainingConfig, objective: Objective, pairs: TokenCache, dev: pl.DataFrame | None) -> str:
     """Return the SHA-256 of all inputs of a run: settings, initial weights, pairs with their tokenizer, dev set."""
     settings = [config.model_dump_json(), objective.online.config.model_dump_json()]
-    scored = None if dev is None else [list(dev.texts_1), list(dev.texts_2), [float(score) for score in dev.scores]]
+    scored = [dev[name].to_list() for name in ("sentence1", "sentence2", "score")] if dev is not None else None
     return fingerprint(objective.online, *settings, pairs.digest, json.dumps(scored))
 
 

@@ -24,7 +24,7 @@ from models.transforms.glow import FlatAdam, Glow
 from models.transforms.transform import Transform
 
 if TYPE_CHECKING:
-    from models.training.execution import Execution
+    from models.training.snapshots import Execution
     from models.transforms.config import FlowConfig
 
 SAVE_EVERY: Final = 2_000  # steps, of milliseconds each

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from models.errors import EvaluationError
-from models.training.execution import Execution
+from models.training.snapshots import Execution
 from models.transforms.bert_flow import Flow
 from models.transforms.config import FlowConfig, WhiteningConfig
 from models.transforms.whitening import Whitening

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import torch
     from pydantic import JsonValue
 
-    from models.training.execution import Execution
+    from models.training.snapshots import Execution
 
 
 class Transform(ABC):

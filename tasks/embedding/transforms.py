@@ -36,7 +36,7 @@ def fit_transform(context: StageContext, embeddings: EmbeddingsRef, config: Tran
     """
     from safetensors.torch import save_file
 
-    from models.training.execution import Execution
+    from models.training.snapshots import Execution
     from models.transforms.registry import fitted_transform
 
     limit_threads(context.site)

@@ -17,8 +17,8 @@ from models.errors import InterruptedRunError, NonFiniteLossError
 from models.objectives.config import BSLConfig
 from models.training.batches import BatchOrder
 from models.training.config import TrainingConfig
-from models.training.execution import Execution
 from models.training.loop import train
+from models.training.snapshots import Execution
 from tasks.diagnostics.benchmark.fixtures import LENGTH, base_encoder
 from tasks.diagnostics.benchmark.results import Check, at_least, at_most, holds, not_run
 from tasks.diagnostics.benchmark.training import live, warmed

@@ -23,11 +23,9 @@ from models.objectives.config import DistilConfig
 from models.objectives.registry import build_objective
 from models.training.batches import BatchOrder
 from models.training.config import TrainingConfig
-from models.training.optimizer import make_optimizer
+from models.training.optimizer import make_optimizer, take_step
 from models.training.state import TrainingState
-from models.training.step import take_step
-from models.training.teacher_vectors import TeacherVectors
-from models.training.token_cache import open_token_cache
+from models.training.token_cache import TeacherVectors, open_token_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable

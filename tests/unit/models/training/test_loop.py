@@ -12,9 +12,8 @@ from models.encoder.config import EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import EvaluationError, NonFiniteLossError
 from models.training.config import CollapseConfig
-from models.training.execution import Execution
 from models.training.loop import LOG_SCHEMA, train
-from models.training.snapshots import write_snapshot
+from models.training.snapshots import Execution, write_snapshot
 from tests.tiny_encoder import tiny_encoder, write_tiny
 from tests.tiny_training import CONFIG, DEV, PAIRS, STEPS, run
 

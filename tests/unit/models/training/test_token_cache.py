@@ -6,8 +6,7 @@ import pytest
 
 from models.errors import TrainingError
 from models.training import token_cache
-from models.training.teacher_vectors import TeacherVectors, open_teacher
-from models.training.token_cache import open_token_cache
+from models.training.token_cache import TeacherVectors, open_teacher, open_token_cache
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, reader, tiny_encoder
 
 PAIRS = pl.DataFrame({"text_1": ORIGINALS + BACK_DE + ORIGINALS, "text_2": BACK_DE + BACK_FR + BACK_FR, "pair_id": 1})

@@ -7,7 +7,7 @@ import torch
 from models.encoder.config import EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import EvaluationError, InterruptedRunError, ResumeError
-from models.training.execution import Execution
+from models.training.snapshots import Execution
 from models.transforms.bert_flow import Flow
 from models.transforms.config import FlowConfig
 from models.transforms.glow import FlatAdam, Glow
