@@ -9,7 +9,7 @@ Shapes: B sentences, S of them this process's share, T tokens, N tokens of all s
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 import torch
@@ -29,31 +29,14 @@ if TYPE_CHECKING:
     from transformers.modeling_outputs import BaseModelOutput
 
     from models.encoder.config import EncoderConfig
+    from models.encoder.onnx import OnnxBackbone
+    from models.encoder.static import StaticTable
 
 
+Backbone: TypeAlias = "PreTrainedModel | OnnxBackbone | StaticTable"
+"""Maps token ids to token vectors; its `config.hidden_size` is their width."""
 LARGE_GROUP: Final = 256
 """Mean number of sentences per length from which a GPU is faster if it processes each length separately."""
-
-
-class Backbone(Protocol):
-    """Maps token ids to token vectors: a transformer, an ONNX graph or a static table.
-
-    Attributes:
-        config: Settings; `hidden_size` is the width of the vectors.
-    """
-
-    config: Any
-
-    def __call__(
-        self,
-        *,
-        input_ids: torch.Tensor,
-        attention_mask: torch.Tensor,
-        output_hidden_states: bool,
-        return_dict: bool,
-        **inputs: torch.Tensor,
-    ) -> BaseModelOutput:
-        """Return token vectors (B, T, D) of ids (B, T)."""
 
 
 class Encoder(nn.Module):

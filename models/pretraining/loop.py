@@ -1,8 +1,9 @@
-"""Pre-training, with the loop, step, optimizers and snapshots of training and a schedule that follows a budget."""
+"""Pre-training by the loop, step and snapshots of training, with a schedule that follows a budget; and export."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import time
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from models.errors import TrainingError
@@ -22,6 +24,8 @@ from models.training.snapshots import Saving, Snapshot, copied, fingerprint, new
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     from models.pretraining.config import LearningConfig
     from models.runtime.progress import OnProgress
@@ -213,3 +217,32 @@ def _report(run: RunState, window: list[Tensor], on_progress: OnProgress) -> Non
     detail = f"step {run.step} epoch {run.epoch} loss {mean:.3f} {run.tokens / run.elapsed_s:.0f} tokens/s"
     logger.info("%s (%d of %d)", detail, done, total)
     on_progress(done, total, detail)
+
+
+def export_half(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
+    """Save weights as float16 safetensors, with configuration and tokenizer, to `folder`.
+
+    The configuration states float32, so that `from_pretrained` widens the weights; float16 arithmetic is slow on CPUs.
+    The folder is created if needed, and files of the same names are replaced.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    halve(folder)
+
+
+def halve(folder: Path) -> None:
+    """Convert the weights in a model's folder to float16, but state float32 in its configuration.
+
+    Args:
+        folder: Has `model.safetensors` and `config.json`; modules of sentence-transformers state no precision.
+    """
+    weights = folder / "model.safetensors"
+    tensors = load_file(weights)
+    half = {name: value.to(torch.float16) if value.is_floating_point() else value for name, value in tensors.items()}
+    save_file(half, weights, metadata={"format": "pt"})
+    config_file = folder / "config.json"
+    config = json.loads(config_file.read_text())
+    if "model_type" in config:
+        config["dtype"] = "float32"
+    config_file.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")

@@ -119,11 +119,11 @@ def _fits(collect: Callable[[], None]) -> bool:
 class Engine(Protocol):
     """Interface of a translation engine: source pieces to target pieces."""
 
-    positions: int
-    """Longest sequence that the model has positions for."""
-
     ahead: int
     """Number of batches to submit before collecting the first one."""
+
+    token_budget: int
+    """Default number of padded source tokens in a batch."""
 
     def submit(self, sources: list[list[int]], caps: list[int]) -> Callable[[], Decoded]:
         """Start to translate a batch.
@@ -191,7 +191,7 @@ class BatchedTranslator:
 
     def cap(self, source_tokens: int) -> int:
         """Return the largest number of pieces of a translation, end mark counted, by source length and model."""
-        return min(self.engine.positions - 1, self._config.new_tokens_cap(source_tokens))
+        return min(self.vocabulary.positions - 1, self._config.new_tokens_cap(source_tokens))
 
     def _translations(self, decoded: Decoded) -> list[Translation]:
         texts = self.vocabulary.decode(decoded.pieces)

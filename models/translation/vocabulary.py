@@ -9,6 +9,7 @@ from the configuration, so a sentence of the corpus cannot switch it.
 
 from __future__ import annotations
 
+import json
 import re
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -21,16 +22,24 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from models.translation.config import TranslatorConfig
+
 _SPACE = "\N{LOWER ONE EIGHTH BLOCK}"  # SentencePiece's mark for a space
 
 
 class Vocabulary:
-    """Vocabulary of one model: text to source pieces with target token and end mark, and target pieces to text."""
+    """Vocabulary of one model: text to source pieces with target token and end mark, and target pieces to text.
 
-    def __init__(self, folder: Path, target_token: str | None, max_source_tokens: int) -> None:
+    Attributes:
+        positions: Longest sequence that the model has positions for.
+    """
+
+    def __init__(self, folder: Path, config: TranslatorConfig) -> None:
+        settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        self.positions = int(settings["max_position_embeddings"])
         self._tokenizer = MarianTokenizer.from_pretrained(folder, local_files_only=True)
-        self._prefix = self._target_prefix(target_token)
-        self._room = max_source_tokens - len(self._prefix) - 1
+        self._prefix = self._target_prefix(config.target_token)
+        self._room = min(config.max_source_tokens, self.positions) - len(self._prefix) - 1
         self.pad: int = self._tokenizer.pad_token_id
         self.eos: int = self._tokenizer.eos_token_id
 

@@ -13,8 +13,7 @@ import polars as pl
 from pydantic import Field, model_validator
 
 from models.errors import ModelError
-from models.runtime.partitions import Partitions
-from models.runtime.seeded_order import scattered
+from models.runtime.partitions import Partitions, scattered
 from models.views.word_subsampling import WordCounts, thinned
 from storage.record import Record
 
@@ -202,17 +201,18 @@ def _paired(views: pl.LazyFrame, pairings: Iterable[ViewPair], config: PairConfi
 def _side_by_side(views: pl.LazyFrame, pairing: ViewPair) -> pl.LazyFrame:
     first, second = _both(views, pairing)
     seed = int.from_bytes(hashlib.sha256(pairing.source.encode()).digest()[:4], "big")
-    return first.join(second, on="sentence_id").select(
-        scattered(pl.col("sentence_id"), seed).alias("pair_id"),
-        "sentence_id",
-        "text_1",
-        "text_2",
-        lang_1=pl.lit(pairing.lang_1),
-        lang_2=pl.lit(pairing.lang_2),
-        source=pl.lit(pairing.source),
-        label=pl.lit(None, pl.Int8),
-        score=pl.lit(None, pl.Float32),
-        group=pl.lit(None, pl.UInt64),
+    return (
+        first.join(second, on="sentence_id")
+        .select(
+            scattered(pl.col("sentence_id"), seed).alias("pair_id"),
+            "sentence_id",
+            "text_1",
+            "text_2",
+            lang_1=pl.lit(pairing.lang_1),
+            lang_2=pl.lit(pairing.lang_2),
+            source=pl.lit(pairing.source),
+        )
+        .match_to_schema(PAIRS, missing_columns="insert")
     )
 
 

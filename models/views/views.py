@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from models.corpus.normalize import normalize, sentence_ids
-from models.runtime.seeded_order import scattered
+from models.runtime.partitions import scattered
 from models.translation.filters import FilterConfig, closeness, verdict
 from models.views.config import ORIGINAL
 
@@ -60,9 +60,7 @@ def begin_route(corpus: pl.LazyFrame) -> pl.LazyFrame:
         pl.col("text").alias("source"),
         pl.col("sentence_id").alias("key"),
         "text",
-        reason=pl.lit(None, dtype=pl.String),
-        hop=pl.lit(None, dtype=pl.UInt8),
-    )
+    ).match_to_schema(ROUTE, missing_columns="insert")
 
 
 def sentences_ahead(route: pl.LazyFrame) -> pl.LazyFrame:
@@ -109,8 +107,7 @@ def judged_route(route: pl.LazyFrame, method: str) -> pl.LazyFrame:
 def judged_views(corpus: pl.LazyFrame, views: pl.LazyFrame) -> pl.LazyFrame:
     """Return views made without translation (sentence_id, method, text) with their source sentences."""
     joined = views.join(corpus.select("sentence_id", pl.col("text").alias("source")), on="sentence_id")
-    unjudged = joined.with_columns(reason=pl.lit(None, dtype=pl.String), hop=pl.lit(None, dtype=pl.UInt8))
-    return unjudged.select(JUDGED.names())
+    return joined.match_to_schema(JUDGED, missing_columns="insert")
 
 
 def held_apart(judged: pl.LazyFrame, filters: FilterConfig) -> pl.LazyFrame:

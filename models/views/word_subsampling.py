@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from models.runtime.seeded_order import scattered
+from models.runtime.partitions import scattered
 
 _ROWS = 65_536  # texts whose words are in memory at a time; a word takes fifty bytes, a sentence has about twenty words
 _COUNT = pl.len().cast(pl.UInt64)

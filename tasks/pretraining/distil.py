@@ -42,7 +42,7 @@ def teach_student(
     from models.encoder.config import EncoderConfig
     from models.encoder.sentence_encoder import SentenceEncoder
     from models.pretraining.corpora import english_sentences
-    from models.pretraining.export import halve
+    from models.pretraining.loop import halve
     from models.training.loop import train
     from models.training.snapshots import Execution
 

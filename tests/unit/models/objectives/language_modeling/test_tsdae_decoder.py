@@ -25,7 +25,7 @@ from models.encoder.config import EncoderConfig
 from models.encoder.network import Encoder
 from models.encoder.sentence_encoder import tokenise
 from models.errors import TrainingError
-from models.objectives.language_modeling.decoder import Decoder, decoder_position
+from models.objectives.language_modeling.tsdae import Decoder, decoder_position
 from tests.tiny_encoder import BACK_DE, WIDTH, tiny_encoder
 
 SIZE = {"vocab_size": 60, "hidden_size": WIDTH, "num_hidden_layers": 2, "num_attention_heads": 4}
@@ -140,7 +140,7 @@ def test_modernbert_decoder_equals_the_restated_layers(tokens):
 @pytest.mark.parametrize("by_length", [True, False])
 def test_decoder_states_do_not_depend_on_later_tokens(tokens, by_length, monkeypatch):
     """Also in the padded form, where all sentences attend at once as on a GPU."""
-    import models.objectives.language_modeling.decoder as module
+    import models.objectives.language_modeling.tsdae as module
 
     lay_out = module.lay_out
     monkeypatch.setattr(module, "lay_out", lambda *a, **k: lay_out(*a, **{**k, "by_length": by_length}))
