@@ -260,13 +260,14 @@ class Encoder(nn.Module):
 
     def _output(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor, pooling: str) -> BaseModelOutput:
         with self._arithmetic():
-            return self.backbone(
+            output: BaseModelOutput = self.backbone(
                 input_ids=ids_BT,
                 attention_mask=mask_BT,
                 output_hidden_states=pooling in LAYERS,
                 return_dict=True,
                 **self.inputs(ids_BT, None),
             )
+        return output
 
     def _arithmetic(self) -> contextlib.AbstractContextManager[object]:
         """Switch autocast off for a transformer with weights in bf16, which needs none."""
