@@ -19,7 +19,7 @@ from models.runtime.device import arithmetic
 from models.runtime.precision import settled
 from models.training.loop import run_steps
 from models.training.optimizer import descend, optimizer_tensors, restore_optimizers
-from models.training.snapshots import Saving, Snapshot, copied, fingerprint, newest_snapshot
+from models.training.snapshots import Execution, Saving, Snapshot, copied, fingerprint, newest_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LOG_EVERY_STEPS = 50
-SAVE_MINUTES, KEPT = 3.0, 2
+SAVE_MINUTES = 3.0
 COUNTERS = ("step", "epoch", "position", "elapsed_s", "tokens", "losses")
 
 
@@ -126,7 +126,7 @@ def pretrain(
     identity = _identity(model, examples, config)
     if folder and (saved := newest_snapshot(folder, identity)):
         run.restore(saved)
-    saving = Saving(folder, None, SAVE_MINUTES, KEPT) if folder else None
+    saving = Saving(folder, Execution(save_minutes=SAVE_MINUTES)) if folder else None
     model.train()
     started = time.monotonic() - run.elapsed_s
     batches, window = examples.plan(run.epoch), list[Tensor]()

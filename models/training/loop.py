@@ -28,9 +28,8 @@ from models.objectives.registry import build_objective, needs_of
 from models.runtime.precision import settled
 from models.runtime.random_state import seeded
 from models.training.batches import BatchOrder, count_steps, order_needs, permutation, steps_per_epoch
-from models.training.dev_evaluation import DevEvaluator
+from models.training.dev_evaluation import DevEvaluator, divergence_remedy, finding_of
 from models.training.distributed import any_says, first_here_alone, from_first, is_first, seed_step
-from models.training.health import divergence_remedy, finding_of
 from models.training.metrics import LOG_SCHEMA, DeferredMetrics, Throughput, log_row
 from models.training.optimizer import make_optimizer, take_step
 from models.training.snapshots import Execution, Saving, Snapshot, copied, newest_snapshot, run_fingerprint
@@ -68,9 +67,7 @@ class TrainingResult:
         best_step: Step of the selected encoder; 0 is the original encoder.
         finding: Why training was stopped as harmful; the encoder is then the best so far, the original included. Empty
             otherwise.
-        pairs_per_s: Pairs trained per second in this call, without evaluations; 0 if no step was left.
-        tokens_per_s: Real tokens of both views per second.
-        mfu: Model FLOP utilisation of the GPU; None on a CPU or an unknown GPU.
+        throughput: Speed of this call's steps, without evaluations.
         state: The final snapshot, for the checkpoint artifact.
     """
 
@@ -81,9 +78,7 @@ class TrainingResult:
     best_dev: float | None
     best_step: int
     finding: str
-    pairs_per_s: float
-    tokens_per_s: float
-    mfu: float | None
+    throughput: Throughput
     state: Snapshot
 
 
@@ -134,7 +129,7 @@ def train(
         evaluator = DevEvaluator(data, dev, encoder, config)
         loop = _Loop(run, data, evaluator, config, execution)
         try:
-            loop.go(Saving.of(execution, SAVE_EVERY) if is_first() else None)
+            loop.go(Saving(work, execution, SAVE_EVERY) if work is not None and is_first() else None)
         except FloatingPointError as error:
             raise _non_finite(error, loop.order, pairs.lazy(), work, divergence_remedy(config)) from error
         return loop.result()
@@ -225,9 +220,7 @@ class _Loop:
             best_dev=run.best_dev if best else history[-1].dev_spearman,
             best_step=run.best_step if best else run.step,
             finding=run.finding,
-            pairs_per_s=self.throughput.pairs_per_s,
-            tokens_per_s=self.throughput.tokens_per_s,
-            mfu=self.throughput.mfu,
+            throughput=self.throughput,
             state=run.snapshot(),
         )
 

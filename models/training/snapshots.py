@@ -93,23 +93,12 @@ def copied(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 class Saving:
     """When and where to save a run: every `steps` steps, and every `minutes` minutes if steps take long."""
 
-    def __init__(self, folder: Path, steps: int | None, minutes: float | None, keep: int) -> None:
+    def __init__(self, folder: Path, execution: Execution, steps: int | None = None) -> None:
+        """Save to a folder as `execution` says; `steps` is its default number of steps between snapshots."""
         self.folder = folder
-        self._steps, self._keep = steps, keep
-        self._seconds = math.inf if minutes is None else 60 * minutes
+        self._steps, self._keep = execution.save_every or steps, execution.keep
+        self._seconds = math.inf if execution.save_minutes is None else 60 * execution.save_minutes
         self._saved = time.monotonic()
-
-    @classmethod
-    def of(cls, execution: Execution, steps: int) -> Saving | None:
-        """Return the saving of a run; None if it has no work folder.
-
-        Args:
-            execution: How the run executes.
-            steps: Steps between snapshots, unless `execution` has its own.
-        """
-        if execution.work is None:
-            return None
-        return cls(execution.work, execution.save_every or steps, execution.save_minutes, execution.keep)
 
     def is_due(self, step: int) -> bool:
         """Whether a snapshot should follow this step."""

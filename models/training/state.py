@@ -94,4 +94,4 @@ class TrainingState:
     def history(self) -> list[Evaluation]:
         """Return all evaluations in the log."""
         rows = [row for row in self.log if row["alignment"] is not None]
-        return [Evaluation(int(row["step"] or 0), **{name: row[name] for name in EVALUATED}) for row in rows]  # type: ignore[arg-type]
+        return [Evaluation(step=int(row["step"] or 0), **{name: row[name] for name in EVALUATED}) for row in rows]  # type: ignore[arg-type]

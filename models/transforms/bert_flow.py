@@ -86,7 +86,7 @@ class _Fit:
 
     def go(self, execution: Execution) -> None:
         """Take the remaining steps."""
-        saving = Saving.of(execution, SAVE_EVERY)
+        saving = None if execution.work is None else Saving(execution.work, execution, SAVE_EVERY)
         fingerprint = self._fingerprint() if execution.work else ""
         if execution.work and (saved := newest_snapshot(execution.work, fingerprint)) is not None:
             self.step = saved.step

@@ -43,8 +43,3 @@ def fitted_transform(vectors_ND: torch.Tensor, config: AnyTransform, execution: 
             "encoder."
         )
     return TRANSFORMS[type(config)].fit(vectors_ND, config, execution or Execution())
-
-
-def restore_transform(config: AnyTransform, tensors: Mapping[str, torch.Tensor]) -> Transform:
-    """Return a transform from its saved tensors."""
-    return TRANSFORMS[type(config)](config, tensors)

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from transformers import MarianMTModel
 
+    from models.translation.batching import Vocabulary
     from models.translation.config import Resources, TranslatorConfig
-    from models.translation.vocabulary import Vocabulary
 
 CPU_GREEDY_TOKEN_BUDGET = 1024
 CPU_BEAM_TOKEN_BUDGET = 512  # a beam multiplies the rows of a batch, so half the sentences fill the core as well

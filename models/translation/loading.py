@@ -40,8 +40,7 @@ def load_translator(
             target language; or the backend does not run on the device with the settings of `config`.
         DeviceMemoryError: The model does not fit into the GPU's memory.
     """
-    from models.translation.batching import BatchedTranslator
-    from models.translation.vocabulary import Vocabulary
+    from models.translation.batching import BatchedTranslator, Vocabulary
 
     resolved = resolve(config, resources.device)
     with load_errors(folder, TranslatorLoadError):

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from models.corpus.normalize import normalize, sentence_ids
-from models.runtime.partitions import scattered
 from models.translation.filters import FilterConfig, closeness, verdict
 from models.views.config import ORIGINAL
 
@@ -125,28 +124,13 @@ def kept_views(judged: pl.LazyFrame, corpus: pl.LazyFrame | None = None) -> pl.L
     return pl.concat([*originals, passed]).sort("sentence_id", "method")
 
 
-def sampled(views: pl.LazyFrame, rows: int) -> pl.DataFrame:
-    """Return the views of a random sample of sentences; a part's sample contains its share of the whole sample.
-
-    Args:
-        views: sentence_id, method, text; all views of each sentence in it.
-        rows: Number of sentences in the sample.
-    """
-    drawn = views.select(pl.col("sentence_id").unique()).sort(scattered(pl.col("sentence_id"), 0)).head(rows)
-    return views.join(drawn, on="sentence_id", how="semi").collect()
-
-
 def view_samples(views: pl.DataFrame, rows: int) -> pl.DataFrame:
-    """Return a few sentences with all their views in columns, for display.
-
-    Args:
-        views: Results of `sampled` for each part of the sentences, with the same `rows`.
-        rows: Number of sentences to show.
+    """Return the first sentences by id, a random sample since ids are hashes, with all their views, for display.
 
     Returns:
         One row per sentence, one column per method (the original first, if any); null for a dropped view.
     """
-    return _side_by_side(sampled(views.lazy(), rows))
+    return _side_by_side(views.filter(pl.col("sentence_id").rank("dense") <= rows))
 
 
 def view_examples(parts: Sequence[pl.LazyFrame], rows: int, min_chars: int = 30) -> pl.DataFrame:

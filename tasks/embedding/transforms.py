@@ -101,11 +101,11 @@ def _restored(context: StageContext, fitted: TransformRef) -> Transform:
     from pydantic import TypeAdapter
     from safetensors.torch import load_file
 
-    from models.transforms.registry import restore_transform
+    from models.transforms.registry import TRANSFORMS
 
     folder = context.store.fetch(fitted)
     config = TypeAdapter(TransformConfig).validate_json((folder / SETTINGS).read_text(encoding="utf-8"))
-    return restore_transform(config, load_file(folder / TENSORS))
+    return TRANSFORMS[type(config)](config, load_file(folder / TENSORS))
 
 
 def _tensor(table: pl.DataFrame) -> torch.Tensor:

@@ -76,10 +76,11 @@ def run_job(
 
 def measured(result: TrainingResult) -> dict[str, JsonValue]:
     """Return the speed of this call's steps."""
+    speed = result.throughput
     return {
-        "pairs_per_s": round(result.pairs_per_s, 2),
-        "tokens_per_s": round(result.tokens_per_s, 1),
-        "mfu": None if result.mfu is None else round(result.mfu, 4),
+        "pairs_per_s": round(speed.pairs_per_s, 2),
+        "tokens_per_s": round(speed.tokens_per_s, 1),
+        "mfu": None if speed.mfu is None else round(speed.mfu, 4),
     }
 
 

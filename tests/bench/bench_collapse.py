@@ -35,8 +35,7 @@ from models.evaluation.correlation import cosine_scores, spearman  # noqa: E402
 from models.evaluation.metrics import unit  # noqa: E402
 from models.objectives.config import BSLConfig  # noqa: E402
 from models.training.config import TrainingConfig  # noqa: E402
-from models.training.dev_evaluation import Evaluation  # noqa: E402
-from models.training.health import finding_of  # noqa: E402
+from models.training.dev_evaluation import Evaluation, finding_of  # noqa: E402
 from models.training.loop import train  # noqa: E402
 from models.training.snapshots import Execution, read_snapshot  # noqa: E402
 from tasks.diagnostics.benchmark.device_limits import precisions_of, probed  # noqa: E402
@@ -127,7 +126,7 @@ def one_run(norm: str, momentum: float, seed: int, steps: int, lr: float) -> dic
             before["test"] - seen["test"] > LOST or seen["mean_cosine"] > CONE for seen in judged.values()
         ),
         "raised": watch.raised,
-        "pairs_per_s": round(result.pairs_per_s, 1),
+        "pairs_per_s": round(result.throughput.pairs_per_s, 1),
     }
 
 

@@ -90,8 +90,8 @@ def direct(folder: Path, converted: Path, texts: Sequence[str], beam: int, budge
     """Call CTranslate2 directly: pieces prepared before, sorted batches, one thread each, no output text."""
     import ctranslate2
 
+    from models.translation.batching import Vocabulary
     from models.translation.config import MINI as DIRECTIONS
-    from models.translation.vocabulary import Vocabulary
     from tasks.stage.device import cores
 
     vocabulary = Vocabulary(folder, DIRECTIONS["en-de"])

@@ -80,7 +80,13 @@ class TSDAE(Objective):
         Raises:
             TrainingError: The encoder does not run packed.
         """
-        self._first = decoder_position(self.online.transformer, int(tokenizer.pad_token_id), self.online.config.length)
+        backbone, length = self.online.transformer, self.online.config.length
+        self._first = first_position(backbone, int(tokenizer.pad_token_id), length)
+        if self._first is None:
+            raise TrainingError(
+                f"architecture {backbone.config.model_type} cannot run {length} tokens without padding, as a decoder "
+                "must. Lower encoder.max_length to its attention window, or choose another encoder.model."
+            )
 
     def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
         """Return the mean cross-entropy (nats) of the next tokens of the second views, a scalar (equation 1)."""
@@ -213,7 +219,7 @@ class Decoder(nn.Module):
             backbone: The transformer that the decoder was made for.
             tokens: B sentences.
             vectors_BS: Their vectors, (B, S).
-            first: `decoder_position` of the transformer.
+            first: `first_position` of the transformer.
 
         Returns:
             Last hidden states (N, D), and the index of each in `tokens.ids`, (N,).
@@ -244,18 +250,3 @@ class Decoder(nn.Module):
                 module: nn.Module = attrgetter(self._form.self_attention)(layer)
                 stack.callback(module.register_forward_hook(look).remove)
             yield
-
-
-def decoder_position(backbone: PreTrainedModel, pad_id: int, max_length: int) -> int:
-    """Return the position id of a sentence's first token in a decoder.
-
-    Raises:
-        TrainingError: The transformer does not run packed, which the decoder needs.
-    """
-    first = first_position(backbone, pad_id, max_length)
-    if first is None:
-        raise TrainingError(
-            f"architecture {backbone.config.model_type} cannot run {max_length} tokens without padding, as a decoder "
-            "must. Lower encoder.max_length to its attention window, or choose another encoder.model."
-        )
-    return first

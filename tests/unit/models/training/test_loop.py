@@ -74,7 +74,7 @@ def test_log_has_a_row_per_step_and_reports_progress(bert):
     assert log["loss"].null_count() == 1
     assert log["dev_spearman"][0] == result.start_dev
     assert log["momentum"][-1] == 1.0  # the cosine ramp ends with a frozen target
-    assert result.pairs_per_s > 0
+    assert result.throughput.pairs_per_s > 0
     assert progress[-1][:2] == (STEPS, STEPS)
     assert "best dev" in progress[-1][2]
 
@@ -135,7 +135,7 @@ def test_collapsed_run_stops_and_returns_the_start_encoder(bert, tmp_path, selec
     assert all(name in result.finding for name in ("target_norm", "effective_rank", "std", "dev_spearman"))
     assert 0 < result.steps < 20 * 8
     again = run(bert, config, work=tmp_path)  # a stopped run does not start again
-    assert (again.finding, again.steps, again.pairs_per_s) == (result.finding, result.steps, 0)
+    assert (again.finding, again.steps, again.throughput.pairs_per_s) == (result.finding, result.steps, 0)
     assert same(again.encoder, start)
 
 
