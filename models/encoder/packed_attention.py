@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+QKV = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # queries, keys and values, (…, H, T, d)
 SHORT: Final = 64
 """Tokens; up to here plain matmuls beat torch's fused kernel on CPU: 2 times, bf16 gradients 5 to 10 times.
 
@@ -84,31 +85,17 @@ class Layout:
     causal: bool = False
 
 
-def packed_attention(
-    query_1HNd: torch.Tensor,
-    key_1HNd: torch.Tensor,
-    value_1HNd: torch.Tensor,
-    layout: Layout,
-    dropout: float,
-    scaling: float | None,
-) -> torch.Tensor:
-    """Compute attention within each sentence: (1, N, H, d)."""
-    given = SDPAParams(query_1HNd, key_1HNd, value_1HNd, None, dropout, layout.causal, False)
+def packed_attention(qkv: QKV, layout: Layout, dropout: float, scaling: float | None) -> torch.Tensor:
+    """Compute attention within each sentence, (1, N, H, d), from queries, keys and values (1, H, N, d)."""
+    given = SDPAParams(*qkv, None, dropout, layout.causal, False)
     if layout.groups[0].padding is not None and can_use_efficient_attention(given):
-        return _efficient_attention(query_1HNd, key_1HNd, value_1HNd, layout, dropout, scaling)
-    return _grouped_attention(query_1HNd, key_1HNd, value_1HNd, layout, dropout, scaling)
+        return _efficient_attention(qkv, layout, dropout, scaling)
+    return _grouped_attention(qkv, layout, dropout, scaling)
 
 
-def _efficient_attention(
-    query_1HNd: torch.Tensor,
-    key_1HNd: torch.Tensor,
-    value_1HNd: torch.Tensor,
-    layout: Layout,
-    dropout: float,
-    scaling: float | None,
-) -> torch.Tensor:
+def _efficient_attention(qkv: QKV, layout: Layout, dropout: float, scaling: float | None) -> torch.Tensor:
     """Call the kernel that torch's attention uses for nested tensors."""
-    qkv_1NHd = (x_1HNd.transpose(1, 2) for x_1HNd in (query_1HNd, key_1HNd, value_1HNd))
+    qkv_1NHd = (x_1HNd.transpose(1, 2) for x_1HNd in qkv)
     bounds, longest = layout.bounds, layout.padding.real.shape[1]
     backward, mask_kind = torch.is_grad_enabled(), int(layout.causal)
     out_1NHd: torch.Tensor = torch.ops.aten._efficient_attention_forward(
@@ -117,23 +104,16 @@ def _efficient_attention(
     return out_1NHd
 
 
-def _grouped_attention(
-    query_1HNd: torch.Tensor,
-    key_1HNd: torch.Tensor,
-    value_1HNd: torch.Tensor,
-    layout: Layout,
-    dropout: float,
-    scaling: float | None,
-) -> torch.Tensor:
+def _grouped_attention(qkv: QKV, layout: Layout, dropout: float, scaling: float | None) -> torch.Tensor:
     sizes = [group.tokens for group in layout.groups]
     # Split, not sliced: the gradient of a slice would be a full-size tensor of zeros for every group.
-    split = [torch.split(x_1HNd[0].transpose(0, 1), sizes) for x_1HNd in (query_1HNd, key_1HNd, value_1HNd)]
+    split = [torch.split(x_1HNd[0].transpose(0, 1), sizes) for x_1HNd in qkv]
     parts = []
-    for group, *qkv in zip(layout.groups, *split, strict=True):
-        q, k, v = (_by_sentence(x_NHd, group).transpose(1, 2) for x_NHd in qkv)
+    for group, *of_group in zip(layout.groups, *split, strict=True):
+        q, k, v = (_by_sentence(x_NHd, group).transpose(1, 2) for x_NHd in of_group)
         if group.padding is None and q.shape[2] <= SHORT:
             attention = _tiled_attention if q.is_cuda else _plain_attention
-            out_BHTd = attention(q, k, v, dropout, scaling, causal=layout.causal)
+            out_BHTd = attention((q, k, v), dropout, scaling, causal=layout.causal)
         else:
             mask = None if group.padding is None else group.padding.real[:, None, None, :]
             if layout.causal:
@@ -146,9 +126,8 @@ def _grouped_attention(
     return torch.cat(parts)[None]
 
 
-def _plain_attention(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, dropout: float, scaling: float | None, *, causal: bool
-) -> torch.Tensor:
+def _plain_attention(qkv: QKV, dropout: float, scaling: float | None, *, causal: bool) -> torch.Tensor:
+    q, k, v = qkv
     scale = q.shape[-1] ** -0.5 if scaling is None else scaling
     scores_BHTT = torch.matmul(q * scale, k.mT)
     if causal:
@@ -156,32 +135,21 @@ def _plain_attention(
     return torch.matmul(functional.dropout(scores_BHTT.softmax(dim=-1), dropout), v)
 
 
-def _tiled_attention(
-    q_BHTd: torch.Tensor,
-    k_BHTd: torch.Tensor,
-    v_BHTd: torch.Tensor,
-    dropout: float,
-    scaling: float | None,
-    *,
-    causal: bool,
-) -> torch.Tensor:
+def _tiled_attention(qkv: QKV, dropout: float, scaling: float | None, *, causal: bool) -> torch.Tensor:
     """Compute attention with as many sentences as fit into a tile of torch's kernel side by side, under a mask."""
-    count, _, tokens, _ = q_BHTd.shape
+    count, heads, tokens, width = qkv[0].shape
     per_tile = min(count, SHORT // tokens)
-    bias_LL = _tile_bias(tokens, per_tile, causal, q_BHTd.dtype, q_BHTd.device)
+    bias_LL = _tile_bias(tokens, per_tile, causal, qkv[0].dtype, qkv[0].device)
     full = count // per_tile * per_tile
     parts = []
     for rows, joined in ((slice(full), per_tile), (slice(full, count), count - full)):
         if not joined:
             continue
         length = joined * tokens
-        q, k, v = (
-            x_BHTd[rows].transpose(1, 2).reshape(-1, length, *x_BHTd.shape[1::2]).transpose(1, 2)
-            for x_BHTd in (q_BHTd, k_BHTd, v_BHTd)
-        )
+        q, k, v = (x_BHTd[rows].transpose(1, 2).reshape(-1, length, heads, width).transpose(1, 2) for x_BHTd in qkv)
         bias = bias_LL[:length, :length] if joined > 1 or causal else None
         out_XHLd = functional.scaled_dot_product_attention(q, k, v, attn_mask=bias, dropout_p=dropout, scale=scaling)
-        parts.append(out_XHLd.transpose(1, 2).reshape(-1, tokens, *q_BHTd.shape[1::2]))
+        parts.append(out_XHLd.transpose(1, 2).reshape(-1, tokens, heads, width))
     return torch.cat(parts).transpose(1, 2)
 
 

@@ -253,7 +253,7 @@ def _attention_over(name: str) -> Callable[..., Any]:
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         if layout is not None:
             dropout, scaling = options.get("dropout", 0.0), options.get("scaling")
-            return packed_attention(query, key, value, layout, dropout, scaling), None
+            return packed_attention((query, key, value), layout, dropout, scaling), None
         plain = _eager_of(module) if name == "eager" else ALL_ATTENTION_FUNCTIONS[name]
         found: tuple[torch.Tensor, torch.Tensor | None] = plain(module, query, key, value, attention_mask, **options)
         return found

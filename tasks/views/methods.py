@@ -100,7 +100,7 @@ def deleted(
     view: DeletedView,
 ) -> None:
     """Delete some words of each sentence of the language."""
-    from models.views.deletion import delete_words
+    from models.views.cropping import delete_words
 
     rewrite_corpus(context, corpus, view.name, view.lang, view.seed, partial(delete_words, view=view))
 

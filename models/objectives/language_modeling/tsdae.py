@@ -3,7 +3,7 @@
     damaged sentence ─▶ encoder, pooling ─▶ vector ─▶ ┐
     whole sentence, up to each token ────────────────▶ decoder: the encoder's own layers ─▶ the next token
 
-The first view is the damaged sentence (view `deleted` of models/views/deletion.py), the second the whole one. The
+The first view is the damaged sentence (view `deleted` of models/views/cropping.py), the second the whole one. The
 decoder runs the encoder's layers causally, with attention to the vector:
 
     token ─▶ causal self-attention ─▶ attention to the sentence's vector ─▶ feed-forward ─▶ … ─▶ last hidden state

@@ -28,7 +28,7 @@ from models.objectives.config import (
 from models.training.config import TrainingConfig
 from models.training.loop import train
 from models.views.config import DeletedView
-from models.views.deletion import delete_words
+from models.views.cropping import delete_words
 from storage.assets.embedded import embedded_path
 from tests.exports import library_vectors
 
