@@ -18,7 +18,8 @@ from torch.nn import functional
 from transformers import PreTrainedModel
 
 from models.encoder.heads import LAYERS, PLUS, Head, Normalize, TokenHead, pool, precise, token_vectors
-from models.encoder.unpadded import Tokens, budget_batches, first_position, lay_out, run_packed
+from models.encoder.transformer import first_position
+from models.encoder.unpadded import Tokens, budget_batches, lay_out, run_packed
 from models.errors import EncoderError
 from models.runtime.device import gather_shares, own_share, uploaded
 

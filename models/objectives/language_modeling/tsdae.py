@@ -30,7 +30,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from models.encoder.unpadded import Tokens, first_position, lay_out, run_packed
+from models.encoder.transformer import first_position
+from models.encoder.unpadded import Tokens, lay_out, run_packed
 from models.errors import TrainingError
 from models.objectives.language_modeling.head import embeddings_of, vocabulary_head
 from models.objectives.objective import Objective

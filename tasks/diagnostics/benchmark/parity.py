@@ -12,7 +12,7 @@ import torch
 
 from models.encoder.config import EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder, encode_tokens, tokenise
-from models.encoder.unpadded import first_position
+from models.encoder.transformer import first_position
 from models.errors import InterruptedRunError, NonFiniteLossError
 from models.objectives.config import BSLConfig
 from models.training.batches import BatchOrder

@@ -26,7 +26,7 @@ from transformers import (
 from models.encoder.config import EncoderConfig
 from models.encoder.network import Encoder
 from models.encoder.sentence_encoder import tokenise
-from models.encoder.unpadded import first_position
+from models.encoder.transformer import first_position
 from models.errors import TrainingError
 from models.objectives.config import TSDAEConfig
 from models.objectives.language_modeling.tsdae import TSDAE, Decoder

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from models.encoder import packed_attention as module
-from models.encoder.packed_attention import SHORT
+from models.encoder import unpadded as module
+from models.encoder.unpadded import SHORT
 
 HEADS, WIDTH = 2, 8
 
