@@ -13,6 +13,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import polars as pl
 from pydantic import Field
 
@@ -256,25 +257,21 @@ class _Tally:
 
     def __init__(self) -> None:
         self.read = self.empty = self.too_short = self.too_long = self.unique = self.published = 0
-        self._lengths: list[pl.DataFrame] = []
-        self._sources: dict[str, int] = {}
+        self._lengths, self._sources = Counter[int](), Counter[str]()
         self._samples: list[SampleSentence] = []
 
     def publish(self, part: pl.DataFrame) -> None:
         """Count a part of the corpus as it is written, in order."""
         self.published += part.height
-        self._lengths.append(
-            part.lazy().group_by(chars=pl.col("text").str.len_chars()).agg(sentences=pl.len()).collect()
-        )
-        for source, count in part["source"].value_counts().iter_rows():
-            self._sources[source] = self._sources.get(source, 0) + count
+        self._lengths.update(dict(part["text"].str.len_chars().value_counts().iter_rows()))
+        self._sources.update(dict(part["source"].value_counts().iter_rows()))
         missing = SAMPLE_ROWS - len(self._samples)
         rows = part.head(missing).select("text", "source", "lang").iter_rows(named=True)
         self._samples.extend(SampleSentence(**row) for row in rows)
 
     def figures(self) -> CorpusStatistics:
         """Return the statistics so far."""
-        lengths = _merged(self._lengths)
+        lengths = self._lengths
         total = max(self.published, 1)
         return CorpusStatistics(
             read=self.read,
@@ -284,7 +281,7 @@ class _Tally:
             duplicates=self.read - self.empty - self.too_short - self.too_long - self.unique,
             unique=self.unique,
             published=self.published,
-            mean_chars=round(int((lengths["chars"] * lengths["sentences"]).sum()) / total, 2),
+            mean_chars=round(sum(chars * count for chars, count in lengths.items()) / total, 2),
             quantiles=_quantiles(lengths),
             histogram=_histogram(lengths),
             per_source=dict(sorted(self._sources.items())),
@@ -292,30 +289,23 @@ class _Tally:
         )
 
 
-def _merged(lengths: list[pl.DataFrame]) -> pl.DataFrame:
-    """Return distinct lengths in ascending order with their counts, as Int64."""
-    empty = pl.DataFrame(schema={"chars": pl.Int64, "sentences": pl.Int64})
-    frames = [frame.cast(pl.Int64) for frame in lengths]
-    return pl.concat([empty, *frames]).group_by("chars").agg(pl.col("sentences").sum()).sort("chars")
-
-
-def _quantiles(lengths: pl.DataFrame) -> dict[str, int]:
+def _quantiles(lengths: Counter[int]) -> dict[str, int]:
     """Return quantiles of lengths: the smallest length that at least a share q of the sentences does not exceed."""
-    if lengths.is_empty():
+    if not lengths:
         return {}
-    cumulative = lengths["sentences"].cum_sum()
-    total = int(cumulative[-1])
-    rows = [int(cumulative.search_sorted(share * total, side="left")) for share in QUANTILES]
+    chars, counts = zip(*sorted(lengths.items()), strict=True)
+    rows = np.searchsorted(np.cumsum(counts), np.array(QUANTILES) * sum(counts))
     return {
-        f"p{round(share * 100):02d}": int(lengths["chars"][min(row, lengths.height - 1)])
+        f"p{round(share * 100):02d}": chars[min(int(row), len(chars) - 1)]
         for share, row in zip(QUANTILES, rows, strict=True)
     }
 
 
-def _histogram(lengths: pl.DataFrame) -> tuple[LengthBin, ...]:
-    bins = []
-    for low, following in zip(HISTOGRAM_EDGES, (*HISTOGRAM_EDGES[1:], None), strict=True):
-        inside = pl.col("chars") >= low if following is None else pl.col("chars").is_between(low, following - 1)
-        count = int(lengths.filter(inside)["sentences"].sum())
-        bins.append(LengthBin(low=low, high=None if following is None else following - 1, sentences=count))
-    return tuple(bins)
+def _histogram(lengths: Counter[int]) -> tuple[LengthBin, ...]:
+    highest = (*(edge - 1 for edge in HISTOGRAM_EDGES[1:]), None)
+    return tuple(
+        LengthBin(
+            low=low, high=high, sentences=sum(n for chars, n in lengths.items() if low <= chars <= (high or chars))
+        )
+        for low, high in zip(HISTOGRAM_EDGES, highest, strict=True)
+    )

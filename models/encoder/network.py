@@ -18,7 +18,7 @@ from torch.nn import functional
 from transformers import PreTrainedModel
 
 from models.encoder.heads import LAYERS, PLUS, Head, Normalize, TokenHead, pool, precise, token_vectors
-from models.encoder.transformer import first_position
+from models.encoder.transformer import first_position, rounded_copy
 from models.encoder.unpadded import Tokens, budget_batches, lay_out, run_packed
 from models.errors import EncoderError
 from models.runtime.device import gather_shares, own_share, uploaded
@@ -135,8 +135,6 @@ class Encoder(nn.Module):
         Args:
             pad_id: Id of the padding token.
         """
-        from models.encoder.rounded import rounded_copy  # for a GPU only
-
         backbone = self.backbone
         if not isinstance(backbone, PreTrainedModel):
             return self

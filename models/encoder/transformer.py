@@ -7,6 +7,7 @@ architectures have is removed: only `cls-pooler` uses it, as a sentence head.
 from __future__ import annotations
 
 import contextlib
+import copy
 import itertools
 import json
 import logging
@@ -23,6 +24,7 @@ from safetensors.torch import load_file, save_file
 from tokenizers import normalizers
 from torch import nn
 from transformers import CONFIG_MAPPING, AutoModel, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.activations import GELUActivation
 from transformers.utils import logging as hf_logging
 
 from models.encoder.config import architecture_of, read_json, read_settings, read_tokenizer
@@ -297,6 +299,40 @@ def _lower_case(tokenizer: PreTrainedTokenizerBase) -> None:
         return  # an earlier load has added it
     steps = [normalizers.Lowercase(), *([core.normalizer] if core.normalizer is not None else [])]
     core.normalizer = normalizers.Sequence(steps)
+
+
+class ProductWithGelu(nn.Module):
+    """GELU(x·Wᵀ + b) as one kernel, which saves a pass over the widest vectors of a layer.
+
+    On a GPU cuBLAS computes GELU by its tanh form, which differs from the exact one by at most 5e-4: less than bf16
+    rounds.
+    """
+
+    def __init__(self, linear: nn.Linear) -> None:
+        """Take the weights of a linear layer with a bias."""
+        super().__init__()
+        self.linear = linear
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map vectors (…, D) to (…, E)."""
+        bias, weight = self.linear.bias, self.linear.weight
+        output_NE = torch._addmm_activation(bias, x.flatten(0, -2), weight.t(), use_gelu=True)
+        return torch.unflatten(output_NE, 0, x.shape[:-1])
+
+
+def rounded_copy(transformer: PreTrainedModel) -> PreTrainedModel:
+    """Return a copy for inference on NVIDIA GPUs: weights, but not buffers, in bf16, GELU in the product before it.
+
+    For frozen weights this is faster than autocast, which computes norms and their inputs in fp32.
+    """
+    halves = {id(weight): nn.Parameter(weight.bfloat16(), requires_grad=False) for weight in transformer.parameters()}
+    copied = copy.deepcopy(transformer, halves)
+    for layer in copied.modules():
+        linear, activation = getattr(layer, "dense", None), getattr(layer, "intermediate_act_fn", None)
+        if isinstance(linear, nn.Linear) and linear.bias is not None and isinstance(activation, GELUActivation):
+            # BERT-like models call `dense`, then `intermediate_act_fn`.
+            layer.dense, layer.intermediate_act_fn = ProductWithGelu(linear), nn.Identity()
+    return copied
 
 
 def write_json(path: Path, content: object) -> None:

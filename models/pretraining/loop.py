@@ -7,7 +7,7 @@ import json
 import logging
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import torch
@@ -22,29 +22,22 @@ from models.training.optimizer import descend, optimizer_tensors, restore_optimi
 from models.training.snapshots import Execution, Saving, Snapshot, copied, fingerprint, newest_snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     from models.pretraining.config import LearningConfig
+    from models.pretraining.masked_lm import MaskedSentences
+    from models.pretraining.translation import TranslationPairs
     from models.runtime.progress import OnProgress
 
 logger = logging.getLogger(__name__)
 
 LOG_EVERY_STEPS = 50
 SAVE_MINUTES = 3.0
+Examples: TypeAlias = "MaskedSentences | TranslationPairs"
+"""The examples of a run: batches of an epoch (`plan`), and the mean loss and number of tokens of a batch (`loss`)."""
 COUNTERS = ("step", "epoch", "position", "elapsed_s", "tokens", "losses")
-
-
-class Examples(Protocol):
-    """The examples of a run: their batches and their loss."""
-
-    def plan(self, epoch: int) -> Sequence[np.ndarray]:
-        """Return batches of example numbers, in order; equal for equal epochs."""
-
-    def loss(self, model: nn.Module, batch: np.ndarray, generator: np.random.Generator) -> tuple[Tensor, int]:
-        """Return the mean loss of one batch, and its number of tokens."""
 
 
 @dataclass

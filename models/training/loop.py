@@ -27,13 +27,20 @@ from models.errors import InterruptedRunError, NonFiniteLossError
 from models.objectives.registry import build_objective, needs_of
 from models.runtime.precision import settled
 from models.runtime.random_state import seeded
-from models.training.batches import BatchOrder, count_steps, order_needs, permutation, steps_per_epoch
+from models.training.batches import BatchOrder, count_steps, permutation, steps_per_epoch
 from models.training.dev_evaluation import DevEvaluator, divergence_remedy, finding_of
 from models.training.distributed import any_says, first_here_alone, from_first, is_first, seed_step
 from models.training.metrics import LOG_SCHEMA, DeferredMetrics, Throughput, log_row
 from models.training.optimizer import make_optimizer, take_step
-from models.training.snapshots import Execution, Saving, Snapshot, copied, newest_snapshot, run_fingerprint
-from models.training.state import TrainingState
+from models.training.snapshots import (
+    Execution,
+    Saving,
+    Snapshot,
+    TrainingState,
+    copied,
+    newest_snapshot,
+    run_fingerprint,
+)
 from models.training.static_steps import compute_for
 from models.training.token_cache import TokenCache, open_token_cache
 
@@ -115,7 +122,7 @@ def train(
     with contextlib.ExitStack() as stack:
         folder = work or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         with first_here_alone():
-            needs = needs_of(config.objective) | order_needs(config)
+            needs = needs_of(config.objective) | ({"group"} if config.order == "groups" else frozenset())
             data = open_token_cache(folder, pairs.lazy(), encoder, needs, teacher)
         total = count_steps(len(data), config)
         stack.enter_context(seeded(config.seed))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from models.objectives.objective import Batch, Objective
     from models.training.config import TrainingConfig
-    from models.training.state import TrainingState
+    from models.training.snapshots import TrainingState
 
 Tensors = dict[str, torch.Tensor]
 Figures: TypeAlias = "tuple[torch.Tensor, torch.Tensor]"  # loss and gradient norm, scalars on the device

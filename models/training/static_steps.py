@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from models.training.batches import BatchOrder
     from models.training.config import TrainingConfig
     from models.training.optimizer import Compute, Figures
-    from models.training.state import TrainingState
+    from models.training.snapshots import TrainingState
     from models.training.token_cache import TokenCache
 
 logger = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 MAX_SHAPES: Final = 6  # shapes: each is captured once and needs the memory of a graph
 MULTIPLE: Final = 8  # tensor cores need token counts in multiples of 8
 SAMPLED: Final = 1 << 16  # pairs of the first steps to choose from; a later batch that fits no shape is packed
-READ_ON_DEVICE = frozenset({"teacher", "scores"})  # batch fields; the CPU reads the others
+READ_ON_DEVICE = frozenset({"sentence_id", "score"})  # teachers' vectors and scores; the CPU reads other columns
 
 
 def compute_for(

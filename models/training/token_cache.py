@@ -25,12 +25,12 @@ import polars as pl
 
 from models.encoder.unpadded import Tokens
 from models.errors import TrainingError
-from models.objectives.objective import COLUMN_OF, Batch
+from models.objectives.objective import Batch
 from models.training.batches import VIEWS, check_pairs, tokenise_pairs
 from storage.filesystem.atomic import whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import DTypeLike, NDArray
@@ -187,7 +187,7 @@ def open_token_cache(
         folder: Created if needed.
         pairs: Columns `text_1` and `text_2`, and the columns of `needs`; others are ignored.
         encoder: Provides tokenizer, prompt and maximal length.
-        needs: Fields that the objective needs besides the texts.
+        needs: Columns that the objective needs besides the texts.
         teacher: Vectors that the objective learns from; ignored if it needs none.
 
     Raises:
@@ -195,18 +195,17 @@ def open_token_cache(
         EncoderError: The tokenizer has no padding token, or a text has no token.
     """
     teacher = _needed(teacher, needs)
-    columns = [COLUMN_OF[need] for need in sorted(needs)]
     digest = _digest(pairs, encoder, needs, teacher)
     path = folder / f"tokens-{digest[:16]}"
     if not path.is_dir():
         with whole(path, first_stays=True) as unfinished:
             unfinished.mkdir()
-            _write(unfinished, pairs, encoder, columns)
+            _write(unfinished, pairs, encoder, sorted(needs))
     return TokenCache(path, encoder, digest, teacher)
 
 
 def _needed(teacher: TeacherVectors | None, needs: frozenset[Need]) -> TeacherVectors | None:
-    if "teacher" not in needs:
+    if "sentence_id" not in needs:
         return None
     if teacher is None:
         raise TrainingError(
@@ -216,7 +215,7 @@ def _needed(teacher: TeacherVectors | None, needs: frozenset[Need]) -> TeacherVe
     return teacher
 
 
-def _write(folder: Path, pairs: pl.LazyFrame, encoder: SentenceEncoder, columns: list[str]) -> None:
+def _write(folder: Path, pairs: pl.LazyFrame, encoder: SentenceEncoder, columns: Sequence[str]) -> None:
     done, end = 0, np.int64(0)
     with contextlib.ExitStack() as stack:
         files = {name: stack.enter_context((folder / name).open("wb")) for name in ("ids", "offsets", *columns)}
@@ -245,7 +244,7 @@ def _digest(
     needs: frozenset[Need],
     teacher: TeacherVectors | None,
 ) -> str:
-    columns, row = [COLUMN_OF[need] for need in sorted(needs)], 0
+    columns, row = sorted(needs), 0
     views, values = ([hashlib.sha256() for _ in names] for names in (VIEWS, columns))
     for chunk in _chunks(pairs, columns):
         check_pairs(chunk, row, needs)
@@ -277,7 +276,7 @@ def _rules(tokenizer: Tokenizer) -> object:
     return {name: rule for name, rule in rules.items() if name not in call_state}
 
 
-def _chunks(pairs: pl.LazyFrame, columns: list[str]) -> Iterator[pl.DataFrame]:
+def _chunks(pairs: pl.LazyFrame, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
     schema = pairs.collect_schema()
     names = [name for name in (*VIEWS, *columns) if name in schema]
     return pairs.select(names).collect_batches(chunk_size=CHUNK, maintain_order=True)

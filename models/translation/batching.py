@@ -21,7 +21,7 @@ import time
 from collections import deque
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from sacremoses import MosesPunctNormalizer
 from transformers import MarianTokenizer
@@ -50,16 +50,9 @@ class Translation:
     """Mean natural log-probability per piece, at most 0; None if the search does not give it."""
 
 
-@dataclass(frozen=True)
-class Decoded:
-    """Translations of a batch of source sentences, in their order."""
-
-    pieces: list[list[int]]
-    """Target pieces per sentence, without end mark and padding."""
-
-    scores: list[float | None]
-    """Mean natural log-probability per piece, end mark counted; at most 0. None if the search does not give it."""
-
+Decoded: TypeAlias = list[tuple[list[int], float | None]]
+"""For each source of a batch, the target pieces without end mark and padding, and their mean natural log-probability
+with the end mark, at most 0; None if the search does not give it."""
 
 logger = logging.getLogger(__name__)
 
@@ -250,9 +243,11 @@ class BatchedTranslator:
 
             def collect() -> None:
                 nonlocal done, tokens
-                for row, translation in zip(rows, self._translations(decode()), strict=True):
-                    result[nonempty[row]] = translation
-                    tokens += translation.n_tokens
+                decoded = decode()
+                translated = self.vocabulary.decode([pieces for pieces, _ in decoded])
+                for row, text, (pieces, score) in zip(rows, translated, decoded, strict=True):
+                    result[nonempty[row]] = Translation(text, len(pieces), score)
+                    tokens += len(pieces)
                 done += len(rows)
                 if on_progress is not None:
                     rate = tokens / max(1e-9, time.monotonic() - started)
@@ -266,10 +261,3 @@ class BatchedTranslator:
     def cap(self, source_tokens: int) -> int:
         """Return the largest number of pieces of a translation, end mark counted, by source length and model."""
         return min(self.vocabulary.positions - 1, self._config.new_tokens_cap(source_tokens))
-
-    def _translations(self, decoded: Decoded) -> list[Translation]:
-        texts = self.vocabulary.decode(decoded.pieces)
-        return [
-            Translation(text, len(pieces), score)
-            for text, pieces, score in zip(texts, decoded.pieces, decoded.scores, strict=True)
-        ]

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 import ctranslate2
 
 from models.errors import DeviceMemoryError, TranslationError, TranslatorLoadError
-from models.translation.batching import Decoded
 from models.translation.gpu import REMEDY, compute_type, gpus, is_of_the_gpu
 from storage.filesystem.atomic import whole
 
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
     from transformers import MarianMTModel
 
-    from models.translation.batching import Vocabulary
+    from models.translation.batching import Decoded, Vocabulary
     from models.translation.config import Resources, TranslatorConfig
 
 CPU_GREEDY_TOKEN_BUDGET = 1024
@@ -95,7 +94,7 @@ class CTranslate2Engine:
                 result.scores[0] if result.scores and len(row) <= cap else None
                 for row, result, cap in zip(rows, results, caps, strict=True)
             ]
-            return Decoded([row[:cap] for row, cap in zip(rows, caps, strict=True)], scores)
+            return [(row[:cap], score) for row, cap, score in zip(rows, caps, scores, strict=True)]
 
         return collect
 

@@ -29,12 +29,12 @@ from transformers.utils import logging as transformers_logging
 from models.encoder.unpadded import Tokens
 from models.errors import TranslatorLoadError
 from models.runtime.device import arithmetic
-from models.translation.batching import Decoded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from models.translation.batching import Decoded
     from models.translation.config import Resources, TranslatorConfig
 
 CPU_TOKEN_BUDGET = 2048  # 6.5 M parameters, greedy, NLI premises: 57, 74, 87, 88, 85 sentences/s at 512, 1,024 … 8,192
@@ -142,7 +142,7 @@ def greedy(
             memory_BSD, mask_BS = memory_BSD[live], mask_BS[live]
             cache.batch_select_indices(live)
     counts_B = target_BT.ne(pad).sum(dim=1).clamp(min=1)
-    return Decoded(_trimmed(target_BT, model), (score_B / counts_B).tolist())
+    return list(zip(_trimmed(target_BT, model), (score_B / counts_B).tolist(), strict=True))
 
 
 def _next_logits(
@@ -189,8 +189,7 @@ def beam_search(
     target_BT: Tensor = transformers.generate(input_ids=source_BS, attention_mask=mask_BS, generation_config=search)[
         :, 1:
     ]
-    pieces = [row[:cap] for row, cap in zip(_trimmed(target_BT, model), caps_B.tolist(), strict=True)]
-    return Decoded(pieces, [None] * len(pieces))
+    return [(row[:cap], None) for row, cap in zip(_trimmed(target_BT, model), caps_B.tolist(), strict=True)]
 
 
 def _trimmed(target_BT: Tensor, model: MarianMTModel) -> list[list[int]]:

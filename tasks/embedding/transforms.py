@@ -82,7 +82,7 @@ def fold_transform(
     """
     from models.encoder.sentence_encoder import SentenceEncoder
     from models.errors import EncoderError
-    from models.serving.dimension_reduction import fold
+    from models.serving.reduction import fold
 
     limit_threads(context.site)
     restored = _restored(context, fitted)

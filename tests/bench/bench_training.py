@@ -39,8 +39,7 @@ from models.training.config import RELEASED_CONFIG, TrainingConfig  # noqa: E402
 from models.training.loop import train  # noqa: E402
 from models.training.metrics import Throughput  # noqa: E402
 from models.training.optimizer import make_optimizer, take_step  # noqa: E402
-from models.training.snapshots import Execution  # noqa: E402
-from models.training.state import TrainingState  # noqa: E402
+from models.training.snapshots import Execution, TrainingState  # noqa: E402
 from models.training.token_cache import TokenCache, open_token_cache  # noqa: E402
 from storage.assets.embedded import embedded_path  # noqa: E402
 from tasks.diagnostics.benchmark.device_limits import measured  # noqa: E402

@@ -23,7 +23,7 @@ from models.objectives.registry import build_objective
 from models.training.batches import BatchOrder
 from models.training.config import TrainingConfig
 from models.training.optimizer import make_optimizer, take_step
-from models.training.state import TrainingState
+from models.training.snapshots import TrainingState
 from models.training.token_cache import TokenCache, open_token_cache
 
 CONFIG = TrainingConfig(

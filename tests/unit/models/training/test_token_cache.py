@@ -55,7 +55,7 @@ def test_null_text_error_names_the_row_in_any_chunk(tokenizer, tmp_path, monkeyp
         open_token_cache(tmp_path, PAIRS.drop("text_2").lazy(), reader(tokenizer, 24))
 
 
-ALL = frozenset({"labels", "scores", "groups", "teacher"})
+ALL = frozenset({"label", "score", "group", "sentence_id"})
 LABELLED = PAIRS.with_columns(
     label=pl.int_range(12) % 3,
     score=pl.int_range(12) / 11,
@@ -101,10 +101,14 @@ def test_digest_changes_with_labels_scores_ids_and_teacher_vectors(tokenizer, tm
 @pytest.mark.parametrize(
     ("needs", "pairs", "message"),
     [
-        ("labels", LABELLED.drop("label"), "label of pair 0 is missing, but the objective needs labels"),
-        ("groups", LABELLED.with_columns(group=None), "group of pair 0 is null, but the objective needs groups"),
-        ("scores", LABELLED.with_columns(score=pl.int_range(12) / 10), r"score of pair 11 is 1\.1, expected 0 to 1"),
-        ("teacher", LABELLED.with_columns(sentence_id=2 * pl.int_range(12)), "no vector for sentence_id 12 of pair 6"),
+        ("label", LABELLED.drop("label"), "label of pair 0 is missing, but the objective needs it"),
+        ("group", LABELLED.with_columns(group=None), "group of pair 0 is null, but the objective needs it"),
+        ("score", LABELLED.with_columns(score=pl.int_range(12) / 10), r"score of pair 11 is 1\.1, expected 0 to 1"),
+        (
+            "sentence_id",
+            LABELLED.with_columns(sentence_id=2 * pl.int_range(12)),
+            "no vector for sentence_id 12 of pair 6",
+        ),
     ],
 )
 def test_missing_or_invalid_field_error_names_column_and_row(
@@ -117,7 +121,7 @@ def test_missing_or_invalid_field_error_names_column_and_row(
 
 def test_missing_teacher_is_refused_when_the_objective_needs_it(tokenizer, tmp_path):
     with pytest.raises(TrainingError, match="needs a teacher's vectors, but there is no teacher"):
-        open_token_cache(tmp_path, LABELLED.lazy(), reader(tokenizer, 24), frozenset({"teacher"}))
+        open_token_cache(tmp_path, LABELLED.lazy(), reader(tokenizer, 24), frozenset({"sentence_id"}))
 
 
 def test_teacher_vectors_are_memory_mapped_and_need_sorted_ids(tmp_path, teacher):

@@ -54,8 +54,8 @@ def test_score_is_the_mean_log_probability_of_the_pieces(folder: Path, translato
     model = MarianMTModel.from_pretrained(folder)
     texts = SENTENCES[3:30:5]
     sources = translator.vocabulary.encode(texts)
-    pieces = translator.engine.submit(sources, [translator.cap(len(source)) for source in sources])().pieces
-    for source, translation, decoded in zip(sources, translator.translate(texts), pieces, strict=True):
+    found = translator.engine.submit(sources, [translator.cap(len(source)) for source in sources])()
+    for source, translation, (decoded, _) in zip(sources, translator.translate(texts), found, strict=True):
         if translation.n_tokens == CONFIG.new_tokens_cap(len(source)):
             continue  # unfinished: no end mark to score
         labels = torch.tensor([[*decoded, model.config.eos_token_id]])
