@@ -20,8 +20,8 @@ import torch
 from models.errors import EvaluationError, InterruptedRunError
 from models.training.loop import run_steps
 from models.training.snapshots import Saving, Snapshot, copied, newest_snapshot
+from models.transforms.config import Transform
 from models.transforms.glow import FlatAdam, Glow
-from models.transforms.transform import Transform
 
 if TYPE_CHECKING:
     from models.training.snapshots import Execution

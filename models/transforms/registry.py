@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     import torch
 
-    from models.transforms.config import AnyTransform
-    from models.transforms.transform import Transform
+    from models.transforms.config import AnyTransform, Transform
 
 
 TRANSFORMS: Final[Mapping[type[AnyTransform], type[Transform]]] = {

@@ -11,7 +11,7 @@ import torch
 from torch.nn import functional
 
 from models.errors import EvaluationError
-from models.transforms.transform import Transform
+from models.transforms.config import Transform
 
 if TYPE_CHECKING:
     from models.training.snapshots import Execution

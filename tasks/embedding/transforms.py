@@ -20,7 +20,7 @@ from tasks.stage.ui import progress_of
 if TYPE_CHECKING:
     import torch
 
-    from models.transforms.transform import Transform
+    from models.transforms.config import Transform
 
 SETTINGS: Final = "transform.json"
 TENSORS: Final = "transform.safetensors"

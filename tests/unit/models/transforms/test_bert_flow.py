@@ -9,10 +9,9 @@ from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import EvaluationError, InterruptedRunError, ResumeError
 from models.training.snapshots import Execution
 from models.transforms.bert_flow import Flow
-from models.transforms.config import FlowConfig
+from models.transforms.config import FlowConfig, Transform
 from models.transforms.glow import FlatAdam, Glow
 from models.transforms.registry import TRANSFORMS, fitted_transform
-from models.transforms.transform import Transform
 from storage.assets.embedded import embedded_path
 
 QUICK = FlowConfig(max_steps=20, batch_size=32)
