@@ -370,7 +370,7 @@ class SparseRows:
         return torch.from_numpy(slope_PX)
 
     def curvature(self, weight_N1: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return directions (P, k) of XᵀDX's largest eigenvalues, and these, ascending: subspace iteration, fixed start."""
+        """Return directions (P, k) of XᵀDX's largest eigenvalues, and these, ascending, by subspace iteration."""
         generator = torch.Generator().manual_seed(0)
         count = min(DIRECTIONS, self.parameters)
         turned_Pk = torch.randn(self.parameters, count, generator=generator, dtype=torch.float64)
