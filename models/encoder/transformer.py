@@ -13,7 +13,6 @@ import json
 import logging
 import re
 import threading
-from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -344,7 +343,8 @@ def read_weights(folder: Path) -> dict[str, torch.Tensor]:
     """Read the tensors of a module's folder, by name.
 
     Raises:
-        EncoderError: The folder has no weights, they are damaged, or a pickle contains more than tensors.
+        EncoderError: The folder has no weights, or they are damaged.
+        UnpicklingError: A pickle contains more than tensors; `load_errors` explains it.
     """
     path = next((folder / name for name in (WEIGHTS, PICKLED) if (folder / name).is_file()), None)
     if path is None:
@@ -353,13 +353,6 @@ def read_weights(folder: Path) -> dict[str, torch.Tensor]:
         tensors: dict[str, torch.Tensor] = (
             load_file(path) if path.name == WEIGHTS else torch.load(path, map_location="cpu", weights_only=True)
         )
-    except UnpicklingError as error:
-        # The rest of torch's message explains how to run code from the file, which would be unsafe.
-        reason = str(error).partition("WeightsUnpickler error: ")[2].partition(". Please")[0]
-        raise EncoderError(
-            f"{path}: contains more than tensors ({reason}), and code in files is never run. Ask its authors for "
-            f"{WEIGHTS}."
-        ) from error
     except (OSError, SafetensorError, RuntimeError, ValueError, EOFError) as error:
         raise EncoderError(f"{path}: cannot read the weights ({error}). Check that the copy is complete.") from error
     return tensors

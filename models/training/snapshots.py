@@ -51,6 +51,7 @@ logger = logging.getLogger(__name__)
 
 FORMAT = 3
 PREFIX, HEAD = "step-", "state.json"
+COUNTERS = ("total", "best_dev", "best_step", "finding")
 
 
 @dataclass(frozen=True)
@@ -133,12 +134,7 @@ class TrainingState:
         tensors["optimizer"] = copied(optimizer_tensors([self.optimizer]))
         tensors["rng"] = copied(capture_rng())
         tensors["best"] = dict(self.best)
-        counters = {
-            "total": self.total,
-            "best_dev": self.best_dev,
-            "best_step": self.best_step,
-            "finding": self.finding,
-        }
+        counters = {name: getattr(self, name) for name in COUNTERS}
         return Snapshot(self.fingerprint, self.step, tensors, counters | {"log": [dict(row) for row in self.log]})
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -147,10 +143,9 @@ class TrainingState:
             module.load_state_dict(snapshot.tensors[name])
         restore_optimizers([self.optimizer], snapshot.tensors["optimizer"])
         restore_rng(snapshot.tensors["rng"])
-        counters = snapshot.counters
-        self.step, self.log = snapshot.step, [dict(row) for row in counters["log"]]
-        self.best_dev, self.best_step = counters["best_dev"], counters["best_step"]
-        self.finding = counters["finding"]
+        for name in COUNTERS:
+            setattr(self, name, snapshot.counters[name])
+        self.step, self.log = snapshot.step, [dict(row) for row in snapshot.counters["log"]]
         self.best = dict(snapshot.tensors["best"])
 
     def keep_best(self, evaluation: Evaluation) -> None:

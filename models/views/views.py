@@ -36,14 +36,8 @@ ROUTE = pl.Schema(
     }
 )
 JUDGED = pl.Schema(
-    {
-        "sentence_id": pl.UInt64,
-        "method": pl.String,
-        "source": pl.String,
-        "text": pl.String,
-        "reason": pl.String,
-        "hop": pl.UInt8,
-    }
+    {"sentence_id": pl.UInt64, "method": pl.String}
+    | {name: ROUTE[name] for name in ("source", "text", "reason", "hop")}
 )
 """Columns of judged views: one row per view; `reason` is null for a kept view."""
 

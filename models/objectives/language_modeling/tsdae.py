@@ -33,7 +33,7 @@ from torch.nn import functional
 from models.encoder.transformer import first_position
 from models.encoder.unpadded import Tokens, lay_out, run_packed
 from models.errors import TrainingError
-from models.objectives.language_modeling.head import embeddings_of, vocabulary_head
+from models.objectives.language_modeling.masked_lm import embeddings_of, vocabulary_head
 from models.objectives.objective import Objective
 from models.runtime.device import gather_shares, own_share, uploaded
 

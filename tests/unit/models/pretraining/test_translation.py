@@ -8,7 +8,7 @@ import torch
 from transformers import MarianMTModel, MarianTokenizer
 
 from models.errors import ResumeError
-from models.objectives.language_modeling.head import linear_cross_entropy
+from models.objectives.language_modeling.masked_lm import linear_cross_entropy
 from models.pretraining import loop
 from models.pretraining.config import LearningConfig
 from models.pretraining.loop import export_half, pretrain
