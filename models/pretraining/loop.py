@@ -18,8 +18,17 @@ from models.errors import TrainingError
 from models.runtime.device import arithmetic
 from models.runtime.precision import settled
 from models.training.loop import run_steps
-from models.training.optimizer import descend, optimizer_tensors, restore_optimizers
-from models.training.snapshots import Execution, Saving, Snapshot, copied, fingerprint, newest_snapshot
+from models.training.optimizer import descend
+from models.training.snapshots import (
+    Execution,
+    Saving,
+    Snapshot,
+    copied,
+    fingerprint,
+    newest_snapshot,
+    optimizer_tensors,
+    restore_optimizers,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

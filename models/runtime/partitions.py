@@ -125,23 +125,31 @@ class Partitions:
         if self._bytes > self._budget:
             self._spill()
 
-    def __iter__(self) -> Iterator[pl.DataFrame]:
-        """Yield the rows of all ranges in order, empty ones included."""
+    def __len__(self) -> int:
+        """Return the number of ranges, empty ones included."""
+        return 1 << self._bits
+
+    def __getitem__(self, number: int) -> pl.DataFrame:
+        """Return the rows of a range."""
+        if not 0 <= number < len(self):
+            raise IndexError(f"range {number}, expected 0 to {len(self) - 1}")
         if not self._spills:
-            yield from self._in_order()
-            return
+            return self._in_order()[number]
         if self._frames:
             self._spill()
-        for number in range(1 << self._bits):
-            files = sorted((self._scratch / str(number)).glob("*.arrow"))
-            # Mapped pages would count as resident memory, so the files are read, not mapped.
-            yield self._tidy(pl.concat([self._empty, *(pl.read_ipc(file.read_bytes()) for file in files)]))
+        files = sorted((self._scratch / str(number)).glob("*.arrow"))
+        # Mapped pages would count as resident memory, so the files are read, not mapped.
+        return self._tidy(pl.concat([self._empty, *(pl.read_ipc(file.read_bytes()) for file in files)]))
+
+    def __iter__(self) -> Iterator[pl.DataFrame]:
+        """Yield the rows of all ranges in order, empty ones included."""
+        return (self[number] for number in range(len(self)))
 
     def _in_order(self) -> list[pl.DataFrame]:
         """Return the rows in memory, cut into ranges; they are sorted once and then cached."""
         if self._pieces is None:
             ordered = self._tidy(pl.concat([self._empty, *self._frames]))
-            starts = pl.Series([number << (64 - self._bits) for number in range(1 << self._bits)], dtype=pl.UInt64)
+            starts = pl.Series([number << (64 - self._bits) for number in range(len(self))], dtype=pl.UInt64)
             bounds = [*ordered[self._by].search_sorted(starts, side="left").to_list(), ordered.height]
             self._frames = [ordered]
             self._pieces = [ordered.slice(start, end - start) for start, end in pairwise(bounds)]

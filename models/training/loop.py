@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
     from models.encoder.network import Encoder
     from models.encoder.sentence_encoder import SentenceEncoder
+    from models.objectives.objective import Need
     from models.training.config import TrainingConfig
     from models.training.token_cache import TeacherVectors
 
@@ -122,7 +123,8 @@ def train(
     with contextlib.ExitStack() as stack:
         folder = work or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         with first_here_alone():
-            needs = needs_of(config.objective) | ({"group"} if config.order == "groups" else frozenset())
+            order: frozenset[Need] = frozenset({"group"} if config.order == "groups" else ())
+            needs = needs_of(config.objective) | order
             data = open_token_cache(folder, pairs.lazy(), encoder, needs, teacher)
         total = count_steps(len(data), config)
         stack.enter_context(seeded(config.seed))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import torch
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from models.training.config import TrainingConfig
     from models.training.snapshots import TrainingState
 
-Tensors = dict[str, torch.Tensor]
 Figures: TypeAlias = "tuple[torch.Tensor, torch.Tensor]"  # loss and gradient norm, scalars on the device
 Compute: TypeAlias = "Callable[[TrainingState, Batch, TrainingConfig, float | None], Figures]"
 
@@ -89,26 +88,6 @@ def clip_gradients(parameters: Sequence[torch.nn.Parameter], bound: float) -> to
     if norm.device.type != "cpu" or norm > bound:
         torch.nn.utils.clip_grads_with_norm_(parameters, bound, norm)
     return norm
-
-
-def optimizer_tensors(optimizers: Sequence[torch.optim.Optimizer]) -> Tensors:
-    """Return the state of all optimizers: `<optimizer>.<parameter>.<quantity>` → tensor."""
-    return {
-        f"{number}.{parameter}.{quantity}": torch.as_tensor(value)
-        for number, optimizer in enumerate(optimizers)
-        for parameter, state in optimizer.state_dict()["state"].items()
-        for quantity, value in state.items()
-    }
-
-
-def restore_optimizers(optimizers: Sequence[torch.optim.Optimizer], tensors: Tensors) -> None:
-    """Restore the state that `optimizer_tensors` returned; groups and rates stay as configured."""
-    states: list[dict[int, dict[str, Any]]] = [{} for _ in optimizers]
-    for key, tensor in tensors.items():
-        number, parameter, quantity = key.split(".", 2)
-        states[int(number)].setdefault(int(parameter), {})[quantity] = tensor.clone()
-    for optimizer, state in zip(optimizers, states, strict=True):
-        optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
 def compute(run: TrainingState, batch: Batch, config: TrainingConfig, momentum: float | None) -> Figures:

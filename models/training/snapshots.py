@@ -31,12 +31,11 @@ from models.errors import DamagedSnapshotError, ResumeError
 from models.runtime.random_state import capture_rng, restore_rng
 from models.training.dev_evaluation import Evaluation
 from models.training.metrics import EVALUATED
-from models.training.optimizer import optimizer_tensors, restore_optimizers
 from storage.filesystem.atomic import whole
 from storage.filesystem.digests import file_sha256
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     import polars as pl
@@ -167,6 +166,26 @@ class TrainingState:
         """Return all evaluations in the log."""
         rows = [row for row in self.log if row["alignment"] is not None]
         return [Evaluation(step=int(row["step"] or 0), **{name: row[name] for name in EVALUATED}) for row in rows]  # type: ignore[arg-type]
+
+
+def optimizer_tensors(optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, torch.Tensor]:
+    """Return the state of all optimizers: `<optimizer>.<parameter>.<quantity>` → tensor."""
+    return {
+        f"{number}.{parameter}.{quantity}": torch.as_tensor(value)
+        for number, optimizer in enumerate(optimizers)
+        for parameter, state in optimizer.state_dict()["state"].items()
+        for quantity, value in state.items()
+    }
+
+
+def restore_optimizers(optimizers: Sequence[torch.optim.Optimizer], tensors: dict[str, torch.Tensor]) -> None:
+    """Restore the state that `optimizer_tensors` returned; groups and rates stay as configured."""
+    states: list[dict[int, dict[str, Any]]] = [{} for _ in optimizers]
+    for key, tensor in tensors.items():
+        number, parameter, quantity = key.split(".", 2)
+        states[int(number)].setdefault(int(parameter), {})[quantity] = tensor.clone()
+    for optimizer, state in zip(optimizers, states, strict=True):
+        optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
 class Saving:

@@ -22,13 +22,15 @@ def test_concatenated_partitions_equal_the_sorted_table(tmp_path, bits, memory_b
     parts = Partitions(tmp_path, SCHEMA, bits=bits, memory_bytes=memory_bytes)
     for lot in table.iter_slices(60):
         parts.add(lot)
-    assert len(list(parts)) == 1 << bits
+    assert len(list(parts)) == len(parts) == 1 << bits
     assert_frame_equal(pl.concat(parts), table.sort("sentence_id"))
     for number, part in enumerate(parts):
         assert_frame_equal(part, in_range(table.lazy(), number, bits).sort("sentence_id").collect())
     more = rows(7).with_columns(pl.col("sentence_id") ^ 1)
     parts.add(more)
     assert_frame_equal(pl.concat(parts), pl.concat([table, more]).sort("sentence_id"))
+    with pytest.raises(IndexError, match=f"expected 0 to {(1 << bits) - 1}"):
+        parts[1 << bits]
 
 
 def test_empty_partitions_preserve_the_schema(tmp_path):
