@@ -300,7 +300,12 @@ def encode_tokens(
             done += len(rows)
             if on_progress is not None and (number % REPORT_EVERY == 0 or done == len(tokens)):
                 on_progress(done, len(tokens), f"longest row {int(tokens.lengths[rows].max())} tokens")
-    _check_finite(finite)
+    if len(bad := np.flatnonzero(~finite)):
+        raise NoEmbeddingError(
+            int(bad[0]),
+            f"has an embedding that is not finite ({len(bad)} of {len(finite)} texts): the weights are broken, or bf16 "
+            "overflowed. Check the training log, or encode in fp32.",
+        )
     return vectors
 
 
@@ -325,13 +330,3 @@ def evaluating(network: Encoder) -> Iterator[None]:
                 _evaluating[network] = calls - 1, was_training
             else:
                 network.train(was_training)
-
-
-def _check_finite(finite: NDArray[np.bool_]) -> None:
-    bad = np.flatnonzero(~finite)
-    if len(bad):
-        raise NoEmbeddingError(
-            int(bad[0]),
-            f"has an embedding that is not finite ({len(bad)} of {len(finite)} texts): the weights are broken, or bf16 "
-            "overflowed. Check the training log, or encode in fp32.",
-        )
