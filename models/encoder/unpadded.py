@@ -190,7 +190,8 @@ def lay_out(
     order = np.argsort(-tokens.lengths_of(rows), kind="stable")
     some = tokens.take(rows[order])
     positions = np.arange(len(some.ids)) - np.repeat(some.offsets[:-1], some.lengths)
-    padding = _padding(some.lengths, device)
+    real_BT = np.arange(int(some.lengths.max())) < some.lengths[:, None]
+    padding = Padding(uploaded(real_BT, device), uploaded(np.flatnonzero(real_BT), device))
     return Layout(
         order,
         uploaded(some.ids.astype(np.int64), device)[None],
@@ -209,12 +210,6 @@ def _groups_by_length(some: Tokens) -> tuple[Group, ...]:
     return tuple(
         Group(high - low, int(some.offsets[high] - some.offsets[low]), None) for low, high in itertools.pairwise(bounds)
     )
-
-
-def _padding(lengths: NDArray[np.int64], device: torch.device) -> Padding:
-    real_BT = np.arange(int(lengths.max())) < lengths[:, None]
-    indices_N = np.flatnonzero(real_BT)
-    return Padding(uploaded(real_BT, device), uploaded(indices_N, device))
 
 
 def run_packed(backbone: PreTrainedModel, layout: Layout, first: int, **inputs: torch.Tensor) -> torch.Tensor:
