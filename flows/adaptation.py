@@ -19,12 +19,13 @@ from storage.artifacts.refs import CheckpointRef, CorpusRef, PairsRef, ProofRef,
 from storage.assets.embedded import EMBEDDED
 from storage.errors import SourceError
 from storage.sources.labels import label_source
+from storage.sources.own_text import SET_PREFIX
 from tasks.adaptation import choose_encoder, choose_share, evaluate_adaptation, merge
 from tasks.corpus.evaluation_sets import resolve_scored_set
 from tasks.corpus.passages import corpus_sample, read_passages, training_corpus
 from tasks.embedding.encoders import can_drop, check_learns, is_bare, resolve_encoder, with_saved_settings
 from tasks.evaluation.kinds import FoundSets, available, frozen_names
-from tasks.evaluation.own_text import PREFIX, HeldOutSet, check_enough
+from tasks.evaluation.own_text import HeldOutSet, check_enough
 from tasks.evaluation.systems import NamedEncoder
 from tasks.reporting.adaptation import AdaptationArtifacts, AdaptationContent, adaptation
 from tasks.reporting.provenance import RunCommand
@@ -158,7 +159,7 @@ def run_adapt(
     shares = config.proof.shares if on_labels else (config.proof.share,)
     weighing = choose_share(site, start, trained, dev, shares, config.proof.max_forgetting, reading)
     merged = merge(site, start, trained, weighing, reading)
-    sets = FoundSets({f"{PREFIX}{held_out.dataset}": held_out, **found.sets}, found.missing)
+    sets = FoundSets({f"{SET_PREFIX}{held_out.dataset}": held_out, **found.sets}, found.missing)
     proof = _evaluated(site, start, merged, reading, sets, config)
     adapted = choose_encoder(site, start, merged, proof)
     artifacts = AdaptationArtifacts(

@@ -17,6 +17,7 @@ from flows.cli.terminal.options import (
     Site,
     check_encoders,
     check_files,
+    check_own_sets,
     check_texts,
 )
 from flows.cli.terminal.overrides import settings_in
@@ -93,14 +94,15 @@ def adapt(
     """Adapt an encoder to your text; you get the new encoder only if it is better, else the original encoder."""
     check_texts(texts, place)
     check_files(labels)
+    check_own_sets(adaptation.suite, place)
     check_encoders([encoder], place)
     config = adaptation.configured(reading)
     config.use_of(labels=labels is not None, only_judge=adaptation.labels_only_judge)
+    start = begin(place, output)
     if adaptation.suite:
         from tasks.evaluation.kinds import frozen_names
 
         frozen_names(config.evaluation.sets)
-    start = begin(place, output)
     details = print_sources(config.sources(texts, start.site.mirror), labels, output)
     from flows.adaptation import adapt as adapting
     from flows.config import difference

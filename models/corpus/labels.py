@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-Use = Literal["field", "adapt", "judge"]
-"""Use of labels: training and evaluation, in `bsl field` and in `bsl adapt`; only evaluation."""
+Use = Literal["field", "adapt", "judge", "evaluate"]
+"""Use of labels: training and evaluation, in `bsl field` and in `bsl adapt`; only evaluation, beside a training text
+and alone."""
 JUDGE, TEACH = "judge", "teach"
 """Part of a labelled row: evaluation or training."""
 _NAMES: Final = {JUDGE: "test labels", TEACH: "training labels"}
@@ -66,14 +67,21 @@ NEEDS: Final[Mapping[Use, Mapping[str, Need]]] = {
     "field": {JUDGE: Need(FEWEST, _OF_A_CLASS), TEACH: Need(0, _PAIR)},
     "adapt": {JUDGE: Need(FEWEST, _OF_A_CLASS), TEACH: Need(FEWEST, _PAIR)},
     "judge": {JUDGE: Need(FEWEST, _OF_A_CLASS)},
+    "evaluate": {JUDGE: Need(FEWEST, _OF_A_CLASS)},
 }
 """Parts of labels with their minimum sizes, by use."""
 _OR_ELSE: Final[Mapping[Use, str]] = {
     "field": "or remove --labels",
     "adapt": "or give --labels-only-judge",
     "judge": "or remove --labels",
+    "evaluate": "or remove this set",
 }
-_ROWS: Final[Mapping[Use, int]] = {"field": round(FEWEST / JUDGING), "adapt": 3 * FEWEST, "judge": 2 * FEWEST}
+_ROWS: Final[Mapping[Use, int]] = {
+    "field": round(FEWEST / JUDGING),
+    "adapt": 3 * FEWEST,
+    "judge": 2 * FEWEST,
+    "evaluate": FEWEST,
+}
 """Number of rows on other text that is enough for every part."""
 
 
@@ -125,15 +133,15 @@ def enough(rows: pl.DataFrame, kind: Literal["pairs", "classes"], use: Use) -> p
             minimum = " and ".join(f"{need.of_a_class} {_NAMES[part]}" for part, need in needs.items())
             raise EvaluationError(
                 f"{found}: {classes} of {rows['label'].n_unique()} classes have enough rows, expected at least "
-                f"{_CLASSES} classes with {minimum} each. {_selection(use)} Label at least {_ROWS[use] // 2} rows of "
+                f"{_CLASSES} classes with {minimum} each.{_selection(use)} Label at least {_ROWS[use] // 2} rows of "
                 f"each class, {_OR_ELSE[use]}."
             )
     for part, need in needs.items():
         used = usable.filter(part=part)
         if used.height < need.rows:
             raise EvaluationError(
-                f"{found}: {used.height} usable {_NAMES[part]}, expected at least {need.rows}. {_selection(use)} Label "
-                f"at least {_ROWS[use]} rows on other text, {_OR_ELSE[use]}."
+                f"{found}: {used.height} usable {_NAMES[part]}, expected at least {need.rows}.{_selection(use)} Label "
+                f"at least {_ROWS[use]} rows{'' if use == 'evaluate' else ' on other text'}, {_OR_ELSE[use]}."
             )
         if kind == "pairs" and need.rows and used["label"].cast(pl.Float64).n_unique() == 1:
             raise EvaluationError(
@@ -144,9 +152,11 @@ def enough(rows: pl.DataFrame, kind: Literal["pairs", "classes"], use: Use) -> p
 
 
 def _selection(use: Use) -> str:
+    if use == "evaluate":
+        return ""
     share = "" if use == "judge" else f"{_OTHERS[use]:.0%} of "
     return (
-        f"Test labels are the rows on held-out text and {share}those on other text; rows that share a text get the "
+        f" Test labels are the rows on held-out text and {share}those on other text; rows that share a text get the "
         "same part."
     )
 

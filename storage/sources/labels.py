@@ -20,6 +20,8 @@ from storage.sources.own_text import TITLES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+SET_PREFIX: Final = "labels:"
+"""Before a file in the name of an evaluation set."""
 _SCORES: Final = ("score", "similarity", "rating", "gold", "relatedness_score", "label")
 _CLASSES: Final = ("label", "class", "category", "intent", "topic", "sentiment", "rating", "stars", "target")
 _MOST_CLASSES: Final = 100

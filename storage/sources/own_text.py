@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from storage.readers.read_report import ReadReport
 
+SET_PREFIX: Final = "own:"
+"""Before a text in the name of an evaluation set."""
 TITLES: Final = ("title", "headline", "heading", "subject")
 _DOCUMENTS: Final = (
     "document", "document_id", "doc", "doc_id", "article", "article_id", "thread", "thread_id", "conversation",

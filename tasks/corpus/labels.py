@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.corpus.labels import TEACH, enough, parts_of, sentences_of
+from models.corpus.labels import JUDGE, TEACH, enough, parts_of, sentences_of
 from models.errors import EmptyCorpusError
 from storage.sources.labels import LabelSource, read_labels
 
@@ -40,6 +40,16 @@ def labelled_rows(store: Store, passages: PassagesRef, labels: LabelSource, *, u
     rows = read_labels(labels).sort(*sides_of(labels), "label")
     divided = rows.with_columns(part=parts_of(rows, sides_of(labels), held_out, training, use=use, seed=seed))
     return enough(divided, labels.kind, use)
+
+
+def evaluation_rows(labels: LabelSource) -> pl.DataFrame:
+    """Return all rows of a file as rows for evaluation, sorted: `text_1`, `text_2` (for pairs), `label`.
+
+    Raises:
+        EvaluationError: too few rows for an evaluation.
+    """
+    rows = read_labels(labels).sort(*sides_of(labels), "label").with_columns(part=pl.lit(JUDGE))
+    return enough(rows, labels.kind, "evaluate").drop("part")
 
 
 def without_test_labels(sentences: pl.DataFrame, rows: pl.DataFrame, labels: LabelSource) -> pl.DataFrame:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 S = TypeVar("S", bound=EvaluationSet)
 
+_WHOLE = "all"  # subset or split of a score over all of them
+
 
 class Kind(ABC, Generic[S]):
     """A kind of evaluation: sets that are found and scored in the same way.
@@ -128,6 +130,37 @@ class FrozenKind(Kind[S]):
         """
 
 
+class DrawnKind(FrozenKind[S]):
+    """Frozen kind whose figures and intervals are those of its draws.
+
+    Attributes:
+        measure: Fields of its signatures that describe the computation of a score.
+    """
+
+    is_drawn = True
+    measure: ClassVar[Mapping[str, object]] = {}
+
+    def figures(
+        self,
+        sets: tuple[S, ...],
+        vectors: Vectors,
+        config: ScoringConfig,
+        device: str = "cpu",  # noqa: ARG002 - draws need none
+    ) -> pl.DataFrame:
+        """Return a figure per draw, with its bootstrap interval."""
+        from models.evaluation.significance.bootstrap import percentile_interval
+
+        rows = []
+        for found in (found for one in sets for found in self.draws(one, [[vectors]], config.bootstrap)):
+            (system,) = found.systems
+            low, high = percentile_interval(system.draws[:, 0])
+            place = {"dataset": found.dataset, "split": found.split, "subset": _WHOLE, "metric": found.metric}
+            figure = {"value": float(system.figures[0]), "n": found.n, "ci_low": low, "ci_high": high}
+            rows.append(place | {"protocol": found.protocol} | figure)
+        figures = pl.DataFrame(rows)
+        return signed(figures, digests(figures, sets), vectors.computation, **self.measure)
+
+
 class TunedKind(Kind[S]):
     """Kind that fine-tunes encoders on a part of the set and scores them on the rest."""
 
@@ -157,9 +190,6 @@ def publish_scores(
     scores = named.select(SCORES.names()).cast(SCORES)
     context.draft.write(scores)
     show_table(f"{context.draft.provenance.stage.replace('_', '-')}-table", score_rows(scores), title)
-
-
-_WHOLE = "all"  # subset or split of a score over all of them
 
 
 def signed(

@@ -16,6 +16,7 @@ from tasks.evaluation.finetuning.afs import SupervisedAfsKind
 from tasks.evaluation.finetuning.finetune import CROSS
 from tasks.evaluation.finetuning.sts import SupervisedStsKind
 from tasks.evaluation.kind import FrozenKind, Kind, TunedKind
+from tasks.evaluation.own_labels import OwnLabelsKind
 from tasks.evaluation.own_text import OwnTextKind
 from tasks.evaluation.sts import StsKind
 from tasks.evaluation.transfer import TransferKind
@@ -36,6 +37,7 @@ AnyKind = FrozenKind[Any] | TunedKind[Any]
 KINDS: Final[tuple[AnyKind, ...]] = (
     StsKind(),
     OwnTextKind(),
+    OwnLabelsKind(),
     TransferKind(),
     AfsKind(),
     UsebKind(),

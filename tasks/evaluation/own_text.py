@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, ClassVar, Final
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 import polars as pl
@@ -23,12 +23,13 @@ from storage.artifacts.keys import NotInKey
 from storage.artifacts.refs import EmbeddingsRef, PassagesRef, ScoresRef, ViewsRef
 from storage.artifacts.store import Store
 from storage.sources.labels import LabelSource
-from storage.sources.own_text import ReadingConfig, TextSource
+from storage.sources.own_text import SET_PREFIX, ReadingConfig, TextSource
 from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from tasks.corpus.labels import TRAIN, labelled_rows, sides_of
 from tasks.corpus.passages import sentences_of
 from tasks.embedding.vectors import Vectors, open_vectors
-from tasks.evaluation.kind import FrozenKind, digests, publish_scores, signed
+from tasks.evaluation.kind import DrawnKind, publish_scores
+from tasks.evaluation.own_labels import label_draws
 from tasks.stage.cached import StageContext, stage
 
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from tasks.evaluation.systems import System
     from tasks.stage.run_context import RunContext
 
-PREFIX: Final = "own:"
 _PART, _TRIPS, _LABELS = "text", "round trips", "labels"
 
 
@@ -131,15 +131,15 @@ def _texts_of(own_text: AnyText) -> pl.Series:
     return pl.Series("text", texts, dtype=pl.String)
 
 
-class OwnTextKind(FrozenKind[AnyText]):
+class OwnTextKind(DrawnKind[AnyText]):
     """Mean reciprocal rank of retrieval within the user's text."""
 
-    is_drawn = True
+    measure: ClassVar[Mapping[str, object]] = {"by": "cosine"}
 
     @property
     def names(self) -> tuple[str, ...]:
         """The form of a name."""
-        return (f"{PREFIX}FILE",)
+        return (f"{SET_PREFIX}FILE",)
 
     @property
     def headline(self) -> tuple[str, ...]:
@@ -148,7 +148,7 @@ class OwnTextKind(FrozenKind[AnyText]):
 
     def knows(self, name: str) -> bool:
         """Whether the name begins with `own:`."""
-        return name.startswith(PREFIX)
+        return name.startswith(SET_PREFIX)
 
     def find(self, site: RunContext, name: str) -> OwnTextSet:
         """Find the files.
@@ -156,33 +156,13 @@ class OwnTextKind(FrozenKind[AnyText]):
         Raises:
             SourceError: no files, or no text column.
         """
-        return OwnTextSet(dataset=name, sources=ReadingConfig().sources([name.removeprefix(PREFIX)], site.mirror))
+        return OwnTextSet(dataset=name, sources=ReadingConfig().sources([name.removeprefix(SET_PREFIX)], site.mirror))
 
     def scores(
         self, site: RunContext, system: System, sets: tuple[AnyText, ...], config: ScoringConfig
     ) -> list[ScoresRef]:
         """Return one artifact for all sets."""
         return [score_own_text(site, system.embeddings, system.label, system.checkpoint, sets, config.bootstrap)]
-
-    def figures(
-        self,
-        sets: tuple[AnyText, ...],
-        vectors: Vectors,
-        config: ScoringConfig,
-        device: str = "cpu",  # noqa: ARG002 - ranks need none
-    ) -> pl.DataFrame:
-        """Return a figure per set and question, with its bootstrap interval over documents."""
-        from models.evaluation.significance.bootstrap import percentile_interval
-
-        rows = []
-        for found in (found for own_text in sets for found in self.draws(own_text, [[vectors]], config.bootstrap)):
-            (system,) = found.systems
-            low, high = percentile_interval(system.draws[:, 0])
-            place = {"dataset": found.dataset, "split": found.split, "subset": "all", "metric": found.metric}
-            figure = {"value": float(system.figures[0]), "n": found.n, "ci_low": low, "ci_high": high}
-            rows.append(place | {"protocol": found.protocol} | figure)
-        figures = pl.DataFrame(rows)
-        return signed(figures, digests(figures, sets), vectors.computation, by="cosine")
 
     def draws(self, text: AnyText, systems: Sequence[Sequence[Vectors]], config: BootstrapConfig) -> list[SetDraws]:
         """Return the draws of each question on the same resamples of documents, and of labels.
@@ -193,7 +173,10 @@ class OwnTextKind(FrozenKind[AnyText]):
         if isinstance(text, OwnTextSet):
             return [replace(one, dataset=text.dataset, split=one.dataset, group=text.dataset) for one in found]
         labels = text.labels
-        return [*found, *([] if labels is None else [_label_draws(rows_of(text)[_LABELS], labels, systems, config)])]
+        if labels is None:
+            return found
+        rows = rows_of(text)[_LABELS].filter(part=JUDGE)
+        return [*found, label_draws("your labels", rows, labels, systems, config)]
 
 
 @stage(ref=ScoresRef, version=3)
@@ -230,24 +213,3 @@ def _ranks(encoder: Vectors, probe: Retrieval) -> NDArray[np.float64]:
         return rows if isinstance(rows, np.ndarray) else rows.toarray().astype(np.float32)
 
     return reciprocal_ranks(encode, probe)
-
-
-def _label_draws(
-    rows: pl.DataFrame, labels: LabelSource, systems: Sequence[Sequence[Vectors]], config: BootstrapConfig
-) -> SetDraws:
-    """Return the draws on the labels for evaluation, as in `bsl adapt`: accuracy on classes, or Spearman of pairs."""
-    from models.evaluation.labels import class_accuracy, labelled_of, row_draws
-    from models.evaluation.sweep import SetDraws
-
-    labelled = labelled_of(rows.filter(part=JUDGE), labels.kind)
-
-    def outcomes(encoder: Vectors) -> NDArray[np.float64]:
-        if labelled.kind == "classes":
-            return class_accuracy(encoder.features(pl.Series(labelled.first), _LABELS), labelled)
-        pairs = pl.DataFrame({"sentence1": labelled.first, "sentence2": labelled.second})
-        return encoder.cosines(pairs, _LABELS)
-
-    found = [np.stack([outcomes(encoder) for encoder in seeds]) for seeds in systems]
-    gold = labelled.gold if labelled.kind == "pairs" else None
-    draws = row_draws(found, gold, resamples=config.resamples, seed=config.seed + 100)
-    return SetDraws("your labels", labelled.metric, "labels", draws, n=len(labelled))

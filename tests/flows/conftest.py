@@ -4,20 +4,22 @@ import fcntl
 import os
 import shutil
 import sqlite3
+import subprocess
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
-from tempfile import mkdtemp
 
 import polars as pl
 import pytest
-from prefect.settings import get_current_settings
-from prefect.testing import utilities
+from prefect.events.worker import EventsWorker
+from prefect.logging.handlers import APILogWorker
+from prefect.settings import PREFECT_API_URL, get_current_settings, temporary_settings
 
 from flows.recipes.shared import ALONE
 from storage.artifacts.manifest import Manifest
 from storage.artifacts.store import Store
 from tasks.rendering import charts
+from tests.servers import SERVER, clients_of, free_port, wait_until_healthy
 from tests.tiny_encoder import write_tiny
 
 SMALL = {
@@ -43,21 +45,28 @@ def migrated(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def prefect_server(migrated):
+def prefect_server(migrated, tmp_path_factory):
     """Serve on a copy of the migrated database: the migrations take longer than all else of a start."""
-    folder = Path(mkdtemp())
-    database = folder / "prefect-test.db"  # its name in prefect_test_harness, which removes the folder at the end
+    folder, port = tmp_path_factory.mktemp("prefect"), free_port()
+    database, clients = folder / "prefect.db", clients_of(port, folder)
+    light = {"PREFECT__SERVER_EPHEMERAL": "1", "PREFECT_UI_ENABLED": "0"}  # as in prefect_test_harness
     with ExitStack() as running:
-        running.enter_context(pytest.MonkeyPatch.context()).setattr(utilities, "mkdtemp", lambda: str(folder))
-        with migrated.with_suffix(".lock").open("w") as lock:
+        with migrated.with_suffix(".lock").open("w") as lock, (folder / "server.log").open("wb") as log:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if migrated.exists():
                 shutil.copy(migrated, database)
-            running.enter_context(utilities.prefect_test_harness(server_startup_timeout=120))
+            command = [*SERVER, "--port", str(port)]
+            process = subprocess.Popen(command, env={**os.environ, **clients, **light}, stdout=log, stderr=log)
+            running.callback(process.wait, 60)
+            running.callback(process.terminate)
+            wait_until_healthy(clients["PREFECT_API_URL"])
             if not migrated.exists():
                 with closing(sqlite3.connect(database)) as own, closing(sqlite3.connect(migrated)) as new:
                     own.backup(new)
+        running.enter_context(temporary_settings({PREFECT_API_URL: clients["PREFECT_API_URL"]}))
         yield
+        APILogWorker.drain_all()  # else its threads look for the server after its end
+        EventsWorker.drain_all()
 
 
 @pytest.fixture(scope="session")

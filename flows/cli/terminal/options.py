@@ -146,6 +146,20 @@ def check_texts(texts: Sequence[str], place: Place) -> None:
         check_named(name, run_context_of(place.given).mirror)
 
 
+def check_own_sets(names: Sequence[str], place: Place) -> None:
+    """Check that the files exist that names of evaluation sets contain, after `own:` or `labels:`.
+
+    Raises:
+        SourceError, AssetError: A file does not exist; the message suggests the closest path.
+    """
+    from storage.sources import labels, own_text
+
+    check_texts(
+        [name.removeprefix(own_text.SET_PREFIX) for name in names if name.startswith(own_text.SET_PREFIX)], place
+    )
+    check_files(*(name.removeprefix(labels.SET_PREFIX) for name in names if name.startswith(labels.SET_PREFIX)))
+
+
 def check_files(*paths: str | None) -> None:
     """Check that paths exist; None is skipped.
 

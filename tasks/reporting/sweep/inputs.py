@@ -10,9 +10,9 @@ from models.evaluation.config import BootstrapConfig
 from models.evaluation.sweep import enough_draws
 from storage.artifacts.refs import CorpusRef, ReportRef
 from storage.record import Record
-from storage.sources.own_text import TextSource
+from storage.sources.own_text import SET_PREFIX, TextSource
 from tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet
-from tasks.evaluation.own_text import PREFIX, HeldOutSet
+from tasks.evaluation.own_text import HeldOutSet
 from tasks.reporting.sweep.system import SYSTEMS
 from tasks.stage.cached import StageInputs
 
@@ -38,7 +38,7 @@ class OwnTextComparison(Record):
         """The text and the checks, as in `SweepSettings.compared`."""
         checks = enumerate(self.checks, start=_CHECKS_SEED)
         names = ((f"{check.dataset}/{check.split}", check, seed) for seed, check in checks)
-        return [(f"{PREFIX}{self.held_out.dataset}", self.held_out, 0), *names]
+        return [(f"{SET_PREFIX}{self.held_out.dataset}", self.held_out, 0), *names]
 
 
 class SweepSettings(StageInputs):

@@ -19,6 +19,25 @@ for call in json.loads(sys.argv[1]):
     ended.append([code, out.getvalue(), err.getvalue(), heavy])
 print(json.dumps(ended))
 """
+BEFORE_THE_SERVER = """
+import json, sys
+from flows.cli.main import main
+from flows.cli.terminal import start
+
+def end():
+    raise SystemExit(13 if "prefect" in sys.modules else 7)
+
+start.use_server = end
+print(json.dumps([main(call) for call in json.loads(sys.argv[1])]))
+"""
+FLOWS = [
+    ["adapt", "own.txt", "--suite", "stsb/test", "--set", "training.lr=1e-4"],
+    ["evaluate", "embedded:bert-mini", "--suite", "labels:own.txt", "--set", "bootstrap.seed=1"],
+    ["field", "own.txt", "--methods", "mean", "--set", "questions=40"],
+    ["reproduce", "tiny", "--seeds", "2"],
+    ["run", "tiny", "--set", "training.lr=1e-4"],
+    ["sweep", "tiny", "--over", "training.lr=1e-4,1e-3", "--set", "training.epochs=1"],
+]
 WRONG = [
     (["adapt", "won.txt"], "no such file, folder or dataset (did you mean 'own.txt'?)"),
     (["adapt", "stsb/tets"], "(did you mean 'stsb/test'?), expected one of train, dev, test"),
@@ -30,6 +49,9 @@ WRONG = [
     (["field", "own.txt", "--encoder", "checkpoint/0000"], "'checkpoint/0000' matches nothing"),
     (["evaluate", "embedded:bert-mni"], "Did you mean 'embedded:bert-mini'?"),
     (["evaluate", "./glove.300d.txt"], "no such file, expected word vectors"),
+    (["evaluate", "embedded:bert-mini", "--suite", "own:onw.txt"], "(did you mean 'own.txt'?)"),
+    (["evaluate", "embedded:bert-mini", "--suite", "labels:onw.txt"], "(did you mean 'own.txt'?)"),
+    (["adapt", "own.txt", "--suite", "labels:onw.txt"], "(did you mean 'own.txt'?)"),
     (["search", "embedded:mini-sentence", "onw.txt", "a query"], "(did you mean 'own.txt'?)"),
     (["embed", "embedded:mini-sentnce", "own.txt", "out.parquet"], "Did you mean 'embedded:mini-sentence'?"),
     (["pairs", "./modls", "own.txt"], "(did you mean 'models'?)"),
@@ -56,6 +78,14 @@ def test_wrong_name_error_suggests_the_nearest_before_heavy_imports(folder):
         assert (code, out, heavy) == (1, "", []), call
         assert message in err, call
         assert err.count("\n") == 1, call
+
+
+@pytest.mark.usefixtures("folder")
+def test_prefect_is_imported_after_its_server_is_named():
+    """Prefect reads its settings on import; a command that imports it earlier starts Prefect's temporary server."""
+    command = [sys.executable, "-c", BEFORE_THE_SERVER, json.dumps(FLOWS)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == (f"{[7] * len(FLOWS)}\n", "")
 
 
 def test_run_rejects_a_misspelt_encoder_before_it_starts(folder, capsys, monkeypatch):
