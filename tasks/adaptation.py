@@ -24,7 +24,6 @@ from tasks.stage.device import device_of, limit_threads
 from tasks.stage.ui import progress_of, show_table
 
 if TYPE_CHECKING:
-    from models.encoder.merging import Encode
     from models.encoder.sentence_encoder import CachedEncoder, SentenceEncoder
     from models.evaluation.proof import BeforeAfter
 
@@ -47,7 +46,6 @@ def choose_share(
     If all shares lose too much, the smallest is chosen. A single share is chosen without scoring, and so is the largest
     share without a dev set.
     """
-    from models.encoder.merging import merged
     from models.evaluation.significance.paired import forgets
 
     descending, scores = sorted(shares, reverse=True), dict[float, float]()
@@ -56,7 +54,7 @@ def choose_share(
         progress = progress_of("choosing the share, shares")
         first, last = (_loaded(context, ref, encoder) for ref in (start, trained))
         for done, share in enumerate([0.0, *descending]):
-            scores[share] = _spearman(_cached(context, merged(first, last, share)), dev)
+            scores[share] = _spearman(_cached(context, first.merged(last, share)), dev)
             chosen = share
             progress(done + 1, len(descending) + 1, f"share {share:g}")
             # Half the maximum loss is allowed, because the general dev set has sampling error.
@@ -77,10 +75,8 @@ def merge(
     encoder: EncoderConfig,
 ) -> None:
     """Merge the original and the trained encoder at the chosen share."""
-    from models.encoder.merging import merged
-
     share = float(str(context.store.manifest(weighing).figures[SHARE]))
-    result = merged(_loaded(context, start, encoder), _loaded(context, trained, encoder), share)
+    result = _loaded(context, start, encoder).merged(_loaded(context, trained, encoder), share)
     result.save(context.draft.folder / ENCODER)
     context.draft.note({SHARE: share, "max_length": result.config.length})
 
@@ -161,7 +157,7 @@ def _cached(context: StageContext, encoder: SentenceEncoder) -> CachedEncoder:
     return CachedEncoder(encoder, device=device_of(context.site))
 
 
-def _spearman(encode: Encode, dev: ScoredSet) -> float:
+def _spearman(encode: CachedEncoder, dev: ScoredSet) -> float:
     from models.evaluation.correlation import cosine_scores, spearman
 
     rows = read_scored_set(dev)

@@ -11,7 +11,7 @@ import polars as pl
 
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import BootstrapConfig
-from models.training.config import afs_config, stsb_config, stsb_cross_config
+from models.training.config import AFS_CONFIG, STSB_CONFIG, STSB_CROSS_CONFIG
 from storage.artifacts.refs import ArtifactRef
 from storage.datasets.registry import DATASETS
 from storage.readers.benchmarks.afs import TOPICS
@@ -28,9 +28,9 @@ FIRST = ORIGINALS * 3
 SECOND = BACK_DE + BACK_DE[1:] + BACK_DE[:1] + BACK_FR
 GOLD = [5.0] * 4 + [0.0, 0.5, 1.0, 1.5] + [4.5] * 4
 # Enough steps to kill the run between them: 24 and 12.
-STSB = stsb_config().model_copy(update={"batch_size": 512, "epochs": 2, "lr": 3e-3})
-CROSS = stsb_cross_config().model_copy(update={"batch_size": 512, "epochs": 2, "lr": 3e-3})
-AFS = afs_config().model_copy(update={"epochs": 1, "lr": 3e-3})
+STSB = STSB_CONFIG.model_copy(update={"batch_size": 512, "epochs": 2, "lr": 3e-3})
+CROSS = STSB_CROSS_CONFIG.model_copy(update={"batch_size": 512, "epochs": 2, "lr": 3e-3})
+AFS = AFS_CONFIG.model_copy(update={"epochs": 1, "lr": 3e-3})
 NETWORK = EncoderConfig(model="tiny", max_length=24)
 
 

@@ -11,6 +11,10 @@ import sentencepiece
 import torch
 from transformers import GenerationConfig, MarianConfig, MarianMTModel, MarianTokenizer
 
+from models.translation.batching import BatchedTranslator
+from models.translation.config import Resources, TranslatorConfig
+from models.translation.loading import load_translator
+
 NAMES = ("Anna", "Tom", "the teacher", "my neighbour", "a young woman", "the old man", "our doctor", "the girl in red")
 ACTS = (
     "is reading a long book", "plays the guitar", "walks the dog", "has never seen the sea", "eats an apple",
@@ -92,3 +96,9 @@ def _write_model(
     if not safetensors:
         torch.save(model.state_dict(), folder / "pytorch_model.bin")
         (folder / "model.safetensors").unlink()
+
+
+def load_on_transformers(folder: Path, config: TranslatorConfig, token_budget: int | None = None) -> BatchedTranslator:
+    """Load a translator with the transformers backend, on one core."""
+    config = config.model_copy(update={"backend": "transformers"})
+    return load_translator(folder, config, Resources("cpu", cores=1), folder / "unused", token_budget)

@@ -18,10 +18,9 @@ from models.encoder.config import EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.objectives.config import BSLConfig
 from models.training.config import TrainingConfig
-from models.training.dev_evaluation import DevSet
-from models.training.execution import Execution
 from models.training.loop import TrainingResult, train
-from models.training.teacher_vectors import TeacherVectors
+from models.training.snapshots import Execution
+from models.training.token_cache import TeacherVectors
 from tasks.stage.sigterm import stop_requested
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS
 
@@ -37,7 +36,13 @@ PAIRS = pl.DataFrame(
     schema_overrides={"group": pl.UInt64},
 )
 TEACHER = TeacherVectors(np.arange(4, dtype=np.uint64), np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32))
-DEV = DevSet("tiny dev", ORIGINALS + ORIGINALS, BACK_DE + BACK_DE[::-1], [5, 5, 5, 5, 0.0, 1, 2, 1.5])
+DEV = pl.DataFrame(
+    {
+        "sentence1": ORIGINALS + ORIGINALS,
+        "sentence2": BACK_DE + BACK_DE[::-1],
+        "score": [5.0, 5.0, 5.0, 5.0, 0.0, 1.0, 2.0, 1.5],
+    }
+)
 # Dropout (torch's generator), running target statistics and several epochs: everything that a resume could lose.
 CONFIG = TrainingConfig(
     precision="fp32",
@@ -52,7 +57,7 @@ CONFIG = TrainingConfig(
 STEPS = 12
 
 
-def run(folder: Path, config: TrainingConfig = CONFIG, dev: DevSet | None = DEV, **execution) -> TrainingResult:
+def run(folder: Path, config: TrainingConfig = CONFIG, dev: pl.DataFrame | None = DEV, **execution) -> TrainingResult:
     torch.set_num_threads(1)
     start = SentenceEncoder.load(folder, EncoderConfig(model="tiny", max_length=24))
     return train(PAIRS, start, config, dev=dev, teacher=TEACHER, execution=Execution(**execution))

@@ -10,7 +10,7 @@ from flows.recipes.supervised import sbert_nli_stsb
 from flows.recipes.tiny import TRAINING, tiny_multilingual, whole_sample
 from models.encoder.config import EncoderConfig
 from models.objectives.config import DistilConfig
-from models.training.config import congen_config, distil_config, multilingual_distil_config
+from models.training.config import CONGEN_CONFIG, DISTIL_CONFIG, MULTILINGUAL_DISTIL_CONFIG
 from models.translation.config import OPUS_MT
 from models.translation.filters import UNFILTERED
 from models.views.config import AugmentConfig
@@ -35,7 +35,7 @@ def distil() -> PipelineConfig:
         pairs=beside_original("bt-de"),
         encoder=changed(ENCODERS["bert-base-uncased"], **_LENGTH),
         teacher=changed(ENCODERS["unsup-simcse-roberta-large"], pooling="cls", **_LENGTH),
-        training=congen_config(),
+        training=CONGEN_CONFIG,
         published=("BSL-BERT", "BERT avg."),
     )
 
@@ -46,7 +46,7 @@ def distil_minilm() -> PipelineConfig:
         distil(),
         title="distil-minilm: SimCSE-RoBERTa-large teaches MiniLM-L6 on SNLI and MultiNLI",
         encoder=changed(ENCODERS["MiniLM-L6-H384-uncased"], **_LENGTH),
-        training=changed(congen_config(), lr=3e-4),
+        training=changed(CONGEN_CONFIG, lr=3e-4),
     )
 
 
@@ -63,7 +63,7 @@ def tiny_distil() -> PipelineConfig:
         encoder=EncoderConfig(model="embedded:bert-mini"),
         teacher=EncoderConfig(model="embedded:mini-sentence"),
         training=changed(
-            distil_config(),
+            DISTIL_CONFIG,
             objective=DistilConfig(vectors_weight=5.0, distance="cosine", views="first"),
             epochs=2,
             select="best-or-start",
@@ -84,7 +84,7 @@ def mbert_sbert() -> PipelineConfig:
         title="mbert-sbert: SBERT-nli-stsb teaches mBERT six languages",
         encoder=changed(ENCODERS["bert-base-multilingual-cased"], **_LENGTH),
         teacher=ENCODERS["bert-base-nli-stsb-mean-tokens"],
-        training=multilingual_distil_config(),
+        training=MULTILINGUAL_DISTIL_CONFIG,
         published=("mBERT ← SBERT-nli-stsb", "mBERT", "BSL-uns"),
     )
 
@@ -131,7 +131,7 @@ def tiny_multilingual_distil() -> PipelineConfig:
         pairs=PairConfig(pairings=ACROSS),
         teacher=EncoderConfig(model="embedded:mini-sentence"),
         training=changed(
-            distil_config(),
+            DISTIL_CONFIG,
             objective=DistilConfig(loss="vectors", distance="cosine"),
             max_steps=250,
             select="best-or-start",

@@ -17,12 +17,12 @@ from flows.recipes.shared import (
     trips_of,
 )
 from models.training.config import (
-    multilingual_released_config,
-    paper_config,
-    released_config,
-    supervised_2022_config,
-    supervised_config,
-    supervised_released_config,
+    MULTILINGUAL_RELEASED_CONFIG,
+    PAPER_CONFIG,
+    RELEASED_CONFIG,
+    SUPERVISED_2022_CONFIG,
+    SUPERVISED_CONFIG,
+    SUPERVISED_RELEASED_CONFIG,
 )
 from models.translation.config import OPUS_MT
 from models.translation.filters import UNFILTERED
@@ -42,7 +42,7 @@ def nli() -> PipelineConfig:
         augment=AugmentConfig(translations=trips_of("en", OPUS_MT), filters=UNFILTERED),
         pairs=PairConfig(),
         encoder=ENCODERS["bert-base-uncased"],
-        training=paper_config(),
+        training=PAPER_CONFIG,
         evaluation=as_printed("stsb/dev", "sts", "senteval"),
         published=("BSL-BERT", "BERT avg.", "IS-BERT-NLI", "IS-BERT-task"),
     )
@@ -54,7 +54,7 @@ def nli_released() -> PipelineConfig:
     Deviation: fp32 instead of the code's fp16. Before 2021-10-22 the code sent view 2 through the second predictor
     twice: `--set training.objective.predictor=released-2021`.
     """
-    return changed(nli(), title="nli-released: BSL-BERT as its code was released", training=released_config())
+    return changed(nli(), title="nli-released: BSL-BERT as its code was released", training=RELEASED_CONFIG)
 
 
 def nli_authors_views() -> PipelineConfig:
@@ -141,7 +141,7 @@ def sbert() -> PipelineConfig:
         entail(),
         title="sbert: BSL-SBERT on entailed pairs",
         encoder=ENCODERS["bert-base-nli-mean-tokens"],
-        training=supervised_config(),
+        training=SUPERVISED_CONFIG,
         published=("BSL-SBERT", "SBERT"),
     )
 
@@ -152,7 +152,7 @@ def sbert_released() -> PipelineConfig:
     Deviation: fp32 instead of the code's fp16.
     """
     return changed(
-        sbert(), title="sbert-released: BSL-SBERT as its code was released", training=supervised_released_config()
+        sbert(), title="sbert-released: BSL-SBERT as its code was released", training=SUPERVISED_RELEASED_CONFIG
     )
 
 
@@ -172,7 +172,7 @@ def sroberta_2022() -> PipelineConfig:
         sroberta(),
         title="sroberta-2022: BSL on entailed pairs as in its code since 2022",
         encoder=ENCODERS["nli-roberta-base-v2"],
-        training=supervised_2022_config(),
+        training=SUPERVISED_2022_CONFIG,
     )
 
 
@@ -206,7 +206,7 @@ def multilingual_released() -> PipelineConfig:
         title="multilingual-released: BSL-uns as its code was released",
         augment=AugmentConfig(translations=(*base.augment.translations, *trips_of("en", OPUS_MT)), filters=UNFILTERED),
         pairs=PairConfig(pairings=(*PairConfig().pairings, *ACROSS), drop_identical=True),
-        training=multilingual_released_config(),
+        training=MULTILINGUAL_RELEASED_CONFIG,
     )
 
 

@@ -15,7 +15,7 @@ from flows.recipes.paper import nli
 from flows.recipes.shared import ENTAIL, beside_original, changed
 from flows.recipes.tiny import TRAINING, whole_sample
 from models.objectives.config import BSLConfig
-from models.training.config import paper_config
+from models.training.config import PAPER_CONFIG
 from models.views.config import CropView
 from models.views.pairs import ViewPair
 
@@ -34,7 +34,7 @@ def nli_plus() -> PipelineConfig:
 
     The learning rate is from BSL's released code.
     """
-    training = changed(paper_config(), objective=_OBJECTIVE, lr=1e-4, select="best-or-start")
+    training = changed(PAPER_CONFIG, objective=_OBJECTIVE, lr=1e-4, select="best-or-start")
     return _plus(nli(), "nli-plus: BSL+ on SNLI and MultiNLI", training)
 
 

@@ -10,7 +10,7 @@ from flows.recipes.shared import ALONE, ENCODERS, NO_VIEWS, as_printed, changed
 from flows.recipes.tiny import tiny_entail
 from models.encoder.config import EncoderConfig
 from models.objectives.config import CrossSoftmaxConfig, RegressionConfig, SCLConfig, SoftmaxConfig
-from models.training.config import TrainingConfig, nli_config, scl_config, scl_released_config, stsb_config
+from models.training.config import NLI_CONFIG, SCL_CONFIG, SCL_RELEASED_CONFIG, STSB_CONFIG, TrainingConfig
 from storage.sources.sources import SourceSpec
 from tasks.corpus.config import IngestConfig
 
@@ -27,7 +27,7 @@ def sbert_nli() -> PipelineConfig:
         augment=NO_VIEWS,
         pairs=LABELLED,
         encoder=changed(ENCODERS["bert-base-uncased"], **_SENTENCE_BERT),
-        training=nli_config(),
+        training=NLI_CONFIG,
         published=("SBERT", "BERT avg."),
     )
 
@@ -63,7 +63,7 @@ def bert_nli() -> PipelineConfig:
         base,
         title="bert-nli: a cross-encoder on the labels of SNLI and MultiNLI",
         encoder=changed(base.encoder, pooling="cls"),
-        training=changed(nli_config(), objective=CrossSoftmaxConfig(), select="last"),
+        training=changed(NLI_CONFIG, objective=CrossSoftmaxConfig(), select="last"),
         evaluation=_STSB,
         published=("BERT-STSb",),
     )
@@ -80,7 +80,7 @@ def sbert_stsb() -> PipelineConfig:
         augment=NO_VIEWS,
         pairs=changed(ALONE, scored="stsb/train"),
         encoder=changed(ENCODERS["bert-base-uncased"], **_SENTENCE_BERT),
-        training=stsb_config(),
+        training=STSB_CONFIG,
         evaluation=_STSB,
         published=("SBERT-STSb", "BERT-STSb"),
     )
@@ -113,7 +113,7 @@ def scl() -> PipelineConfig:
         augment=NO_VIEWS,
         pairs=changed(LABELLED, shuffle_seed=None),
         encoder=changed(ENCODERS["bert_uncased_L-8_H-512_A-8"], pooling="mean-after-first", max_length=128),
-        training=scl_config(),
+        training=SCL_CONFIG,
         published=("allpalln-lambda0.3-SCL", "SBERT baseline (SCL)"),
     )
 
@@ -124,7 +124,7 @@ def scl_released() -> PipelineConfig:
     The code divides a sentence's summed token vectors by the length of the batch's longest sentence. That scales the
     dot products by 0.216 on average; the temperature compensates for it.
     """
-    return changed(scl(), title="scl-released: SCL as its code was released", training=scl_released_config())
+    return changed(scl(), title="scl-released: SCL as its code was released", training=SCL_RELEASED_CONFIG)
 
 
 def scl_transfer() -> PipelineConfig:
@@ -206,7 +206,7 @@ def _after(first: PipelineConfig, second: PipelineConfig, title: str) -> Pipelin
 
 
 def _variant(title: str, objective: SCLConfig | SoftmaxConfig, row: str) -> PipelineConfig:
-    training = changed(scl_config(), objective=objective)
+    training = changed(SCL_CONFIG, objective=objective)
     return changed(scl(), title=title, training=training, published=(row, "allpalln-lambda0.3-SCL"))
 
 

@@ -17,7 +17,7 @@ from models.objectives.config import (
     TSDAEConfig,
     VICRegConfig,
 )
-from models.training.config import TrainingConfig, paper_config
+from models.training.config import PAPER_CONFIG, TrainingConfig
 from models.translation.filters import UNFILTERED
 from models.views.config import ORIGINAL, AugmentConfig, DeletedView
 from models.views.pairs import PairConfig, ViewPair
@@ -194,7 +194,7 @@ def tiny_bsl_normed() -> PipelineConfig:
 
 
 def _on_round_trips(name: str, objective: AnyObjective, published: tuple[str, ...]) -> PipelineConfig:
-    training = changed(paper_config(), objective=objective)
+    training = changed(PAPER_CONFIG, objective=objective)
     title = f"{name}: {objective.label} on SNLI and MultiNLI"
     return changed(nli(), title=title, training=training, published=published)
 

@@ -1,4 +1,4 @@
-"""Build a corpus from raw texts: normalise, filter by length, deduplicate, sort by id.
+"""Build a corpus from raw texts (normalise, filter by length, deduplicate, sort by id), and its statistics.
 
     chunks ─▶ normalise, id, length bounds ─▶ partitions (memory, then scratch files) ─▶ unique, sorted ─▶ equal parts
 
@@ -13,11 +13,11 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import polars as pl
 from pydantic import Field
 
 from models.corpus.normalize import NormalizeConfig, normalize, sentence_ids
-from models.corpus.statistics import CorpusStatistics, Tally
 from models.errors import EmptyCorpusError, SentenceIdCollisionError
 from models.runtime.partitions import MEMORY_BYTES, Partitions, equal_frames
 from storage.record import Record
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 CORPUS_VERSION: Final = 4  # increase when the same sources would give different bytes
 PART_ROWS: Final = 500_000  # about 25 MB of Parquet
 _ROWS: Final = pl.Schema({"sentence_id": pl.UInt64, "text": pl.String, "origin": pl.UInt16})
+SAMPLE_ROWS = 20
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
+HISTOGRAM_EDGES = (1, 16, 32, 48, 64, 96, 128, 192, 256, 512, 1024)
 _BITS: Final = 6  # 64 ranges: 10 M sentences make parts of about 20 MB
 
 
@@ -61,6 +64,54 @@ class TextChunk:
     limit: int | None = None
 
 
+class LengthBin(Record):
+    """A bar of the length histogram."""
+
+    low: int
+    """Minimal number of characters in this bin."""
+    high: int | None
+    """Maximal number of characters in this bin; None in the last bin."""
+    sentences: int
+    """Number of published sentences in this bin."""
+
+
+class SampleSentence(Record):
+    """A sample sentence of a corpus."""
+
+    text: str
+    source: str
+    lang: str
+
+
+class CorpusStatistics(Record):
+    """Counts from sentences read to sentences published; `read` is the sum of the next five fields."""
+
+    read: int
+    """Sentences read; a pair counts as two."""
+    empty: int
+    """Dropped: empty after normalisation."""
+    too_short: int
+    """Dropped: fewer characters than `min_chars`."""
+    too_long: int
+    """Dropped: more characters than `max_chars`."""
+    duplicates: int
+    """Dropped: equal normalised text as an earlier sentence."""
+    unique: int
+    """Distinct sentences."""
+    published: int
+    """Sentences in the corpus: `unique`, or fewer if limits apply."""
+    mean_chars: float
+    """Mean length of the published sentences, in characters."""
+    quantiles: dict[str, int]
+    """Length in characters at `p05` … `p100` of the published sentences."""
+    histogram: tuple[LengthBin, ...]
+    """Published sentences by length."""
+    per_source: dict[str, int]
+    """Number of published sentences by the source of their first occurrence."""
+    samples: tuple[SampleSentence, ...]
+    """The published sentences with the smallest ids, a random sample since ids are hashes."""
+
+
 def build_corpus(
     chunks: Iterable[TextChunk],
     config: CorpusConfig,
@@ -84,7 +135,7 @@ def build_corpus(
         EmptyCorpusError: No sentence is left.
         SentenceIdCollisionError: Two different sentences have the same id.
     """
-    tally, origins = Tally(), _Origins()
+    tally, origins = _Tally(), _Origins()
     partitions = Partitions(scratch, _ROWS, bits=_BITS, memory_bytes=memory_bytes, tidy=deduplicate)
     for chunk in chunks:
         partitions.add(_prepare(chunk, config.normalize, origins, tally))
@@ -121,7 +172,7 @@ class _Origins:
         return frame.select("sentence_id", "text", source=sources.gather(origin), lang=langs.gather(origin)).rechunk()
 
 
-def _prepare(chunk: TextChunk, bounds: NormalizeConfig, origins: _Origins, tally: Tally) -> pl.DataFrame:
+def _prepare(chunk: TextChunk, bounds: NormalizeConfig, origins: _Origins, tally: _Tally) -> pl.DataFrame:
     """Normalise, filter and deduplicate one chunk, and count what is dropped."""
     frame = chunk.texts.to_frame("text").select(text=normalize(pl.col("text")).fill_null(""))
     chars = frame.select(pl.col("text").str.len_chars()).to_series()
@@ -138,7 +189,7 @@ def _prepare(chunk: TextChunk, bounds: NormalizeConfig, origins: _Origins, tally
     return deduplicate(frame.select(sentence_ids(pl.col("text")).alias("sentence_id"), "text", origin=origin))
 
 
-def _limited_by_source(partitions: Iterable[pl.DataFrame], origins: _Origins, tally: Tally) -> Iterator[pl.DataFrame]:
+def _limited_by_source(partitions: Iterable[pl.DataFrame], origins: _Origins, tally: _Tally) -> Iterator[pl.DataFrame]:
     """Apply the limits of sources: keep the sentences with the smallest ids; partitions come in the order of ids."""
     given: Counter[int] = Counter()
     for partition in partitions:
@@ -160,7 +211,7 @@ def _limited(partitions: Iterable[pl.DataFrame], limit: int | None) -> Iterator[
             yield limited
 
 
-def _explain_empty(tally: Tally, bounds: NormalizeConfig) -> str:
+def _explain_empty(tally: _Tally, bounds: NormalizeConfig) -> str:
     return (
         f"the corpus is empty: of {tally.read:,} sentences read, {tally.empty:,} are empty, {tally.too_short:,} are "
         f"shorter than {bounds.min_chars} and {tally.too_long:,} are longer than {bounds.max_chars} characters. Check "
@@ -198,4 +249,63 @@ def _refuse(ordered: pl.DataFrame, collides: pl.Series) -> None:
     raise SentenceIdCollisionError(
         f"two different sentences have the same id {identity:#018x}: {ordered['text'][row - 1]!r} and {second!r}. The "
         "probability of this is about 1 in 40,000 for 30 million sentences. Remove one of the sentences."
+    )
+
+
+class _Tally:
+    """Collects the statistics of a corpus while it is streamed."""
+
+    def __init__(self) -> None:
+        self.read = self.empty = self.too_short = self.too_long = self.unique = self.published = 0
+        self._lengths, self._sources = Counter[int](), Counter[str]()
+        self._samples: list[SampleSentence] = []
+
+    def publish(self, part: pl.DataFrame) -> None:
+        """Count a part of the corpus as it is written, in order."""
+        self.published += part.height
+        self._lengths.update(dict(part["text"].str.len_chars().value_counts().iter_rows()))
+        self._sources.update(dict(part["source"].value_counts().iter_rows()))
+        missing = SAMPLE_ROWS - len(self._samples)
+        rows = part.head(missing).select("text", "source", "lang").iter_rows(named=True)
+        self._samples.extend(SampleSentence(**row) for row in rows)
+
+    def figures(self) -> CorpusStatistics:
+        """Return the statistics so far."""
+        lengths = self._lengths
+        total = max(self.published, 1)
+        return CorpusStatistics(
+            read=self.read,
+            empty=self.empty,
+            too_short=self.too_short,
+            too_long=self.too_long,
+            duplicates=self.read - self.empty - self.too_short - self.too_long - self.unique,
+            unique=self.unique,
+            published=self.published,
+            mean_chars=round(sum(chars * count for chars, count in lengths.items()) / total, 2),
+            quantiles=_quantiles(lengths),
+            histogram=_histogram(lengths),
+            per_source=dict(sorted(self._sources.items())),
+            samples=tuple(self._samples),
+        )
+
+
+def _quantiles(lengths: Counter[int]) -> dict[str, int]:
+    """Return quantiles of lengths: the smallest length that at least a share q of the sentences does not exceed."""
+    if not lengths:
+        return {}
+    chars, counts = zip(*sorted(lengths.items()), strict=True)
+    rows = np.searchsorted(np.cumsum(counts), np.array(QUANTILES) * sum(counts))
+    return {
+        f"p{round(share * 100):02d}": chars[min(int(row), len(chars) - 1)]
+        for share, row in zip(QUANTILES, rows, strict=True)
+    }
+
+
+def _histogram(lengths: Counter[int]) -> tuple[LengthBin, ...]:
+    highest = (*(edge - 1 for edge in HISTOGRAM_EDGES[1:]), None)
+    return tuple(
+        LengthBin(
+            low=low, high=high, sentences=sum(n for chars, n in lengths.items() if low <= chars <= (high or chars))
+        )
+        for low, high in zip(HISTOGRAM_EDGES, highest, strict=True)
     )

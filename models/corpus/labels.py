@@ -27,7 +27,7 @@ from scipy.sparse.csgraph import connected_components
 
 from models.corpus.normalize import normalize, sentence_ids, split_sentences
 from models.errors import EvaluationError, TrainingError
-from models.runtime.seeded_order import scattered
+from models.runtime.partitions import scattered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

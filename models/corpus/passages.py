@@ -27,7 +27,7 @@ from pydantic import Field
 
 from models.corpus.normalize import normalize, sentence_ids, split_sentences
 from models.errors import EmptyCorpusError
-from models.runtime.seeded_order import scattered
+from models.runtime.partitions import scattered
 from storage.record import Record
 
 Part = Literal["train", "report"]

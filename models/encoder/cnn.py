@@ -31,7 +31,7 @@ class CNN(TokenHead):
     vectors equal these only if a batch has one sentence or sentences of equal length.
 
     Attributes:
-        width: Input width.
+        in_features: Input width.
         channels: Output features of each convolution.
         kernels: Kernel size of each convolution, in tokens.
     """
@@ -40,7 +40,9 @@ class CNN(TokenHead):
 
     def __init__(self, in_features: int, channels: int = 256, kernels: Sequence[int] = (1, 3, 5)) -> None:
         super().__init__()
-        self.width, self.channels, self.kernels = in_features, channels, tuple(kernels)
+        self.channels, self.kernels = channels, tuple(kernels)
+        self.widths = in_features, channels * len(self.kernels)
+        self.in_features = in_features
         if not kernels or any(kernel % 2 == 0 for kernel in kernels):
             raise EncoderError(
                 f"CNN: kernels {list(kernels)}, expected odd sizes, which give one vector per token. Choose odd sizes."
@@ -79,16 +81,11 @@ class CNN(TokenHead):
     def settings(self) -> dict[str, object]:
         """See `Head.settings`."""
         return {
-            "in_word_embedding_dimension": self.width,
+            "in_word_embedding_dimension": self.in_features,
             "out_channels": self.channels,
             "kernel_sizes": list(self.kernels),
             "stride_sizes": [1] * len(self.kernels),
         }
-
-    def width_from(self, width: int) -> int:
-        """See `Head.width_from`."""
-        self._expect(width, self.width)
-        return self.channels * len(self.kernels)
 
 
 class TokenReLU(TokenHead):
@@ -102,7 +99,7 @@ class TokenReLU(TokenHead):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.width = width
+        self.width, self.widths = width, (width, width)
         self.linear = nn.Module()
         self.linear.register_buffer("weight", torch.eye(width))
 
@@ -144,11 +141,6 @@ class TokenReLU(TokenHead):
             "module_input_name": TOKENS,
             "module_output_name": TOKENS,
         }
-
-    def width_from(self, width: int) -> int:
-        """See `Head.width_from`."""
-        self._expect(width, self.width)
-        return width
 
 
 def neighbours(sentence_N: torch.Tensor, reach: int) -> torch.Tensor:

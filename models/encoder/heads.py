@@ -19,7 +19,7 @@ from torch.nn import functional
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from transformers.modeling_outputs import BaseModelOutput
 
@@ -53,32 +53,42 @@ class Head(nn.Module):
     Attributes:
         settings_file: Name of its settings file.
         saved_as: Class name in sentence-transformers; None if it is this class's name.
+        fields: Settings that are both arguments and attributes of the head.
+        widths: Widths of its input and output vectors; None if it maps vectors of any width to that width.
     """
 
     settings_file: ClassVar[str] = "config.json"
     saved_as: ClassVar[str | None] = None
+    fields: ClassVar[Sequence[str]] = ()
+    widths: tuple[int, int] | None = None
 
     @classmethod
-    def build(cls, settings: Mapping[str, Any]) -> Head:  # noqa: ARG003 - for heads with settings
+    def build(cls, settings: Mapping[str, Any]) -> Head:
         """Build the head that settings describe, before its weights are loaded.
 
         Raises:
             KeyError: A setting is missing.
             EncoderError: A setting asks for a computation that is not supported.
         """
-        return cls()
+        return cls(**{name: settings[name] for name in cls.fields})
 
     def settings(self) -> dict[str, object]:
         """Return the settings for `build`, as sentence-transformers reads them since 2.3; empty if it needs no file."""
-        return {}
+        return {name: getattr(self, name) for name in self.fields}
 
     def width_from(self, width: int) -> int:
-        """Return the output width E for input vectors of width D; D by default.
+        """Return the output width E for input vectors of width D.
 
         Raises:
             EncoderError: The head expects vectors of another width.
         """
-        return width
+        expected, output = self.widths or (width, width)
+        if width != expected:
+            raise EncoderError(
+                f"{type(self).__name__}: input vectors of width {width}, expected {expected}. Check that the modules "
+                "belong to the same model."
+            )
+        return output
 
     def check_weights(self) -> None:
         """Check the values of loaded weights, whose shapes are right already.
@@ -86,13 +96,6 @@ class Head(nn.Module):
         Raises:
             EncoderError: They are not weights of this kind of head.
         """
-
-    def _expect(self, width: int, expected: int) -> None:
-        if width != expected:
-            raise EncoderError(
-                f"{type(self).__name__}: input vectors of width {width}, expected {expected}. Check that the modules "
-                "belong to the same model."
-            )
 
 
 class TokenHead(Head, abc.ABC):
@@ -121,6 +124,7 @@ class Dense(Head):
         residual: bool = False,
     ) -> None:
         super().__init__()
+        self.widths = in_features, out_features
         self.linear = nn.Linear(in_features, out_features, bias=bias)
         self.activation = activation()
         self.adds = residual
@@ -156,11 +160,6 @@ class Dense(Head):
             "activation_function": f"{kind.__module__}.{kind.__name__}",
         } | ({"use_residual": True} if self.adds else {})
 
-    def width_from(self, width: int) -> int:
-        """See `Head.width_from`."""
-        self._expect(width, self.linear.in_features)
-        return self.linear.out_features
-
 
 class Normalize(Head):
     """Scales each vector to length 1."""
@@ -173,50 +172,33 @@ class Normalize(Head):
 class Dropout(Head):
     """Dropout of sentence vectors in training mode, as nn.Dropout."""
 
-    def __init__(self, rate: float) -> None:
+    fields = ("dropout",)
+
+    def __init__(self, dropout: float) -> None:
         super().__init__()
-        self.dropout = nn.Dropout(rate)
+        self.dropout = dropout
+        self.layer = nn.Dropout(dropout)
 
     def forward(self, x_BD: torch.Tensor) -> torch.Tensor:
         """Apply dropout to vectors (B, D)."""
-        dropped_BD: torch.Tensor = self.dropout(x_BD)
+        dropped_BD: torch.Tensor = self.layer(x_BD)
         return dropped_BD
-
-    @classmethod
-    def build(cls, settings: Mapping[str, Any]) -> Dropout:
-        """See `Head.build`."""
-        return cls(settings["dropout"])
-
-    def settings(self) -> dict[str, object]:
-        """See `Head.settings`."""
-        return {"dropout": self.dropout.p}
 
 
 class LayerNorm(Head):
     """Layer normalisation: mean 0 and variance 1 over a vector's dimensions, then a learned scale and shift."""
 
+    fields = ("dimension",)
+
     def __init__(self, dimension: int) -> None:
         super().__init__()
+        self.dimension, self.widths = dimension, (dimension, dimension)
         self.norm = nn.LayerNorm(dimension)
 
     def forward(self, x_BD: torch.Tensor) -> torch.Tensor:
         """Normalise vectors (B, D)."""
         normed_BD: torch.Tensor = self.norm(x_BD)
         return normed_BD
-
-    @classmethod
-    def build(cls, settings: Mapping[str, Any]) -> LayerNorm:
-        """See `Head.build`."""
-        return cls(settings["dimension"])
-
-    def settings(self) -> dict[str, object]:
-        """See `Head.settings`."""
-        return {"dimension": self.norm.normalized_shape[0]}
-
-    def width_from(self, width: int) -> int:
-        """See `Head.width_from`."""
-        self._expect(width, self.norm.normalized_shape[0])
-        return width
 
 
 def _activation(name: str | None) -> type[nn.Module]:

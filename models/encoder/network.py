@@ -9,7 +9,7 @@ Shapes: B sentences, S of them this process's share, T tokens, N tokens of all s
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 import torch
@@ -18,7 +18,8 @@ from torch.nn import functional
 from transformers import PreTrainedModel
 
 from models.encoder.heads import LAYERS, PLUS, Head, Normalize, TokenHead, pool, precise, token_vectors
-from models.encoder.unpadded import Tokens, budget_batches, first_position, lay_out, run_packed
+from models.encoder.transformer import first_position, rounded_copy
+from models.encoder.unpadded import Tokens, budget_batches, lay_out, run_packed
 from models.errors import EncoderError
 from models.runtime.device import gather_shares, own_share, uploaded
 
@@ -29,31 +30,14 @@ if TYPE_CHECKING:
     from transformers.modeling_outputs import BaseModelOutput
 
     from models.encoder.config import EncoderConfig
+    from models.encoder.onnx import OnnxBackbone
+    from models.encoder.static import StaticTable
 
 
+Backbone: TypeAlias = "PreTrainedModel | OnnxBackbone | StaticTable"
+"""Maps token ids to token vectors; its `config.hidden_size` is their width."""
 LARGE_GROUP: Final = 256
 """Mean number of sentences per length from which a GPU is faster if it processes each length separately."""
-
-
-class Backbone(Protocol):
-    """Maps token ids to token vectors: a transformer, an ONNX graph or a static table.
-
-    Attributes:
-        config: Settings; `hidden_size` is the width of the vectors.
-    """
-
-    config: Any
-
-    def __call__(
-        self,
-        *,
-        input_ids: torch.Tensor,
-        attention_mask: torch.Tensor,
-        output_hidden_states: bool,
-        return_dict: bool,
-        **inputs: torch.Tensor,
-    ) -> BaseModelOutput:
-        """Return token vectors (B, T, D) of ids (B, T)."""
 
 
 class Encoder(nn.Module):
@@ -151,8 +135,6 @@ class Encoder(nn.Module):
         Args:
             pad_id: Id of the padding token.
         """
-        from models.encoder.rounded import rounded_copy  # for a GPU only
-
         backbone = self.backbone
         if not isinstance(backbone, PreTrainedModel):
             return self
@@ -277,13 +259,14 @@ class Encoder(nn.Module):
 
     def _output(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor, pooling: str) -> BaseModelOutput:
         with self._arithmetic():
-            return self.backbone(
+            output: BaseModelOutput = self.backbone(
                 input_ids=ids_BT,
                 attention_mask=mask_BT,
                 output_hidden_states=pooling in LAYERS,
                 return_dict=True,
                 **self.inputs(ids_BT, None),
             )
+        return output
 
     def _arithmetic(self) -> contextlib.AbstractContextManager[object]:
         """Switch autocast off for a transformer with weights in bf16, which needs none."""

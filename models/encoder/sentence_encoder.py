@@ -6,6 +6,7 @@ Shapes: n texts, D width.
 from __future__ import annotations
 
 import contextlib
+import copy
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -104,6 +105,30 @@ class SentenceEncoder:
     def with_network(self, network: Encoder) -> Self:
         """Return an encoder of another network with this encoder's tokenizer and prompts."""
         return type(self)(network, self.tokenizer, self.prompts)
+
+    def merged(self, trained: Self, share: float) -> Self:
+        """Return a new encoder with the weights (1 − share) · self + share · trained, share in [0, 1].
+
+        Fine-tuning often gains on its own data and loses on other data. Interpolation with the original weights
+        recovers more of the loss than it gives up of the gain (WiSE-FT: Wortsman et al., 2022).
+
+        Raises:
+            EncoderError: Their weights differ in names or shapes.
+        """
+        first, second = self.network.state_dict(), trained.network.state_dict()
+        if {name: x.shape for name, x in first.items()} != {name: x.shape for name, x in second.items()}:
+            raise EncoderError(
+                f"{self.config.model} and {trained.config.model}: weights differ in names or shapes, expected equal "
+                "ones. Merge an encoder only with one that was trained from it."
+            )
+        between = copy.deepcopy(self.network)
+        between.load_state_dict(
+            {
+                name: x.lerp(second[name].to(x), share) if x.is_floating_point() else second[name]
+                for name, x in first.items()
+            }
+        )
+        return self.with_network(between.eval())
 
     def tokenize(self, texts: Sequence[str]) -> Tokens:
         """Tokenise texts with prompt and special tokens, truncated at the maximal length.
@@ -275,7 +300,12 @@ def encode_tokens(
             done += len(rows)
             if on_progress is not None and (number % REPORT_EVERY == 0 or done == len(tokens)):
                 on_progress(done, len(tokens), f"longest row {int(tokens.lengths[rows].max())} tokens")
-    _check_finite(finite)
+    if len(bad := np.flatnonzero(~finite)):
+        raise NoEmbeddingError(
+            int(bad[0]),
+            f"has an embedding that is not finite ({len(bad)} of {len(finite)} texts): the weights are broken, or bf16 "
+            "overflowed. Check the training log, or encode in fp32.",
+        )
     return vectors
 
 
@@ -300,13 +330,3 @@ def evaluating(network: Encoder) -> Iterator[None]:
                 _evaluating[network] = calls - 1, was_training
             else:
                 network.train(was_training)
-
-
-def _check_finite(finite: NDArray[np.bool_]) -> None:
-    bad = np.flatnonzero(~finite)
-    if len(bad):
-        raise NoEmbeddingError(
-            int(bad[0]),
-            f"has an embedding that is not finite ({len(bad)} of {len(finite)} texts): the weights are broken, or bf16 "
-            "overflowed. Check the training log, or encode in fp32.",
-        )

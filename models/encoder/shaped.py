@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from models.encoder.packed_attention import Group, Layout, Padding
-from models.encoder.unpadded import Tokens
+from models.encoder.unpadded import Group, Layout, Padding, Tokens
 from models.runtime.device import uploaded
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Load a pretrained transformer and its tokenizer from a local folder; read and write weights of modules' folders.
+"""Load a pretrained transformer and its tokenizer; test whether it runs without padding; read and write weights.
 
 A missing weight is an error, since a newly initialised layer would make scores meaningless. The pooler that some
 architectures have is removed: only `cls-pooler` uses it, as a sentence head.
@@ -7,13 +7,15 @@ architectures have is removed: only `cls-pooler` uses it, as a sentence head.
 from __future__ import annotations
 
 import contextlib
+import copy
 import itertools
 import json
 import logging
 import re
-from pickle import UnpicklingError
+import threading
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import torch
 import transformers
 from safetensors import SafetensorError
@@ -21,10 +23,12 @@ from safetensors.torch import load_file, save_file
 from tokenizers import normalizers
 from torch import nn
 from transformers import CONFIG_MAPPING, AutoModel, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.activations import GELUActivation
 from transformers.utils import logging as hf_logging
 
 from models.encoder.config import architecture_of, read_json, read_settings, read_tokenizer
 from models.encoder.heads import POOLER, Dense
+from models.encoder.unpadded import OVER, Tokens, lay_out, run_packed
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
@@ -34,6 +38,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
     from models.encoder.config import EncoderConfig
+
+logger = logging.getLogger(__name__)
 
 WEIGHTS, PICKLED = "model.safetensors", "pytorch_model.bin"
 WORD_WEIGHTS = "emb_layer.weight"  # name of the only tensor of a WordWeights or WordEmbeddings module, one row per word
@@ -50,6 +56,9 @@ DROPOUTS = (
 _MAX_RESERVED = 8  # upper bound of the positions that an architecture reserves
 # Names of a table of position embeddings in transformers' architectures; rotary and relative ones have no such table.
 _TABLE = re.compile(r"(^|\.)(\w*position_embeddings?|embed_positions|positions_embed|wpe|pos_encoding)(\.|$)")
+TRIED = (7, 4)  # tokens of the test's two sentences
+TOLERANCE = 1e-3  # of the test: wrong positions or leaking attention differ by more, rounding by far less
+_trying = threading.Lock()  # a test changes a model's mode and attention, and other threads may start one
 ENCODER_HALVES: Final = {"t5": "T5EncoderModel", "mt5": "MT5EncoderModel", "umt5": "UMT5EncoderModel"}
 """Encoder-decoder architecture → the class of transformers for its encoder alone."""
 
@@ -223,6 +232,65 @@ def position_limit_of(folder: Path, length: int) -> int | None:
         return position_limit(build(settings))
 
 
+@torch.no_grad()
+def first_position(backbone: PreTrainedModel, pad_id: int, max_length: int) -> int | None:
+    """Return the position id of a sentence's first token, or None if the model cannot run packed.
+
+    The test: two short sentences must give the same vectors packed as each alone. RoBERTa-like models count positions
+    from the padding id + 1, others from 0. Models with relative position tables or custom attention fail with both.
+
+    Args:
+        backbone: The model; its mode is restored.
+        pad_id: Id of the padding token.
+        max_length: Longest sentence to expect; a sliding window shorter than that is not supported.
+    """
+    window = getattr(backbone.config, "sliding_window", None)
+    if not getattr(backbone, "_supports_attention_backend", False) or (window and max_length > window):
+        return None
+    with _trying:
+        was_training = backbone.training
+        backbone.train(False)
+        try:
+            # In fp32, whatever the caller uses: bf16 rounds by more than the tolerance.
+            with torch.autocast(backbone.device.type, enabled=False):
+                return _find_position(backbone, pad_id)
+        finally:
+            backbone.train(was_training)
+
+
+def _find_position(backbone: PreTrainedModel, pad_id: int) -> int | None:
+    """Switch a model to the attention that accepts layouts, and return the first position at which it runs packed.
+
+    If there is none, the model's own attention is restored.
+    """
+    settings: Any = backbone.config
+    original = {name: attention for attention, name in OVER.items()}
+    settings._attn_implementation = OVER.get(settings._attn_implementation, settings._attn_implementation)
+    if settings._attn_implementation not in original:
+        return None
+    # An index beyond the position table raises no error on a GPU, but every later call of the process fails.
+    limit = getattr(settings, "max_position_embeddings", None)
+    tried = [0, pad_id + 1] if limit is None or pad_id + 1 + TRIED[0] <= limit else [0]
+    first = next((first for first in tried if _runs_packed(backbone, pad_id, first)), None)
+    if first is None:
+        settings._attn_implementation = original[settings._attn_implementation]
+    return first
+
+
+def _runs_packed(backbone: PreTrainedModel, pad_id: int, first: int) -> bool:
+    ids = np.setdiff1d(np.arange(min(12, int(backbone.config.vocab_size))), [pad_id])[: sum(TRIED)]
+    tokens = Tokens.of(np.split(ids, TRIED[:1]), pad_id)
+    layout = lay_out(tokens, np.arange(2), backbone.device, by_length=False)
+    try:
+        found_ND = run_packed(backbone, layout, first)
+    except (TypeError, ValueError, KeyError, IndexError, RuntimeError) as error:
+        logger.info("%s cannot run without padding: %s", type(backbone).__name__, error)
+        return False
+    texts = torch.split(layout.ids, tokens.lengths.tolist(), 1)
+    separate = [backbone(input_ids=ids_1T).last_hidden_state[0] for ids_1T in texts]
+    return bool(torch.allclose(found_ND, torch.cat(separate), rtol=TOLERANCE, atol=TOLERANCE))
+
+
 def _lower_case(tokenizer: PreTrainedTokenizerBase) -> None:
     core = tokenizer.backend_tokenizer
     normalizer = json.loads(core.to_str())["normalizer"] or {}
@@ -230,6 +298,40 @@ def _lower_case(tokenizer: PreTrainedTokenizerBase) -> None:
         return  # an earlier load has added it
     steps = [normalizers.Lowercase(), *([core.normalizer] if core.normalizer is not None else [])]
     core.normalizer = normalizers.Sequence(steps)
+
+
+class ProductWithGelu(nn.Module):
+    """GELU(x·Wᵀ + b) as one kernel, which saves a pass over the widest vectors of a layer.
+
+    On a GPU cuBLAS computes GELU by its tanh form, which differs from the exact one by at most 5e-4: less than bf16
+    rounds.
+    """
+
+    def __init__(self, linear: nn.Linear) -> None:
+        """Take the weights of a linear layer with a bias."""
+        super().__init__()
+        self.linear = linear
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map vectors (…, D) to (…, E)."""
+        bias, weight = self.linear.bias, self.linear.weight
+        output_NE = torch._addmm_activation(bias, x.flatten(0, -2), weight.t(), use_gelu=True)
+        return torch.unflatten(output_NE, 0, x.shape[:-1])
+
+
+def rounded_copy(transformer: PreTrainedModel) -> PreTrainedModel:
+    """Return a copy for inference on NVIDIA GPUs: weights, but not buffers, in bf16, GELU in the product before it.
+
+    For frozen weights this is faster than autocast, which computes norms and their inputs in fp32.
+    """
+    halves = {id(weight): nn.Parameter(weight.bfloat16(), requires_grad=False) for weight in transformer.parameters()}
+    copied = copy.deepcopy(transformer, halves)
+    for layer in copied.modules():
+        linear, activation = getattr(layer, "dense", None), getattr(layer, "intermediate_act_fn", None)
+        if isinstance(linear, nn.Linear) and linear.bias is not None and isinstance(activation, GELUActivation):
+            # BERT-like models call `dense`, then `intermediate_act_fn`.
+            layer.dense, layer.intermediate_act_fn = ProductWithGelu(linear), nn.Identity()
+    return copied
 
 
 def write_json(path: Path, content: object) -> None:
@@ -241,7 +343,8 @@ def read_weights(folder: Path) -> dict[str, torch.Tensor]:
     """Read the tensors of a module's folder, by name.
 
     Raises:
-        EncoderError: The folder has no weights, they are damaged, or a pickle contains more than tensors.
+        EncoderError: The folder has no weights, or they are damaged.
+        UnpicklingError: A pickle contains more than tensors; `load_errors` explains it.
     """
     path = next((folder / name for name in (WEIGHTS, PICKLED) if (folder / name).is_file()), None)
     if path is None:
@@ -250,13 +353,6 @@ def read_weights(folder: Path) -> dict[str, torch.Tensor]:
         tensors: dict[str, torch.Tensor] = (
             load_file(path) if path.name == WEIGHTS else torch.load(path, map_location="cpu", weights_only=True)
         )
-    except UnpicklingError as error:
-        # The rest of torch's message explains how to run code from the file, which would be unsafe.
-        reason = str(error).partition("WeightsUnpickler error: ")[2].partition(". Please")[0]
-        raise EncoderError(
-            f"{path}: contains more than tensors ({reason}), and code in files is never run. Ask its authors for "
-            f"{WEIGHTS}."
-        ) from error
     except (OSError, SafetensorError, RuntimeError, ValueError, EOFError) as error:
         raise EncoderError(f"{path}: cannot read the weights ({error}). Check that the copy is complete.") from error
     return tensors

@@ -3,34 +3,38 @@
 Tokenising once and slicing is two orders of magnitude cheaper per batch than tokenising in every step.
 
 Layers that work token by token (embeddings, linears, norms: most of the arithmetic) see one row of N tokens. Only
-attention separates sentences (`packed_attention`).
+attention separates sentences:
+
+- On an NVIDIA GPU one kernel takes all sentences, and reads where each begins and ends.
+- Sentences grouped by length need neither padding nor mask. On a CPU this pays always, on a GPU for large groups.
+- On other GPUs all sentences are one padded group, because many small kernels would cost more.
 
 transformers looks up an attention function by the name in the model's configuration and passes keyword arguments on.
 Each function registered below wraps one of transformers' own. With a `layout`, tokens attend only within their
 sentence; without one, the wrapped function is called with the model's own mask. So a model is switched once, not for
-each pass, and threads may share it for packed and padded passes. `first_position` tests whether a model runs packed.
+each pass, and threads may share it for packed and padded passes. `first_position` in transformer.py tests whether a
+model runs packed.
 
-Shapes: B sentences, T tokens of the longest, N tokens of all, D width.
+Shapes: B sentences, T tokens of the longest, N tokens of all, D width, H heads, d width of a head.
 """
 
 from __future__ import annotations
 
 import itertools
-import logging
 import sys
-import threading
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import torch
+from torch.backends.cuda import SDPAParams, can_use_efficient_attention
+from torch.nn import functional
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from models.encoder.packed_attention import Group, Layout, Padding, packed_attention
 from models.runtime.device import uploaded
 
 if TYPE_CHECKING:
@@ -39,16 +43,73 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from transformers import PreTrainedModel
 
-logger = logging.getLogger(__name__)
+QKV = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # queries, keys and values, (…, H, T, d)
+SHORT: Final = 64
+"""Tokens; up to here plain matmuls beat torch's fused kernel on CPU: 2 times, bf16 gradients 5 to 10 times.
 
-TRIED = (7, 4)  # tokens of the test's two sentences
-TOLERANCE = 1e-3  # of the test: wrong positions or leaking attention differ by more, rounding by far less
-_OVER: Final = {"sdpa": "packed-over-sdpa", "eager": "packed-over-eager"}  # model's own attention → our wrapper
+Also a tile of torch's kernel on a GPU."""
+OVER: Final = {"sdpa": "packed-over-sdpa", "eager": "packed-over-eager"}  # model's own attention → our wrapper
 _EAGER: Final = "eager_attention_forward"  # function of every architecture with replaceable attention
 
 # Whether this thread's models make no attention mask: for a layout it would be large, and unused.
 _without_mask: ContextVar[bool] = ContextVar("without mask", default=False)
-_trying = threading.Lock()  # a test changes a model's mode and attention, and other threads may start one
+
+
+@dataclass(frozen=True)
+class Padding:
+    """Conversion between concatenated tokens and padded rows.
+
+    Attributes:
+        real: (B, T), True for tokens, False for padding.
+        places: (N,), index of each token in the flattened (B·T) rows.
+    """
+
+    real: torch.Tensor
+    places: torch.Tensor
+
+    def pad(self, x_NX: torch.Tensor) -> torch.Tensor:
+        """Convert (N, …) to (B, T, …), with zeros at padding."""
+        # Indices instead of the mask: indexing by a mask would make the CPU wait for the GPU's count.
+        flat = x_NX.new_zeros((self.real.numel(), *x_NX.shape[1:])).index_copy(0, self.places, x_NX)
+        return torch.unflatten(flat, 0, self.real.shape)
+
+    def strip(self, x_BTX: torch.Tensor) -> torch.Tensor:
+        """Convert (B, T, …) to (N, …)."""
+        return x_BTX.flatten(0, 1).index_select(0, self.places)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Sentences of one attention call: their number, their tokens, and their padding unless all have one length."""
+
+    sentences: int
+    tokens: int
+    padding: Padding | None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Concatenated sentences, longest first.
+
+    Attributes:
+        order: (B,), sentence i of the layout is the caller's row `order[i]`.
+        ids: (1, N), token ids.
+        positions: (1, N), 0, 1, 2, … from the start of each sentence.
+        sentences: (N,), sentence number of each token.
+        bounds: (B + 1,) int32, from 0 to N: sentence i has the tokens from `bounds[i]` to `bounds[i + 1]`.
+        padding: Pads the token vectors for pooling.
+        groups: Groups for attention, which cover all sentences in order.
+        causal: Whether a token attends only to itself and earlier tokens.
+    """
+
+    order: NDArray[np.int64]
+    ids: torch.Tensor
+    positions: torch.Tensor
+    sentences: torch.Tensor
+    bounds: torch.Tensor
+    padding: Padding
+    groups: tuple[Group, ...]
+    causal: bool = False
 
 
 @dataclass(frozen=True)
@@ -129,7 +190,8 @@ def lay_out(
     order = np.argsort(-tokens.lengths_of(rows), kind="stable")
     some = tokens.take(rows[order])
     positions = np.arange(len(some.ids)) - np.repeat(some.offsets[:-1], some.lengths)
-    padding = _padding(some.lengths, device)
+    real_BT = np.arange(int(some.lengths.max())) < some.lengths[:, None]
+    padding = Padding(uploaded(real_BT, device), uploaded(np.flatnonzero(real_BT), device))
     return Layout(
         order,
         uploaded(some.ids.astype(np.int64), device)[None],
@@ -148,12 +210,6 @@ def _groups_by_length(some: Tokens) -> tuple[Group, ...]:
     return tuple(
         Group(high - low, int(some.offsets[high] - some.offsets[low]), None) for low, high in itertools.pairwise(bounds)
     )
-
-
-def _padding(lengths: NDArray[np.int64], device: torch.device) -> Padding:
-    real_BT = np.arange(int(lengths.max())) < lengths[:, None]
-    indices_N = np.flatnonzero(real_BT)
-    return Padding(uploaded(real_BT, device), uploaded(indices_N, device))
 
 
 def run_packed(backbone: PreTrainedModel, layout: Layout, first: int, **inputs: torch.Tensor) -> torch.Tensor:
@@ -180,65 +236,6 @@ def run_packed(backbone: PreTrainedModel, layout: Layout, first: int, **inputs: 
     return hidden_1ND[0]
 
 
-@torch.no_grad()
-def first_position(backbone: PreTrainedModel, pad_id: int, max_length: int) -> int | None:
-    """Return the position id of a sentence's first token, or None if the model cannot run packed.
-
-    The test: two short sentences must give the same vectors packed as each alone. RoBERTa-like models count positions
-    from the padding id + 1, others from 0. Models with relative position tables or custom attention fail with both.
-
-    Args:
-        backbone: The model; its mode is restored.
-        pad_id: Id of the padding token.
-        max_length: Longest sentence to expect; a sliding window shorter than that is not supported.
-    """
-    window = getattr(backbone.config, "sliding_window", None)
-    if not getattr(backbone, "_supports_attention_backend", False) or (window and max_length > window):
-        return None
-    with _trying:
-        was_training = backbone.training
-        backbone.train(False)
-        try:
-            # In fp32, whatever the caller uses: bf16 rounds by more than the tolerance.
-            with torch.autocast(backbone.device.type, enabled=False):
-                return _find_position(backbone, pad_id)
-        finally:
-            backbone.train(was_training)
-
-
-def _find_position(backbone: PreTrainedModel, pad_id: int) -> int | None:
-    """Switch a model to the attention that accepts layouts, and return the first position at which it runs packed.
-
-    If there is none, the model's own attention is restored.
-    """
-    settings: Any = backbone.config
-    original = {name: attention for attention, name in _OVER.items()}
-    settings._attn_implementation = _OVER.get(settings._attn_implementation, settings._attn_implementation)
-    if settings._attn_implementation not in original:
-        return None
-    # An index beyond the position table raises no error on a GPU, but every later call of the process fails.
-    limit = getattr(settings, "max_position_embeddings", None)
-    tried = [0, pad_id + 1] if limit is None or pad_id + 1 + TRIED[0] <= limit else [0]
-    first = next((first for first in tried if _runs_packed(backbone, pad_id, first)), None)
-    if first is None:
-        settings._attn_implementation = original[settings._attn_implementation]
-    return first
-
-
-def _runs_packed(backbone: PreTrainedModel, pad_id: int, first: int) -> bool:
-    ids = np.setdiff1d(np.arange(min(12, int(backbone.config.vocab_size))), [pad_id])[: sum(TRIED)]
-    tokens = Tokens.of(np.split(ids, TRIED[:1]), pad_id)
-    layout = lay_out(tokens, np.arange(2), backbone.device, by_length=False)
-    try:
-        found_ND = run_packed(backbone, layout, first)
-    except (TypeError, ValueError, KeyError, IndexError, RuntimeError) as error:
-        logger.info("%s cannot run without padding: %s", type(backbone).__name__, error)
-        return False
-    texts = torch.split(layout.ids, tokens.lengths.tolist(), 1)
-    separate = [backbone(input_ids=ids_1T).last_hidden_state[0] for ids_1T in texts]
-    return bool(torch.allclose(found_ND, torch.cat(separate), rtol=TOLERANCE, atol=TOLERANCE))
-
-
 def _attention_over(name: str) -> Callable[..., Any]:
     """Return the attention that accepts layouts, and calls a model's own attention without one."""
 
@@ -253,7 +250,7 @@ def _attention_over(name: str) -> Callable[..., Any]:
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         if layout is not None:
             dropout, scaling = options.get("dropout", 0.0), options.get("scaling")
-            return packed_attention(query, key, value, layout, dropout, scaling), None
+            return packed_attention((query, key, value), layout, dropout, scaling), None
         plain = _eager_of(module) if name == "eager" else ALL_ATTENTION_FUNCTIONS[name]
         found: tuple[torch.Tensor, torch.Tensor | None] = plain(module, query, key, value, attention_mask, **options)
         return found
@@ -275,6 +272,95 @@ def _eager_of(module: torch.nn.Module) -> Callable[..., Any]:
     return found
 
 
-for _own, _name in _OVER.items():
+def packed_attention(qkv: QKV, layout: Layout, dropout: float, scaling: float | None) -> torch.Tensor:
+    """Compute attention within each sentence, (1, N, H, d), from queries, keys and values (1, H, N, d)."""
+    given = SDPAParams(*qkv, None, dropout, layout.causal, False)
+    if layout.groups[0].padding is not None and can_use_efficient_attention(given):
+        return _efficient_attention(qkv, layout, dropout, scaling)
+    return _grouped_attention(qkv, layout, dropout, scaling)
+
+
+def _efficient_attention(qkv: QKV, layout: Layout, dropout: float, scaling: float | None) -> torch.Tensor:
+    """Call the kernel that torch's attention uses for nested tensors."""
+    qkv_1NHd = (x_1HNd.transpose(1, 2) for x_1HNd in qkv)
+    bounds, longest = layout.bounds, layout.padding.real.shape[1]
+    backward, mask_kind = torch.is_grad_enabled(), int(layout.causal)
+    out_1NHd: torch.Tensor = torch.ops.aten._efficient_attention_forward(
+        *qkv_1NHd, None, bounds, bounds, longest, longest, dropout, mask_kind, backward, scale=scaling
+    )[0]
+    return out_1NHd
+
+
+def _grouped_attention(qkv: QKV, layout: Layout, dropout: float, scaling: float | None) -> torch.Tensor:
+    sizes = [group.tokens for group in layout.groups]
+    # Split, not sliced: the gradient of a slice would be a full-size tensor of zeros for every group.
+    split = [torch.split(x_1HNd[0].transpose(0, 1), sizes) for x_1HNd in qkv]
+    parts = []
+    for group, *of_group in zip(layout.groups, *split, strict=True):
+        q, k, v = (_by_sentence(x_NHd, group).transpose(1, 2) for x_NHd in of_group)
+        if group.padding is None and q.shape[2] <= SHORT:
+            attention = _tiled_attention if q.is_cuda else _plain_attention
+            out_BHTd = attention((q, k, v), dropout, scaling, causal=layout.causal)
+        else:
+            mask = None if group.padding is None else group.padding.real[:, None, None, :]
+            if layout.causal:
+                mask = _causal(q) if mask is None else mask & _causal(q)
+            out_BHTd = functional.scaled_dot_product_attention(
+                q, k, v, attn_mask=mask, dropout_p=dropout, scale=scaling
+            )
+        out_BTHd = out_BHTd.transpose(1, 2)
+        parts.append(out_BTHd.flatten(0, 1) if group.padding is None else group.padding.strip(out_BTHd))
+    return torch.cat(parts)[None]
+
+
+def _plain_attention(qkv: QKV, dropout: float, scaling: float | None, *, causal: bool) -> torch.Tensor:
+    q, k, v = qkv
+    scale = q.shape[-1] ** -0.5 if scaling is None else scaling
+    scores_BHTT = torch.matmul(q * scale, k.mT)
+    if causal:
+        scores_BHTT = scores_BHTT.masked_fill(~_causal(q), -torch.inf)
+    return torch.matmul(functional.dropout(scores_BHTT.softmax(dim=-1), dropout), v)
+
+
+def _tiled_attention(qkv: QKV, dropout: float, scaling: float | None, *, causal: bool) -> torch.Tensor:
+    """Compute attention with as many sentences as fit into a tile of torch's kernel side by side, under a mask."""
+    count, heads, tokens, width = qkv[0].shape
+    per_tile = min(count, SHORT // tokens)
+    bias_LL = _tile_bias(tokens, per_tile, causal, qkv[0].dtype, qkv[0].device)
+    full = count // per_tile * per_tile
+    parts = []
+    for rows, joined in ((slice(full), per_tile), (slice(full, count), count - full)):
+        if not joined:
+            continue
+        length = joined * tokens
+        q, k, v = (x_BHTd[rows].transpose(1, 2).reshape(-1, length, heads, width).transpose(1, 2) for x_BHTd in qkv)
+        bias = bias_LL[:length, :length] if joined > 1 or causal else None
+        out_XHLd = functional.scaled_dot_product_attention(q, k, v, attn_mask=bias, dropout_p=dropout, scale=scaling)
+        parts.append(out_XHLd.transpose(1, 2).reshape(-1, tokens, heads, width))
+    return torch.cat(parts).transpose(1, 2)
+
+
+@cache
+@torch.inference_mode(mode=False)  # the cached tensor may be used in training
+def _tile_bias(tokens: int, per_tile: int, causal: bool, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """Return the bias of the scores (L, L) for L = tokens · per_tile: 0 within a sentence, −∞ elsewhere."""
+    number_L = torch.arange(per_tile * tokens) // tokens
+    within_LL = number_L[:, None] == number_L
+    if causal:
+        within_LL = within_LL.tril()
+    return torch.zeros(within_LL.shape, dtype=dtype).masked_fill(~within_LL, -torch.inf).to(device)
+
+
+def _causal(q_BHTd: torch.Tensor) -> torch.Tensor:
+    """Return the causal mask (T, T), True where the row's token may attend to the column's."""
+    tokens = q_BHTd.shape[2]
+    return torch.ones(tokens, tokens, dtype=torch.bool, device=q_BHTd.device).tril()
+
+
+def _by_sentence(x_NHd: torch.Tensor, group: Group) -> torch.Tensor:
+    return torch.unflatten(x_NHd, 0, (group.sentences, -1)) if group.padding is None else group.padding.pad(x_NHd)
+
+
+for _own, _name in OVER.items():
     AttentionInterface.register(_name, _attention_over(_own))
     AttentionMaskInterface.register(_name, partial(_mask, _own))

@@ -13,7 +13,7 @@ import polars as pl
 from models.corpus.passages import DRAWN, FEWEST_UNITS
 from models.evaluation.questions import FEWEST, HeldOutText, QuestionSet, crop, neighbour, round_trip, title
 from models.evaluation.retrieval import Retrieval
-from models.runtime.seeded_order import scattered
+from models.runtime.partitions import scattered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

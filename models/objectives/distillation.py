@@ -48,7 +48,7 @@ class Distil(VectorObjective):
         True
     """
 
-    needs = frozenset({"teacher"})
+    needs = frozenset({"sentence_id"})
     config: DistilConfig
 
     def __init__(self, online: Encoder, config: DistilConfig) -> None:

@@ -8,14 +8,14 @@ from __future__ import annotations
 import functools
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, ParamSpec, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, ParamSpec, TypeAlias
 
 import numpy as np
 import torch
 from torch import nn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -24,16 +24,8 @@ if TYPE_CHECKING:
     from models.encoder.unpadded import Tokens
 
 P = ParamSpec("P")
-Need: TypeAlias = Literal["labels", "scores", "groups", "teacher"]
+Need: TypeAlias = Literal["label", "score", "group", "sentence_id"]  # a column of pairs; ids select a teacher's vectors
 VectorLoss: TypeAlias = "Callable[..., torch.Tensor]"  # sentence vectors of any width → a scalar
-
-COLUMN_OF: Final[Mapping[Need, str]] = {
-    "labels": "label",
-    "scores": "score",
-    "groups": "group",
-    "teacher": "sentence_id",
-}
-"""Batch field that an objective may need → column of the pairs that fills it."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +67,7 @@ class Objective(nn.Module, ABC):
     Attributes:
         config: Settings of the objective.
         data_parallel: Names of the modules that run on one process's share of a batch; all others see the whole batch.
-        needs: Fields that a batch must have besides the two views.
+        needs: Columns that the pairs must have besides the two views.
     """
 
     data_parallel: tuple[str, ...] = ("online",)
@@ -91,7 +83,7 @@ class Objective(nn.Module, ABC):
         """Return the loss of a batch of B pairs, a scalar.
 
         Args:
-            batch: The pairs, with the fields that the objective `needs`.
+            batch: The pairs, with the columns that the objective `needs`.
             batch_tokens: Padded tokens in a forward pass of an encoder; changes rounding only.
         """
 

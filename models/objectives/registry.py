@@ -62,6 +62,6 @@ def build_objective(online: Encoder, config: AnyObjective, tokenizer: Tokenizer 
 
 
 def needs_of(config: AnyObjective) -> frozenset[Need]:
-    """Return the fields that a batch must have besides its texts for this objective."""
+    """Return the columns that pairs must have besides their texts for this objective."""
     needs: frozenset[Need] = OBJECTIVES[type(config)].needs
     return needs

@@ -64,7 +64,7 @@ class SCL(VectorObjective):
     """
 
     classifiers = ("classifier",)
-    needs = frozenset({"labels", "groups"})
+    needs = frozenset({"label", "group"})
     config: SCLConfig
 
     def __init__(self, online: Encoder, config: SCLConfig) -> None:

@@ -43,7 +43,7 @@ class Softmax(Objective):
         True
     """
 
-    needs = frozenset({"labels"})
+    needs = frozenset({"label"})
     config: SoftmaxConfig
 
     def __init__(self, online: Encoder, config: SoftmaxConfig) -> None:
@@ -68,7 +68,7 @@ class Regression(VectorObjective):
         True
     """
 
-    needs = frozenset({"scores"})
+    needs = frozenset({"score"})
 
     def vectors_and_loss(self, batch: Batch, batch_tokens: int) -> tuple[Sequence[torch.Tensor], VectorLoss]:
         """Return h₁ and h₂, each (B, D), and their squared error."""
@@ -123,7 +123,7 @@ class CrossRegression(CrossObjective):
         True
     """
 
-    needs = frozenset({"scores"})
+    needs = frozenset({"score"})
     config: CrossRegressionConfig
 
     def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
@@ -145,7 +145,7 @@ class CrossSoftmax(CrossObjective):
         True
     """
 
-    needs = frozenset({"labels"})
+    needs = frozenset({"label"})
     config: CrossSoftmaxConfig
 
     def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:

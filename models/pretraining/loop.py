@@ -1,47 +1,52 @@
-"""Pre-training, with the loop, step, optimizers and snapshots of training and a schedule that follows a budget."""
+"""Pre-training by the loop, step and snapshots of training, with a schedule that follows a budget; and export."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from models.errors import TrainingError
 from models.runtime.device import arithmetic
 from models.runtime.precision import settled
 from models.training.loop import run_steps
-from models.training.optimizer import optimizer_tensors, restore_optimizers
-from models.training.snapshots import Saving, Snapshot, copied, fingerprint, newest_snapshot
-from models.training.step import descend
+from models.training.optimizer import descend
+from models.training.snapshots import (
+    Execution,
+    Saving,
+    Snapshot,
+    copied,
+    fingerprint,
+    newest_snapshot,
+    optimizer_tensors,
+    restore_optimizers,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
     from models.pretraining.config import LearningConfig
+    from models.pretraining.masked_lm import MaskedSentences
+    from models.pretraining.translation import TranslationPairs
     from models.runtime.progress import OnProgress
 
 logger = logging.getLogger(__name__)
 
 LOG_EVERY_STEPS = 50
-SAVE_MINUTES, KEPT = 3.0, 2
+SAVE_MINUTES = 3.0
+Examples: TypeAlias = "MaskedSentences | TranslationPairs"
+"""The examples of a run: batches of an epoch (`plan`), and the mean loss and number of tokens of a batch (`loss`)."""
 COUNTERS = ("step", "epoch", "position", "elapsed_s", "tokens", "losses")
-
-
-class Examples(Protocol):
-    """The examples of a run: their batches and their loss."""
-
-    def plan(self, epoch: int) -> Sequence[np.ndarray]:
-        """Return batches of example numbers, in order; equal for equal epochs."""
-
-    def loss(self, model: nn.Module, batch: np.ndarray, generator: np.random.Generator) -> tuple[Tensor, int]:
-        """Return the mean loss of one batch, and its number of tokens."""
 
 
 @dataclass
@@ -123,7 +128,7 @@ def pretrain(
     identity = _identity(model, examples, config)
     if folder and (saved := newest_snapshot(folder, identity)):
         run.restore(saved)
-    saving = Saving(folder, None, SAVE_MINUTES, KEPT) if folder else None
+    saving = Saving(folder, Execution(save_minutes=SAVE_MINUTES)) if folder else None
     model.train()
     started = time.monotonic() - run.elapsed_s
     batches, window = examples.plan(run.epoch), list[Tensor]()
@@ -214,3 +219,32 @@ def _report(run: RunState, window: list[Tensor], on_progress: OnProgress) -> Non
     detail = f"step {run.step} epoch {run.epoch} loss {mean:.3f} {run.tokens / run.elapsed_s:.0f} tokens/s"
     logger.info("%s (%d of %d)", detail, done, total)
     on_progress(done, total, detail)
+
+
+def export_half(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
+    """Save weights as float16 safetensors, with configuration and tokenizer, to `folder`.
+
+    The configuration states float32, so that `from_pretrained` widens the weights; float16 arithmetic is slow on CPUs.
+    The folder is created if needed, and files of the same names are replaced.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    halve(folder)
+
+
+def halve(folder: Path) -> None:
+    """Convert the weights in a model's folder to float16, but state float32 in its configuration.
+
+    Args:
+        folder: Has `model.safetensors` and `config.json`; modules of sentence-transformers state no precision.
+    """
+    weights = folder / "model.safetensors"
+    tensors = load_file(weights)
+    half = {name: value.to(torch.float16) if value.is_floating_point() else value for name, value in tensors.items()}
+    save_file(half, weights, metadata={"format": "pt"})
+    config_file = folder / "config.json"
+    config = json.loads(config_file.read_text())
+    if "model_type" in config:
+        config["dtype"] = "float32"
+    config_file.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from transformers import GenerationConfig, MarianConfig, MarianMTModel
 
 from models.encoder.unpadded import Tokens
-from models.objectives.language_modeling.head import linear_cross_entropy
+from models.objectives.language_modeling.masked_lm import linear_cross_entropy
 from models.pretraining.corpora import fingerprint
 from models.pretraining.masked_lm import length_batches
 from models.translation.filters import loops

@@ -1,8 +1,10 @@
-"""Sort and join tables of any size, with rows in memory up to a budget and on disk beyond it.
+"""Sort, shuffle and join tables of any size, with rows in memory up to a budget and on disk beyond it.
 
 Design choices
 - Ids are hashes, so their top bits cut a table into ranges of about equal size. Ranges are processed one after the
   other, equal ranges of two tables are joined, and the results in sequence are in id order.
+- Rows are shuffled by sorting them by a hash of id and seed. It gives the same rows the same order in every version of
+  a library and on every machine, also after other rows are added, and the sort can stream.
 - The result does not depend on the budget, the number of ranges or the order of the input rows.
 - Polars' own spilling is not used: with `POLARS_OOC_MEMORY_BUDGET_MB=300` Polars 2.1 still took 660 MB to join two
   tables of 4 M rows (910 MB without), and the setting applies to the whole process.
@@ -15,11 +17,14 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import polars as pl
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
+
+    from numpy.typing import NDArray
 
 Ranges = Callable[[int], pl.LazyFrame]
 """Function from the number of a range to the table's rows with ids in that range."""
@@ -27,6 +32,7 @@ Ranges = Callable[[int], pl.LazyFrame]
 MEMORY_BYTES: Final = 256 << 20
 RANGE_ROWS: Final = 250_000  # about 200 MB with text and intermediate results
 MOST_BITS: Final = 9  # at most 512 files per table; larger tables have larger ranges
+_GOLDEN = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio: the step of splitmix64's sequence
 
 
 def bits_for(rows: int) -> int:
@@ -57,6 +63,24 @@ def equal_frames(frames: Iterable[pl.DataFrame], rows: int) -> Iterator[pl.DataF
             height -= rows
     if height:
         yield pl.concat(pending)
+
+
+def mix(numbers: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
+    """Apply the output function of splitmix64 (Steele, Lea, Flood 2014) to `numbers` advanced by `seed + 1` steps.
+
+    It is a bijection for each seed, so distinct numbers stay distinct.
+    """
+    z = numbers + np.uint64(_GOLDEN * (seed + 1) % 2**64)  # in Python: NumPy warns when a scalar product wraps
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+def scattered(ids: pl.Expr, seed: int) -> pl.Expr:
+    """Return `mix` of a column of ids, as UInt64; sorting by it is a seeded shuffle."""
+    return ids.map_batches(
+        lambda column: pl.Series(mix(column.to_numpy(), seed)), return_dtype=pl.UInt64, is_elementwise=True
+    )
 
 
 class Partitions:

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from models.errors import NoEmbeddingError, TrainingError
-from models.objectives.objective import COLUMN_OF, Batch
+from models.objectives.objective import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,12 +51,12 @@ def tokenise_pairs(encoder: SentenceEncoder, pairs: pl.DataFrame, first_row: int
 
 
 def check_pairs(pairs: pl.DataFrame, first_row: int = 0, needs: frozenset[Need] = frozenset()) -> None:
-    """Refuse pairs without both texts, or without a field that the objective needs.
+    """Refuse pairs without both texts, or without a column that the objective needs.
 
     Args:
         pairs: Some rows.
         first_row: Row number of the first pair, for the message.
-        needs: Fields that the objective needs besides the texts.
+        needs: Columns that the objective needs besides the texts.
 
     Raises:
         TrainingError: A column is missing or contains nulls, or a score is not in [0, 1].
@@ -69,20 +69,19 @@ def check_pairs(pairs: pl.DataFrame, first_row: int = 0, needs: frozenset[Need] 
             raise TrainingError(
                 f"{name} of pair {first_row + row} is null, expected a text. Drop incomplete pairs before training."
             )
-    for need in sorted(needs):
-        _check_column(pairs, need, first_row)
+    for name in sorted(needs):
+        _check_column(pairs, name, first_row)
 
 
-def _check_column(pairs: pl.DataFrame, need: Need, first_row: int) -> None:
-    name = COLUMN_OF[need]
+def _check_column(pairs: pl.DataFrame, name: Need, first_row: int) -> None:
     absent = pairs[name].is_null() if name in pairs.columns else pl.Series([True])
     if (row := _first(absent)) is not None:
         state = "null" if name in pairs.columns else "missing"
         raise TrainingError(
-            f"{name} of pair {first_row + row} is {state}, but the objective needs {need}. Give every pair a {name}, "
-            "or choose another objective."
+            f"{name} of pair {first_row + row} is {state}, but the objective needs it. Give every pair a {name}, or "
+            "choose another objective."
         )
-    if need == "scores" and (row := _first(~pairs[name].is_between(0, 1))) is not None:
+    if name == "score" and (row := _first(~pairs[name].is_between(0, 1))) is not None:
         raise TrainingError(
             f"score of pair {first_row + row} is {pairs[name][row]}, expected 0 to 1. Divide all scores by the largest "
             "score of the scale."
@@ -91,11 +90,6 @@ def _check_column(pairs: pl.DataFrame, need: Need, first_row: int) -> None:
 
 def _first(bad: pl.Series) -> int | None:
     return bad.arg_max() if bad.any() else None
-
-
-def order_needs(config: TrainingConfig) -> frozenset[Need]:
-    """Return the fields of pairs that the batch order needs."""
-    return frozenset({"groups"}) if config.order == "groups" else frozenset()
 
 
 def steps_per_epoch(pairs: int, config: TrainingConfig) -> int:

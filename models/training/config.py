@@ -107,148 +107,118 @@ SCL_SCALE: Final = 0.216
 """Ratio of dot products in SCL's code to those of means over real tokens: (n_u − 1)(n_v − 1) / ((N_u − 1)(N_v − 1)),
 for sentences of n tokens in batches of 64 padded to N, over 19,200 pairs of SNLI in the file's order."""
 
+PAPER_CONFIG: Final = TrainingConfig(precision="fp32")
+"""Settings of the paper (section 4 and Table 8), with warm-up, decay and clipping of the released code."""
 
-def paper_config() -> TrainingConfig:
-    """The settings of the paper (section 4 and Table 8), with warm-up, decay and clipping of the released code."""
-    return TrainingConfig(precision="fp32")
+RELEASED_CONFIG: Final = TrainingConfig(
+    objective=BSLConfig(predictor="released", k=10, target_dropout=True, loss_scale="released"),
+    optimizer="adamw",
+    lr=1e-4,
+    weight_decay=0.0,
+    precision="fp32",
+    eval_every="tenth",
+    dev_similarity="best-of-four",
+)
+"""Settings of the authors' code for unsupervised training (unsupervised_tuning.py, BYOLoss.py), in fp32."""
 
+SUPERVISED_CONFIG: Final = PAPER_CONFIG.model_copy(update={"objective": BSLConfig(momentum=0.9999), "lr": 1e-4})
+"""The paper's settings for BSL after supervised training.
 
-def released_config() -> TrainingConfig:
-    """The settings of the authors' code for unsupervised training (unsupervised_tuning.py, BYOLoss.py), in fp32."""
-    return TrainingConfig(
-        objective=BSLConfig(predictor="released", k=10, target_dropout=True, loss_scale="released"),
-        optimizer="adamw",
-        lr=1e-4,
-        weight_decay=0.0,
-        precision="fp32",
-        eval_every="tenth",
-        dev_similarity="best-of-four",
-    )
+Predictor, k and weight decay are the paper's. The paper gives no learning rate or momentum for these runs (section
+4 is about unsupervised ones); both are from the authors' code at its release (supervised_tuning.py).
+"""
 
+SUPERVISED_RELEASED_CONFIG: Final = RELEASED_CONFIG.model_copy(
+    update={"objective": RELEASED_CONFIG.objective.model_copy(update={"momentum": 0.9999})}
+)
+"""Settings of the authors' code for BSL after supervised training (supervised_tuning.py at its release)."""
 
-def supervised_config() -> TrainingConfig:
-    """The paper's settings for BSL after supervised training.
+SUPERVISED_2022_CONFIG: Final = SUPERVISED_RELEASED_CONFIG.model_copy(update={"lr": 5e-5, "batch_size": 128})
+"""Settings of supervised_tuning.py since 2022: half the learning rate, twice the batch."""
 
-    Predictor, k and weight decay are the paper's. The paper gives no learning rate or momentum for these runs (section
-    4 is about unsupervised ones); both are from the authors' code at its release (supervised_tuning.py).
-    """
-    return paper_config().model_copy(update={"objective": BSLConfig(momentum=0.9999), "lr": 1e-4})
+MULTILINGUAL_RELEASED_CONFIG: Final = RELEASED_CONFIG.model_copy(update={"lr": 5e-5, "drop_last": False})
+"""Settings of the authors' code for several languages (multilingual_tuning.py), in fp32."""
 
+STSB_CONFIG: Final = TrainingConfig(
+    objective=RegressionConfig(),
+    lr=2e-5,
+    batch_size=16,
+    epochs=4,
+    drop_last=False,
+    precision="fp32",
+    eval_every="epoch",
+    collapse=None,
+)
+"""SBERT fine-tuned on STS-B (its sections 3 and 4.2): batch 16, 4 epochs, lr 2e-5; the best dev epoch is used."""
 
-def supervised_released_config() -> TrainingConfig:
-    """The settings of the authors' code for BSL after supervised training (supervised_tuning.py at its release)."""
-    released = released_config()
-    return released.model_copy(update={"objective": released.objective.model_copy(update={"momentum": 0.9999})})
+AFS_CONFIG: Final = STSB_CONFIG.model_copy(update={"batch_size": 32, "epochs": 3})
+"""UKP's settings for AFS: batch 32, 3 epochs; no dev set, so the last epoch is used.
 
+Each pair is used in both orders; the encoder truncates sentences at 64 tokens.
+"""
 
-def supervised_2022_config() -> TrainingConfig:
-    """The settings of supervised_tuning.py since 2022: half the learning rate, twice the batch."""
-    return supervised_released_config().model_copy(update={"lr": 5e-5, "batch_size": 128})
+STSB_CROSS_CONFIG: Final = STSB_CONFIG.model_copy(update={"objective": CrossRegressionConfig()})
+"""A cross-encoder fine-tuned on STS-B (SBERT section 4.2, BERT-STSb): `STSB_CONFIG` with another objective."""
 
+AFS_CROSS_CONFIG: Final = AFS_CONFIG.model_copy(update={"objective": CrossRegressionConfig(), "bias_correction": False})
+"""A cross-encoder fine-tuned on AFS (SBERT section 4.3, BERT-AFS): UKP's settings (its train.py, train_misra.sh).
 
-def multilingual_released_config() -> TrainingConfig:
-    """The settings of the authors' code for several languages (multilingual_tuning.py), in fp32."""
-    return released_config().model_copy(update={"lr": 5e-5, "drop_last": False})
+As `AFS_CONFIG`, without bias correction, which BertAdam lacks; FIDELITY.md lists the other differences.
+"""
 
+NLI_CONFIG: Final = TrainingConfig(
+    objective=SoftmaxConfig(), lr=2e-5, batch_size=16, drop_last=False, precision="fp32", collapse=None
+)
+"""SBERT on NLI (its section 3.1): softmax, batch 16, Adam 2e-5, linear warm-up over 10 % of the steps, 1 epoch."""
 
-def stsb_config() -> TrainingConfig:
-    """SBERT fine-tuned on STS-B (its sections 3 and 4.2): batch 16, 4 epochs, lr 2e-5; the best dev epoch is used."""
-    return TrainingConfig(
-        objective=RegressionConfig(),
-        lr=2e-5,
-        batch_size=16,
-        epochs=4,
-        drop_last=False,
-        precision="fp32",
-        eval_every="epoch",
-        collapse=None,
-    )
+SCL_CONFIG: Final = TrainingConfig(
+    objective=SCLConfig(),
+    lr=2e-5,
+    weight_decay=0.0,
+    batch_size=64,
+    drop_last=False,
+    order="given",
+    precision="fp32",
+    select="last",
+    clip=1e9,
+    collapse=None,
+)
+"""Supervised contrastive learning as published (its section 4.2; its bert_sent_embed.py where the paper is silent).
 
+Batch 64, Adam 2e-5, linear decay after warm-up, 1 epoch, all rows of a premise in one batch.
+"""
 
-def afs_config() -> TrainingConfig:
-    """UKP's settings for AFS: batch 32, 3 epochs; no dev set, so the last epoch is used.
+SCL_RELEASED_CONFIG: Final = SCL_CONFIG.model_copy(
+    update={"objective": SCLConfig(temperature=round(1 / SCL_SCALE, 2)), "decay": "constant"}
+)
+"""`SCL_CONFIG` as in SCL's code: a constant rate after warm-up, and vectors divided by the padded length.
 
-    Each pair is used in both orders; the encoder truncates sentences at 64 tokens.
-    """
-    return stsb_config().model_copy(update={"batch_size": 32, "epochs": 3})
+The code's mean divides by the length of the batch's longest sentence, so its dot products are `SCL_SCALE` times
+ours. Here the temperature is divided by that factor instead.
+"""
 
+CONGEN_CONFIG: Final = TrainingConfig(
+    objective=DistilConfig(queue=65_536, student_temperature=0.07, activation="tanh", projection_start="random"),
+    lr=5e-5,
+    batch_size=128,
+    epochs=20,
+    drop_last=False,
+    precision="fp32",
+    eval_every=512,
+)
+"""ConGen's settings for BERT-base (its README and main.py), in fp32 and with Adam's bias correction.
 
-def stsb_cross_config() -> TrainingConfig:
-    """A cross-encoder fine-tuned on STS-B (SBERT section 4.2, BERT-STSb): `stsb_config` with another objective."""
-    return stsb_config().model_copy(update={"objective": CrossRegressionConfig()})
+Without its early stopping after 7 evaluations without improvement; the best evaluation is selected.
+"""
 
+MULTILINGUAL_DISTIL_CONFIG: Final = TrainingConfig(
+    objective=DistilConfig(loss="vectors"), lr=2e-5, epochs=2, drop_last=False, warmup=0.05, precision="fp32"
+)
+"""Settings of multilingual knowledge distillation (make_multilingual.py), with Adam's bias correction.
 
-def afs_cross_config() -> TrainingConfig:
-    """A cross-encoder fine-tuned on AFS (SBERT section 4.3, BERT-AFS): UKP's settings (its train.py, train_misra.sh).
+Its 10,000 steps of warm-up are about a tenth of an epoch over SNLI and MultiNLI in five languages. Our two epochs
+read about as many pairs as its five.
+"""
 
-    As `afs_config`, without bias correction, which BertAdam lacks; FIDELITY.md lists the other differences.
-    """
-    return afs_config().model_copy(update={"objective": CrossRegressionConfig(), "bias_correction": False})
-
-
-def nli_config() -> TrainingConfig:
-    """SBERT on NLI (its section 3.1): softmax, batch 16, Adam 2e-5, linear warm-up over 10 % of the steps, 1 epoch."""
-    return TrainingConfig(
-        objective=SoftmaxConfig(), lr=2e-5, batch_size=16, drop_last=False, precision="fp32", collapse=None
-    )
-
-
-def scl_config() -> TrainingConfig:
-    """Supervised contrastive learning as published (its section 4.2; its bert_sent_embed.py where the paper is silent).
-
-    Batch 64, Adam 2e-5, linear decay after warm-up, 1 epoch, all rows of a premise in one batch.
-    """
-    return TrainingConfig(
-        objective=SCLConfig(),
-        lr=2e-5,
-        weight_decay=0.0,
-        batch_size=64,
-        drop_last=False,
-        order="given",
-        precision="fp32",
-        select="last",
-        clip=1e9,
-        collapse=None,
-    )
-
-
-def scl_released_config() -> TrainingConfig:
-    """`scl_config` as in SCL's code: a constant rate after warm-up, and vectors divided by the padded length.
-
-    The code's mean divides by the length of the batch's longest sentence, so its dot products are `SCL_SCALE` times
-    ours. Here the temperature is divided by that factor instead.
-    """
-    objective = SCLConfig(temperature=round(1 / SCL_SCALE, 2))
-    return scl_config().model_copy(update={"objective": objective, "decay": "constant"})
-
-
-def congen_config() -> TrainingConfig:
-    """ConGen's settings for BERT-base (its README and main.py), in fp32 and with Adam's bias correction.
-
-    Without its early stopping after 7 evaluations without improvement; the best evaluation is selected.
-    """
-    return TrainingConfig(
-        objective=DistilConfig(queue=65_536, student_temperature=0.07, activation="tanh", projection_start="random"),
-        lr=5e-5,
-        batch_size=128,
-        epochs=20,
-        drop_last=False,
-        precision="fp32",
-        eval_every=512,
-    )
-
-
-def multilingual_distil_config() -> TrainingConfig:
-    """The settings of multilingual knowledge distillation (make_multilingual.py), with Adam's bias correction.
-
-    Its 10,000 steps of warm-up are about a tenth of an epoch over SNLI and MultiNLI in five languages. Our two epochs
-    read about as many pairs as its five.
-    """
-    return TrainingConfig(
-        objective=DistilConfig(loss="vectors"), lr=2e-5, epochs=2, drop_last=False, warmup=0.05, precision="fp32"
-    )
-
-
-def distil_config() -> TrainingConfig:
-    """Settings for training a small student on a laptop."""
-    return TrainingConfig(objective=DistilConfig(), lr=1e-3, batch_size=128, eval_every=50)
+DISTIL_CONFIG: Final = TrainingConfig(objective=DistilConfig(), lr=1e-3, batch_size=128, eval_every=50)
+"""Settings for training a small student on a laptop."""

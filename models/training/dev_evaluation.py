@@ -1,10 +1,15 @@
-"""Evaluate an encoder during training: the geometry of its embeddings, and its Spearman correlation on a dev set.
+"""Evaluate an encoder during training (geometry, Spearman on a dev set), detect harmful training, and suggest a remedy.
+
+- collapse: vectors lose rank or spread and no longer distinguish sentences, even if the loss falls
+- decline: vectors keep their spread, but dev Spearman is below that of the starting encoder
+- divergence: a loss or gradient is not finite; `train` raises `NonFiniteLossError`
 
 Shapes: N pairs, D width.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -13,9 +18,8 @@ import polars as pl
 
 from models.encoder.cross_encoder import CrossEncoder
 from models.encoder.sentence_encoder import encode_tokens
-from models.errors import EvaluationError
 from models.evaluation.correlation import cosine_scores, spearman
-from models.evaluation.metrics import geometry
+from models.evaluation.metrics import Geometry, geometry
 from models.training.batches import permutation, tokenise_pairs
 
 if TYPE_CHECKING:
@@ -26,34 +30,19 @@ if TYPE_CHECKING:
     from models.encoder.network import Encoder
     from models.encoder.sentence_encoder import SentenceEncoder
     from models.objectives.objective import Batch
-    from models.training.config import TrainingConfig
+    from models.training.config import CollapseConfig, TrainingConfig
     from models.training.token_cache import TokenCache
 
     Vectors = NDArray[np.floating]
 
+HALF: Final = 0.5  # of the rank and spread at the start: below it, the finding is a collapse
+REGARDLESS: Final = "training.collapse=null continues regardless"
 SAMPLE_PAIRS = 512  # training pairs for the geometry; uniformity needs 131 k distances
 
 
-@dataclass(frozen=True)
-class DevSet:
-    """Scored sentence pairs for model selection.
-
-    Attributes:
-        name: For messages, e.g. `stsb dev`.
-        texts_1: First sentences, (n,).
-        texts_2: Second sentences, (n,).
-        scores: Gold similarities, (n,), any scale.
-    """
-
-    name: str
-    texts_1: Sequence[str]
-    texts_2: Sequence[str]
-    scores: Sequence[float]
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """Result of one evaluation; quantities as in `models.evaluation.metrics.Geometry`.
+@dataclass(frozen=True, kw_only=True)
+class Evaluation(Geometry):
+    """Result of one evaluation.
 
     Attributes:
         step: Optimizer steps done.
@@ -62,10 +51,6 @@ class Evaluation:
     """
 
     step: int
-    alignment: float
-    uniformity: float
-    std: float
-    effective_rank: float
     dev_spearman: float | None
 
 
@@ -75,14 +60,16 @@ class DevEvaluator:
     def __init__(
         self,
         pairs: TokenCache,
-        dev: DevSet | None,
+        dev: pl.DataFrame | None,
         encoder: SentenceEncoder,
         config: TrainingConfig,
     ) -> None:
         self._sample = pairs.take(permutation(len(pairs), config.seed, 0)[:SAMPLE_PAIRS])
         self._similarities = SIMILARITIES[config.dev_similarity]
-        self._dev = _tokenised_dev(dev, encoder) if dev is not None else None
-        self._gold = np.asarray(dev.scores, dtype=np.float64) if dev is not None else None
+        self._dev, self._gold = None, np.zeros(0)
+        if dev is not None:
+            self._dev = tokenise_pairs(encoder, dev.select(text_1="sentence1", text_2="sentence2"))
+            self._gold = dev["score"].cast(pl.Float64).to_numpy()
 
     def evaluate(self, encoder: Encoder, step: int, *, bf16: bool) -> Evaluation:
         """Evaluate without dropout."""
@@ -90,7 +77,7 @@ class DevEvaluator:
         return Evaluation(step=step, **asdict(figures), dev_spearman=self._dev_spearman(encoder, bf16=bf16))
 
     def _dev_spearman(self, encoder: Encoder, *, bf16: bool) -> float | None:
-        if self._dev is None or self._gold is None:
+        if self._dev is None:
             return None
         if isinstance(encoder, CrossEncoder):  # has no sentence vectors to compare
             scores = [encoder.scores(self._dev.tokens, self._dev.view_1, self._dev.view_2, bf16=bf16)]
@@ -113,20 +100,98 @@ SIMILARITIES: Final[Mapping[str, Sequence[Callable[[Vectors, Vectors], NDArray[n
 """Value of `TrainingConfig.dev_similarity` → similarity functions, (N,) each, higher for more similar vectors."""
 
 
-def _tokenised_dev(dev: DevSet, encoder: SentenceEncoder) -> Batch:
-    if not len(dev.texts_1) == len(dev.texts_2) == len(dev.scores):
-        raise EvaluationError(
-            f"{dev.name}: {len(dev.texts_1)} first sentences, {len(dev.texts_2)} second sentences and "
-            f"{len(dev.scores)} scores, expected equal numbers. Read the dev set again."
-        )
-    frame = pl.DataFrame(
-        {"text_1": list(dev.texts_1), "text_2": list(dev.texts_2)}, schema={"text_1": pl.String, "text_2": pl.String}
-    )
-    return tokenise_pairs(encoder, frame)
-
-
 def _embed_pairs(encoder: Encoder, pairs: Batch, *, bf16: bool) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return the vectors of both views, with each distinct sentence embedded once."""
     rows, numbers = np.unique(np.concatenate([pairs.view_1, pairs.view_2]), return_inverse=True)
     vectors = encode_tokens(encoder, pairs.tokens.take(rows), bf16=bf16)
     return vectors[numbers[: len(pairs)]], vectors[numbers[len(pairs) :]]
+
+
+def finding_of(history: Sequence[Evaluation], config: TrainingConfig, *, final: bool) -> str:
+    """Return why a run should end now, if its latest evaluations are much worse than the first one.
+
+    Args:
+        history: All evaluations so far, the one before the first step included.
+        config: Thresholds, and the settings that a remedy has to fit.
+        final: Whether no evaluation will follow, so that one suspicious evaluation is enough.
+
+    Returns:
+        Collapse or decline with its evidence and a remedy; empty if the run may continue.
+    """
+    bounds = config.collapse
+    start, later = history[0], history[1:]
+    needed = 1 if final or bounds is None else bounds.patience
+    if bounds is None or len(later) < needed:
+        return ""
+    reasons = [_suspicion(start, evaluation, bounds) for evaluation in later[-needed:]]
+    return _finding(history, str(reasons[-1]), config) if all(reasons) else ""
+
+
+def divergence_remedy(config: TrainingConfig) -> str:
+    """Return the remedy for a loss or gradient that is not finite."""
+    precision = "Set training.precision=fp32, or lower" if config.precision != "fp32" else "Lower"
+    return f"{precision} training.lr (now {config.lr:g}) to {config.lr / 10:g}, or check these rows"
+
+
+def _suspicion(start: Evaluation, now: Evaluation, bounds: CollapseConfig) -> str | None:
+    # An encoder may start below a bound; it has collapsed only if training made it worse.
+    if now.effective_rank < min(bounds.min_effective_rank, start.effective_rank):
+        return f"effective rank is below {bounds.min_effective_rank}"
+    if now.std < min(bounds.min_std, start.std):
+        return f"the standard deviation of the unit vectors is below {bounds.min_std}"
+    # NaN at the start (all dev pairs have the same cosine) leaves nothing to compare with.
+    if start.dev_spearman is not None and now.dev_spearman is not None and not math.isnan(start.dev_spearman):
+        drop = start.dev_spearman - now.dev_spearman
+        if not drop <= bounds.max_dev_drop:  # written so that NaN counts as a drop
+            return f"dev Spearman fell by {drop:.3f}, more than {bounds.max_dev_drop}"
+    return None
+
+
+def _finding(history: Sequence[Evaluation], reason: str, config: TrainingConfig) -> str:
+    start, now = history[0], history[-1]
+    shrunk = now.effective_rank < HALF * start.effective_rank or now.std < HALF * start.std
+    # NaN, the same cosine for all dev pairs, is a collapse too.
+    if shrunk or (now.dev_spearman is not None and math.isnan(now.dev_spearman)):
+        what, remedy = "representations collapsed", _collapse_remedy(config)
+    else:
+        what, remedy = "the encoder got worse", _decline_remedy(config, max(history, key=_dev).step)
+    return f"{what} by step {now.step}: {reason} ({_evidence(start, now)}). {remedy}"
+
+
+def _dev(evaluation: Evaluation) -> float:
+    score = evaluation.dev_spearman
+    return -2.0 if score is None or math.isnan(score) else score
+
+
+def _collapse_remedy(config: TrainingConfig) -> str:
+    objective = config.objective
+    if getattr(objective, "target_norm", None) == "none":
+        step = (
+            "Set training.objective.target_norm to 'standardize' or 'center', so that the target has no constant part"
+        )
+    elif getattr(objective, "contrastive_weight", None) == 0:
+        step = "Set training.objective.contrastive_weight to 0.1, so that in-batch negatives keep vectors apart"
+    else:
+        step = f"Lower training.lr (now {config.lr:g}) to {config.lr / 10:g}"
+    return f"{step}; {REGARDLESS}"
+
+
+def _decline_remedy(config: TrainingConfig, best_step: int) -> str:
+    if best_step:
+        step = (
+            f"The dev score was best at step {best_step}: set training.max_steps to it, or lower training.lr (now "
+            f"{config.lr:g})"
+        )
+    else:
+        step = (
+            f"No step was better than the original encoder: lower training.lr (now {config.lr:g}) to {config.lr / 10:g}"
+        )
+    if getattr(config.objective, "contrastive_weight", None) == 0:
+        step += ", or add in-batch negatives with training.objective.contrastive_weight=0.1"
+    return f"{step}; {REGARDLESS}"
+
+
+def _evidence(start: Evaluation, now: Evaluation) -> str:
+    names = ("dev_spearman", "effective_rank", "std", "uniformity", "alignment")
+    pairs = {name: (getattr(start, name), getattr(now, name)) for name in names}
+    return ", ".join(f"{name} {a:.4g} → {b:.4g}" for name, (a, b) in pairs.items() if None not in (a, b))

@@ -47,18 +47,14 @@ def is_first() -> bool:
     return processes() == 1 or distributed.get_rank() == 0
 
 
-def is_first_here() -> bool:
-    """Whether this process is the first one of its machine."""
-    return processes() == 1 or os.environ["LOCAL_RANK"] == "0"
-
-
 @contextlib.contextmanager
 def first_here_alone() -> Iterator[None]:
     """Let the first process of each machine run the block, such as writing a file, before the others run it."""
-    if not is_first_here():
+    is_first_of_machine = processes() == 1 or os.environ["LOCAL_RANK"] == "0"
+    if not is_first_of_machine:
         distributed.barrier()
     yield
-    if processes() > 1 and is_first_here():
+    if processes() > 1 and is_first_of_machine:
         distributed.barrier()
 
 

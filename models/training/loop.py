@@ -27,17 +27,21 @@ from models.errors import InterruptedRunError, NonFiniteLossError
 from models.objectives.registry import build_objective, needs_of
 from models.runtime.precision import settled
 from models.runtime.random_state import seeded
-from models.training.batches import BatchOrder, count_steps, order_needs, permutation, steps_per_epoch
-from models.training.dev_evaluation import DevEvaluator
+from models.training.batches import BatchOrder, count_steps, permutation, steps_per_epoch
+from models.training.dev_evaluation import DevEvaluator, divergence_remedy, finding_of
 from models.training.distributed import any_says, first_here_alone, from_first, is_first, seed_step
-from models.training.execution import Execution
-from models.training.health import divergence_remedy, finding_of
 from models.training.metrics import LOG_SCHEMA, DeferredMetrics, Throughput, log_row
-from models.training.optimizer import make_optimizer
-from models.training.snapshots import Saving, Snapshot, copied, newest_snapshot, run_fingerprint
-from models.training.state import TrainingState
+from models.training.optimizer import make_optimizer, take_step
+from models.training.snapshots import (
+    Execution,
+    Saving,
+    Snapshot,
+    TrainingState,
+    copied,
+    newest_snapshot,
+    run_fingerprint,
+)
 from models.training.static_steps import compute_for
-from models.training.step import take_step
 from models.training.token_cache import TokenCache, open_token_cache
 
 if TYPE_CHECKING:
@@ -47,9 +51,9 @@ if TYPE_CHECKING:
 
     from models.encoder.network import Encoder
     from models.encoder.sentence_encoder import SentenceEncoder
+    from models.objectives.objective import Need
     from models.training.config import TrainingConfig
-    from models.training.dev_evaluation import DevSet
-    from models.training.teacher_vectors import TeacherVectors
+    from models.training.token_cache import TeacherVectors
 
 logger = logging.getLogger(__name__)
 
@@ -71,9 +75,7 @@ class TrainingResult:
         best_step: Step of the selected encoder; 0 is the original encoder.
         finding: Why training was stopped as harmful; the encoder is then the best so far, the original included. Empty
             otherwise.
-        pairs_per_s: Pairs trained per second in this call, without evaluations; 0 if no step was left.
-        tokens_per_s: Real tokens of both views per second.
-        mfu: Model FLOP utilisation of the GPU; None on a CPU or an unknown GPU.
+        throughput: Speed of this call's steps, without evaluations.
         state: The final snapshot, for the checkpoint artifact.
     """
 
@@ -84,9 +86,7 @@ class TrainingResult:
     best_dev: float | None
     best_step: int
     finding: str
-    pairs_per_s: float
-    tokens_per_s: float
-    mfu: float | None
+    throughput: Throughput
     state: Snapshot
 
 
@@ -95,7 +95,7 @@ def train(
     encoder: SentenceEncoder,
     config: TrainingConfig,
     *,
-    dev: DevSet | None = None,
+    dev: pl.DataFrame | None = None,
     teacher: TeacherVectors | None = None,
     execution: Execution | None = None,
 ) -> TrainingResult:
@@ -106,7 +106,8 @@ def train(
             batch. A lazy frame is read in chunks, so there may be more pairs than fit into memory.
         encoder: Its network initialises online and target network, and is not changed.
         config: All settings that decide the result; precision `auto` is resolved for the device.
-        dev: Scored pairs for selecting a step and detecting a collapse.
+        dev: Scored pairs for selecting a step and detecting a collapse: columns `sentence1`, `sentence2` and `score` of
+            any scale.
         teacher: Vectors by the pairs' `sentence_id`, for objectives that learn from them.
         execution: Device, snapshots, stop requests and progress reports; None trains on the CPU without any.
 
@@ -122,7 +123,8 @@ def train(
     with contextlib.ExitStack() as stack:
         folder = work or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         with first_here_alone():
-            needs = needs_of(config.objective) | order_needs(config)
+            order: frozenset[Need] = frozenset({"group"} if config.order == "groups" else ())
+            needs = needs_of(config.objective) | order
             data = open_token_cache(folder, pairs.lazy(), encoder, needs, teacher)
         total = count_steps(len(data), config)
         stack.enter_context(seeded(config.seed))
@@ -136,7 +138,7 @@ def train(
         evaluator = DevEvaluator(data, dev, encoder, config)
         loop = _Loop(run, data, evaluator, config, execution)
         try:
-            loop.go(Saving.of(execution, SAVE_EVERY) if is_first() else None)
+            loop.go(Saving(work, execution, SAVE_EVERY) if work is not None and is_first() else None)
         except FloatingPointError as error:
             raise _non_finite(error, loop.order, pairs.lazy(), work, divergence_remedy(config)) from error
         return loop.result()
@@ -227,9 +229,7 @@ class _Loop:
             best_dev=run.best_dev if best else history[-1].dev_spearman,
             best_step=run.best_step if best else run.step,
             finding=run.finding,
-            pairs_per_s=self.throughput.pairs_per_s,
-            tokens_per_s=self.throughput.tokens_per_s,
-            mfu=self.throughput.mfu,
+            throughput=self.throughput,
             state=run.snapshot(),
         )
 
@@ -282,7 +282,7 @@ def _start(
     encoder: SentenceEncoder,
     data: TokenCache,
     config: TrainingConfig,
-    dev: DevSet | None,
+    dev: pl.DataFrame | None,
     total: int,
     device: str | torch.device,
 ) -> TrainingState:

@@ -1,9 +1,15 @@
-"""Snapshots of a run on disk, as safetensors and JSON; a kill at any moment leaves finished snapshots intact.
+"""How a run executes, its state, and snapshots of it on disk: a kill at any moment leaves finished snapshots intact.
 
     <work>/step-00000200/<group>.safetensors     such as online, predictor, optimizer, rng, best
                          state.json              step, counters, and the sha256 of each safetensors file
 
-A snapshot is renamed into place once it is on disk. If one is damaged later, the run resumes from the one before it.
+Snapshots are safetensors and JSON. A snapshot is renamed into place once it is on disk. If one is damaged later, the
+run resumes from the one before it.
+
+A snapshot contains all state that decides the rest of the run: online, target, predictor, target statistics, optimizer,
+the generators of numpy and torch, the step (which decides data order and both schedules), the best encoder so far and
+the log. On a CPU, resuming with the same number of threads gives bit for bit the result of the uninterrupted run; on a
+GPU, up to the rounding of kernels that add in no fixed order.
 """
 
 from __future__ import annotations
@@ -14,30 +20,63 @@ import logging
 import math
 import shutil
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors.torch import load_file, save_file
 
 from models.errors import DamagedSnapshotError, ResumeError
+from models.runtime.random_state import capture_rng, restore_rng
+from models.training.dev_evaluation import Evaluation
+from models.training.metrics import EVALUATED
 from storage.filesystem.atomic import whole
 from storage.filesystem.digests import file_sha256
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    import polars as pl
+
     from models.objectives.objective import Objective
+    from models.runtime.progress import OnProgress
     from models.training.config import TrainingConfig
-    from models.training.dev_evaluation import DevSet
-    from models.training.execution import Execution
+    from models.training.metrics import LogRow
     from models.training.token_cache import TokenCache
 
 logger = logging.getLogger(__name__)
 
 FORMAT = 3
 PREFIX, HEAD = "step-", "state.json"
+COUNTERS = ("total", "best_dev", "best_step", "finding")
+
+
+@dataclass(frozen=True)
+class Execution:
+    """Device, snapshots, stop requests and progress reports of a run; they change the result by rounding only.
+
+    Attributes:
+        work: Folder for tokens and snapshots of this run alone; if it has snapshots, the run resumes from the newest
+            intact one. None saves nothing.
+        device: Where to compute; transforms are fitted on the CPU.
+        save_every: Steps between snapshots; None uses the default of training or transform.
+        save_minutes: Minutes after which a snapshot is due in any case; None saves by number of steps only.
+        keep: Number of newest snapshots to keep.
+        should_stop: Called after each step; True saves and raises InterruptedRunError.
+        on_progress: Called with (steps done, total steps, detail); by a training at most once a second.
+        static_shapes: Whether to pad batches to a few shapes, for which a GPU captures the step; None: only on a GPU.
+    """
+
+    work: Path | None = None
+    device: str | torch.device = "cpu"
+    save_every: int | None = None
+    save_minutes: float | None = None
+    keep: int = 2
+    should_stop: Callable[[], bool] | None = None
+    on_progress: OnProgress | None = None
+    static_shapes: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -62,26 +101,102 @@ def copied(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
 
 
+@dataclass
+class TrainingState:
+    """The objects that change during training."""
+
+    fingerprint: str
+    total: int
+    objective: Objective
+    optimizer: torch.optim.Optimizer
+    step: int = 0
+    log: list[LogRow] = field(default_factory=list)
+    best_dev: float | None = None
+    best_step: int = 0
+    best: dict[str, torch.Tensor] = field(default_factory=dict)
+    finding: str = ""
+    start: dict[str, torch.Tensor] = field(default_factory=dict)
+
+    @property
+    def over(self) -> bool:
+        """Whether the run is finished: all steps are taken, or training was stopped as harmful."""
+        return self.step >= self.total or bool(self.finding)
+
+    @cached_property
+    def learning(self) -> list[torch.nn.Parameter]:
+        """Parameters that the optimizer may change; cached, because collecting them takes as long as a layer's pass."""
+        return self.objective.learning_parameters()
+
+    def snapshot(self) -> Snapshot:
+        """Return a copy of the whole state."""
+        tensors = {name: copied(module.state_dict()) for name, module in self.objective.saved_modules().items()}
+        tensors["optimizer"] = copied(optimizer_tensors([self.optimizer]))
+        tensors["rng"] = copied(capture_rng())
+        tensors["best"] = dict(self.best)
+        counters = {name: getattr(self, name) for name in COUNTERS}
+        return Snapshot(self.fingerprint, self.step, tensors, counters | {"log": [dict(row) for row in self.log]})
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Restore the whole state from a snapshot."""
+        for name, module in self.objective.saved_modules().items():
+            module.load_state_dict(snapshot.tensors[name])
+        restore_optimizers([self.optimizer], snapshot.tensors["optimizer"])
+        restore_rng(snapshot.tensors["rng"])
+        for name in COUNTERS:
+            setattr(self, name, snapshot.counters[name])
+        self.step, self.log = snapshot.step, [dict(row) for row in snapshot.counters["log"]]
+        self.best = dict(snapshot.tensors["best"])
+
+    def keep_best(self, evaluation: Evaluation) -> None:
+        """Remember the online encoder if this evaluation is the best so far."""
+        score = evaluation.dev_spearman
+        if score is None or score != score or (self.best_dev is not None and score <= self.best_dev):
+            return
+        self.best_dev, self.best_step = score, evaluation.step
+        self.best = copied(self.objective.online.state_dict())
+
+    def give_up(self, finding: str) -> None:
+        """Store why the run ends, and select the original encoder unless a later evaluation was better."""
+        self.finding = finding
+        dev = self.history()[0].dev_spearman
+        if not self.best or (dev is not None and self.best_dev is not None and dev >= self.best_dev):
+            self.best, self.best_dev, self.best_step = self.start, dev, 0
+
+    def history(self) -> list[Evaluation]:
+        """Return all evaluations in the log."""
+        rows = [row for row in self.log if row["alignment"] is not None]
+        return [Evaluation(step=int(row["step"] or 0), **{name: row[name] for name in EVALUATED}) for row in rows]  # type: ignore[arg-type]
+
+
+def optimizer_tensors(optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, torch.Tensor]:
+    """Return the state of all optimizers: `<optimizer>.<parameter>.<quantity>` → tensor."""
+    return {
+        f"{number}.{parameter}.{quantity}": torch.as_tensor(value)
+        for number, optimizer in enumerate(optimizers)
+        for parameter, state in optimizer.state_dict()["state"].items()
+        for quantity, value in state.items()
+    }
+
+
+def restore_optimizers(optimizers: Sequence[torch.optim.Optimizer], tensors: dict[str, torch.Tensor]) -> None:
+    """Restore the state that `optimizer_tensors` returned; groups and rates stay as configured."""
+    states: list[dict[int, dict[str, Any]]] = [{} for _ in optimizers]
+    for key, tensor in tensors.items():
+        number, parameter, quantity = key.split(".", 2)
+        states[int(number)].setdefault(int(parameter), {})[quantity] = tensor.clone()
+    for optimizer, state in zip(optimizers, states, strict=True):
+        optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
 class Saving:
     """When and where to save a run: every `steps` steps, and every `minutes` minutes if steps take long."""
 
-    def __init__(self, folder: Path, steps: int | None, minutes: float | None, keep: int) -> None:
+    def __init__(self, folder: Path, execution: Execution, steps: int | None = None) -> None:
+        """Save to a folder as `execution` says; `steps` is its default number of steps between snapshots."""
         self.folder = folder
-        self._steps, self._keep = steps, keep
-        self._seconds = math.inf if minutes is None else 60 * minutes
+        self._steps, self._keep = execution.save_every or steps, execution.keep
+        self._seconds = math.inf if execution.save_minutes is None else 60 * execution.save_minutes
         self._saved = time.monotonic()
-
-    @classmethod
-    def of(cls, execution: Execution, steps: int) -> Saving | None:
-        """Return the saving of a run; None if it has no work folder.
-
-        Args:
-            execution: How the run executes.
-            steps: Steps between snapshots, unless `execution` has its own.
-        """
-        if execution.work is None:
-            return None
-        return cls(execution.work, execution.save_every or steps, execution.save_minutes, execution.keep)
 
     def is_due(self, step: int) -> bool:
         """Whether a snapshot should follow this step."""
@@ -178,10 +293,10 @@ def _snapshots(work: Path) -> list[Path]:
     return sorted(work.glob(f"{PREFIX}*"), reverse=True)
 
 
-def run_fingerprint(config: TrainingConfig, objective: Objective, pairs: TokenCache, dev: DevSet | None) -> str:
+def run_fingerprint(config: TrainingConfig, objective: Objective, pairs: TokenCache, dev: pl.DataFrame | None) -> str:
     """Return the SHA-256 of all inputs of a run: settings, initial weights, pairs with their tokenizer, dev set."""
     settings = [config.model_dump_json(), objective.online.config.model_dump_json()]
-    scored = None if dev is None else [list(dev.texts_1), list(dev.texts_2), [float(score) for score in dev.scores]]
+    scored = [dev[name].to_list() for name in ("sentence1", "sentence2", "score")] if dev is not None else None
     return fingerprint(objective.online, *settings, pairs.digest, json.dumps(scored))
 
 

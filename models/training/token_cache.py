@@ -1,41 +1,124 @@
-"""Cache of tokenised pairs in a memory-mapped Arrow file: per row the views' token ids and the objective's fields.
+"""Training data in memory-mapped arrays: tokenised pairs with their other fields, and a teacher's vectors.
 
-Texts are tokenised once, chunk by chunk, so memory use does not grow with the number of pairs; a step reads its rows as
-views into the map. The file is named by its content and renamed into place, so an existing file is complete.
+    tokens-<digest>/ids, offsets           both views of each pair, one after the other (`Tokens`)
+                    label, group, …        one value for each pair
+    teacher-<name>/ids.npy, vectors.npy
+
+Texts are tokenised once, chunk by chunk, so memory use does not grow with the number of pairs. The folder is named by
+its content and renamed into place, so an existing folder is complete.
+
+Shapes: N sentences, B sentences of a batch, D width.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from models.encoder.unpadded import Tokens
 from models.errors import TrainingError
-from models.objectives.objective import COLUMN_OF, Batch
+from models.objectives.objective import Batch
 from models.training.batches import VIEWS, check_pairs, tokenise_pairs
 from storage.filesystem.atomic import whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from numpy.typing import NDArray
+    from numpy.typing import DTypeLike, NDArray
 
     from models.encoder.sentence_encoder import SentenceEncoder
     from models.encoder.static import Tokenizer
     from models.objectives.objective import Need
-    from models.training.teacher_vectors import TeacherVectors
 
 logger = logging.getLogger(__name__)
 
-CHUNK = 50_000  # pairs in memory at once while the file is written
+CHUNK = 50_000  # pairs or sentences in memory at once while the files are written
 DTYPES = {"label": pl.Int8, "score": pl.Float32, "group": pl.UInt64, "sentence_id": pl.UInt64}
+
+
+@dataclass(frozen=True)
+class TeacherVectors:
+    """A table of vectors, which may be memory-mapped.
+
+    Attributes:
+        ids: (N,) uint64, sentence ids in ascending order.
+        vectors: (N, D) float32, one row per id.
+    """
+
+    ids: NDArray[np.uint64]
+    vectors: NDArray[np.float32]
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of ids and vectors."""
+        digest = hashlib.sha256(self.ids.tobytes())
+        for start in range(0, len(self.vectors), CHUNK):
+            digest.update(self.vectors[start : start + CHUNK].tobytes())
+        return digest.hexdigest()
+
+    def check(self, ids: NDArray[np.uint64], first_row: int) -> None:
+        """Refuse pairs whose sentence has no vector.
+
+        Args:
+            ids: Sentence ids of some pairs.
+            first_row: Row number of the first pair, for the message.
+
+        Raises:
+            TrainingError: A sentence has no vector; the message names the first such pair.
+        """
+        rows = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
+        if missing := np.flatnonzero(self.ids[rows] != ids).tolist():
+            raise TrainingError(
+                f"the teacher has no vector for sentence_id {ids[missing[0]]} of pair {first_row + missing[0]}. Embed "
+                "the corpus of the pairs with the teacher."
+            )
+
+    def vectors_of(self, ids: NDArray[np.uint64]) -> NDArray[np.float32]:
+        """Return the vectors (B, D) of sentences; all of them must be in the table."""
+        return np.asarray(self.vectors[np.searchsorted(self.ids, ids)])
+
+
+def open_teacher(folder: Path, name: str, rows: pl.LazyFrame) -> TeacherVectors:
+    """Open a teacher's memory-mapped vectors, and write their files into `folder` first if they do not exist.
+
+    Args:
+        folder: Created if needed.
+        name: Part of the file names; other vectors need another name.
+        rows: `sentence_id` (UInt64, ascending) and `embedding` (an array of D float32).
+
+    Raises:
+        TrainingError: The ids are not in ascending order, or one occurs twice.
+    """
+    path = folder / f"teacher-{name}"
+    if not path.is_dir():
+        with whole(path, first_stays=True) as unfinished:
+            unfinished.mkdir()
+            _write_teacher(unfinished, rows)
+    ids, vectors = (np.load(path / f"{part}.npy", mmap_mode="r") for part in ("ids", "vectors"))
+    return TeacherVectors(ids, vectors)
+
+
+def _write_teacher(folder: Path, rows: pl.LazyFrame) -> None:
+    ids = rows.select("sentence_id").collect()["sentence_id"].to_numpy()
+    if not (ids[1:] > ids[:-1]).all():
+        raise TrainingError("the teacher's sentence ids are not sorted, or contain duplicates. Embed the corpus again.")
+    np.save(folder / "ids.npy", ids)
+    width = rows.collect_schema()["embedding"].shape[0]  # type: ignore[attr-defined]  # an Array
+    table = np.lib.format.open_memmap(folder / "vectors.npy", mode="w+", dtype=np.float32, shape=(len(ids), width))
+    done = 0
+    for chunk in rows.select("embedding").collect_batches(chunk_size=CHUNK, maintain_order=True):
+        table[done : done + len(chunk)] = chunk["embedding"].to_numpy()
+        done += len(chunk)
+    table.flush()
 
 
 class TokenCache:
@@ -48,33 +131,31 @@ class TokenCache:
         teacher: Teacher whose vectors are added to batches; None if the objective needs none.
     """
 
-    def __init__(self, path: Path, pad_id: int, digest: str, teacher: TeacherVectors | None = None) -> None:
-        reader = pa.ipc.open_file(pa.memory_map(str(path)))
-        self.digest, self.teacher, self.pad_id = digest, teacher, pad_id
-        chunks = [reader.get_batch(number) for number in range(reader.num_record_batches)]
-        self._ends = np.cumsum([chunk.num_rows for chunk in chunks], dtype=np.int64)
-        # Per chunk and view: the start of each row, and the ids; both without a copy.
-        self._lists = [[_arrays(chunk.column(view)) for view in VIEWS] for chunk in chunks]
-        names = [name for name in reader.schema.names if name not in VIEWS]
-        self._columns = {name: [chunk.column(name).to_numpy() for chunk in chunks] for name in names}
+    def __init__(
+        self, folder: Path, encoder: SentenceEncoder, digest: str, teacher: TeacherVectors | None = None
+    ) -> None:
+        self.digest, self.teacher, self.pad_id = digest, teacher, int(encoder.tokenizer.pad_token_id)
+        ids, offsets = _mapped(folder / "ids", _id_type(encoder)), _mapped(folder / "offsets", np.int64)
+        self._views = Tokens(ids, offsets, self.pad_id)  # rows 2i and 2i + 1 are the views of pair i
+        self._columns = {
+            name: _mapped(folder / name, pl.Series(dtype=dtype).to_numpy().dtype)
+            for name, dtype in DTYPES.items()
+            if (folder / name).is_file()
+        }
 
     def __len__(self) -> int:
-        return int(self._ends[-1]) if len(self._ends) else 0
+        return len(self._views) // len(VIEWS)
 
     def column(self, name: str) -> NDArray[Any] | None:
         """Return a column of all pairs, such as `group`; None if the cache does not have it."""
-        chunks = self._columns.get(name)
-        return None if chunks is None else np.concatenate(chunks)
+        return self._columns.get(name)
 
     def take(self, rows: NDArray[np.int64]) -> Batch:
         """Return the pairs of `rows` as a batch, with tokens of all first views, then of all second views."""
-        locations = self._locations(rows)
-        ids = [self._ids(view, *location) for view in range(len(VIEWS)) for location in locations]
-        values = {
-            name: np.array([chunks[chunk][row] for chunk, row in locations]) for name, chunks in self._columns.items()
-        }
+        found = self._views.take(np.concatenate([2 * rows, 2 * rows + 1]))
+        values = {name: column[rows] for name, column in self._columns.items()}
         return Batch(
-            Tokens.of(ids, self.pad_id),
+            Tokens(found.ids.astype(np.int32), found.offsets, self.pad_id),
             np.arange(len(rows)),
             np.arange(len(rows), 2 * len(rows)),
             labels=values["label"].astype(np.int64) if "label" in values else None,
@@ -90,17 +171,7 @@ class TokenCache:
 
     def view_lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the number of tokens of each view, (len(rows), 2)."""
-        lengths = [(len(self._ids(0, *location)), len(self._ids(1, *location))) for location in self._locations(rows)]
-        return np.array(lengths, dtype=np.int64).reshape(-1, len(VIEWS))
-
-    def _locations(self, rows: NDArray[np.int64]) -> list[tuple[int, int]]:
-        chunks = np.searchsorted(self._ends, rows, side="right")
-        starts = np.concatenate([[0], self._ends])[chunks]
-        return list(zip(chunks.tolist(), (rows - starts).tolist(), strict=True))
-
-    def _ids(self, view: int, chunk: int, row: int) -> NDArray[Any]:
-        starts, ids = self._lists[chunk][view]
-        return ids[starts[row] : starts[row + 1]]
+        return self._views.lengths_of(2 * rows[:, None] + np.arange(len(VIEWS)))
 
 
 def open_token_cache(
@@ -110,13 +181,13 @@ def open_token_cache(
     needs: frozenset[Need] = frozenset(),
     teacher: TeacherVectors | None = None,
 ) -> TokenCache:
-    """Open the tokenised pairs, and write their file into `folder` first if it does not exist.
+    """Open the tokenised pairs, and write them into `folder` first if they are not there.
 
     Args:
         folder: Created if needed.
         pairs: Columns `text_1` and `text_2`, and the columns of `needs`; others are ignored.
         encoder: Provides tokenizer, prompt and maximal length.
-        needs: Fields that the objective needs besides the texts.
+        needs: Columns that the objective needs besides the texts.
         teacher: Vectors that the objective learns from; ignored if it needs none.
 
     Raises:
@@ -124,17 +195,17 @@ def open_token_cache(
         EncoderError: The tokenizer has no padding token, or a text has no token.
     """
     teacher = _needed(teacher, needs)
-    columns = [COLUMN_OF[need] for need in sorted(needs)]
     digest = _digest(pairs, encoder, needs, teacher)
-    path = folder / f"tokens-{digest[:16]}.arrow"
-    if not path.is_file():
-        with whole(path) as unfinished:
-            _write(unfinished, pairs, encoder, columns)
-    return TokenCache(path, int(encoder.tokenizer.pad_token_id), digest, teacher)
+    path = folder / f"tokens-{digest[:16]}"
+    if not path.is_dir():
+        with whole(path, first_stays=True) as unfinished:
+            unfinished.mkdir()
+            _write(unfinished, pairs, encoder, sorted(needs))
+    return TokenCache(path, encoder, digest, teacher)
 
 
 def _needed(teacher: TeacherVectors | None, needs: frozenset[Need]) -> TeacherVectors | None:
-    if "teacher" not in needs:
+    if "sentence_id" not in needs:
         return None
     if teacher is None:
         raise TrainingError(
@@ -144,22 +215,27 @@ def _needed(teacher: TeacherVectors | None, needs: frozenset[Need]) -> TeacherVe
     return teacher
 
 
-def _write(path: Path, pairs: pl.LazyFrame, encoder: SentenceEncoder, columns: list[str]) -> None:
-    id_type = pa.uint16() if len(encoder.tokenizer) <= 1 << 16 else pa.int32()
-    values = [(name, pl.Series(dtype=DTYPES[name]).to_arrow().type) for name in columns]
-    schema = pa.schema([*((view, pa.list_(id_type)) for view in VIEWS), *values])
-    done = 0
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
+def _write(folder: Path, pairs: pl.LazyFrame, encoder: SentenceEncoder, columns: Sequence[str]) -> None:
+    done, end = 0, np.int64(0)
+    with contextlib.ExitStack() as stack:
+        files = {name: stack.enter_context((folder / name).open("wb")) for name in ("ids", "offsets", *columns)}
+        files["offsets"].write(end.tobytes())
         for chunk in _chunks(pairs, columns):
             batch = tokenise_pairs(encoder, chunk, done)
-            views = [batch.tokens.take(rows) for rows in (batch.view_1, batch.view_2)]
-            lists = [
-                pa.ListArray.from_arrays(view.offsets.astype(np.int32), pa.array(view.ids, id_type)) for view in views
-            ]
-            arrays = [pa.array(_values(chunk, name), kind) for name, kind in values]
-            writer.write(pa.record_batch([*lists, *arrays], schema=schema))
-            done += len(batch)
+            views = batch.tokens.take(np.stack([batch.view_1, batch.view_2], axis=1).ravel())
+            arrays = {"ids": views.ids.astype(_id_type(encoder)), "offsets": end + views.offsets[1:]}
+            for name, array in (arrays | {name: _values(chunk, name) for name in columns}).items():
+                files[name].write(array.tobytes())
+            done, end = done + len(batch), end + views.offsets[-1]
             logger.info("tokenised %d pairs", done)
+
+
+def _id_type(encoder: SentenceEncoder) -> DTypeLike:
+    return np.uint16 if len(encoder.tokenizer) <= 1 << 16 else np.int32
+
+
+def _mapped(path: Path, dtype: DTypeLike) -> NDArray[Any]:
+    return np.memmap(path, dtype, "r") if path.stat().st_size else np.zeros(0, dtype)  # an empty file cannot be mapped
 
 
 def _digest(
@@ -168,7 +244,7 @@ def _digest(
     needs: frozenset[Need],
     teacher: TeacherVectors | None,
 ) -> str:
-    columns, row = [COLUMN_OF[need] for need in sorted(needs)], 0
+    columns, row = sorted(needs), 0
     views, values = ([hashlib.sha256() for _ in names] for names in (VIEWS, columns))
     for chunk in _chunks(pairs, columns):
         check_pairs(chunk, row, needs)
@@ -200,11 +276,7 @@ def _rules(tokenizer: Tokenizer) -> object:
     return {name: rule for name, rule in rules.items() if name not in call_state}
 
 
-def _chunks(pairs: pl.LazyFrame, columns: list[str]) -> Iterator[pl.DataFrame]:
+def _chunks(pairs: pl.LazyFrame, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
     schema = pairs.collect_schema()
     names = [name for name in (*VIEWS, *columns) if name in schema]
     return pairs.select(names).collect_batches(chunk_size=CHUNK, maintain_order=True)
-
-
-def _arrays(lists: Any) -> tuple[NDArray[np.int32], NDArray[Any]]:  # noqa: ANN401  pyarrow is untyped
-    return lists.offsets.to_numpy(), lists.values.to_numpy()

@@ -20,11 +20,11 @@ import torch
 from models.errors import EvaluationError, InterruptedRunError
 from models.training.loop import run_steps
 from models.training.snapshots import Saving, Snapshot, copied, newest_snapshot
+from models.transforms.config import Transform
 from models.transforms.glow import FlatAdam, Glow
-from models.transforms.transform import Transform
 
 if TYPE_CHECKING:
-    from models.training.execution import Execution
+    from models.training.snapshots import Execution
     from models.transforms.config import FlowConfig
 
 SAVE_EVERY: Final = 2_000  # steps, of milliseconds each
@@ -86,7 +86,7 @@ class _Fit:
 
     def go(self, execution: Execution) -> None:
         """Take the remaining steps."""
-        saving = Saving.of(execution, SAVE_EVERY)
+        saving = None if execution.work is None else Saving(execution.work, execution, SAVE_EVERY)
         fingerprint = self._fingerprint() if execution.work else ""
         if execution.work and (saved := newest_snapshot(execution.work, fingerprint)) is not None:
             self.step = saved.step

@@ -1,12 +1,24 @@
-"""Settings of every post-hoc transform; `name` selects the transform."""
+"""Post-hoc transforms, which are fitted on a corpus's vectors and applied to evaluated vectors: settings and interface.
+
+Shapes: N vectors, D their width, K their width after the transform.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
 from storage.record import Record, named
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import torch
+    from pydantic import JsonValue
+
+    from models.training.snapshots import Execution
 
 
 class TransformSettings(Record):
@@ -63,3 +75,36 @@ class FlowConfig(TransformSettings):
 AnyTransform = WhiteningConfig | FlowConfig
 """Union of all transform settings."""
 TransformConfig = Annotated[AnyTransform, Field(discriminator="name"), BeforeValidator(named)]
+
+
+class Transform(ABC):
+    """A fitted map from vectors to vectors.
+
+    Attributes:
+        config: Settings of the transform.
+        tensors: All fitted values, by name.
+        figures: Measurements of the fit; empty for a restored transform.
+    """
+
+    def __init__(self, config: Any, tensors: Mapping[str, torch.Tensor]) -> None:  # noqa: ANN401 - each has its own
+        self.config = config
+        self.tensors = dict(tensors)
+        self.figures: dict[str, JsonValue] = {}
+
+    @classmethod
+    @abstractmethod
+    def fit(cls, vectors_ND: torch.Tensor, config: Any, execution: Execution) -> Transform:  # noqa: ANN401
+        """Fit the transform on a corpus's vectors.
+
+        Raises:
+            EvaluationError: The transform cannot be fitted on these vectors under these settings.
+            TrainingError: The fit was asked to stop, or cannot resume from a saved state.
+        """
+
+    @abstractmethod
+    def apply(self, vectors_ND: torch.Tensor) -> torch.Tensor:
+        """Return transformed vectors of the same encoder: (N, K), float32."""
+
+    def linear(self) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """Return W (K, D) and μ (D,), float64, if the transform is W (x − μ) scaled to length 1; otherwise None."""
+        return None

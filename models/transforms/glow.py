@@ -31,7 +31,13 @@ _TINY: Final = 1e-6  # added to a standard deviation (glow_ops_1x1.py)
 
 
 class ActNorm(nn.Module):
-    """Actnorm: y = (x + b) · e^(3s), channel by channel."""
+    """Actnorm: y = (x + b) · e^(3s), channel by channel.
+
+    Attributes:
+        settles: Whether a pass first initialises b and s so that its channels get mean 0 and variance 1.
+    """
+
+    settles = False
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -40,21 +46,16 @@ class ActNorm(nn.Module):
 
     def forward(self, x_BW: torch.Tensor) -> torch.Tensor:
         """Return y, (B, W)."""
+        if self.settles:
+            mean_W = x_BW.mean(dim=0)
+            std_W = (x_BW - mean_W).square().mean(dim=0).sqrt()
+            self.shift_W.copy_(-mean_W)
+            self.scale_W.copy_(-(std_W + _TINY).log() / _SCALE_FACTOR)
         return (x_BW + self.shift_W) * (_SCALE_FACTOR * self.scale_W).exp()
 
     def log_determinant(self) -> torch.Tensor:
         """Return log |∂y/∂x|, a scalar."""
         return self.scale_W.sum() * _SCALE_FACTOR
-
-    @torch.no_grad()
-    def settle(self, x_BW: torch.Tensor) -> torch.Tensor:
-        """Initialise b and s so that every channel of these vectors gets mean 0 and variance 1; return the output."""
-        mean_W = x_BW.mean(dim=0)
-        std_W = (x_BW - mean_W).square().mean(dim=0).sqrt()
-        self.shift_W.copy_(-mean_W)
-        self.scale_W.copy_(-(std_W + _TINY).log() / _SCALE_FACTOR)
-        y_BW: torch.Tensor = self(x_BW)
-        return y_BW
 
 
 class Reversal(nn.Module):
@@ -134,14 +135,6 @@ class Coupling(nn.Module):
         kept_BK, moved_BM = x_BW[:, : self.kept], x_BW[:, self.kept :]
         return torch.cat((kept_BK, moved_BM + self._move(kept_BK)), dim=1)
 
-    @torch.no_grad()
-    def settle(self, x_BW: torch.Tensor) -> torch.Tensor:
-        """Initialise the actnorms of the hidden layers on these vectors; return the output."""
-        h_BH = self.first_norm.settle(functional.linear(x_BW[:, : self.kept], self.first_HK)).relu()
-        self.second_norm.settle(functional.linear(h_BH, self.second_HH))
-        y_BW: torch.Tensor = self(x_BW)
-        return y_BW
-
     def _move(self, x_BK: torch.Tensor) -> torch.Tensor:
         h_BH = self.first_norm(functional.linear(x_BK, self.first_HK)).relu()
         h_BH = self.second_norm(functional.linear(h_BH, self.second_HH)).relu()
@@ -162,10 +155,6 @@ class Step(nn.Module):
         """Return the step's output, (B, W)."""
         y_BW: torch.Tensor = self.coupling(self.mixing(self.norm(x_BW)))
         return y_BW
-
-    def settle(self, x_BW: torch.Tensor) -> torch.Tensor:
-        """Initialise the actnorms on these vectors; return the output."""
-        return self.coupling.settle(self.mixing(self.norm.settle(x_BW)))
 
 
 class Glow(nn.Module):
@@ -201,10 +190,12 @@ class Glow(nn.Module):
     @torch.no_grad()
     def settle(self, x_BD: torch.Tensor) -> None:
         """Initialise every actnorm by data, so that its outputs for these vectors have mean 0 and variance 1."""
-        for number, steps in enumerate(self.levels):
-            x_BD = x_BD[:, : self.widths[number]]
-            for step in steps:
-                x_BD = step.settle(x_BD)
+        norms = [module for module in self.modules() if isinstance(module, ActNorm)]
+        for norm in norms:
+            norm.settles = True
+        self(x_BD)
+        for norm in norms:
+            norm.settles = False
 
     def log_determinant(self) -> torch.Tensor:
         """Return log |∂z/∂x|, a scalar, the same for all vectors."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from models.errors import EvaluationError
-from models.training.execution import Execution
+from models.training.snapshots import Execution
 from models.transforms.bert_flow import Flow
 from models.transforms.config import FlowConfig, WhiteningConfig
 from models.transforms.whitening import Whitening
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     import torch
 
-    from models.transforms.config import AnyTransform
-    from models.transforms.transform import Transform
+    from models.transforms.config import AnyTransform, Transform
 
 
 TRANSFORMS: Final[Mapping[type[AnyTransform], type[Transform]]] = {
@@ -43,8 +42,3 @@ def fitted_transform(vectors_ND: torch.Tensor, config: AnyTransform, execution: 
             "encoder."
         )
     return TRANSFORMS[type(config)].fit(vectors_ND, config, execution or Execution())
-
-
-def restore_transform(config: AnyTransform, tensors: Mapping[str, torch.Tensor]) -> Transform:
-    """Return a transform from its saved tensors."""
-    return TRANSFORMS[type(config)](config, tensors)

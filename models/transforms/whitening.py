@@ -11,10 +11,10 @@ import torch
 from torch.nn import functional
 
 from models.errors import EvaluationError
-from models.transforms.transform import Transform
+from models.transforms.config import Transform
 
 if TYPE_CHECKING:
-    from models.training.execution import Execution
+    from models.training.snapshots import Execution
     from models.transforms.config import WhiteningConfig
 
 _CHUNK: Final = 65_536  # vectors in float64 at a time

@@ -1,31 +1,39 @@
-"""Translate in token-budget batches of sentences of similar length, with little padding.
+"""Translate in token-budget batches of sentences of similar length, as piece numbers of one vocabulary.
 
 Sorted by length and cut at 1,024 padded tokens, NLI text wastes 1.5 times its useful tokens. In input order at 32
 sentences per batch it wastes 2.9 times (PERF A).
 
 Engines only map piece numbers to piece numbers. So all backends use the same vocabulary and batches, the same cap for
 each sentence, and leave the same sentences untranslated.
+
+`MarianTokenizer` loops over sentences in Python. Its parts (two SentencePiece models and the vocabulary) do the same
+for a whole list at once; a test compares both. Deviation: text that looks like a special token (`</s>`, `>>fra<<`) is
+plain text here. The target language comes from the configuration, so a sentence of the corpus cannot switch it.
 """
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 import sys
 import time
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from sacremoses import MosesPunctNormalizer
+from transformers import MarianTokenizer
 
-from models.errors import DeviceMemoryError
+from models.errors import DeviceMemoryError, TranslatorLoadError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from models.runtime.progress import OnProgress
     from models.translation.config import TranslatorConfig
-    from models.translation.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -42,19 +50,13 @@ class Translation:
     """Mean natural log-probability per piece, at most 0; None if the search does not give it."""
 
 
-@dataclass(frozen=True)
-class Decoded:
-    """Translations of a batch of source sentences, in their order."""
-
-    pieces: list[list[int]]
-    """Target pieces per sentence, without end mark and padding."""
-
-    scores: list[float | None]
-    """Mean natural log-probability per piece, end mark counted; at most 0. None if the search does not give it."""
-
+Decoded: TypeAlias = list[tuple[list[int], float | None]]
+"""For each source of a batch, the target pieces without end mark and padding, and their mean natural log-probability
+with the end mark, at most 0; None if the search does not give it."""
 
 logger = logging.getLogger(__name__)
 
+_SPACE = "\N{LOWER ONE EIGHTH BLOCK}"  # SentencePiece's mark for a space
 _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "alloc_failed")  # the last is cuBLAS's
 
 
@@ -119,11 +121,11 @@ def _fits(collect: Callable[[], None]) -> bool:
 class Engine(Protocol):
     """Interface of a translation engine: source pieces to target pieces."""
 
-    positions: int
-    """Longest sequence that the model has positions for."""
-
     ahead: int
     """Number of batches to submit before collecting the first one."""
+
+    token_budget: int
+    """Default number of padded source tokens in a batch."""
 
     def submit(self, sources: list[list[int]], caps: list[int]) -> Callable[[], Decoded]:
         """Start to translate a batch.
@@ -136,6 +138,71 @@ class Engine(Protocol):
             A function that waits for the batch and returns it, or raises if it did not fit into memory.
         """
         ...
+
+
+class Vocabulary:
+    """Vocabulary of one model: text to source pieces with target token and end mark, and target pieces to text.
+
+    Attributes:
+        positions: Longest sequence that the model has positions for.
+    """
+
+    def __init__(self, folder: Path, config: TranslatorConfig) -> None:
+        settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        self.positions = int(settings["max_position_embeddings"])
+        self._tokenizer = MarianTokenizer.from_pretrained(folder, local_files_only=True)
+        self._prefix = self._target_prefix(config.target_token)
+        self._room = min(config.max_source_tokens, self.positions) - len(self._prefix) - 1
+        self.pad: int = self._tokenizer.pad_token_id
+        self.eos: int = self._tokenizer.eos_token_id
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the source pieces of each text: target token (if any), pieces up to the limit, end mark."""
+        pieces: list[list[str]] = self._tokenizer.spm_source.encode(list(texts), out_type=str)
+        number, unknown = self._tokenizer.encoder, self._tokenizer.unk_token_id
+        return [[*self._prefix, *(number.get(p, unknown) for p in row[: self._room]), self.eos] for row in pieces]
+
+    def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        """Return the text of each row of target pieces, without padding, end mark, target and unknown tokens."""
+        piece = self._tokenizer.decoder
+        pieces = [[piece[number] for number in row if number not in self._silent] for row in rows]
+        texts: list[str] = self._tokenizer.spm_target.decode(pieces) if pieces else []
+        return [text.replace(_SPACE, " ").strip() for text in texts]
+
+    def names(self, row: Sequence[int]) -> list[str]:
+        """Return the names of pieces by their numbers."""
+        piece = self._tokenizer.decoder
+        return [piece[number] for number in row]
+
+    def numbers(self, pieces: Sequence[str]) -> list[int]:
+        """Return the numbers of pieces by their names."""
+        number = self._tokenizer.encoder
+        return [number[piece] for piece in pieces]
+
+    @cached_property
+    def _silent(self) -> frozenset[int]:
+        codes = {number for piece, number in self._tokenizer.encoder.items() if re.fullmatch(r">>.+<<", piece)}
+        return frozenset({self.pad, self.eos, self._tokenizer.unk_token_id} | codes)
+
+    def _target_prefix(self, token: str | None) -> list[int]:
+        codes = self._tokenizer.supported_language_codes
+        if token is None:
+            if len(codes) > 1:
+                raise TranslatorLoadError(
+                    f"the model translates into several languages ({_some(codes)}), but target_token is not set. Set "
+                    "target_token."
+                )
+            return []
+        if token not in self._tokenizer.encoder:
+            raise TranslatorLoadError(
+                f"target_token {token} is not in the model's vocabulary (expected: {_some(codes)})"
+            )
+        return [self._tokenizer.encoder[token]]
+
+
+def _some(codes: Sequence[str]) -> str:
+    shown = ", ".join(sorted(codes)[:12]) or "none, since the model has one target language; remove target_token"
+    return shown if len(codes) <= 12 else f"{shown} and {len(codes) - 12} more"
 
 
 class BatchedTranslator:
@@ -176,9 +243,11 @@ class BatchedTranslator:
 
             def collect() -> None:
                 nonlocal done, tokens
-                for row, translation in zip(rows, self._translations(decode()), strict=True):
-                    result[nonempty[row]] = translation
-                    tokens += translation.n_tokens
+                decoded = decode()
+                translated = self.vocabulary.decode([pieces for pieces, _ in decoded])
+                for row, text, (pieces, score) in zip(rows, translated, decoded, strict=True):
+                    result[nonempty[row]] = Translation(text, len(pieces), score)
+                    tokens += len(pieces)
                 done += len(rows)
                 if on_progress is not None:
                     rate = tokens / max(1e-9, time.monotonic() - started)
@@ -191,11 +260,4 @@ class BatchedTranslator:
 
     def cap(self, source_tokens: int) -> int:
         """Return the largest number of pieces of a translation, end mark counted, by source length and model."""
-        return min(self.engine.positions - 1, self._config.new_tokens_cap(source_tokens))
-
-    def _translations(self, decoded: Decoded) -> list[Translation]:
-        texts = self.vocabulary.decode(decoded.pieces)
-        return [
-            Translation(text, len(pieces), score)
-            for text, pieces, score in zip(texts, decoded.pieces, decoded.scores, strict=True)
-        ]
+        return min(self.vocabulary.positions - 1, self._config.new_tokens_cap(source_tokens))

@@ -12,16 +12,13 @@ Design choices
 
 from __future__ import annotations
 
-import json
 import logging
 from typing import TYPE_CHECKING
 
 import ctranslate2
 
 from models.errors import DeviceMemoryError, TranslationError, TranslatorLoadError
-from models.translation.batching import BatchedTranslator, Decoded
 from models.translation.gpu import REMEDY, compute_type, gpus, is_of_the_gpu
-from models.translation.vocabulary import Vocabulary
 from storage.filesystem.atomic import whole
 
 if TYPE_CHECKING:
@@ -30,6 +27,7 @@ if TYPE_CHECKING:
 
     from transformers import MarianMTModel
 
+    from models.translation.batching import Decoded, Vocabulary
     from models.translation.config import Resources, TranslatorConfig
 
 CPU_GREEDY_TOKEN_BUDGET = 1024
@@ -38,56 +36,43 @@ GPU_TOKEN_BUDGET = 16_384
 GPU_REPLICAS = 4  # batches that a GPU computes at once; measured in BENCHMARKS.md
 
 
-def load_translator(
-    folder: Path, config: TranslatorConfig, resources: Resources, converted: Path, token_budget: int | None = None
-) -> BatchedTranslator:
-    """Load the model in `folder`, and convert it into `converted` first if that does not exist.
+class CTranslate2Engine:
+    """CTranslate2 engine, which computes several batches at once, each on its own thread or GPU.
 
     Args:
         folder: A MarianMT model in the transformers format.
-        config: Languages, search and limits; with a precision resolved by `loading.resolve`.
+        config: Search and precision, resolved by `loading.resolve`.
         resources: Device and cores.
-        converted: Folder for the converted model; another model or version needs another folder.
-        token_budget: Largest number of padded source tokens in a batch; None uses the device's default.
+        converted: Folder of the converted model, created if it does not exist; another model needs another folder.
+        vocabulary: The model's vocabulary.
 
     Raises:
-        TranslatorLoadError: The folder has no model that CTranslate2 can run, or unsafe weights, or the model lacks the
-            target language; or CTranslate2 does not run on the device.
+        TranslatorLoadError: CTranslate2 cannot run the model, or does not run on the device.
         DeviceMemoryError: The model does not fit into the GPU's memory.
     """
-    convert_once(folder, converted)
-    device, kind, threads = resources.device, resources.device.partition(":")[0], resources.threads
-    replicas = GPU_REPLICAS if kind == "cuda" else max(1, resources.cores // threads)
-    try:
-        translator = ctranslate2.Translator(
-            str(converted),
-            device=kind,
-            device_index=gpus(device) if kind == "cuda" else 0,
-            compute_type=compute_type(config.precision, kind),
-            inter_threads=resources.replicas or replicas,
-            intra_threads=threads,
-        )
-    except RuntimeError as error:
-        if is_of_the_gpu(error):
-            raise _failure(device, error) from error
-        raise
-    positions = int(json.loads((folder / "config.json").read_text(encoding="utf-8"))["max_position_embeddings"])
-    vocabulary = Vocabulary(folder, config.target_token, min(config.max_source_tokens, positions))
-    engine = CTranslate2Engine(translator, vocabulary, positions, config)
-    return BatchedTranslator(engine, vocabulary, config, token_budget or _budget(kind, config.beam))
-
-
-class CTranslate2Engine:
-    """CTranslate2 engine, which computes several batches at once, each on its own thread or GPU."""
 
     def __init__(
-        self, translator: ctranslate2.Translator, vocabulary: Vocabulary, positions: int, config: TranslatorConfig
+        self, folder: Path, config: TranslatorConfig, resources: Resources, converted: Path, vocabulary: Vocabulary
     ) -> None:
-        self.positions = positions
-        self.ahead = 4 * translator.num_translators  # with 2, a core is idle up to 5 % of the time
-        self._translator = translator
-        self._vocabulary = vocabulary
-        self._config = config
+        convert_once(folder, converted)
+        device, kind, threads = resources.device, resources.device.partition(":")[0], resources.threads
+        replicas = GPU_REPLICAS if kind == "cuda" else max(1, resources.cores // threads)
+        try:
+            self._translator = ctranslate2.Translator(
+                str(converted),
+                device=kind,
+                device_index=gpus(device) if kind == "cuda" else 0,
+                compute_type=compute_type(config.precision, kind),
+                inter_threads=resources.replicas or replicas,
+                intra_threads=threads,
+            )
+        except RuntimeError as error:
+            if is_of_the_gpu(error):
+                raise _failure(device, error) from error
+            raise
+        self._vocabulary, self._config = vocabulary, config
+        self.ahead = 4 * self._translator.num_translators  # with 2, a core is idle up to 5 % of the time
+        self.token_budget = _budget(kind, config.beam)
 
     def submit(self, sources: list[list[int]], caps: list[int]) -> Callable[[], Decoded]:
         """Start to translate a batch; see `batching.Engine`."""
@@ -109,7 +94,7 @@ class CTranslate2Engine:
                 result.scores[0] if result.scores and len(row) <= cap else None
                 for row, result, cap in zip(rows, results, caps, strict=True)
             ]
-            return Decoded([row[:cap] for row, cap in zip(rows, caps, strict=True)], scores)
+            return [(row[:cap], score) for row, cap, score in zip(rows, caps, scores, strict=True)]
 
         return collect
 

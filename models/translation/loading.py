@@ -12,7 +12,7 @@ from models.translation import gpu
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from models.translation.batching import BatchedTranslator
+    from models.translation.batching import BatchedTranslator, Engine
     from models.translation.config import Backend, Precision, Resources, TranslatorConfig
 
 logger = logging.getLogger(__name__)
@@ -36,17 +36,25 @@ def load_translator(
         token_budget: Largest number of padded source tokens in a batch; None uses the default of backend and device.
 
     Raises:
-        TranslatorLoadError: The model cannot be loaded, or does not support the settings of `config`.
+        TranslatorLoadError: The folder has no model that the backend can run, or unsafe weights; the model lacks the
+            target language; or the backend does not run on the device with the settings of `config`.
+        DeviceMemoryError: The model does not fit into the GPU's memory.
     """
+    from models.translation.batching import BatchedTranslator, Vocabulary
+
     resolved = resolve(config, resources.device)
     with load_errors(folder, TranslatorLoadError):
+        vocabulary = Vocabulary(folder, resolved)
+        engine: Engine
         if resolved.backend == "transformers":
-            from models.translation import marian
+            from models.translation.marian import MarianEngine
 
-            return marian.load_translator(folder, resolved, resources.device, resources.cores, token_budget)
-        from models.translation import ctranslate
+            engine = MarianEngine(folder, resolved, resources)
+        else:
+            from models.translation.ctranslate import CTranslate2Engine
 
-        return ctranslate.load_translator(folder, resolved, resources, converted, token_budget)
+            engine = CTranslate2Engine(folder, resolved, resources, converted, vocabulary)
+        return BatchedTranslator(engine, vocabulary, resolved, token_budget or engine.token_budget)
 
 
 def resolve(config: TranslatorConfig, device: str) -> TranslatorConfig:

@@ -1,81 +1,72 @@
-"""The reference backend: MarianMT through transformers.
+"""The reference backend: MarianMT through transformers, with greedy search of our own and beam search by `generate`.
 
 `transformers` 5 has no translation pipeline; the model and the parts of its tokenizer are called directly.
+
+- Greedy search is our own loop: the encoder once, then one decoder step per piece with a key-value cache. It gives the
+  same pieces as `generate` (tested) with less overhead per step. Each sentence has its own cap, so its translation does
+  not depend on the lengths of other sentences in the batch.
+- Once half of the sentences have ended, they leave the batch, so that one looping sentence does not keep all computing.
+
+Shapes: B sentences, S source pieces, T target pieces, V vocabulary.
 """
 
 from __future__ import annotations
 
-import logging
 from functools import partial
-from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
 import torch
-from transformers import MarianMTModel
+from torch import Tensor
+from transformers import (
+    DynamicCache,
+    EncoderDecoderCache,
+    GenerationConfig,
+    MarianMTModel,
+    NoRepeatNGramLogitsProcessor,
+)
 from transformers.utils import logging as transformers_logging
 
 from models.encoder.unpadded import Tokens
 from models.errors import TranslatorLoadError
 from models.runtime.device import arithmetic
-from models.translation.batching import BatchedTranslator
-from models.translation.decoding import beam_search, greedy
-from models.translation.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from models.translation.batching import Decoded
-    from models.translation.config import TranslatorConfig
+    from models.translation.config import Resources, TranslatorConfig
 
 CPU_TOKEN_BUDGET = 2048  # 6.5 M parameters, greedy, NLI premises: 57, 74, 87, 88, 85 sentences/s at 512, 1,024 … 8,192
 GPU_TOKEN_BUDGET = 65_536  # about 4,096 NLI sentences, from which on memory does not limit a decode step (PERF A4)
 _DTYPES: dict[str, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
-def load_translator(
-    folder: Path,
-    config: TranslatorConfig,
-    device: str = "cpu",
-    threads: int | None = None,
-    token_budget: int | None = None,
-) -> BatchedTranslator:
-    """Load the model in `folder` as a translator.
+class MarianEngine:
+    """Engine for a Marian model of transformers, which computes one batch at a time, when it is collected.
 
     Args:
         folder: A MarianMT model in the transformers format: config.json, weights, vocab.json, source.spm, target.spm.
-        config: Languages, search and limits; with a precision resolved by `loading.resolve`.
-        device: `cpu`, `cuda` or `cuda:1`.
-        threads: CPU threads for the whole process; None does not change them.
-        token_budget: Largest number of padded source tokens in a batch; None uses the device's default.
+        config: Search and precision, resolved by `loading.resolve`.
+        resources: Device, and CPU cores for the whole process.
 
     Raises:
-        TranslatorLoadError: The folder has no such model, or unsafe weights, or the model lacks the target language.
+        TranslatorLoadError: The model names no piece to start from.
     """
-    if threads is not None:
-        torch.set_num_threads(threads)
-    model = load_model(folder, config.precision, device)
-    if not isinstance(start := model.config.decoder_start_token_id, int):
-        raise TranslatorLoadError(
-            f"{folder}/config.json: decoder_start_token_id is {start!r}, expected the number of a piece (Marian: the "
-            "padding piece). Check that the copy is complete."
-        )
-    model.generation_config.max_length = None  # each batch has its own cap; generate warns if both are set
-    positions: int = model.config.max_position_embeddings
-    vocabulary = Vocabulary(folder, config.target_token, min(config.max_source_tokens, positions))
-    budget = token_budget or (CPU_TOKEN_BUDGET if device == "cpu" else GPU_TOKEN_BUDGET)
-    return BatchedTranslator(MarianEngine(model, config), vocabulary, config, budget)
-
-
-class MarianEngine:
-    """Engine for a Marian model of transformers, which computes one batch at a time, when it is collected."""
 
     ahead = 1
 
-    def __init__(self, model: MarianMTModel, config: TranslatorConfig) -> None:
-        self.model = model
-        settings: Any = model.config
-        self.positions: int = settings.max_position_embeddings
+    def __init__(self, folder: Path, config: TranslatorConfig, resources: Resources) -> None:
+        torch.set_num_threads(resources.cores)
+        self.model = load_model(folder, config.precision, resources.device)
+        settings: Any = self.model.config
+        if not isinstance(start := settings.decoder_start_token_id, int):
+            raise TranslatorLoadError(
+                f"{folder}/config.json: decoder_start_token_id is {start!r}, expected the number of a piece (Marian: "
+                "the padding piece). Check that the copy is complete."
+            )
+        self.model.generation_config.max_length = None  # each batch has its own cap; generate warns if both are set
+        self.token_budget = CPU_TOKEN_BUDGET if resources.device == "cpu" else GPU_TOKEN_BUDGET
         self._pad: int = settings.pad_token_id
         self._config = config
 
@@ -94,48 +85,113 @@ class MarianEngine:
             return beam_search(self.model, source_BS, mask_BS, caps_B, beam, ngram)
 
 
-logger = logging.getLogger(__name__)
-
-
 def load_model(folder: Path, precision: str, device: str) -> MarianMTModel:
     """Load the model in evaluation mode on `device`, in precision `fp32`, `bf16` or `fp16`.
 
     Safetensors are preferred. A `pytorch_model.bin` (most OPUS-MT models) is read with `weights_only`, which accepts
     tensors and refuses any code in the pickle.
-
-    Raises:
-        TranslatorLoadError: The folder has no configuration or weights, or the weights contain code.
     """
-    has_safetensors = _has_safetensors(folder)
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    try:
-        model: MarianMTModel = MarianMTModel.from_pretrained(
-            folder, local_files_only=True, use_safetensors=has_safetensors, weights_only=True, dtype=_DTYPES[precision]
-        )
-    except UnpicklingError as error:
-        raise TranslatorLoadError(
-            f"{folder}: pytorch_model.bin contains more than tensors, and code in files is never run. Get the model "
-            "from its publisher again, or convert it to safetensors."
-        ) from error
+    model: MarianMTModel = MarianMTModel.from_pretrained(
+        folder, local_files_only=True, weights_only=True, dtype=_DTYPES[precision]
+    )
     module: torch.nn.Module = model  # transformers annotates its own `to` and `eval` for another self
     module.to(device)
     module.eval()
     return model
 
 
-def _has_safetensors(folder: Path) -> bool:
-    """Return whether to read safetensors (True) or a weights-only `.bin` (False)."""
-    if not (folder / "config.json").is_file():
-        raise TranslatorLoadError(
-            f"{folder}: no config.json, expected a MarianMT model in the transformers format. Check the path."
-        )
-    if any(folder.glob("model*.safetensors")):
-        return True
-    if any(folder.glob("pytorch_model*.bin")):
-        logger.info("%s: no safetensors, reading pytorch_model.bin with weights_only", folder)
-        return False
-    found = ", ".join(sorted(path.name for path in folder.iterdir())) or "nothing"
-    raise TranslatorLoadError(
-        f"{folder}: no weights (found {found}, expected model.safetensors or pytorch_model.bin). Check that the copy "
-        "is complete."
+@torch.inference_mode()
+def greedy(
+    model: MarianMTModel, source_BS: Tensor, mask_BS: Tensor, caps_B: Tensor, no_repeat_ngram: int = 0
+) -> Decoded:
+    """Take the most probable piece at each step, until the end mark or the sentence's own cap.
+
+    Args:
+        model: A Marian model in evaluation mode.
+        source_BS: Source pieces, padded on the right.
+        mask_BS: 1 for pieces, 0 for padding.
+        caps_B: Largest number of pieces per translation, end mark counted.
+        no_repeat_ngram: Length of sequences that may not occur twice; 0 for none.
+    """
+    config: Any = model.config  # annotated without a padding piece, which every Marian model has
+    pad, end = config.pad_token_id, config.eos_token_id
+    rows_B = torch.arange(len(source_BS), device=source_BS.device)
+    target_BT = torch.full((len(source_BS), int(caps_B.max())), pad, device=source_BS.device)
+    score_B = torch.zeros(len(source_BS), device=source_BS.device)
+    ended_B = torch.zeros_like(rows_B, dtype=torch.bool)
+    piece_B = torch.full_like(rows_B, config.decoder_start_token_id)
+    memory_BSD = model.model.encoder(input_ids=source_BS, attention_mask=mask_BS).last_hidden_state
+    cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
+    forbid = NoRepeatNGramLogitsProcessor(no_repeat_ngram) if no_repeat_ngram else None
+    for step in range(target_BT.shape[1]):
+        logits_BV = _next_logits(model, piece_B, memory_BSD, mask_BS, cache)
+        logits_BV[:, pad] = -torch.inf  # as in `bad_words_ids` of every Marian model
+        if forbid is not None:
+            logits_BV = forbid(target_BT[rows_B, :step], logits_BV)
+        best_B, piece_B = logits_BV.max(dim=-1)
+        piece_B = piece_B.masked_fill(ended_B, pad)
+        target_BT[rows_B, step] = piece_B
+        score_B[rows_B] += (best_B - logits_BV.logsumexp(dim=-1)).masked_fill(ended_B, 0.0)
+        ended_B = ended_B | (piece_B == end) | (caps_B[rows_B] <= step + 1)
+        live = (~ended_B).nonzero().squeeze(1)
+        if len(live) == 0:
+            break
+        if 2 * len(live) <= len(rows_B):
+            rows_B, piece_B, ended_B = rows_B[live], piece_B[live], ended_B[live]
+            memory_BSD, mask_BS = memory_BSD[live], mask_BS[live]
+            cache.batch_select_indices(live)
+    counts_B = target_BT.ne(pad).sum(dim=1).clamp(min=1)
+    return list(zip(_trimmed(target_BT, model), (score_B / counts_B).tolist(), strict=True))
+
+
+def _next_logits(
+    model: MarianMTModel, piece_B: Tensor, memory_BSD: Tensor, mask_BS: Tensor, cache: EncoderDecoderCache
+) -> Tensor:
+    """Return the logits of the next piece in fp32, (B, V)."""
+    hidden_B1D = model.model.decoder(
+        input_ids=piece_B[:, None],
+        encoder_hidden_states=memory_BSD,
+        encoder_attention_mask=mask_BS,
+        past_key_values=cache,
+        use_cache=True,
+    ).last_hidden_state
+    logits_BV: Tensor = model.lm_head(hidden_B1D[:, -1]) + model.final_logits_bias
+    return logits_BV.float()
+
+
+@torch.inference_mode()
+def beam_search(
+    model: MarianMTModel, source_BS: Tensor, mask_BS: Tensor, caps_B: Tensor, beam: int, no_repeat_ngram: int = 0
+) -> Decoded:
+    """Search with a beam of the most probable hypotheses (`generate` with length penalty 1).
+
+    Args:
+        model: A Marian model in evaluation mode.
+        source_BS: Source pieces, padded on the right.
+        mask_BS: 1 for pieces, 0 for padding.
+        caps_B: Largest number of pieces per translation, end mark counted; the search stops at the largest cap, and
+            each row is cut at its own.
+        beam: Beam size, at least 2.
+        no_repeat_ngram: Length of sequences that may not occur twice; 0 for none.
+    """
+    transformers: Any = model  # its generate() is annotated for another self
+    search: Any = GenerationConfig(  # type: ignore[no-untyped-call]
+        num_beams=beam,
+        do_sample=False,
+        no_repeat_ngram_size=no_repeat_ngram,
+        max_new_tokens=int(caps_B.max()),
+        pad_token_id=model.config.pad_token_id,
+        eos_token_id=model.config.eos_token_id,
+        decoder_start_token_id=model.config.decoder_start_token_id,
+        bad_words_ids=[[model.config.pad_token_id]],
     )
+    target_BT: Tensor = transformers.generate(input_ids=source_BS, attention_mask=mask_BS, generation_config=search)[
+        :, 1:
+    ]
+    return [(row[:cap], None) for row, cap in zip(_trimmed(target_BT, model), caps_B.tolist(), strict=True)]
+
+
+def _trimmed(target_BT: Tensor, model: MarianMTModel) -> list[list[int]]:
+    silent = model.config.pad_token_id, model.config.eos_token_id
+    return [[piece for piece in row if piece not in silent] for row in target_BT.tolist()]

@@ -1,4 +1,4 @@
-"""Training pairs with human annotations: a class, or a similarity score."""
+"""Human annotations: training pairs with a class or a score, and entailed hypotheses as views (BSL, section 4.4)."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from models.corpus.nli import ENTAILMENT
 from models.corpus.normalize import normalize, sentence_ids
-from models.runtime.partitions import Partitions, in_range
-from models.runtime.seeded_order import scattered
-from models.views.pairs import SHUFFLED
+from models.runtime.partitions import Partitions, in_range, scattered
+from models.views.pairs import PAIRS, SHUFFLED
+from models.views.views import VIEWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from models.views.config import EntailView
 
 _WITH_PREMISE: Final = pl.Schema(
     {
@@ -24,6 +27,7 @@ _WITH_PREMISE: Final = pl.Schema(
         "lang_1": pl.String,
     }
 )
+_CHOSEN: Final = pl.Schema({"sentence_id": pl.UInt64, "method": pl.String, "hypothesis_id": pl.UInt64})
 
 
 def labelled_pairs(
@@ -68,9 +72,8 @@ def _labelled(joined: pl.LazyFrame) -> pl.LazyFrame:
         lang_2="lang_2",
         source=pl.lit("nli"),
         label="label",
-        score=pl.lit(None, pl.Float32),
         group="premise_id",
-    )
+    ).match_to_schema(PAIRS, missing_columns="insert")
 
 
 def scored_pairs(pairs: pl.DataFrame, highest: float, source: str, shuffle_seed: int | None) -> pl.DataFrame:
@@ -97,10 +100,8 @@ def scored_pairs(pairs: pl.DataFrame, highest: float, source: str, shuffle_seed:
         lang_1=pl.lit("en"),
         lang_2=pl.lit("en"),
         source=pl.lit(source),
-        label=pl.lit(None, pl.Int8),
         score=pl.col("score").cast(pl.Float32),
-        group=pl.lit(None, pl.UInt64),
-    )
+    ).match_to_schema(PAIRS, missing_columns="insert")
     return training if shuffle_seed is None else training.sort(scattered(pl.col("pair_id"), shuffle_seed))
 
 
@@ -125,3 +126,47 @@ def both_orders(pairs: pl.DataFrame) -> pl.DataFrame:
 
 def _side(corpus: pl.LazyFrame, name: str, number: int) -> pl.LazyFrame:
     return corpus.select(pl.col("sentence_id").alias(name), **{f"text_{number}": "text", f"lang_{number}": "lang"})
+
+
+def entailed_views(
+    corpus: pl.LazyFrame, nli: pl.LazyFrame, view: EntailView, bits: int, scratch: Path
+) -> Iterator[pl.DataFrame]:
+    """Return entailed hypotheses as views of their premises.
+
+    If a premise has several, the seed ranks them by their ids alone. So the order of the rows does not matter, and a
+    larger corpus changes a view only where a premise has a new hypothesis.
+
+    Args:
+        corpus: sentence_id, text.
+        nli: premise_id, hypothesis_id, label.
+        view: Settings with the number of hypotheses per premise, and the seed.
+        bits: Binary logarithm of the number of id ranges (see `models.runtime.partitions`).
+        scratch: An empty folder for data that does not fit into memory; the caller removes it.
+
+    Yields:
+        Frames of sentence_id, method (`entail`, `entail-2`, …), text, sorted by the first two; a premise without
+        entailed hypothesis has no row.
+    """
+    chosen = Partitions(scratch / "chosen", _CHOSEN, "hypothesis_id", bits=bits)
+    for number in range(1 << bits):
+        chosen.add(_drawn(in_range(nli, number, bits, "premise_id"), view).collect())
+    views = Partitions(scratch / "views", VIEWS, bits=bits, tidy=lambda rows: rows.sort("sentence_id", "method"))
+    for number, rows in enumerate(chosen):
+        texts = in_range(corpus, number, bits).select(pl.col("sentence_id").alias("hypothesis_id"), "text")
+        views.add(rows.lazy().join(texts, on="hypothesis_id").select(*VIEWS).collect())
+    return iter(views)
+
+
+def _drawn(nli: pl.LazyFrame, view: EntailView) -> pl.LazyFrame:
+    drawn = scattered(pl.col("hypothesis_id"), view.seed)
+    ranked = (
+        nli.filter(pl.col("label") == ENTAILMENT)
+        .with_columns(rank=drawn.rank("ordinal").over("premise_id"))
+        .filter(pl.col("rank") <= view.hypotheses)
+    )
+    methods = dict(enumerate(view.methods, start=1))
+    return ranked.select(
+        pl.col("premise_id").alias("sentence_id"),
+        pl.col("rank").replace_strict(methods, return_dtype=pl.String).alias("method"),
+        "hypothesis_id",
+    )

@@ -1,7 +1,12 @@
-"""Crops: contiguous spans of a sentence's words, without the words before and after.
+"""Views without some of a sentence's words: crops, which are contiguous spans, and random deletions.
 
 Two crops of a text share some content and need no translator. Training on them gains more than dropout does
 (González-Márquez et al., 2025, arXiv 2508.03453, who cut spans of sentences out of long texts; here spans of words).
+
+Deletions are the noise of TSDAE's inputs (Wang et al., 2021, section 3). Their words are the tokens of nltk's
+`NLTKWordTokenizer`, so punctuation marks and parts of contractions are words too. nltk's `word_tokenize` calls it for
+each sentence, after a sentence splitter that would need a download; our texts are single sentences.
+`TreebankWordDetokenizer` joins the remaining words. Both are as in sentence-transformers.
 """
 
 from __future__ import annotations
@@ -13,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from models.views.config import CropView
+    from models.views.config import CropView, DeletedView
 
 MIN_WORDS: Final = 2
 """Least number of words in a crop; a text with no more words is unchanged."""
@@ -62,3 +67,29 @@ def halves(text: str) -> tuple[str, str]:
         return text, ""
     middle = spans[len(spans) // 2][0]
     return text[:middle].rstrip(), text[middle:]
+
+
+def delete_words(texts: Sequence[str], seeds: Sequence[int], view: DeletedView) -> list[str]:
+    """Delete words of each text at random, but keep at least one; a text without words is unchanged.
+
+    Args:
+        texts: Sentences.
+        seeds: Seed of each sentence, which alone decides which words are deleted.
+        view: Settings with the probability of deletion.
+    """
+    from nltk.tokenize import NLTKWordTokenizer  # slow to import
+    from nltk.tokenize.treebank import TreebankWordDetokenizer
+
+    split, join = NLTKWordTokenizer(), TreebankWordDetokenizer()
+
+    def damaged(text: str, random: Random) -> str:
+        words = split.tokenize(text)
+        # Python guarantees the same numbers in every version for Random.random().
+        drawn = [random.random() for _ in words]
+        remaining = [word for word, draw in zip(words, drawn, strict=True) if draw >= view.share]
+        if not remaining and words:
+            remaining = [words[drawn.index(max(drawn))]]
+        joined: str = join.detokenize(remaining)
+        return joined or text
+
+    return [damaged(text, Random(seed)) for text, seed in zip(texts, seeds, strict=True)]

@@ -2,6 +2,11 @@
 
 The paper pairs the round trip through German with the round trip through French (BSL, section 3.2); its ablation pairs
 the sentence itself with one view (section 4.4); its multilingual models pair the sentence with each translation.
+
+Frequent words may be subsampled, so that the content words of a view have more weight. Word2vec does so when it reads
+text (Mikolov et al., 2013, section 2.3); here it is the last step before two views become a pair. The mean vector of a
+small masked language model depends too much on function words and punctuation; training on views with different ones
+makes the model ignore them.
 """
 
 from __future__ import annotations
@@ -13,9 +18,7 @@ import polars as pl
 from pydantic import Field, model_validator
 
 from models.errors import ModelError
-from models.runtime.partitions import Partitions
-from models.runtime.seeded_order import scattered
-from models.views.word_subsampling import WordCounts, thinned
+from models.runtime.partitions import Partitions, scattered
 from storage.record import Record
 
 if TYPE_CHECKING:
@@ -42,6 +45,9 @@ PAIRS: Final = pl.Schema(
 
 SHUFFLED: Final = pl.Schema([*PAIRS.items(), ("place", pl.UInt64())])
 """Columns of training pairs, with the place in training order."""
+_ROWS = 65_536  # texts whose words are in memory at a time; a word takes fifty bytes, a sentence has about twenty words
+_COUNT = pl.len().cast(pl.UInt64)
+MIN_WORDS = 2  # with fewer words left, the text stays unchanged
 
 
 class MissingViewError(ModelError):
@@ -89,7 +95,7 @@ class PairConfig(Record):
     """Exclude pairs of two identical texts, whose views differ only by dropout."""
 
     subsample_words: float | None = Field(None, gt=0, le=1)
-    """Delete frequent words of both texts at random (`models.views.word_subsampling`), except words up to this relative
+    """Delete frequent words of both texts at random (see `models.views.pairs`), except words up to this relative
     frequency. Deviation: the paper does not change its views (None)."""
 
     @model_validator(mode="after")
@@ -202,17 +208,18 @@ def _paired(views: pl.LazyFrame, pairings: Iterable[ViewPair], config: PairConfi
 def _side_by_side(views: pl.LazyFrame, pairing: ViewPair) -> pl.LazyFrame:
     first, second = _both(views, pairing)
     seed = int.from_bytes(hashlib.sha256(pairing.source.encode()).digest()[:4], "big")
-    return first.join(second, on="sentence_id").select(
-        scattered(pl.col("sentence_id"), seed).alias("pair_id"),
-        "sentence_id",
-        "text_1",
-        "text_2",
-        lang_1=pl.lit(pairing.lang_1),
-        lang_2=pl.lit(pairing.lang_2),
-        source=pl.lit(pairing.source),
-        label=pl.lit(None, pl.Int8),
-        score=pl.lit(None, pl.Float32),
-        group=pl.lit(None, pl.UInt64),
+    return (
+        first.join(second, on="sentence_id")
+        .select(
+            scattered(pl.col("sentence_id"), seed).alias("pair_id"),
+            "sentence_id",
+            "text_1",
+            "text_2",
+            lang_1=pl.lit(pairing.lang_1),
+            lang_2=pl.lit(pairing.lang_2),
+            source=pl.lit(pairing.source),
+        )
+        .match_to_schema(PAIRS, missing_columns="insert")
     )
 
 
@@ -235,3 +242,59 @@ def _both(views: pl.LazyFrame, pairing: ViewPair) -> Iterator[pl.LazyFrame]:
     """Return the texts of both views of a pairing, by `sentence_id`."""
     for side, method in (("text_1", pairing.view_1), ("text_2", pairing.view_2)):
         yield views.filter(pl.col("method") == method).select("sentence_id", pl.col("text").alias(side))
+
+
+class WordCounts:
+    """Case-insensitive word counts over texts added in parts."""
+
+    def __init__(self) -> None:
+        self._counts = pl.DataFrame(schema={"lower": pl.String, "n": pl.UInt64})
+
+    def add(self, texts: pl.Series) -> None:
+        """Count the words of some texts."""
+        for part in texts.alias("text").to_frame().iter_slices(_ROWS):
+            words = part.lazy().select(lower=_words("text")).explode("lower", empty_as_null=False)
+            frames = [self._counts.lazy(), words.group_by(pl.col("lower").str.to_lowercase()).agg(n=_COUNT)]
+            self._counts = pl.concat(frames).group_by("lower").agg(pl.col("n").sum()).collect()
+
+    def shares(self) -> pl.DataFrame:
+        """Return the relative frequency of each word: `lower` (the word in lower case) and `share`."""
+        return self._counts.select("lower", share=pl.col("n") / pl.col("n").sum())
+
+
+def thinned(texts: pl.DataFrame, shares: pl.DataFrame, threshold: float, seed: int) -> pl.Series:
+    """Keep each word of relative frequency f with probability min(1, √(threshold / f)).
+
+    Args:
+        texts: `id` (UInt64, unique) and `text`.
+        shares: Result of `WordCounts.shares` over all texts that are subsampled together.
+        threshold: Frequency up to which every occurrence is kept; 1e-3 leaves about half of an English sentence.
+        seed: Decides each word, with the id and the place in the text; the order of the rows does not matter.
+
+    Returns:
+        The texts in their order, with words and punctuation marks joined by spaces. A text that would have fewer than
+        `MIN_WORDS` left is unchanged.
+    """
+    parts = [_thinned_part(part, shares, threshold, seed) for part in texts.iter_slices(_ROWS)]
+    return pl.concat(parts) if parts else texts["text"]
+
+
+def _thinned_part(texts: pl.DataFrame, shares: pl.DataFrame, threshold: float, seed: int) -> pl.Series:
+    words = (
+        texts.lazy()
+        .select(key=scattered(pl.col("id"), seed), row=pl.int_range(pl.len(), dtype=pl.UInt32), word=_words("text"))
+        .explode("word", empty_as_null=False)
+        .with_columns(
+            place=pl.int_range(pl.len(), dtype=pl.UInt64).over("row"), lower=pl.col("word").str.to_lowercase()
+        )
+        .join(shares.lazy(), on="lower", how="left", maintain_order="left")
+        .with_columns(drawn=scattered(pl.col("key") ^ pl.col("place"), seed).cast(pl.Float64) / 2.0**64)
+        .filter(pl.col("drawn") < (threshold / pl.col("share")).sqrt())
+    )
+    thinned = words.group_by("row", maintain_order=True).agg(n=pl.len(), thin=pl.col("word").str.join(" ")).collect()
+    rows = texts.with_row_index("row").join(thinned, on="row", how="left", maintain_order="left")
+    return rows.select(pl.when(pl.col("n") >= MIN_WORDS).then("thin").otherwise("text").alias("text")).to_series()
+
+
+def _words(column: str) -> pl.Expr:
+    return pl.col(column).str.extract_all(r"\w+|[^\w\s]")

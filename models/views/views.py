@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from models.corpus.normalize import normalize, sentence_ids
-from models.runtime.seeded_order import scattered
 from models.translation.filters import FilterConfig, closeness, verdict
 from models.views.config import ORIGINAL
 
@@ -37,14 +36,8 @@ ROUTE = pl.Schema(
     }
 )
 JUDGED = pl.Schema(
-    {
-        "sentence_id": pl.UInt64,
-        "method": pl.String,
-        "source": pl.String,
-        "text": pl.String,
-        "reason": pl.String,
-        "hop": pl.UInt8,
-    }
+    {"sentence_id": pl.UInt64, "method": pl.String}
+    | {name: ROUTE[name] for name in ("source", "text", "reason", "hop")}
 )
 """Columns of judged views: one row per view; `reason` is null for a kept view."""
 
@@ -60,9 +53,7 @@ def begin_route(corpus: pl.LazyFrame) -> pl.LazyFrame:
         pl.col("text").alias("source"),
         pl.col("sentence_id").alias("key"),
         "text",
-        reason=pl.lit(None, dtype=pl.String),
-        hop=pl.lit(None, dtype=pl.UInt8),
-    )
+    ).match_to_schema(ROUTE, missing_columns="insert")
 
 
 def sentences_ahead(route: pl.LazyFrame) -> pl.LazyFrame:
@@ -109,8 +100,7 @@ def judged_route(route: pl.LazyFrame, method: str) -> pl.LazyFrame:
 def judged_views(corpus: pl.LazyFrame, views: pl.LazyFrame) -> pl.LazyFrame:
     """Return views made without translation (sentence_id, method, text) with their source sentences."""
     joined = views.join(corpus.select("sentence_id", pl.col("text").alias("source")), on="sentence_id")
-    unjudged = joined.with_columns(reason=pl.lit(None, dtype=pl.String), hop=pl.lit(None, dtype=pl.UInt8))
-    return unjudged.select(JUDGED.names())
+    return joined.match_to_schema(JUDGED, missing_columns="insert")
 
 
 def held_apart(judged: pl.LazyFrame, filters: FilterConfig) -> pl.LazyFrame:
@@ -128,28 +118,13 @@ def kept_views(judged: pl.LazyFrame, corpus: pl.LazyFrame | None = None) -> pl.L
     return pl.concat([*originals, passed]).sort("sentence_id", "method")
 
 
-def sampled(views: pl.LazyFrame, rows: int) -> pl.DataFrame:
-    """Return the views of a random sample of sentences; a part's sample contains its share of the whole sample.
-
-    Args:
-        views: sentence_id, method, text; all views of each sentence in it.
-        rows: Number of sentences in the sample.
-    """
-    drawn = views.select(pl.col("sentence_id").unique()).sort(scattered(pl.col("sentence_id"), 0)).head(rows)
-    return views.join(drawn, on="sentence_id", how="semi").collect()
-
-
 def view_samples(views: pl.DataFrame, rows: int) -> pl.DataFrame:
-    """Return a few sentences with all their views in columns, for display.
-
-    Args:
-        views: Results of `sampled` for each part of the sentences, with the same `rows`.
-        rows: Number of sentences to show.
+    """Return the first sentences by id, a random sample since ids are hashes, with all their views, for display.
 
     Returns:
         One row per sentence, one column per method (the original first, if any); null for a dropped view.
     """
-    return _side_by_side(sampled(views.lazy(), rows))
+    return _side_by_side(views.filter(pl.col("sentence_id").rank("dense") <= rows))
 
 
 def view_examples(parts: Sequence[pl.LazyFrame], rows: int, min_chars: int = 30) -> pl.DataFrame:

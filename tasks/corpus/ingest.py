@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from models.corpus.corpus import CORPUS_VERSION, TextChunk, build_corpus
+from models.corpus.corpus import CORPUS_VERSION, CorpusStatistics, TextChunk, build_corpus
 from models.corpus.nli import build_nli
-from models.corpus.statistics import CorpusStatistics
 from storage.artifacts.refs import CorpusRef, NliRef
 from storage.errors import SourceError
 from storage.readers.read_report import BadRecord, ReadReport

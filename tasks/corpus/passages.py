@@ -8,7 +8,7 @@ import polars as pl
 
 from models.corpus.labels import Use
 from models.corpus.passages import HoldOutConfig, LeftOut, documents, hold_out, passages
-from models.runtime.seeded_order import scattered
+from models.runtime.partitions import scattered
 from storage.artifacts.refs import CorpusRef, PassagesRef
 from storage.readers.read_report import ReadReport
 from storage.sources.labels import LabelSource

@@ -20,7 +20,7 @@ from tasks.stage.ui import progress_of
 if TYPE_CHECKING:
     import torch
 
-    from models.transforms.transform import Transform
+    from models.transforms.config import Transform
 
 SETTINGS: Final = "transform.json"
 TENSORS: Final = "transform.safetensors"
@@ -36,7 +36,7 @@ def fit_transform(context: StageContext, embeddings: EmbeddingsRef, config: Tran
     """
     from safetensors.torch import save_file
 
-    from models.training.execution import Execution
+    from models.training.snapshots import Execution
     from models.transforms.registry import fitted_transform
 
     limit_threads(context.site)
@@ -82,7 +82,7 @@ def fold_transform(
     """
     from models.encoder.sentence_encoder import SentenceEncoder
     from models.errors import EncoderError
-    from models.serving.dimension_reduction import fold
+    from models.serving.reduction import fold
 
     limit_threads(context.site)
     restored = _restored(context, fitted)
@@ -101,11 +101,11 @@ def _restored(context: StageContext, fitted: TransformRef) -> Transform:
     from pydantic import TypeAdapter
     from safetensors.torch import load_file
 
-    from models.transforms.registry import restore_transform
+    from models.transforms.registry import TRANSFORMS
 
     folder = context.store.fetch(fitted)
     config = TypeAdapter(TransformConfig).validate_json((folder / SETTINGS).read_text(encoding="utf-8"))
-    return restore_transform(config, load_file(folder / TENSORS))
+    return TRANSFORMS[type(config)](config, load_file(folder / TENSORS))
 
 
 def _tensor(table: pl.DataFrame) -> torch.Tensor:

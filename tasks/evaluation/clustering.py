@@ -96,7 +96,7 @@ def score_clustering(
 
 
 def _figure(clusters: ClusterSet, vectors: Vectors, config: BootstrapConfig) -> dict[str, Any]:
-    from models.evaluation.clustering import v_measure
+    from models.evaluation.metrics import v_measure
     from models.evaluation.significance.bootstrap import mean_resamples, percentile_interval
 
     table, values = rows_of(clusters)[_SPLIT], list[float]()

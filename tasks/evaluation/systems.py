@@ -9,7 +9,7 @@ from pydantic import Field
 
 from models.encoder.config import DEFAULT_LENGTH, CNNConfig, EncoderConfig, Joined, Pooling, WordsConfig
 from models.evaluation.config import ScoringConfig
-from models.training.config import TrainingConfig, afs_config, afs_cross_config, stsb_config, stsb_cross_config
+from models.training.config import AFS_CONFIG, AFS_CROSS_CONFIG, STSB_CONFIG, STSB_CROSS_CONFIG, TrainingConfig
 from storage.artifacts.refs import CheckpointRef, EmbeddingsRef
 from storage.record import Record
 from storage.sources.model_sources import ResolvedModel
@@ -135,13 +135,13 @@ class EvaluationSettings(ScoringConfig):
 
     reading: Reading = Reading()
     """Pooling and length of bare transformers."""
-    stsb: TrainingConfig = Field(default_factory=stsb_config)
+    stsb: TrainingConfig = STSB_CONFIG
     """Fine-tuning of an encoder on STS-B."""
-    afs: TrainingConfig = Field(default_factory=afs_config)
+    afs: TrainingConfig = AFS_CONFIG
     """Fine-tuning of an encoder on AFS."""
-    stsb_cross: TrainingConfig = Field(default_factory=stsb_cross_config)
+    stsb_cross: TrainingConfig = STSB_CROSS_CONFIG
     """Fine-tuning of a cross-encoder on STS-B."""
-    afs_cross: TrainingConfig = Field(default_factory=afs_cross_config)
+    afs_cross: TrainingConfig = AFS_CROSS_CONFIG
     """Fine-tuning of a cross-encoder on AFS."""
     seeds: int = Field(10, ge=2)
     """Number of seeds of supervised STS-B; the scores are their mean and standard deviation."""

@@ -101,8 +101,7 @@ class TransferKind(FrozenKind[TransferSet]):
         self, sets: tuple[TransferSet, ...], vectors: Vectors, config: ScoringConfig, device: str = "cpu"
     ) -> pl.DataFrame:
         """Return accuracies, and F1 for MRPC."""
-        from models.evaluation.probe.figures import probe_rows
-        from models.evaluation.probe.search import probe
+        from models.evaluation.probe.search import probe, probe_rows
 
         probing, progress = config.probe, progress_of("probing", following=None)
         tasks = [make_task(labelled, vectors, probing) for labelled in sets]

@@ -17,7 +17,7 @@ from tasks.stage.ui import progress_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from models.training.teacher_vectors import TeacherVectors
+    from models.training.token_cache import TeacherVectors
 
 
 @stage(ref=ArtifactRef, kind="asset", version=1)
@@ -42,9 +42,9 @@ def teach_student(
     from models.encoder.config import EncoderConfig
     from models.encoder.sentence_encoder import SentenceEncoder
     from models.pretraining.corpora import english_sentences
-    from models.pretraining.export import halve
-    from models.training.execution import Execution
+    from models.pretraining.loop import halve
     from models.training.loop import train
+    from models.training.snapshots import Execution
 
     limit_threads(context.site)
     english = english_sentences(read_collections(sources), recipe.training.seed)
@@ -78,7 +78,7 @@ def _vectors(
     import numpy as np
 
     from models.encoder.sentence_encoder import SentenceEncoder
-    from models.training.teacher_vectors import TeacherVectors
+    from models.training.token_cache import TeacherVectors
 
     encoder = SentenceEncoder.load(encoder_folder(context.store, teacher), recipe.teacher)
     bf16 = recipe.training.precision == "bf16"

@@ -71,8 +71,7 @@ def pretrain_encoder(
     from torch import nn
 
     from models.pretraining.corpora import english_sentences, multilingual_sentences
-    from models.pretraining.export import export_half
-    from models.pretraining.loop import pretrain
+    from models.pretraining.loop import export_half, pretrain
     from models.pretraining.masked_lm import MaskedSentences, build_masked_lm, evaluate_masked_lm
     from models.pretraining.vocabulary import encode_wordpieces, train_wordpiece
 
@@ -102,8 +101,7 @@ def pretrain_encoder(
 @stage(ref=ArtifactRef, kind="parallel", version=1)
 def split_parallel(context: StageContext, sources: tuple[ResolvedSource, ...], recipe: TranslatorRecipe) -> None:
     """Hold out sentence pairs jointly over all languages, and train the vocabulary that both translators share."""
-    from models.pretraining.corpora import LANGUAGES, NLI
-    from models.pretraining.parallel_corpora import closeness, nearest, split_pairs
+    from models.pretraining.corpora import LANGUAGES, NLI, closeness, nearest, split_pairs
     from models.pretraining.vocabulary import train_vocabulary, vocabulary_texts
 
     frames = read_collections(sources)
@@ -132,8 +130,7 @@ def pretrain_translator(
     from torch import nn
     from transformers import MarianMTModel, MarianTokenizer
 
-    from models.pretraining.export import export_half
-    from models.pretraining.loop import pretrain
+    from models.pretraining.loop import export_half, pretrain
     from models.pretraining.translation import TranslationPairs, build_translator
     from models.pretraining.vocabulary import without_targets
 

@@ -186,8 +186,7 @@ class _Makers:
     def _from_text(self) -> list[Variant]:
         import numpy as np
 
-        from models.serving.dimension_reduction import principal_axes, shortened
-        from models.serving.static_distillation import tabulate
+        from models.serving.reduction import principal_axes, shortened, tabulate
 
         vectors = self.encoder.encode(self._some_text)
         forms, (texts, score) = [], dev_scorer()
@@ -225,8 +224,7 @@ def _check(encoder: SentenceEncoder, config: CompressionConfig) -> None:
         EncoderError: Too many dimensions, or a form that needs a transformer for an encoder without one.
     """
     from models.encoder.static import StaticTable
-    from models.serving.dimension_reduction import check_fewer
-    from models.serving.static_distillation import check_transformer
+    from models.serving.reduction import check_fewer, check_transformer
 
     for width in config.dims:
         check_fewer(encoder.network, width)

@@ -149,7 +149,7 @@ def _score(cosines: NDArray[np.float64], gold: NDArray[np.float64]) -> str:
 
 
 def _difference(first: NDArray[np.float64], second: NDArray[np.float64], gold: NDArray[np.float64]) -> str:
-    found = difference_of(*([draws_of(gold, cosines[None])] for cosines in (first, second)))
+    found = difference_of(*(draws_of(gold, cosines[None]) for cosines in (first, second)))
     return signed(found.value, found.ci_low, found.ci_high)
 
 

@@ -115,7 +115,7 @@ def pace_fit(context: StageContext, embeddings: EmbeddingsRef, config: Transform
     """
     import torch
 
-    from models.training.execution import Execution
+    from models.training.snapshots import Execution
     from models.transforms.registry import fitted_transform
 
     limit_threads(context.site)

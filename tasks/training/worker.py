@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 
     from models.encoder.sentence_encoder import SentenceEncoder
     from models.runtime.progress import OnProgress
-    from models.training.dev_evaluation import DevSet
     from models.training.loop import TrainingResult
-    from models.training.teacher_vectors import TeacherVectors
+    from models.training.token_cache import TeacherVectors
 
 
 class TrainingJob(Record):
@@ -51,8 +50,8 @@ def run_job(
     # Imported here, so that a run with all stages cached does not import torch and transformers.
     from models.encoder.sentence_encoder import SentenceEncoder
     from models.training.distributed import is_first
-    from models.training.execution import Execution
     from models.training.loop import train
+    from models.training.snapshots import Execution
 
     store = job.site.open_store()
     start = SentenceEncoder.load(encoder_folder(store, job.start), job.encoder)
@@ -60,7 +59,7 @@ def run_job(
         store.scan(job.pairs),
         start,
         job.config,
-        dev=dev_set(job.dev) if job.dev is not None and is_first() else None,  # the first process evaluates
+        dev=read_scored_set(job.dev) if job.dev is not None and is_first() else None,  # the first process evaluates
         teacher=None if job.teacher is None else _teacher(job, job.teacher),
         execution=Execution(
             work=job.work,
@@ -75,26 +74,19 @@ def run_job(
     return result, SentenceEncoder(result.encoder, start.tokenizer)  # drops the start's prompts, as untrained
 
 
-def dev_set(scored: ScoredSet) -> DevSet:
-    """Return the pairs and scores of a set as a dev set of the training loop."""
-    from models.training.dev_evaluation import DevSet  # imports torch
-
-    rows = read_scored_set(scored)
-    return DevSet(scored.name, rows["sentence1"].to_list(), rows["sentence2"].to_list(), rows["score"].to_list())
-
-
 def measured(result: TrainingResult) -> dict[str, JsonValue]:
     """Return the speed of this call's steps."""
+    speed = result.throughput
     return {
-        "pairs_per_s": round(result.pairs_per_s, 2),
-        "tokens_per_s": round(result.tokens_per_s, 1),
-        "mfu": None if result.mfu is None else round(result.mfu, 4),
+        "pairs_per_s": round(speed.pairs_per_s, 2),
+        "tokens_per_s": round(speed.tokens_per_s, 1),
+        "mfu": None if speed.mfu is None else round(speed.mfu, 4),
     }
 
 
 def _teacher(job: TrainingJob, teacher: EmbeddingsRef) -> TeacherVectors:
     from models.training.distributed import first_here_alone
-    from models.training.teacher_vectors import open_teacher
+    from models.training.token_cache import open_teacher
 
     with first_here_alone():
         return open_teacher(job.work, teacher.key[:16], job.site.open_store().scan(teacher))

@@ -13,7 +13,6 @@ from models.views.views import (
     held_apart,
     judged_views,
     kept_views,
-    sampled,
     view_samples,
 )
 from storage.artifacts.refs import CorpusRef, NliRef, ViewsRef
@@ -78,17 +77,17 @@ def make_views(
             rows = pl.concat([pl.LazyFrame(schema=JUDGED), *judged]).collect().lazy()
             counts.append(count_drops(rows))
             views = kept_views(rows, here if original else None).collect()
-            samples.append(sampled(views.lazy(), SAMPLE_ROWS))  # of each range: all ranges do not fit into memory
+            samples.append(view_samples(views, SAMPLE_ROWS))
             return views
 
         context.draft.write_all(map(of_range, range(1 << bits)))
     drops = drop_table(counts)
     outcomes: list[JsonValue] = [dict(row) for row in drops.select("method", "outcome", "n").iter_rows(named=True)]
     context.draft.note({"hops": costs, "outcomes": outcomes})
-    _show(pl.concat(samples), drops)
+    _show(samples[0], drops)
 
 
-def _show(views: pl.DataFrame, drops: pl.DataFrame) -> None:
+def _show(samples: pl.DataFrame, drops: pl.DataFrame) -> None:
     drops = drops.with_columns(pl.col("outcome").str.replace_all("_", " "))
     counts = (
         drops.with_columns(share=(100 * pl.col("share")).round(2).cast(pl.String) + " %")
@@ -97,8 +96,9 @@ def _show(views: pl.DataFrame, drops: pl.DataFrame) -> None:
     )
     show_table(counts.to_dicts(), "Dropped sentences")
     # One view per row, as four columns would exceed the page.
-    samples = view_samples(views, SAMPLE_ROWS).to_dicts()
-    rows = [{"view": method, "sentence": text} for sample in samples for method, text in sample.items() if text]
+    rows = [
+        {"view": method, "sentence": text} for sample in samples.to_dicts() for method, text in sample.items() if text
+    ]
     show_table(rows, "A random sample of sentences and their views")
     dropped = drops.filter(~pl.col("outcome").str.starts_with("kept")).explode("source", "text")
     examples = dropped.select("method", "outcome", "source", result="text").to_dicts()

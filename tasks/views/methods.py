@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from models.corpus.normalize import normalize
-from models.runtime.partitions import bits_for
-from models.runtime.seeded_order import scattered
+from models.runtime.partitions import bits_for, scattered
+from models.views.annotated_pairs import entailed_views
 from models.views.config import CropView, DeletedView, EntailView, GivenView, MaskedView, SynonymView
-from models.views.entailment import entailed_views
 from models.views.synonyms import FILES
 from models.views.views import given_views
 from storage.artifacts.refs import CorpusRef, NliRef, ViewsRef
@@ -90,7 +89,7 @@ def deleted(
     view: DeletedView,
 ) -> None:
     """Delete some words of each sentence of the language."""
-    from models.views.deletion import delete_words
+    from models.views.cropping import delete_words
 
     rewrite_corpus(context, corpus, view.name, view.lang, view.seed, partial(delete_words, view=view))
 

@@ -36,11 +36,9 @@ from models.evaluation.metrics import unit  # noqa: E402
 from models.objectives.config import BSLConfig  # noqa: E402
 from models.runtime.precision import computed  # noqa: E402
 from models.training.config import TrainingConfig  # noqa: E402
-from models.training.dev_evaluation import DevSet, Evaluation  # noqa: E402
-from models.training.execution import Execution  # noqa: E402
-from models.training.health import finding_of  # noqa: E402
+from models.training.dev_evaluation import Evaluation, finding_of  # noqa: E402
 from models.training.loop import train  # noqa: E402
-from models.training.snapshots import read_snapshot  # noqa: E402
+from models.training.snapshots import Execution, read_snapshot  # noqa: E402
 
 ASSETS = ROOT / "storage" / "assets"
 NORMS, MOMENTA = ("none", "center", "standardize"), (0.0, 0.9, 0.99, 0.999, 1.0)
@@ -56,19 +54,19 @@ def pairs() -> pl.DataFrame:
     return rows.select(text_1="premise", text_2="hypothesis")
 
 
-def scored(split: str) -> DevSet:
+def scored(split: str) -> pl.DataFrame:
     rows = pl.read_parquet(ASSETS / "stsb" / f"{split}.parquet")
-    return DevSet(f"stsb {split}", *(rows[name].to_list() for name in ("sentence1", "sentence2", "score")))
+    return rows
 
 
-def judge(encoder: Encoder, tokenizer, test: DevSet) -> dict[str, float]:
+def judge(encoder: Encoder, tokenizer, test: pl.DataFrame) -> dict[str, float]:
     """Return test Spearman, and the mean cosine of different sentences of the test set."""
-    one, two = (SentenceEncoder(encoder, tokenizer).encode(texts) for texts in (test.texts_1, test.texts_2))
+    one, two = (SentenceEncoder(encoder, tokenizer).encode(texts) for texts in (test["sentence1"], test["sentence2"]))
     cosines = cosine_scores(one, two)
     mean = unit(one).mean(axis=0)
     n = len(one)
     cone = (n * float(mean @ mean) - 1) / (n - 1)  # mean of all products without rows' own ones (1 each)
-    rho = spearman(cosines, np.asarray(test.scores)) if np.ptp(cosines) > 0 else 0.0
+    rho = spearman(cosines, test["score"].to_numpy()) if np.ptp(cosines) > 0 else 0.0
     return {"test": float(rho), "mean_cosine": cone}
 
 
@@ -128,7 +126,7 @@ def one_run(norm: str, momentum: float, seed: int, steps: int, lr: float) -> dic
             before["test"] - seen["test"] > LOST or seen["mean_cosine"] > CONE for seen in judged.values()
         ),
         "raised": watch.raised,
-        "pairs_per_s": round(result.pairs_per_s, 1),
+        "pairs_per_s": round(result.throughput.pairs_per_s, 1),
     }
 
 

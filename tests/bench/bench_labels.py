@@ -81,7 +81,6 @@ def figures(
     from flows.run_context import computed, run_context_of
     from models.corpus.labels import class_pairs
     from models.encoder.config import EncoderConfig
-    from models.encoder.merging import merged
     from models.encoder.sentence_encoder import SentenceEncoder
     from models.encoder.serialization.load import saved_config
     from models.training.loop import train
@@ -108,7 +107,7 @@ def figures(
     result = train(scored_pairs(class_pairs(texts, classes), 1.0, "labels", 0), start, config)
     spent = time.process_time() - began
     learnt = start.with_network(result.encoder)
-    for name, encoder in (("labels", learnt), ("labels, half", merged(start, learnt, 0.5))):
+    for name, encoder in (("labels", learnt), ("labels, half", start.merged(learnt, 0.5))):
         vectors = [encoder.encode(own["text"].to_list()) for own in (known, asked)]
         found[name] = (accuracy(*vectors, known, asked), spent)
     return found

@@ -22,8 +22,7 @@ from models.encoder.network import Encoder  # noqa: E402
 from models.encoder.sentence_encoder import SentenceEncoder  # noqa: E402
 from models.evaluation.correlation import cosine_scores, spearman  # noqa: E402
 from models.runtime.precision import computed  # noqa: E402
-from models.training.config import TrainingConfig, paper_config  # noqa: E402
-from models.training.dev_evaluation import DevSet  # noqa: E402
+from models.training.config import PAPER_CONFIG, TrainingConfig  # noqa: E402
 from models.training.loop import train  # noqa: E402
 from storage.assets.embedded import embedded_path  # noqa: E402
 
@@ -31,21 +30,22 @@ MODEL = EncoderConfig(model="embedded:bert-mini", dropout=0.1)
 PRECISION = computed("auto", "cpu")
 
 
-def scored(split: str) -> DevSet:
-    rows = pl.read_parquet(embedded_path("stsb") / f"{split}.parquet")
-    return DevSet(f"stsb {split}", *(rows[column].to_list() for column in ("sentence1", "sentence2", "score")))
+def scored(split: str) -> pl.DataFrame:
+    return pl.read_parquet(embedded_path("stsb") / f"{split}.parquet")
 
 
 def setting(seed: int, steps: int, *, dropout: bool) -> TrainingConfig:
-    base = paper_config()
+    base = PAPER_CONFIG
     objective = base.objective.model_copy(update={"target_norm": "standardize", "target_dropout": dropout})
     changes = {"objective": objective, "max_steps": steps, "eval_every": 50, "precision": PRECISION, "collapse": None}
     return base.model_copy(update={**changes, "seed": seed})
 
 
-def score(network: Encoder, tokenizer: object, pairs: DevSet) -> float:
-    first, second = (SentenceEncoder(network, tokenizer).encode(texts) for texts in (pairs.texts_1, pairs.texts_2))
-    return 100 * spearman(cosine_scores(first, second), pairs.scores)
+def score(network: Encoder, tokenizer: object, pairs: pl.DataFrame) -> float:
+    first, second = (
+        SentenceEncoder(network, tokenizer).encode(texts) for texts in (pairs["sentence1"], pairs["sentence2"])
+    )
+    return 100 * spearman(cosine_scores(first, second), pairs["score"])
 
 
 def main() -> None:

@@ -35,13 +35,11 @@ from models.objectives.objective import Objective  # noqa: E402
 from models.objectives.registry import build_objective  # noqa: E402
 from models.runtime.device import arithmetic  # noqa: E402
 from models.training.batches import BatchOrder  # noqa: E402
-from models.training.config import TrainingConfig, released_config  # noqa: E402
-from models.training.execution import Execution  # noqa: E402
+from models.training.config import RELEASED_CONFIG, TrainingConfig  # noqa: E402
 from models.training.loop import train  # noqa: E402
 from models.training.metrics import Throughput  # noqa: E402
-from models.training.optimizer import make_optimizer  # noqa: E402
-from models.training.state import TrainingState  # noqa: E402
-from models.training.step import take_step  # noqa: E402
+from models.training.optimizer import make_optimizer, take_step  # noqa: E402
+from models.training.snapshots import Execution, TrainingState  # noqa: E402
 from models.training.token_cache import TokenCache, open_token_cache  # noqa: E402
 from storage.assets.embedded import embedded_path  # noqa: E402
 from tasks.diagnostics.benchmark.device_limits import measured  # noqa: E402
@@ -111,7 +109,7 @@ def difference(shape: str, profile: str, data: TokenCache, order: BatchOrder) ->
         largest gradient (in fp32, batch normalisation of random weights' similar vectors would show only rounding).
     """
     torch.manual_seed(1)
-    net = build_objective(encoder_of(shape, profile, dropout=0.0), released_config().objective)
+    net = build_objective(encoder_of(shape, profile, dropout=0.0), RELEASED_CONFIG.objective)
     batch = data.take(order.rows(1))
     with torch.no_grad():
         with arithmetic(net.online.device, bf16=False):
@@ -163,7 +161,7 @@ def measure(shape: str, profile: str, rounds: int, steps: int) -> Iterator[Goal]
     """Print the tables of one shape and one profile, and yield the goals."""
     frame = sentences(profile)
     tokenizer = AutoTokenizer.from_pretrained(embedded_path("bert-mini"))
-    fp32 = released_config().model_copy(update={"lr": RATE, "warmup": 0.0})
+    fp32 = RELEASED_CONFIG.model_copy(update={"lr": RATE, "warmup": 0.0})
     bf16, buckets = (fp32.model_copy(update=u) for u in ({"precision": "bf16"}, {"length_buckets": BUCKET}))
     with tempfile.TemporaryDirectory() as folder:
         data = open_token_cache(Path(folder), frame.lazy(), SentenceEncoder(encoder_of(shape, profile), tokenizer))

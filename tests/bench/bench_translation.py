@@ -90,10 +90,11 @@ def direct(folder: Path, converted: Path, texts: Sequence[str], beam: int, budge
     """Call CTranslate2 directly: pieces prepared before, sorted batches, one thread each, no output text."""
     import ctranslate2
 
-    from models.translation.vocabulary import Vocabulary
+    from models.translation.batching import Vocabulary
+    from models.translation.config import MINI as DIRECTIONS
     from tasks.stage.device import cores
 
-    vocabulary = Vocabulary(folder, TOKEN, 256)
+    vocabulary = Vocabulary(folder, DIRECTIONS["en-de"])
     sources = sorted(map(vocabulary.names, vocabulary.encode(texts)), key=len, reverse=True)
     engine = ctranslate2.Translator(str(converted), compute_type="int8", inter_threads=cores(), intra_threads=1)
 

@@ -32,9 +32,9 @@ from flows.recipes.adaptation import AdaptConfig  # noqa: E402
 from flows.run_context import run_context_of  # noqa: E402
 from models.encoder.sentence_encoder import SentenceEncoder  # noqa: E402
 from models.encoder.serialization.load import saved_config  # noqa: E402
-from models.evaluation.clustering import v_measure  # noqa: E402
 from models.evaluation.correlation import cosine_scores, spearman  # noqa: E402
 from models.evaluation.labels import centroid_accuracy, neighbour_accuracy  # noqa: E402
+from models.evaluation.metrics import v_measure  # noqa: E402
 from models.evaluation.significance.hierarchical import difference_of, draws_of  # noqa: E402
 from models.evaluation.significance.paired import Difference  # noqa: E402
 from models.evaluation.sweep import outcome_draws  # noqa: E402

@@ -14,9 +14,8 @@ from models.objectives.config import AnyObjective
 from models.objectives.registry import build_objective, needs_of
 from models.training.batches import BatchOrder
 from models.training.config import TrainingConfig
-from models.training.optimizer import make_optimizer
-from models.training.state import TrainingState
-from models.training.step import take_step
+from models.training.optimizer import make_optimizer, take_step
+from models.training.snapshots import TrainingState
 from models.training.token_cache import open_token_cache
 
 RATE, BATCH, SEED = 1e-5, 64, 0  # the weights hardly move, so all rounds time the same work

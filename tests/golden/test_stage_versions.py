@@ -207,7 +207,7 @@ def test_stage_reach_includes_late_imports_and_excludes_unused_modules():
         "models.objectives.redundancy_reduction",
         "storage.readers.columns",
     } <= training
-    assert "models.translation.decoding" in reach(stages()["translate"])
+    assert "models.translation.marian" in reach(stages()["translate"])
     assert "models.encoder.unpadded" in embedding
     assert not any(module.startswith(("models.training", "models.objectives")) for module in embedding)
     assert not any(module.startswith(("models.encoder", "models.translation")) for module in pairing)

@@ -113,7 +113,7 @@ def load_network(folder: Path, config: EncoderConfig | None) -> tuple[Encoder, T
     """
     with load_errors(folder, EncoderError):
         saved = read_saved(folder)
-        config = config or configured(saved, folder.name) or EncoderConfig(model=folder.name)
+        config = config or saved_config(folder, folder.name, saved) or EncoderConfig(model=folder.name)
         network, tokenizer = _load(folder, saved, config)
     # By numpy: on busy cores, torch's threads wait for each other at each tensor, 400 times as long as they compute.
     broken = [name for name, weight in network.named_parameters() if not np.isfinite(weight.detach().numpy()).all()]
@@ -281,32 +281,28 @@ def _pooled(saved: SavedEncoder, folders: Mapping[str, Path]) -> SavedEncoder:
     return replace(saved, pooling=pooling, lower_case=lower_case, max_length=longest)
 
 
-def saved_config(folder: Path, model: str) -> EncoderConfig | None:
+def saved_config(folder: Path, model: str, saved: SavedEncoder | None = None) -> EncoderConfig | None:
     """Return the configuration of `SentenceTransformer(folder)`; None if the folder is a bare transformer.
 
     Args:
         folder: Local folder of the model.
         model: Name for the field `model`.
+        saved: Result of `read_saved`, if the folder has been read.
 
     Raises:
         EncoderError: As `read_saved`.
     """
-    saved = read_saved(folder)
-    with load_errors(folder, EncoderError):
-        return configured(saved, model)
-
-
-def configured(saved: SavedEncoder, model: str) -> EncoderConfig | None:
-    """As `saved_config`, for a folder that `read_saved` has read."""
+    saved = saved or read_saved(folder)
     if saved.pooling is None:
         return None
-    return EncoderConfig(
-        model=model,
-        pooling=saved.pooling,
-        normalize=bool(saved.normalize),
-        lower_case=bool(saved.lower_case),
-        max_length=_own_length(saved),
-    )
+    with load_errors(folder, EncoderError):
+        return EncoderConfig(
+            model=model,
+            pooling=saved.pooling,
+            normalize=bool(saved.normalize),
+            lower_case=bool(saved.lower_case),
+            max_length=_own_length(saved),
+        )
 
 
 def completed(saved: SavedEncoder, config: EncoderConfig) -> EncoderConfig:

@@ -282,7 +282,13 @@ def over_layers(folder: Path, pooling: str) -> str:
         EncoderError: The weights belong to no pooling of `LAYERS`.
     """
     settings, weights = read_json(folder / "config.json"), read_weights(folder)["layer_weights"]
-    matches = [name for name in LAYERS if token_pooling(name) == pooling and _same_layers(weights, name)]
+    count, shares = len(weights), weights / weights.max()
+    matches = [
+        name
+        for name, layers in LAYERS.items()
+        # A network of one layer has no layer before the last.
+        if token_pooling(name) == pooling and count >= -min(layers) and torch.equal(shares, layer_weights(name, count))
+    ]
     if settings["layer_start"] != FIRST_LAYER or not matches:
         raise EncoderError(
             f"{folder}: layer weights {weights.tolist()} from layer {settings['layer_start']} for pooling {pooling}, "
@@ -307,11 +313,3 @@ def after_first(folder: Path, transformer: Path, pooling: str) -> str:
             f"{pooling}), expected weight 0 for the first token of a text only (pooling mean). {THROUGH_PYTHON}."
         )
     return AFTER_FIRST
-
-
-def _same_layers(weights: torch.Tensor, pooling: str) -> bool:
-    """Return whether layer weights are those of a pooling, up to a factor."""
-    if len(weights) < -min(LAYERS[pooling]):
-        return False  # a network of one layer has no layer before the last
-    expected = layer_weights(pooling, len(weights))
-    return bool(weights.max() > 0 and torch.equal(weights / weights.max(), expected))

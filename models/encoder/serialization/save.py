@@ -21,7 +21,7 @@ from models.encoder.serialization.word_embeddings import (
     write_word_weights,
 )
 from models.encoder.static import StaticTable, WhitespaceTokenizer, save_static_tokenizer
-from models.encoder.transformer import WORD_WEIGHTS, quiet_transformers, write_json, write_weights
+from models.encoder.transformer import quiet_transformers, write_json, write_weights
 from models.errors import EncoderError
 
 _LATER = frozenset({"weighted", "last"})  # unknown to older releases
@@ -93,7 +93,10 @@ def _words(encoder: Encoder, table: StaticTable, words: WhitespaceTokenizer) -> 
     weights_V = table.weights
     weights: list[Module] = []
     if weights_V is not None:
-        weights = [(WEIGHTS, lambda folder: write_word_weights(weights_V, words, folder))]
+        listed = dict(zip(words.words, weights_V.tolist(), strict=False))
+        # Every row needs a name, and some tables have more rows than words.
+        names = [*words.words, *(f"[row {row}]" for row in range(len(words.words), words.pad_token_id))]
+        weights = [(WEIGHTS, lambda folder: write_word_weights(weights_V[:-1], names, listed, folder))]
     return [
         (KIND, lambda folder: write_word_embeddings(table, words, encoder.config.length, folder)),
         *weights,
@@ -161,9 +164,7 @@ def _write_word_weights(tokenizer: PreTrainedTokenizerBase, folder: Path) -> Non
             f"encoder.pooling=mean-after-first: the tokenizer {type(tokenizer).__name__} adds no token before a text "
             "that could be skipped. Set encoder.pooling=mean."
         )
-    weights = torch.ones(len(tokenizer), 1)
-    weights[first] = 0.0
+    weights_V = torch.ones(len(tokenizer))
+    weights_V[first] = 0.0
     vocabulary = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
-    settings = {"vocab": vocabulary, "word_weights": {str(tokenizer.cls_token): 0.0}, "unknown_word_weight": 1}
-    write_json(folder / "config.json", settings)
-    write_weights(folder, {WORD_WEIGHTS: weights})
+    write_word_weights(weights_V, vocabulary, {str(tokenizer.cls_token): 0.0}, folder)

@@ -25,6 +25,7 @@ from models.encoder.transformer import WORD_WEIGHTS, read_weights, refuse_dropou
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from models.encoder.config import EncoderConfig
@@ -103,10 +104,9 @@ def write_word_embeddings(table: StaticTable, words: WhitespaceTokenizer, length
     write_weights(folder, {WORD_WEIGHTS: table.embedding.weight[:-1]})
 
 
-def write_word_weights(weights_V: torch.Tensor, words: WhitespaceTokenizer, folder: Path) -> None:
-    """Write the weights of a table's words as a module."""
-    weights = dict(zip(words.words, weights_V.tolist(), strict=False))
-    # Every row needs a name, and some tables have more rows than words.
-    names = [*words.words, *(f"[row {row}]" for row in range(len(words.words), words.pad_token_id))]
-    write_json(folder / "config.json", {"vocab": names, "word_weights": weights, "unknown_word_weight": 1})
-    write_weights(folder, {WORD_WEIGHTS: weights_V[:-1, None]})
+def write_word_weights(
+    weights_V: torch.Tensor, words: Sequence[str], listed: Mapping[str, float], folder: Path
+) -> None:
+    """Write a weight for each word as a module; those that differ from 1 are `listed` by name too."""
+    write_json(folder / "config.json", {"vocab": list(words), "word_weights": listed, "unknown_word_weight": 1})
+    write_weights(folder, {WORD_WEIGHTS: weights_V[:, None]})

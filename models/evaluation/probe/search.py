@@ -1,7 +1,8 @@
-"""Search over regularisations and the last fit of probes, for both protocols and all three layouts.
+"""Search over regularisations, the last fit and the scores of probes, for both protocols and all three layouts.
 
 As in SentEval, a regularisation's score is the mean dev accuracy in percent, rounded to two digits, and the first of
-equal scores wins.
+equal scores wins. Resampling test rows gives a binomial number of correct rows and a multinomial confusion table. These
+are drawn directly, which gives the same distribution without resampling rows.
 
 Shapes: N rows, D features, F fits, R regularisations, P = D + 1 parameters of a class, C classes.
 """
@@ -18,6 +19,8 @@ from scipy.sparse import csr_array
 from models.evaluation.probe.adam import fit_adam, hold_out
 from models.evaluation.probe.logistic import fit_logistic
 from models.evaluation.probe.problem import Fit, Inner
+from models.evaluation.signature import WHOLE, ScoreRow
+from models.evaluation.significance.bootstrap import percentile_interval
 
 MOST_COLUMNS: Final = 4096  # of sparse features after conversion to dense
 
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from models.evaluation.config import ProbeConfig, ProbeProtocol
+    from models.evaluation.config import BootstrapConfig, ProbeConfig, ProbeProtocol
     from models.evaluation.probe.problem import Layout, Problem
     from models.runtime.progress import OnProgress
 
@@ -241,3 +244,38 @@ def heaviest_columns(table_NV: csr_array, most: int = MOST_COLUMNS) -> NDArray[n
     weights_V = np.abs(table_NV).sum(axis=0)
     heaviest = np.sort(np.argsort(-weights_V, kind="stable")[:most])
     return np.asarray(table_NV[:, heaviest].toarray(), dtype=np.float32)
+
+
+def probe_rows(
+    problem: Problem, outcomes: list[Outcome], protocol: ProbeProtocol, config: BootstrapConfig, *, f1: bool
+) -> list[ScoreRow]:
+    """Return the scores of one task: accuracy, and F1 of class 1 if `f1` is set (MRPC).
+
+    Accuracy as in SentEval: percent of each outer fold, rounded to two digits, then the mean, rounded again.
+    """
+    right = np.concatenate([outcome.right for outcome in outcomes])
+    percents = [round(100 * float(outcome.right.mean()), 2) for outcome in outcomes]
+    generator = np.random.Generator(np.random.PCG64(config.seed))
+    draws = generator.binomial(len(right), right.mean(), config.resamples) / len(right)
+    split = "all" if problem.layout == "nested" else "test"
+    key = (problem.name, WHOLE, split)
+    accuracy = round(round(float(np.mean(percents)), 2) / 100, 4)
+    rows = [ScoreRow(*key, "accuracy", protocol, accuracy, len(right), *percentile_interval(draws))]
+    if f1:
+        gold = np.concatenate([problem.labels[outer.test] for outer in problem.folds])
+        table = _confusion(gold, np.concatenate([outcome.predicted for outcome in outcomes]))
+        resampled = generator.multinomial(len(gold), table / len(gold), config.resamples)
+        value = round(float(_f1(table)), 4)
+        rows.append(ScoreRow(*key, "f1", protocol, value, len(gold), *percentile_interval(_f1(resampled))))
+    return rows
+
+
+def _confusion(gold: NDArray[np.int64], predicted: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the confusion table for class 1: true positives, false positives, false negatives, others: (4,)."""
+    return np.bincount(2 * (gold != 1) + (predicted != 1), minlength=4)[[0, 2, 1, 3]]
+
+
+def _f1(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return F1 of confusion tables (…, 4); 0 if class 1 is neither gold nor predicted."""
+    both, errors = counts[..., 0], counts[..., 1] + counts[..., 2]
+    return 2 * both / np.maximum(2 * both + errors, 1)

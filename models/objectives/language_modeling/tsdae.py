@@ -3,26 +3,45 @@
     damaged sentence ─▶ encoder, pooling ─▶ vector ─▶ ┐
     whole sentence, up to each token ────────────────▶ decoder: the encoder's own layers ─▶ the next token
 
-The first view is the damaged sentence (view `deleted` of models/views/deletion.py), the second the whole one.
+The first view is the damaged sentence (view `deleted` of models/views/cropping.py), the second the whole one. The
+decoder runs the encoder's layers causally, with attention to the vector:
 
-Shapes: B sentences, N tokens of all, D width, S width of sentence vectors.
+    token ─▶ causal self-attention ─▶ attention to the sentence's vector ─▶ feed-forward ─▶ … ─▶ last hidden state
+
+All weights except those of the attention to the vector are the encoder's. They are tied because the layers are the same
+modules; transformers 5 no longer shares tensors between two models. So an architecture needs no decoder class in
+transformers. It must run packed (models/encoder/unpadded.py), and `_FORMS` must name the end of its self-attention.
+
+Attention to a single vector gives it weight 1 for every query, so queries and keys have no effect and no gradient. They
+are omitted; outputs and gradients equal those of a full cross-attention.
+
+Shapes: B sentences, N tokens of all, D width, S width of the vectors, H heads, d width of a head.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import contextlib
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
 
-from models.encoder.unpadded import Tokens
+from models.encoder.transformer import first_position
+from models.encoder.unpadded import Tokens, lay_out, run_packed
 from models.errors import TrainingError
-from models.objectives.language_modeling.decoder import Decoder, decoder_position
-from models.objectives.language_modeling.head import embeddings_of, vocabulary_head
+from models.objectives.language_modeling.masked_lm import embeddings_of, vocabulary_head
 from models.objectives.objective import Objective
 from models.runtime.device import gather_shares, own_share, uploaded
 
 if TYPE_CHECKING:
-    import torch
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
+    from transformers import PreTrainedModel
 
     from models.encoder.network import Encoder
     from models.encoder.static import Tokenizer
@@ -62,7 +81,13 @@ class TSDAE(Objective):
         Raises:
             TrainingError: The encoder does not run packed.
         """
-        self._first = decoder_position(self.online.transformer, int(tokenizer.pad_token_id), self.online.config.length)
+        backbone, length = self.online.transformer, self.online.config.length
+        self._first = first_position(backbone, int(tokenizer.pad_token_id), length)
+        if self._first is None:
+            raise TrainingError(
+                f"architecture {backbone.config.model_type} cannot run {length} tokens without padding, as a decoder "
+                "must. Lower encoder.max_length to its attention window, or choose another encoder.model."
+            )
 
     def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
         """Return the mean cross-entropy (nats) of the next tokens of the second views, a scalar (equation 1)."""
@@ -88,3 +113,141 @@ def _shifted(tokens: Tokens) -> tuple[Tokens, np.ndarray]:
     last[tokens.offsets[1:] - 1] = True
     offsets = tokens.offsets - np.arange(len(tokens.offsets))
     return Tokens(tokens.ids[~last], offsets, tokens.pad_id), np.roll(tokens.ids, -1)[~last]
+
+
+@dataclass(frozen=True)
+class _Form:
+    """Module paths and configuration fields for using an encoder's layers as a decoder's.
+
+    Attributes:
+        layers: Path of the layers.
+        self_attention: Path, in a layer, of the module that ends its self-attention.
+        dropout: Configuration field: dropout of the values added to the hidden states.
+        attention_dropout: Configuration field: dropout of attention weights.
+        norm: Configuration field: ε of the LayerNorm after the attention to the vector; None where layers normalise
+            their input instead.
+    """
+
+    layers: str
+    self_attention: str
+    dropout: str
+    attention_dropout: str
+    norm: str | None
+
+
+_BERT: Final = _Form(
+    "encoder.layer", "attention", "hidden_dropout_prob", "attention_probs_dropout_prob", "layer_norm_eps"
+)
+_FORMS: Final[Mapping[str, _Form]] = {
+    "bert": _BERT,
+    "roberta": _BERT,
+    "xlm-roberta": _BERT,
+    "camembert": _BERT,
+    "electra": _BERT,
+    "modernbert": _Form("layers", "attn", "attention_dropout", "attention_dropout", None),
+}
+"""Architectures that have a decoder form: BERT and RoBERTa of any language, and ModernBERT, for which transformers has
+no decoder."""
+
+
+class VectorAttention(nn.Module):
+    """A layer's attention to its sentence's vector, residual and norm included."""
+
+    def __init__(self, width: int, backbone: PreTrainedModel, form: _Form) -> None:
+        super().__init__()
+        config: Any = backbone.config
+        hidden = int(config.hidden_size)
+        self.heads = int(config.num_attention_heads)
+        bias = bool(getattr(config, "attention_bias", True))
+        self.value, self.output = nn.Linear(width, hidden, bias=bias), nn.Linear(hidden, hidden, bias=bias)
+        for linear in (self.value, self.output):
+            nn.init.normal_(linear.weight, std=float(getattr(config, "initializer_range", 0.02)))
+            if bias:
+                nn.init.zeros_(linear.bias)
+        self.norm = nn.Identity() if form.norm is None else nn.LayerNorm(hidden, eps=float(getattr(config, form.norm)))
+        self.dropout = float(getattr(config, form.dropout))
+        self.attention_dropout = float(getattr(config, form.attention_dropout))
+
+    def forward(self, x_1ND: torch.Tensor, vectors_BS: torch.Tensor, sentence_N: torch.Tensor) -> torch.Tensor:
+        """Add attention to the sentences' vectors to the hidden states (1, N, D) after self-attention."""
+        value_BD = self.value(vectors_BS)
+        if self.training and self.attention_dropout > 0:
+            # Dropping the only attention weight means that this head of the token reads nothing.
+            value_NHd = value_BD.unflatten(1, (self.heads, -1)).index_select(0, sentence_N)
+            mask_NH1 = functional.dropout(torch.ones_like(value_NHd[..., :1]), self.attention_dropout)
+            read_ND = self.output((value_NHd * mask_NH1).flatten(1))
+        else:
+            read_ND = self.output(value_BD).index_select(0, sentence_N)
+        read_ND = functional.dropout(read_ND, self.dropout, self.training)
+        normed: torch.Tensor = self.norm(x_1ND + read_ND)
+        return normed
+
+
+class Decoder(nn.Module):
+    """Decoder of sentence vectors: for each encoder layer, an attention to the sentence's vector."""
+
+    def __init__(self, backbone: PreTrainedModel, width: int) -> None:
+        """Make the attentions, with weights drawn from torch's generator.
+
+        Args:
+            backbone: The transformer whose layers decode.
+            width: S, width of the sentence vectors.
+
+        Raises:
+            TrainingError: The transformer's architecture has no decoder form.
+        """
+        super().__init__()
+        form = _FORMS.get(backbone.config.model_type)
+        if form is None:
+            raise TrainingError(
+                f"architecture {backbone.config.model_type} cannot be used as a decoder, expected one of "
+                f"{', '.join(_FORMS)}. Choose another encoder.model, or an objective without a decoder."
+            )
+        self._form = form
+        layers = attrgetter(form.layers)(backbone)
+        self.attentions = nn.ModuleList(VectorAttention(width, backbone, form) for _ in layers)
+
+    def forward(
+        self,
+        backbone: PreTrainedModel,
+        tokens: Tokens,
+        vectors_BS: torch.Tensor,
+        first: int,
+    ) -> tuple[torch.Tensor, NDArray[np.int64]]:
+        """Decode sentences; each token attends to the tokens before it and to the sentence's vector.
+
+        Args:
+            backbone: The transformer that the decoder was made for.
+            tokens: B sentences.
+            vectors_BS: Their vectors, (B, S).
+            first: `first_position` of the transformer.
+
+        Returns:
+            Last hidden states (N, D), and the index of each in `tokens.ids`, (N,).
+        """
+        device = vectors_BS.device
+        layout = lay_out(tokens, np.arange(len(tokens)), device, by_length=device.type == "cpu", causal=True)
+        lengths = tokens.lengths[layout.order]
+        sentence_N = uploaded(np.repeat(layout.order, lengths), device)
+        indices_N = np.concatenate([np.arange(tokens.offsets[row], tokens.offsets[row + 1]) for row in layout.order])
+        with self._between(backbone, vectors_BS, sentence_N):
+            return run_packed(backbone, layout, first), indices_N
+
+    @contextlib.contextmanager
+    def _between(self, backbone: PreTrainedModel, vectors_BS: torch.Tensor, sentence_N: torch.Tensor) -> Iterator[None]:
+        """Add each layer's attention to the vectors after its self-attention, inside the `with` block."""
+        with contextlib.ExitStack() as stack:
+            layers = attrgetter(self._form.layers)(backbone)
+            for layer, attention in zip(layers, self.attentions, strict=True):
+
+                def look(
+                    _module: nn.Module,
+                    _given: object,
+                    found: tuple[torch.Tensor, object],
+                    attention: nn.Module = attention,
+                ) -> tuple[torch.Tensor, object]:
+                    return attention(found[0], vectors_BS, sentence_N), found[1]
+
+                module: nn.Module = attrgetter(self._form.self_attention)(layer)
+                stack.callback(module.register_forward_hook(look).remove)
+            yield

@@ -19,8 +19,8 @@ from models.encoder.sentence_encoder import SentenceEncoder
 from models.objectives.config import BSLConfig
 from models.training.config import TrainingConfig
 from models.training.distributed import is_first, joined
-from models.training.execution import Execution
 from models.training.loop import train
+from models.training.snapshots import Execution
 from tasks.diagnostics.benchmark.budget import finished
 from tasks.diagnostics.benchmark.fixtures import LENGTH
 from tasks.diagnostics.benchmark.results import Check, at_most, holds, not_run

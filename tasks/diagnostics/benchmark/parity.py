@@ -12,13 +12,13 @@ import torch
 
 from models.encoder.config import EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder, encode_tokens, tokenise
-from models.encoder.unpadded import first_position
+from models.encoder.transformer import first_position
 from models.errors import InterruptedRunError, NonFiniteLossError
 from models.objectives.config import BSLConfig
 from models.training.batches import BatchOrder
 from models.training.config import TrainingConfig
-from models.training.execution import Execution
 from models.training.loop import train
+from models.training.snapshots import Execution
 from tasks.diagnostics.benchmark.fixtures import LENGTH, base_encoder
 from tasks.diagnostics.benchmark.results import Check, at_least, at_most, holds, not_run
 from tasks.diagnostics.benchmark.training import live, warmed

@@ -14,10 +14,9 @@ from models.objectives.registry import build_objective
 from models.training.batches import BatchOrder
 from models.training.config import TrainingConfig
 from models.training.metrics import Throughput
-from models.training.optimizer import make_optimizer
-from models.training.state import TrainingState
+from models.training.optimizer import make_optimizer, take_step
+from models.training.snapshots import TrainingState
 from models.training.static_steps import compute_for
-from models.training.step import take_step
 from models.training.token_cache import open_token_cache
 from tasks.diagnostics.benchmark.device_limits import seconds
 from tasks.diagnostics.benchmark.fixtures import LENGTH, base_encoder

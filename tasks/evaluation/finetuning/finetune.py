@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pydantic import JsonValue
 
-    from models.training.dev_evaluation import DevSet
     from tasks.stage.cached import StageContext
 
 CROSS: Final = "cross-encoder"  # in signatures, and in names of protocols
@@ -47,7 +46,7 @@ class FineTuning(StageInputs):
 
 
 def finetune(
-    context: StageContext, tuning: FineTuning, pairs: pl.DataFrame, task: str, dev: DevSet | None = None
+    context: StageContext, tuning: FineTuning, pairs: pl.DataFrame, task: str, dev: pl.DataFrame | None = None
 ) -> Callable[[pl.DataFrame], NDArray[np.float64]]:
     """Fine-tune an encoder, or read a finished run back from the stage's scratch folder.
 
@@ -70,8 +69,8 @@ def finetune(
     from models.encoder.sentence_encoder import SentenceEncoder
     from models.evaluation.correlation import cosine_scores
     from models.training.batches import tokenise_pairs
-    from models.training.execution import Execution
     from models.training.loop import train
+    from models.training.snapshots import Execution
 
     limit_threads(context.site)
     start = SentenceEncoder.load(encoder_folder(context.store, tuning.encoder), tuning.network)

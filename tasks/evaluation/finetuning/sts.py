@@ -16,7 +16,6 @@ from tasks.evaluation.finetuning.finetune import CROSS, FineTuning, finetune, tu
 from tasks.evaluation.kind import TunedKind, digest_of, digests, publish_scores, signed
 from tasks.stage.cached import StageContext, stage
 from tasks.stage.cluster import run_shards
-from tasks.training.worker import dev_set
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -94,7 +93,7 @@ def score_supervised(
     train, dev, test = sets
     pairs = graded_pairs(read_scored_set(train), train.highest)
     task = f"fine-tuning on {train.name}, seed {seed}"
-    similarity = finetune(context, tuning.seeded(seed), pairs, task, dev_set(dev))
+    similarity = finetune(context, tuning.seeded(seed), pairs, task, read_scored_set(dev))
     scored = read_scored_set(test)
     rows = scored.select(subset=pl.lit(""), gold="score", cosine=pl.Series(similarity(scored)))
     figures = sts_scores(

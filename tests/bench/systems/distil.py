@@ -23,11 +23,9 @@ from models.objectives.config import DistilConfig
 from models.objectives.registry import build_objective
 from models.training.batches import BatchOrder
 from models.training.config import TrainingConfig
-from models.training.optimizer import make_optimizer
-from models.training.state import TrainingState
-from models.training.step import take_step
-from models.training.teacher_vectors import TeacherVectors
-from models.training.token_cache import open_token_cache
+from models.training.optimizer import make_optimizer, take_step
+from models.training.snapshots import TrainingState
+from models.training.token_cache import TeacherVectors, open_token_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +47,7 @@ def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Callable[[], float
     with tempfile.TemporaryDirectory() as folder:
         encoder.save(Path(folder))
         peer = SentenceTransformer(folder, device="cpu").train()
-    data = open_token_cache(Path(tempfile.mkdtemp()), numbered.lazy(), encoder, frozenset({"teacher"}), teacher)
+    data = open_token_cache(Path(tempfile.mkdtemp()), numbered.lazy(), encoder, frozenset({"sentence_id"}), teacher)
     objective = build_objective(encoder.network, CONFIG.objective)
     run = TrainingState("bench", 10**6, objective, make_optimizer(objective, CONFIG))
     loss = MSELoss(peer)

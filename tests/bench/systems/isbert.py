@@ -22,9 +22,8 @@ from models.objectives.objective import Batch
 from models.objectives.registry import build_objective
 from models.training.batches import BatchOrder
 from models.training.config import TrainingConfig
-from models.training.optimizer import make_optimizer
-from models.training.state import TrainingState
-from models.training.step import take_step
+from models.training.optimizer import make_optimizer, take_step
+from models.training.snapshots import TrainingState
 from models.training.token_cache import TokenCache, open_token_cache
 
 CONFIG = TrainingConfig(

@@ -10,9 +10,9 @@ from transformers import AutoConfig
 from models.encoder.config import EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.objectives.config import TSDAEConfig
-from models.objectives.language_modeling.head import embeddings_of, vocabulary_head
+from models.objectives.language_modeling.masked_lm import embeddings_of, vocabulary_head
 from models.views.config import DeletedView
-from models.views.deletion import delete_words
+from models.views.cropping import delete_words
 from tests.bench.stepping import batches, plain_step, product_step, sentence_transformer, training
 
 PEER = "sentence-transformers DenoisingAutoEncoderLoss; padded torch where transformers has no decoder"

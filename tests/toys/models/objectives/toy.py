@@ -8,7 +8,7 @@ from models.objectives.objective import Objective
 
 
 class Toy(Objective):
-    needs = frozenset({"labels"})
+    needs = frozenset({"label"})
 
     def forward(self, batch, batch_tokens: int) -> torch.Tensor:
         rows = np.concatenate([batch.view_1, batch.view_2])

@@ -1,6 +1,6 @@
 """Transform `toy`: subtract the corpus's mean from vectors."""
 
-from models.transforms.transform import Transform
+from models.transforms.config import Transform
 
 
 class ToyTransform(Transform):

@@ -12,7 +12,7 @@ from models.encoder.int8 import GRAPHS, target_here
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.encoder.serialization.load import saved_config
 from models.serving import onnx_export
-from models.serving.static_distillation import tabulate
+from models.serving.reduction import tabulate
 from storage.artifacts.manifest import InputEntry, Provenance
 from storage.artifacts.refs import CheckpointRef, ReportRef
 from storage.artifacts.store import Store

@@ -8,8 +8,8 @@ from polars.testing import assert_frame_equal
 
 from models.corpus.nli import build_nli
 from models.corpus.normalize import sentence_ids
+from models.views.annotated_pairs import entailed_views
 from models.views.config import EntailView
-from models.views.entailment import entailed_views
 
 PREMISE = "Two dogs run across the snow."
 ENTAILED = ["Dogs are outside.", "Animals run.", "It is cold where the dogs are."]

@@ -17,7 +17,6 @@ from models.evaluation.correlation import spearman
 from models.objectives.config import CrossRegressionConfig, CrossSoftmaxConfig
 from models.training.batches import tokenise_pairs
 from models.training.config import TrainingConfig
-from models.training.dev_evaluation import DevSet
 from models.training.loop import train
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, reader, tiny_encoder
 
@@ -154,7 +153,12 @@ CONFIG = TrainingConfig(
 def test_training_on_scores_returns_the_best_dev_checkpoint(tmp_path, loss):
     encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.0, layers=1)
     config = CONFIG.model_copy(update={"objective": CrossRegressionConfig(loss=loss)})
-    result = train(PAIRS, SentenceEncoder(encoder, tokenizer), config, dev=DevSet("same", ONE, TWO, list(GOLD)))
+    result = train(
+        PAIRS,
+        SentenceEncoder(encoder, tokenizer),
+        config,
+        dev=pl.DataFrame({"sentence1": ONE, "sentence2": TWO, "score": GOLD}),
+    )
     batch = tokenise_pairs(reader(tokenizer, 24), PAIRS)
     assert isinstance(result.encoder, CrossEncoder)
     scores = result.encoder.scores(batch.tokens, batch.view_1, batch.view_2)

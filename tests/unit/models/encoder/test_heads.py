@@ -125,7 +125,9 @@ def test_pickle_with_other_objects_than_tensors_is_rejected(tmp_path):
     dense = tmp_path / "made" / "2_Dense"
     (dense / "model.safetensors").unlink()
     torch.save({"linear.weight": itertools.count()}, dense / "pytorch_model.bin")
-    with pytest.raises(EncoderError, match=r"2_Dense/pytorch_model\.bin: contains more than tensors .*itertools"):
+    with pytest.raises(
+        EncoderError, match="its pickled weights contain more than tensors, and code in files is never run"
+    ):
         SentenceEncoder.load(tmp_path / "made")
 
 

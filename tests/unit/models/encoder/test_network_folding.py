@@ -9,7 +9,7 @@ from models.encoder.config import EncoderConfig
 from models.encoder.network import Encoder
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import EncoderError
-from models.serving.dimension_reduction import fold
+from models.serving.reduction import fold
 from models.transforms.config import WhiteningConfig
 from models.transforms.registry import fitted_transform
 from storage.assets.embedded import embedded_path

@@ -8,8 +8,8 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from models.encoder.config import EncoderConfig
 from models.encoder.network import Encoder
-from models.encoder.rounded import ProductWithGelu
 from models.encoder.static import StaticTable
+from models.encoder.transformer import ProductWithGelu
 from models.encoder.unpadded import Tokens
 from tests.tiny_encoder import random_tokens
 

@@ -8,8 +8,8 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from models.encoder.config import EncoderConfig
 from models.encoder.network import Encoder
-from models.encoder.packed_attention import SHORT
-from models.encoder.unpadded import Tokens, first_position, lay_out, run_packed
+from models.encoder.transformer import first_position
+from models.encoder.unpadded import SHORT, Tokens, lay_out, run_packed
 from tests.tiny_encoder import random_tokens
 
 PAD = 1

@@ -6,7 +6,6 @@ from scipy.sparse import csr_array
 from sklearn.metrics import average_precision_score, ndcg_score
 
 from models.errors import EvaluationError
-from models.evaluation.clustering import v_measure
 from models.evaluation.metrics import (
     average_precision,
     found_precision,
@@ -17,6 +16,7 @@ from models.evaluation.metrics import (
     reciprocal_rank,
     tied_precision,
     trec_precision,
+    v_measure,
 )
 from models.evaluation.significance.bootstrap import mean_resamples, precision_resamples
 

@@ -5,7 +5,7 @@ import torch
 
 from models.objectives.bsl import Predictor
 from models.objectives.config import BSLConfig
-from models.training.config import paper_config, released_config
+from models.training.config import PAPER_CONFIG, RELEASED_CONFIG
 
 
 def count(width: int, config: BSLConfig) -> int:
@@ -17,9 +17,9 @@ def count(width: int, config: BSLConfig) -> int:
     ("config", "expected"),
     [
         # 768·6144+6144 + 2·6144 + 6144²+6144 + 2·6144 + 6144·768+768
-        (paper_config().objective, 47_223_552),
+        (PAPER_CONFIG.objective, 47_223_552),
         # three times 768·7680+7680 + 2·7680 + 7680²+7680 + 7680·768+768; REFERENCE: about 212 M, twice BERT-base
-        (released_config().objective, 212_431_104),
+        (RELEASED_CONFIG.objective, 212_431_104),
     ],
 )
 def test_preset_predictors_have_the_published_parameter_counts(config, expected):

@@ -17,7 +17,7 @@ from models.objectives.distillation import RIDGE, Distil, linear_fit
 from models.objectives.info_nce import VectorQueue
 from models.training.config import TrainingConfig
 from models.training.loop import train
-from models.training.teacher_vectors import TeacherVectors
+from models.training.token_cache import TeacherVectors
 from tests.exports import exported
 from tests.tiny_encoder import BACK_DE, ORIGINALS, WIDTH, pairs_of, tiny_encoder, write_shallow, write_tiny
 

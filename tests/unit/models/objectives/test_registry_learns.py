@@ -26,10 +26,9 @@ from models.objectives.config import (
     VICRegConfig,
 )
 from models.training.config import TrainingConfig
-from models.training.dev_evaluation import DevSet
 from models.training.loop import train
 from models.views.config import DeletedView
-from models.views.deletion import delete_words
+from models.views.cropping import delete_words
 from storage.assets.embedded import embedded_path
 from tests.exports import library_vectors
 
@@ -107,9 +106,9 @@ def rows() -> dict[str, pl.DataFrame]:
 
 
 @pytest.fixture(scope="module")
-def dev() -> DevSet:
+def dev() -> pl.DataFrame:
     sample = pl.read_parquet(embedded_path("stsb") / "dev.parquet").filter(pl.col("sentence1").str.len_chars() < 60)
-    return DevSet("stsb dev", *(sample.head(200)[name].to_list() for name in ("sentence1", "sentence2", "score")))
+    return sample.head(200)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -5,8 +5,7 @@ import torch
 from transformers import AutoModel, AutoTokenizer, PreTrainedTokenizerFast
 
 from models.pretraining.config import LearningConfig
-from models.pretraining.export import export_half
-from models.pretraining.loop import pretrain
+from models.pretraining.loop import export_half, pretrain
 from models.pretraining.masked_lm import EncoderShape, MaskedSentences, build_masked_lm, evaluate_masked_lm
 from models.pretraining.vocabulary import encode_wordpieces, train_wordpiece
 

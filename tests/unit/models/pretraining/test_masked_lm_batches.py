@@ -3,9 +3,8 @@
 import numpy as np
 import polars as pl
 
-from models.pretraining.corpora import prose_sentences, sentences_of, training_sentences, wiki_sentences
+from models.pretraining.corpora import prose_sentences, sentences_of, split_pairs, training_sentences, wiki_sentences
 from models.pretraining.masked_lm import length_batches
-from models.pretraining.parallel_corpora import split_pairs
 
 
 def test_batches_contain_each_example_once_within_token_limit():

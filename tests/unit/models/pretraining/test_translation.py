@@ -8,11 +8,10 @@ import torch
 from transformers import MarianMTModel, MarianTokenizer
 
 from models.errors import ResumeError
-from models.objectives.language_modeling.head import linear_cross_entropy
+from models.objectives.language_modeling.masked_lm import linear_cross_entropy
 from models.pretraining import loop
 from models.pretraining.config import LearningConfig
-from models.pretraining.export import export_half
-from models.pretraining.loop import pretrain
+from models.pretraining.loop import export_half, pretrain
 from models.pretraining.translation import EncodedPairs, TranslationModelConfig, TranslationPairs, build_translator
 from models.pretraining.vocabulary import encode_pieces, train_vocabulary
 from models.training.snapshots import read_snapshot

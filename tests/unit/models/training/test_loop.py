@@ -1,7 +1,5 @@
 """The training loop: learning, checkpoint selection, reproducibility to the bit, and early stops."""
 
-import dataclasses
-
 import numpy as np
 import polars as pl
 import pytest
@@ -10,11 +8,10 @@ from scipy.stats import spearmanr
 
 from models.encoder.config import EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
-from models.errors import EvaluationError, NonFiniteLossError
+from models.errors import NonFiniteLossError
 from models.training.config import CollapseConfig
-from models.training.execution import Execution
 from models.training.loop import LOG_SCHEMA, train
-from models.training.snapshots import write_snapshot
+from models.training.snapshots import Execution, write_snapshot
 from tests.tiny_encoder import tiny_encoder, write_tiny
 from tests.tiny_training import CONFIG, DEV, PAIRS, STEPS, run
 
@@ -77,7 +74,7 @@ def test_log_has_a_row_per_step_and_reports_progress(bert):
     assert log["loss"].null_count() == 1
     assert log["dev_spearman"][0] == result.start_dev
     assert log["momentum"][-1] == 1.0  # the cosine ramp ends with a frozen target
-    assert result.pairs_per_s > 0
+    assert result.throughput.pairs_per_s > 0
     assert progress[-1][:2] == (STEPS, STEPS)
     assert "best dev" in progress[-1][2]
 
@@ -138,7 +135,7 @@ def test_collapsed_run_stops_and_returns_the_start_encoder(bert, tmp_path, selec
     assert all(name in result.finding for name in ("target_norm", "effective_rank", "std", "dev_spearman"))
     assert 0 < result.steps < 20 * 8
     again = run(bert, config, work=tmp_path)  # a stopped run does not start again
-    assert (again.finding, again.steps, again.pairs_per_s) == (result.finding, result.steps, 0)
+    assert (again.finding, again.steps, again.throughput.pairs_per_s) == (result.finding, result.steps, 0)
     assert same(again.encoder, start)
 
 
@@ -163,11 +160,6 @@ def test_nan_loss_error_names_step_and_saves_the_batch(bert, tmp_path, step):
     assert batch.drop("row").equals(frame[sorted(caught.value.rows)])
 
 
-def test_dev_set_with_unequal_lengths_is_refused(bert):
-    with pytest.raises(EvaluationError, match="tiny dev: 8 first sentences, 8 second sentences and 7 scores"):
-        run(bert, dev=type(DEV)(DEV.name, DEV.texts_1, DEV.texts_2, list(DEV.scores)[:7]))
-
-
 def test_eval_every_tenth_rounds_down_and_default_rounds_up(bert):
     frequent, rare = (run(bert, CONFIG.model_copy(update={"eval_every": every})) for every in ("tenth", None))
     evaluated = [result.log.drop_nulls("dev_spearman")["step"].to_list() for result in (frequent, rare)]
@@ -176,11 +168,11 @@ def test_eval_every_tenth_rounds_down_and_default_rounds_up(bert):
 
 def test_best_of_four_dev_score_uses_the_best_similarity(bert):
     encoder = SentenceEncoder.load(bert, EncoderConfig(model="tiny", max_length=24))
-    a, b = (encoder.encode(list(side)).astype("float64") for side in (DEV.texts_1, DEV.texts_2))
+    a, b = (encoder.encode(list(side)).astype("float64") for side in (DEV["sentence1"], DEV["sentence2"]))
     cosines = (a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
     others = {"dot": (a * b).sum(1), "manhattan": -abs(a - b).sum(1), "euclidean": -((a - b) ** 2).sum(1)}
     for values in others.values():  # a dev set that orders its pairs as this similarity does
-        dev = dataclasses.replace(DEV, scores=values.tolist())
+        dev = DEV.with_columns(score=values)
         start = {
             name: run(bert, CONFIG.model_copy(update={"dev_similarity": name, "max_steps": 1}), dev=dev).start_dev
             for name in ("cosine", "best-of-four")

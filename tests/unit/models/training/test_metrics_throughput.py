@@ -53,7 +53,7 @@ def device(monkeypatch):
 
 def rate(folder, every):
     config = CONFIG.model_copy(update={"eval_every": every, "max_steps": STEPS, "epochs": 1000})
-    return run(folder, config).pairs_per_s
+    return run(folder, config).throughput.pairs_per_s
 
 
 @pytest.mark.parametrize("every", [10, 20])

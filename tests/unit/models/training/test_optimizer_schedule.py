@@ -7,7 +7,7 @@ from transformers import get_linear_schedule_with_warmup
 from models.objectives.bsl import momentum_at
 from models.objectives.config import BSLConfig
 from models.objectives.objective import Objective
-from models.training.config import CollapseConfig, TrainingConfig, paper_config, released_config
+from models.training.config import PAPER_CONFIG, RELEASED_CONFIG, CollapseConfig, TrainingConfig
 from models.training.optimizer import learning_rate, make_optimizer
 from tests.every import every
 
@@ -32,7 +32,7 @@ def test_learning_rate_equals_hand_computed_values(step, total, warmup, decay, e
     assert learning_rate(step, total, config) == pytest.approx(expected, abs=1e-15)
 
 
-@pytest.mark.parametrize("config", [paper_config(), released_config()])
+@pytest.mark.parametrize("config", [PAPER_CONFIG, RELEASED_CONFIG])
 def test_preset_learning_rates_equal_the_transformers_linear_schedule(config):
     total = 137
     optimizer = torch.optim.AdamW([torch.zeros(1, requires_grad=True)], lr=config.lr)
@@ -87,8 +87,8 @@ RELEASED = {"predictor": "released", "k": 10, "target_dropout": True, "loss_scal
 @pytest.mark.parametrize(
     ("config", "optimiser", "objective"),
     [
-        (paper_config(), {"optimizer": "adamw", "lr": 5e-4, "weight_decay": 0.01} | EVERY_TENTH, PAPER),
-        (released_config(), {"optimizer": "adamw", "lr": 1e-4, "weight_decay": 0.0} | FLOOR_OF_TENTH, RELEASED),
+        (PAPER_CONFIG, {"optimizer": "adamw", "lr": 5e-4, "weight_decay": 0.01} | EVERY_TENTH, PAPER),
+        (RELEASED_CONFIG, {"optimizer": "adamw", "lr": 1e-4, "weight_decay": 0.0} | FLOOR_OF_TENTH, RELEASED),
     ],
 )
 def test_presets_equal_the_published_settings(config, optimiser, objective):
@@ -119,7 +119,7 @@ def share_left(config):
 
 
 def test_paper_preset_does_not_shrink_unused_word_embeddings():
-    assert share_left(paper_config()) == pytest.approx(1, abs=0.01)
+    assert share_left(PAPER_CONFIG) == pytest.approx(1, abs=0.01)
 
 
 def test_adam_weight_decay_shrinks_unused_word_embeddings():

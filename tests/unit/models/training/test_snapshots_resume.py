@@ -109,7 +109,7 @@ def test_save_minutes_triggers_snapshots(folder, tmp_path):
 def test_finished_run_is_loaded_without_training(folder, undisturbed, tmp_path):
     run(folder, work=tmp_path / "work")
     again = run(folder, work=tmp_path / "work")
-    assert again.pairs_per_s == 0
+    assert again.throughput.pairs_per_s == 0
     assert_same(again, undisturbed, tmp_path / "out")
 
 

@@ -95,7 +95,7 @@ def test_smaller_last_batches_use_packed_steps(tmp_path, taken):
     ("objective", "reason"),
     [
         (MaskedLMConfig(), "MaskedLM selects its inputs on the CPU"),
-        (SCLConfig(), "SCL reads groups, labels on the CPU"),
+        (SCLConfig(), "SCL reads group, label on the CPU"),
     ],
 )
 def test_objective_with_cpu_inputs_logs_reason_for_packed_steps(tmp_path, taken, caplog, objective, reason):

@@ -6,8 +6,7 @@ import pytest
 
 from models.errors import TrainingError
 from models.training import token_cache
-from models.training.teacher_vectors import TeacherVectors, open_teacher
-from models.training.token_cache import open_token_cache
+from models.training.token_cache import TeacherVectors, open_teacher, open_token_cache
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, reader, tiny_encoder
 
 PAIRS = pl.DataFrame({"text_1": ORIGINALS + BACK_DE + ORIGINALS, "text_2": BACK_DE + BACK_FR + BACK_FR, "pair_id": 1})
@@ -37,7 +36,7 @@ def test_cached_rows_contain_the_tokens_of_both_views(tokenizer, tmp_path, monke
 
 def test_cache_file_is_reused_for_equal_content_only(tokenizer, tmp_path):
     first = open_token_cache(tmp_path, PAIRS.lazy(), reader(tokenizer, 24))
-    path = next(tmp_path.glob("tokens-*.arrow"))
+    path = next(tmp_path.glob("tokens-*"))
     written = path.stat().st_mtime_ns
     assert open_token_cache(tmp_path, PAIRS.lazy(), reader(tokenizer, 24)).digest == first.digest
     assert path.stat().st_mtime_ns == written
@@ -56,7 +55,7 @@ def test_null_text_error_names_the_row_in_any_chunk(tokenizer, tmp_path, monkeyp
         open_token_cache(tmp_path, PAIRS.drop("text_2").lazy(), reader(tokenizer, 24))
 
 
-ALL = frozenset({"labels", "scores", "groups", "teacher"})
+ALL = frozenset({"label", "score", "group", "sentence_id"})
 LABELLED = PAIRS.with_columns(
     label=pl.int_range(12) % 3,
     score=pl.int_range(12) / 11,
@@ -102,10 +101,14 @@ def test_digest_changes_with_labels_scores_ids_and_teacher_vectors(tokenizer, tm
 @pytest.mark.parametrize(
     ("needs", "pairs", "message"),
     [
-        ("labels", LABELLED.drop("label"), "label of pair 0 is missing, but the objective needs labels"),
-        ("groups", LABELLED.with_columns(group=None), "group of pair 0 is null, but the objective needs groups"),
-        ("scores", LABELLED.with_columns(score=pl.int_range(12) / 10), r"score of pair 11 is 1\.1, expected 0 to 1"),
-        ("teacher", LABELLED.with_columns(sentence_id=2 * pl.int_range(12)), "no vector for sentence_id 12 of pair 6"),
+        ("label", LABELLED.drop("label"), "label of pair 0 is missing, but the objective needs it"),
+        ("group", LABELLED.with_columns(group=None), "group of pair 0 is null, but the objective needs it"),
+        ("score", LABELLED.with_columns(score=pl.int_range(12) / 10), r"score of pair 11 is 1\.1, expected 0 to 1"),
+        (
+            "sentence_id",
+            LABELLED.with_columns(sentence_id=2 * pl.int_range(12)),
+            "no vector for sentence_id 12 of pair 6",
+        ),
     ],
 )
 def test_missing_or_invalid_field_error_names_column_and_row(
@@ -118,7 +121,7 @@ def test_missing_or_invalid_field_error_names_column_and_row(
 
 def test_missing_teacher_is_refused_when_the_objective_needs_it(tokenizer, tmp_path):
     with pytest.raises(TrainingError, match="needs a teacher's vectors, but there is no teacher"):
-        open_token_cache(tmp_path, LABELLED.lazy(), reader(tokenizer, 24), frozenset({"teacher"}))
+        open_token_cache(tmp_path, LABELLED.lazy(), reader(tokenizer, 24), frozenset({"sentence_id"}))
 
 
 def test_teacher_vectors_are_memory_mapped_and_need_sorted_ids(tmp_path, teacher):

@@ -7,12 +7,11 @@ import torch
 from models.encoder.config import EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import EvaluationError, InterruptedRunError, ResumeError
-from models.training.execution import Execution
+from models.training.snapshots import Execution
 from models.transforms.bert_flow import Flow
-from models.transforms.config import FlowConfig
+from models.transforms.config import FlowConfig, Transform
 from models.transforms.glow import FlatAdam, Glow
-from models.transforms.registry import fitted_transform, restore_transform
-from models.transforms.transform import Transform
+from models.transforms.registry import TRANSFORMS, fitted_transform
 from storage.assets.embedded import embedded_path
 
 QUICK = FlowConfig(max_steps=20, batch_size=32)
@@ -51,7 +50,7 @@ def test_fitted_flow_preserves_shape_and_dtype(vectors_ND, mixing):
 
 
 def test_restored_flow_equals_the_fitted_flow(vectors_ND, fitted):
-    again = restore_transform(fitted.config, fitted.tensors)
+    again = TRANSFORMS[type(fitted.config)](fitted.config, fitted.tensors)
     assert torch.equal(again.apply(vectors_ND[:9]), fitted.apply(vectors_ND[:9]))
     assert again.linear() is None
 

@@ -9,7 +9,7 @@ from models.corpus.normalize import sentence_ids
 from models.encoder.config import EncoderConfig
 from models.errors import EvaluationError
 from models.transforms.config import WhiteningConfig
-from models.transforms.registry import TRANSFORMS, fitted_transform, restore_transform
+from models.transforms.registry import TRANSFORMS, fitted_transform
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import CorpusRef, EmbeddingsRef
 from storage.sources.model_sources import resolve_model
@@ -50,7 +50,7 @@ def test_whitening_selects_the_dimensions_of_largest_variance(vectors_ND):
 
 def test_restored_whitening_equals_the_fitted_whitening(vectors_ND):
     fitted = fitted_transform(vectors_ND, WhiteningConfig(dimensions=3))
-    again = restore_transform(fitted.config, fitted.tensors)
+    again = TRANSFORMS[type(fitted.config)](fitted.config, fitted.tensors)
     assert torch.equal(again.apply(vectors_ND[:9]), fitted.apply(vectors_ND[:9]))
 
 

@@ -11,10 +11,10 @@ from models.translation import loading
 from models.translation.batching import BatchedTranslator
 from models.translation.config import MINI, Resources, TranslatorConfig
 from models.translation.filters import FilterConfig, verdict
-from models.translation.marian import load_translator
 from models.translation.smoke_test import smoke_test
 from storage.assets.embedded import embedded_path
 from tasks.translation.translator import BEAMS, embedded_pins
+from tests.tiny_marian import load_on_transformers
 
 OUT, BACK = "marian-mini-en-mul", "marian-mini-mul-en"
 SENTENCES = (
@@ -32,7 +32,7 @@ def translator(name: str, source: str, target: str, token: str | None, budget: i
     config = TranslatorConfig(
         model=f"embedded:{name}", source_lang=source, target_lang=target, target_token=token, precision="fp32"
     )
-    return load_translator(embedded_path(name), config, threads=1, token_budget=budget)
+    return load_on_transformers(embedded_path(name), config, token_budget=budget)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from models.errors import DeviceMemoryError, TranslatorLoadError
 from models.translation import gpu, loading
 from models.translation.config import Resources, TranslatorConfig
-from models.translation.ctranslate import load_translator as load_fast
+from models.translation.ctranslate import convert_once
 from models.translation.loading import load_translator, resolve
 from tests.tiny_marian import SENTENCES, build_tiny_marian
 
@@ -179,7 +179,7 @@ def test_gpu_error_does_not_name_the_model_folder(
 
 def test_damaged_model_file_error_asks_to_check_the_copy(tiny: Path, tmp_path: Path) -> None:
     config = resolve(AUTO, "cpu")
-    load_fast(tiny, config, CPU, tmp_path / "converted")
+    convert_once(tiny, tmp_path / "converted")
     (tmp_path / "converted" / "model.bin").write_bytes(b"no model")
     with pytest.raises(TranslatorLoadError, match="Check that the copy is complete"):
         load_translator(tiny, config, CPU, tmp_path / "converted")

@@ -10,9 +10,8 @@ from models.errors import SmokeTestError
 from models.runtime.progress import OnProgress
 from models.translation.batching import Translation
 from models.translation.config import Pin, TranslatorConfig
-from models.translation.marian import load_translator
 from models.translation.smoke_test import PLAIN_SENTENCES, smoke_test
-from tests.tiny_marian import build_tiny_marian
+from tests.tiny_marian import build_tiny_marian, load_on_transformers
 
 GERMAN = dict(zip(PLAIN_SENTENCES["en"], PLAIN_SENTENCES["de"], strict=True))
 
@@ -73,7 +72,7 @@ def test_pinned_mismatch_error_shows_expected_and_found() -> None:
 )
 def test_random_weights_fail_the_smoke_test(tmp_path: Path, weights: dict[str, float], fault: str) -> None:
     folder = build_tiny_marian(tmp_path / "marian", **weights)
-    translator = load_translator(folder, config("en", "de"), threads=1)
+    translator = load_on_transformers(folder, config("en", "de"))
     with pytest.raises(SmokeTestError, match=fault):
         smoke_test(translator, config("en", "de"))
 

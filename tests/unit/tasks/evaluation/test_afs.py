@@ -12,7 +12,7 @@ from models.encoder.config import EncoderConfig
 from models.errors import EvaluationError
 from models.evaluation.afs import afs_folds, afs_scores
 from models.evaluation.config import FOLDS_OF, BootstrapConfig
-from models.training.config import afs_config, afs_cross_config
+from models.training.config import AFS_CONFIG, AFS_CROSS_CONFIG
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import EmbeddingsRef
 from storage.errors import SourceError
@@ -184,7 +184,7 @@ def test_afs_stages_score_frozen_and_fine_tuned_encoders(folder, tmp_path):
     tuning = FineTuning(
         encoder=resolve_model(str(write_tiny(tmp_path / "tiny", layers=1))),
         network=EncoderConfig(model="tiny", max_length=24),
-        config=afs_config().model_copy(update={"batch_size": 8, "epochs": 10, "lr": 1e-2}),
+        config=AFS_CONFIG.model_copy(update={"batch_size": 8, "epochs": 10, "lr": 1e-2}),
     )
     predictions = tuple(
         predict_afs.run(
@@ -214,7 +214,7 @@ def test_cross_encoder_afs_scores_have_their_own_protocol_name(folder, tmp_path)
     tuning = FineTuning(
         encoder=resolve_model(str(write_tiny(tmp_path / "tiny", dropout=0.0))),  # it learns in half the steps
         network=EncoderConfig(model="tiny", max_length=24),
-        config=afs_cross_config().model_copy(update={"batch_size": 8, "epochs": 20, "lr": 3e-3}),
+        config=AFS_CROSS_CONFIG.model_copy(update={"batch_size": 8, "epochs": 20, "lr": 3e-3}),
     )
     fold = {
         "tuning": tuning,

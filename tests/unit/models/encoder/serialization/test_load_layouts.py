@@ -12,8 +12,7 @@ from models.encoder.config import CNNConfig, EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.encoder.serialization.load import saved_config, surrounding_ids
 from models.errors import EncoderError
-from models.serving.dimension_reduction import fold, shortened
-from models.serving.static_distillation import tabulate
+from models.serving.reduction import fold, shortened, tabulate
 from tests.layouts import (
     LAYOUTS,
     NAMED,

@@ -14,10 +14,9 @@ from sklearn.model_selection import StratifiedKFold
 from models.encoder.tfidf import TfIdf
 from models.errors import EvaluationError
 from models.evaluation.config import BootstrapConfig, ProbeConfig
-from models.evaluation.probe.figures import probe_rows
 from models.evaluation.probe.logistic import fit_logistic
 from models.evaluation.probe.problem import Part, make_problem
-from models.evaluation.probe.search import STRENGTHS, Outcome, probe
+from models.evaluation.probe.search import STRENGTHS, Outcome, probe, probe_rows
 from tests.every import every
 
 MIRROR = os.environ.get("BSL_DATA_MIRROR")

@@ -11,8 +11,7 @@ from models.errors import EvaluationError, TrainingError
 from models.evaluation.config import BootstrapConfig
 from models.evaluation.correlation import cosine_scores, spearman
 from models.evaluation.significance.seeds import over_seeds
-from models.training.config import afs_config, stsb_config, stsb_cross_config
-from models.training.dev_evaluation import DevSet
+from models.training.config import AFS_CONFIG, STSB_CONFIG, STSB_CROSS_CONFIG
 from models.training.loop import train
 from models.views.annotated_pairs import both_orders, graded_pairs
 from storage.artifacts.schemas import SCORES
@@ -28,7 +27,7 @@ ONE = ORIGINALS * 3
 TWO = BACK_DE + BACK_DE[1:] + BACK_DE[:1] + BACK_FR
 GOLD = np.array([1.0] * 4 + [0.0, 0.1, 0.2, 0.3] + [0.9] * 4)
 PAIRS = graded_pairs(pl.DataFrame({"sentence1": ONE, "sentence2": TWO, "score": 5 * GOLD}), 5)
-CONFIG = stsb_config().model_copy(update={"batch_size": 5, "epochs": 15, "lr": 6e-3})  # 3 steps per epoch, 2 pairs last
+CONFIG = STSB_CONFIG.model_copy(update={"batch_size": 5, "epochs": 15, "lr": 6e-3})  # 3 steps per epoch, 2 pairs last
 
 
 def tuned(folder, pairs=PAIRS, dropout=0.1, dev=None, **changes):
@@ -77,7 +76,7 @@ def test_full_batch_fine_tuning_matches_adamw_on_squared_error(tmp_path):
 
 def test_fine_tuning_selects_the_epoch_with_best_dev_spearman(tmp_path, learnt):
     """The dev set is the opposite of the training set: an early epoch is selected, and never the start."""
-    result = tuned(tmp_path, dev=DevSet("against", ONE, TWO, list(1 - GOLD)))
+    result = tuned(tmp_path, dev=pl.DataFrame({"sentence1": ONE, "sentence2": TWO, "score": 1 - GOLD}))
     evaluated = result.log.drop_nulls("dev_spearman")
     assert evaluated["step"].to_list() == list(range(0, 46, 3))
     after = evaluated.filter(pl.col("step") > 0)
@@ -87,7 +86,7 @@ def test_fine_tuning_selects_the_epoch_with_best_dev_spearman(tmp_path, learnt):
 
 
 def test_fine_tuning_defaults_match_the_published_settings():
-    stsb, afs = stsb_config(), afs_config()
+    stsb, afs = STSB_CONFIG, AFS_CONFIG
     assert (stsb.batch_size, stsb.epochs, stsb.lr, stsb.warmup, stsb.decay) == (16, 4, 2e-5, 0.1, "linear")
     assert (afs.batch_size, afs.epochs, afs.lr) == (32, 3, 2e-5)
     for config in (stsb, afs):
@@ -108,7 +107,7 @@ def test_both_orders_doubles_pairs_with_swapped_texts():
         (PAIRS.with_columns(score=pl.when(pl.int_range(12) != 7).then("score")), "score of pair 7 is null"),
         (PAIRS.with_columns(score=5 * pl.col("score")), r"score of pair 0 is 5\.0, expected 0 to 1"),
         (PAIRS.with_columns(score=pl.lit(float("nan"))), "score of pair 0 is nan"),
-        (PAIRS.drop("score"), "score of pair 0 is missing, but the objective needs scores"),
+        (PAIRS.drop("score"), "score of pair 0 is missing, but the objective needs it"),
         (PAIRS.clear(), "0 pairs, expected at least one batch"),
     ],
 )
@@ -156,8 +155,8 @@ def test_over_seeds_refuses_single_and_unequal_seed_counts():
 @pytest.mark.parametrize(
     ("settings", "protocol", "least"),
     [
-        (stsb_config().model_copy(update={"epochs": 2, "lr": 3e-3}), "supervised", 0.8),
-        (stsb_cross_config().model_copy(update={"epochs": 2, "lr": 5e-3}), "cross-encoder", 0.4),
+        (STSB_CONFIG.model_copy(update={"epochs": 2, "lr": 3e-3}), "supervised", 0.8),
+        (STSB_CROSS_CONFIG.model_copy(update={"epochs": 2, "lr": 5e-3}), "cross-encoder", 0.4),
     ],
     ids=["supervised", "cross-encoder"],
 )

@@ -7,7 +7,7 @@ import torch
 from models.encoder.config import CNNConfig, EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.objectives.config import ISBERTConfig
-from models.training.config import TrainingConfig, stsb_config
+from models.training.config import STSB_CONFIG, TrainingConfig
 from models.training.loop import train
 from models.views.annotated_pairs import graded_pairs
 from storage.artifacts.refs import CheckpointRef
@@ -18,7 +18,7 @@ from tests.tiny_finetuning import FIRST, GOLD, SECOND
 
 CNN = CNNConfig(kernels=(1, 3), channels=6)
 PAIRS = graded_pairs(pl.DataFrame({"sentence1": FIRST, "sentence2": SECOND, "score": GOLD}), 5)
-FT = stsb_config().model_copy(update={"batch_size": 4, "epochs": 2, "lr": 1e-6})  # a rate that hardly changes weights
+FT = STSB_CONFIG.model_copy(update={"batch_size": 4, "epochs": 2, "lr": 1e-6})  # a rate that hardly changes weights
 SSL = TrainingConfig(
     precision="fp32", objective=ISBERTConfig(), batch_size=4, lr=1e-3, bias_correction=False, drop_last=False
 )

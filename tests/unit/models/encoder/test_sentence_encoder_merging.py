@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from models.encoder.config import read_json
-from models.encoder.merging import merged
 from models.encoder.sentence_encoder import CachedEncoder, SentenceEncoder
 from models.errors import EncoderError
 from tests.tiny_encoder import ORIGINALS, tiny_encoder
@@ -19,20 +18,20 @@ if TYPE_CHECKING:
 
 def test_merged_weights_interpolate_between_both_encoders(tmp_path: Path) -> None:
     start, trained = (SentenceEncoder(*tiny_encoder(tmp_path / str(seed), seed=seed)) for seed in (0, 1))
-    between = merged(start, trained, 0.25).network.state_dict()
+    between = start.merged(trained, 0.25).network.state_dict()
     first, second = start.network.state_dict(), trained.network.state_dict()
     for name, weight in between.items():
         expected = 0.75 * first[name].double() + 0.25 * second[name].double()
         assert torch.allclose(weight.double(), expected, atol=1e-7), name
     for share, end in ((0.0, start), (1.0, trained)):
-        assert (merged(start, trained, share).encode(ORIGINALS) == end.encode(ORIGINALS)).all()
+        assert (start.merged(trained, share).encode(ORIGINALS) == end.encode(ORIGINALS)).all()
 
 
 def test_merging_encoders_of_different_shapes_is_rejected(tmp_path: Path) -> None:
     start = SentenceEncoder(*tiny_encoder(tmp_path / "one"))
     other = SentenceEncoder(*tiny_encoder(tmp_path / "two", "modernbert"))
     with pytest.raises(EncoderError, match="weights differ in names or shapes"):
-        merged(start, other, 0.5)
+        start.merged(other, 0.5)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ import pytest
 from models.encoder.config import EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import EncoderError
-from models.serving.dimension_reduction import principal_axes, shortened
-from models.serving.static_distillation import RARE, RIDGE, tabulate
+from models.serving.reduction import RARE, RIDGE, principal_axes, shortened, tabulate
 from storage.assets.embedded import embedded_path
 from tests.exports import exported
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder

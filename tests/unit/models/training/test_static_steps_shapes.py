@@ -10,7 +10,7 @@ from models.encoder.shaped import FixedLayouts, Shape
 from models.encoder.unpadded import lay_out
 from models.training.batches import BatchOrder
 from models.training.config import TrainingConfig
-from models.training.shapes import MAX_SHAPES, MULTIPLE, choose_shapes, least_waste
+from models.training.static_steps import MAX_SHAPES, MULTIPLE, choose_shapes, least_waste
 from tests.tiny_encoder import random_tokens
 
 PAD = 1

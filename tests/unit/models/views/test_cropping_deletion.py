@@ -6,7 +6,7 @@ import pytest
 from nltk.tokenize import NLTKWordTokenizer
 
 from models.views.config import DeletedView
-from models.views.deletion import delete_words
+from models.views.cropping import delete_words
 from tests.tiny_marian import SENTENCES
 
 WORDS = NLTKWordTokenizer().tokenize

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from models.encoder import packed_attention as module
-from models.encoder.packed_attention import SHORT
+from models.encoder import unpadded as module
+from models.encoder.unpadded import SHORT
 
 HEADS, WIDTH = 2, 8
 
@@ -20,18 +20,18 @@ def given(sentences: int, tokens: int, *, learns: bool = False) -> list[torch.Te
 @pytest.mark.parametrize(("sentences", "tokens"), [(1, 3), (4, 13), (5, 13), (23, 3), (2, SHORT), (7, SHORT // 2 + 1)])
 def test_tiled_attention_equals_attention_of_each_sentence_alone(sentences, tokens, causal):
     qkv = given(sentences, tokens)
-    found = module._tiled_attention(*qkv, 0.0, None, causal=causal)
+    found = module._tiled_attention(qkv, 0.0, None, causal=causal)
     alone = [
-        module._plain_attention(*(x[row : row + 1] for x in qkv), 0.0, None, causal=causal) for row in range(sentences)
+        module._plain_attention([x[row : row + 1] for x in qkv], 0.0, None, causal=causal) for row in range(sentences)
     ]
     torch.testing.assert_close(found, torch.cat(alone), rtol=1e-5, atol=1e-6)
 
 
 def test_tile_first_used_in_inference_mode_supports_training():
     with torch.inference_mode():
-        module._tiled_attention(*given(9, 7), 0.0, None, causal=False)
+        module._tiled_attention(given(9, 7), 0.0, None, causal=False)
     qkv = given(9, 7, learns=True)
-    found = torch.autograd.grad(module._tiled_attention(*qkv, 0.0, None, causal=False).square().sum(), qkv)
-    wanted = torch.autograd.grad(module._plain_attention(*qkv, 0.0, None, causal=False).square().sum(), qkv)
+    found = torch.autograd.grad(module._tiled_attention(qkv, 0.0, None, causal=False).square().sum(), qkv)
+    wanted = torch.autograd.grad(module._plain_attention(qkv, 0.0, None, causal=False).square().sum(), qkv)
     for one, other in zip(found, wanted, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)

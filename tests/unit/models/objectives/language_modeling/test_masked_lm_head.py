@@ -18,7 +18,7 @@ from transformers import (
     XLMRobertaForMaskedLM,
 )
 
-from models.objectives.language_modeling.head import embeddings_of, vocabulary_head
+from models.objectives.language_modeling.masked_lm import embeddings_of, vocabulary_head
 from storage.assets.embedded import embedded_path
 from tests.tiny_encoder import write_tiny
 

@@ -1,5 +1,7 @@
 """The encoder's layers as a decoder equal plain restatements and transformers' own decoders."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from torch.nn import functional
@@ -24,8 +26,10 @@ from transformers import (
 from models.encoder.config import EncoderConfig
 from models.encoder.network import Encoder
 from models.encoder.sentence_encoder import tokenise
+from models.encoder.transformer import first_position
 from models.errors import TrainingError
-from models.objectives.language_modeling.decoder import Decoder, decoder_position
+from models.objectives.config import TSDAEConfig
+from models.objectives.language_modeling.tsdae import TSDAE, Decoder
 from tests.tiny_encoder import BACK_DE, WIDTH, tiny_encoder
 
 SIZE = {"vocab_size": 60, "hidden_size": WIDTH, "num_hidden_layers": 2, "num_attention_heads": 4}
@@ -46,7 +50,7 @@ def tokens(tmp_path):
 
 def outputs(backbone, decoder, tokens, vectors):
     """Return our states in the order of the tokens, (N, D)."""
-    states, places = decoder(backbone, tokens, vectors, decoder_position(backbone, 0, 24))
+    states, places = decoder(backbone, tokens, vectors, first_position(backbone, 0, 24))
     return states[torch.from_numpy(places).argsort()]
 
 
@@ -140,7 +144,7 @@ def test_modernbert_decoder_equals_the_restated_layers(tokens):
 @pytest.mark.parametrize("by_length", [True, False])
 def test_decoder_states_do_not_depend_on_later_tokens(tokens, by_length, monkeypatch):
     """Also in the padded form, where all sentences attend at once as on a GPU."""
-    import models.objectives.language_modeling.decoder as module
+    import models.objectives.language_modeling.tsdae as module
 
     lay_out = module.lay_out
     monkeypatch.setattr(module, "lay_out", lambda *a, **k: lay_out(*a, **{**k, "by_length": by_length}))
@@ -191,5 +195,6 @@ def test_attention_window_shorter_than_the_input_is_refused():
     config = ModernBertConfig(
         **SIZE, intermediate_size=48, local_attention=16, pad_token_id=0, max_position_embeddings=64
     )
+    objective = TSDAE(Encoder(ModernBertModel(config), EncoderConfig(model="mb", max_length=24)), TSDAEConfig())
     with pytest.raises(TrainingError, match=r"cannot run 24 tokens without padding.*Lower encoder\.max_length"):
-        decoder_position(ModernBertModel(config), 0, 24)
+        objective.read_vocabulary(SimpleNamespace(pad_token_id=0))

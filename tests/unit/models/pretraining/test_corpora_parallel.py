@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from models.pretraining.parallel_corpora import closeness, nearest
+from models.pretraining.corpora import closeness, nearest
 
 CAPTIONS = ["A man plays a guitar.", "Two dogs run on the beach.", "A woman plays with a dog."]
 TALK = ["I think that you should know.", "You know what I think.", "Tom should think that."]

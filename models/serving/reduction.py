@@ -1,11 +1,15 @@
-"""Distil an encoder into a static token table, where a sentence's vector is the mean of its tokens' rows.
+"""Smaller encoders: fewer dimensions, or a static token table, whose vectors are means of the tokens' rows.
+
+An encoder trained with nested dimensions (`training.objective.dims`) has most information in its first dimensions.
+Otherwise the order of dimensions is arbitrary, so vectors are first rotated onto principal axes (PCA without removing
+the mean), which does not change cosines.
 
 A row is initialised with the encoder's vector of the token alone, centred and weighted by the token's rarity
 (a / (a + p): Arora, Liang and Ma, 2017, "A Simple but Tough-to-Beat Baseline for Sentence Embeddings", equation 3).
 Then ridge regression fits the rows, so that their means over a text's sentences approximate the encoder's vectors. The
 ridge pulls rows to their initial values; rows of tokens that are not in the text do not change.
 
-Shapes: N sentences, V tokens of the vocabulary, D width of the encoder, K width of the table.
+Shapes: N vectors or sentences, D width of the encoder, K reduced width, V tokens of the vocabulary.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ import torch
 from scipy import sparse
 
 from models.encoder.config import EncoderConfig
+from models.encoder.heads import Normalize, dense_of
 from models.encoder.network import Encoder
 from models.encoder.sentence_encoder import SentenceEncoder, encode_tokens, tokenise
 from models.encoder.serialization.load import surrounding_ids
@@ -24,7 +29,6 @@ from models.encoder.static import StaticTable, WhitespaceTokenizer, static_token
 from models.encoder.unpadded import Tokens
 from models.errors import EncoderError
 from models.evaluation.metrics import unit
-from models.serving.dimension_reduction import principal_axes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,11 +36,69 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from transformers import PreTrainedTokenizerBase
 
+    from models.encoder.heads import Head
+
     Matrix = NDArray[np.float64]
 
 RARE: Final = 1e-3  # a of the weights (Arora et al.: 1e-3 to 1e-4)
 RIDGE: Final = 0.03
 STEPS: Final = 60  # of conjugate gradients; the residual falls below 1e-4 of the initial one on 20,000 sentences
+
+
+def principal_axes(vectors_ND: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return the principal axes as orthonormal columns (D, D), the largest first; their signs are deterministic."""
+    wide_ND = vectors_ND.astype(np.float64)
+    _, axes_DD = np.linalg.eigh(wide_ND.T @ wide_ND)
+    axes_DD = axes_DD[:, ::-1]
+    largest_D = axes_DD[np.abs(axes_DD).argmax(axis=0), np.arange(len(axes_DD))]
+    signed_DD: NDArray[np.float64] = axes_DD * np.sign(largest_D)
+    return signed_DD
+
+
+def fold(encoder: Encoder, weight_KD: torch.Tensor, mean_D: torch.Tensor) -> Encoder:
+    """Append x ↦ W (x − μ), scaled to length 1, to an encoder: two Dense modules of sentence-transformers, in fp32.
+
+    W may divide by small deviations, so μ is subtracted in a separate module. One module would compute W x − W μ, where
+    both terms, and thus their rounding errors, are many times larger than the difference.
+
+    Raises:
+        EncoderError: The map needs vectors of another width.
+    """
+    single_D = mean_D.float()
+    centred = dense_of(torch.eye(len(mean_D)), -single_D)
+    # The bias of W corrects the rounding of μ to fp32, because it is small relative to the vectors there.
+    mapped = dense_of(weight_KD, weight_KD @ (single_D.double() - mean_D))
+    return _appended(encoder, centred, mapped)
+
+
+def check_fewer(encoder: Encoder, dimensions: int) -> None:
+    """Refuse to keep as many dimensions as an encoder has, or more.
+
+    Raises:
+        EncoderError: `dimensions` is not below the encoder's width.
+    """
+    if dimensions >= encoder.width:
+        raise EncoderError(
+            f"{encoder.config.model}: --dims is {dimensions}, expected less than the encoder's width {encoder.width}. "
+            "Lower --dims."
+        )
+
+
+def shortened(encoder: Encoder, axes_DD: NDArray[np.float64], dimensions: int) -> Encoder:
+    """Append the projection on the first `dimensions` axes, and scaling to length 1, to an encoder.
+
+    Raises:
+        EncoderError: As `check_fewer`.
+    """
+    check_fewer(encoder, dimensions)
+    weight_KD = torch.from_numpy(np.ascontiguousarray(axes_DD[:, :dimensions].T))
+    return _appended(encoder, dense_of(weight_KD, torch.zeros(dimensions)))
+
+
+def _appended(encoder: Encoder, *heads: Head) -> Encoder:
+    # An earlier scaling to length 1 stays, as a head that is no longer the last.
+    config = encoder.config.model_copy(update={"normalize": True})
+    return encoder.with_heads(config, encoder.token_heads, [*encoder.sentence_heads, *heads, Normalize()]).eval()
 
 
 def tabulate(
