@@ -19,12 +19,13 @@ from storage.artifacts.refs import CheckpointRef, CorpusRef, PairsRef, ProofRef,
 from storage.assets.embedded import EMBEDDED
 from storage.errors import SourceError
 from storage.sources.labels import label_source
+from storage.sources.own_text import PREFIX
 from tasks.adaptation import choose_encoder, choose_share, evaluate_adaptation, merge
 from tasks.corpus.evaluation_sets import resolve_scored_set
 from tasks.corpus.passages import corpus_sample, read_passages, training_corpus
 from tasks.embedding.encoders import can_drop, check_learns, is_bare, resolve_encoder, with_saved_settings
 from tasks.evaluation.kinds import FoundSets, available, frozen_names
-from tasks.evaluation.own_text import PREFIX, HeldOutSet, check_enough
+from tasks.evaluation.own_text import HeldOutSet, check_enough
 from tasks.evaluation.systems import NamedEncoder
 from tasks.reporting.adaptation import AdaptationArtifacts, AdaptationContent, adaptation
 from tasks.reporting.provenance import RunCommand
@@ -221,9 +222,8 @@ def general_sets(site: RunContext, names: tuple[str, ...]) -> FoundSets:
     if missing:
         reason = found.missing[frozen_names((missing[0],))[0]]
         raise SourceError(
-            f"{', '.join(missing)}: not available; every named general set is required, and at least one set of each "
-            f"named suite. Remove them from --suite, or set --mirror to a folder with their files. {missing[0]}: "
-            f"{reason}"
+            f"{', '.join(missing)}: not available ({missing[0]}: {reason}). Correct or remove the name in --suite, or "
+            "set --mirror to a folder with its files."
         )
     return found
 

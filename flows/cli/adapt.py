@@ -17,6 +17,7 @@ from flows.cli.terminal.options import (
     Site,
     check_encoders,
     check_files,
+    check_own_sets,
     check_texts,
 )
 from flows.cli.terminal.overrides import settings_in
@@ -94,6 +95,7 @@ def adapt(
     check_texts(texts, place)
     check_files(labels)
     check_encoders([encoder], place)
+    check_own_sets(adaptation.suite, place)
     config = adaptation.configured(reading)
     config.use_of(labels=labels is not None, only_judge=adaptation.labels_only_judge)
     if adaptation.suite:

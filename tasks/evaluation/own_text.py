@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, ClassVar, Final
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 import polars as pl
@@ -23,7 +23,7 @@ from storage.artifacts.keys import NotInKey
 from storage.artifacts.refs import EmbeddingsRef, PassagesRef, ScoresRef, ViewsRef
 from storage.artifacts.store import Store
 from storage.sources.labels import LabelSource
-from storage.sources.own_text import ReadingConfig, TextSource
+from storage.sources.own_text import PREFIX, ReadingConfig, TextSource
 from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from tasks.corpus.labels import TRAIN, labelled_rows, sides_of
 from tasks.corpus.passages import sentences_of
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from tasks.evaluation.systems import System
     from tasks.stage.run_context import RunContext
 
-PREFIX: Final = "own:"
 _PART, _TRIPS, _LABELS = "text", "round trips", "labels"
 
 

@@ -147,15 +147,24 @@ def check_texts(texts: Sequence[str], place: Place) -> None:
 
 
 def check_files(*paths: str | None) -> None:
-    """Check that paths exist; None is skipped.
+    """Check that paths exist and have known suffixes; None is skipped.
 
     Raises:
-        SourceError: A path does not exist; the message suggests the closest path.
+        SourceError: A path does not exist, and the message suggests the closest path; or a file's suffix is unknown.
     """
+    from storage.readers.formats import format_of
     from storage.sources.paths import listed
 
-    for path in filter(None, paths):
-        listed(path)
+    for path in paths:
+        for file in listed(path) if path is not None else ():
+            format_of(file)
+
+
+def check_own_sets(names: Sequence[str], place: Place) -> None:
+    """Check that the text of each evaluation set `own:…` exists, as `check_texts`."""
+    from storage.sources.own_text import PREFIX
+
+    check_texts([name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX)], place)
 
 
 def check_encoders(names: Sequence[str | None], place: Place) -> None:

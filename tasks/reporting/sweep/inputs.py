@@ -10,9 +10,9 @@ from models.evaluation.config import BootstrapConfig
 from models.evaluation.sweep import enough_draws
 from storage.artifacts.refs import CorpusRef, ReportRef
 from storage.record import Record
-from storage.sources.own_text import TextSource
+from storage.sources.own_text import PREFIX, TextSource
 from tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet
-from tasks.evaluation.own_text import PREFIX, HeldOutSet
+from tasks.evaluation.own_text import HeldOutSet
 from tasks.reporting.sweep.system import SYSTEMS
 from tasks.stage.cached import StageInputs
 
