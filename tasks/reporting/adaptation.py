@@ -19,6 +19,7 @@ from storage.artifacts.refs import (
 )
 from storage.sources.labels import LabelSource
 from storage.sources.own_text import TextSource
+from storage.sources.sources import stem_of
 from tasks.adaptation import SHARE, VERDICT
 from tasks.corpus.labels import summary_of
 from tasks.rendering.blocks import Charts, Facts, Page, Part, Prose, Table
@@ -134,7 +135,7 @@ def training_summary(adapted: Adapted) -> str:
     return f"Training goal: {goal}. Exported weights: {100 * adapted.share:g} % from the trained encoder{rest}."
 
 
-@stage(ref=ReportRef, version=12)
+@stage(ref=ReportRef, version=13)
 def adaptation(
     context: StageContext, artifacts: AdaptationArtifacts, content: AdaptationContent, command: RunCommand
 ) -> None:
@@ -171,9 +172,12 @@ def adaptation(
         reproduce_part(command),
     ]
     publish(context, adaptation_page(adapted, parts), PAGE)
-    described = adapted_card(
-        adapted, artifacts.adapted, content.sources, content.translators if artifacts.trips else ()
-    )
+    texts = [source.name for source in content.sources]
+    if content.labels and artifacts.views is None:
+        texts = [stem_of(content.labels.path)]
+    languages = sorted({source.lang for source in content.sources})
+    translators = content.translators if artifacts.trips else ()
+    described = adapted_card(adapted, artifacts.adapted, texts, languages, translators)
     (context.draft.folder / CARD).write_text(described, encoding="utf-8")
     figures: dict[str, JsonValue] = {VERDICT: word, "reason": reason, "advice": advice}
     sentences = [f"{word}: {reason}. {advice}"]
@@ -227,19 +231,32 @@ def training_part(adapted: Adapted, weighing: pl.DataFrame, log: pl.DataFrame | 
 
 
 def adapted_card(
-    adapted: Adapted, checkpoint: CheckpointRef, sources: Sequence[TextSource], translators: Sequence[str]
+    adapted: Adapted,
+    checkpoint: CheckpointRef,
+    texts: Sequence[str],
+    languages: Sequence[str],
+    translators: Sequence[str],
 ) -> str:
-    """Return the model card as Markdown; `translators` are the models of the round trips used for training."""
+    """Return the model card as Markdown.
+
+    Args:
+        adapted: the encoder.
+        checkpoint: its artifact.
+        texts: names of the texts used for training.
+        languages: languages of the text.
+        translators: models of the round trips used for training.
+    """
     better = adapted.verdict.word == "BETTER"
     materials = [model_material("original encoder", adapted.encoder)]
     if better:
-        materials += [Material("sentences", source.name, UNDECLARED) for source in sources]
+        role = "labels" if "labels" in adapted.views else "sentences"
+        materials += [Material(role, name, UNDECLARED) for name in texts]
         if "round trips" in adapted.views:
             materials += [model_material("translation of views", model) for model in translators]
     origin = (
         training_summary(adapted)
         if better
-        else "Training did not improve it on that text, so this is the original encoder, byte for byte."
+        else "The verdict on the trained encoder is not BETTER, so this is the original encoder, byte for byte."
     )
     page = Page(
         title=f"{adapted.encoder}, {'adapted' if better else 'unchanged'}",
@@ -252,8 +269,8 @@ def adapted_card(
             Part("Limits", [Prose(_LIMITS)]),
         ],
     )
-    languages = sorted({source.lang for source in sources}) if better else []
-    return card(page, materials, Header(hub_id(adapted.encoder), languages=languages), checkpoint.key)
+    header = Header(hub_id(adapted.encoder), languages=languages if better else ())
+    return card(page, materials, header, checkpoint.key)
 
 
 def _samples(artifacts: AdaptationArtifacts) -> dict[str, ViewsRef]:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 PAGE: Final = "sweep"
 
 
-@stage(ref=SweepRef, version=6)
+@stage(ref=SweepRef, version=7)
 def compare_systems(
     context: StageContext, systems: tuple[SweepSystem, ...], settings: SweepSettings, command: RunCommand
 ) -> None:

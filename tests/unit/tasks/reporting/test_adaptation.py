@@ -10,7 +10,6 @@ from huggingface_hub import ModelCard
 from models.evaluation.proof import BeforeAfter, undrawn_evidence
 from models.evaluation.verdict import Verdict, judged
 from storage.artifacts.refs import CheckpointRef
-from storage.sources.own_text import TextSource
 from tasks.rendering.blocks import Page, Part, Prose
 from tasks.rendering.evidence import proof_rows
 from tasks.rendering.html import html
@@ -109,10 +108,10 @@ def test_html_page_has_verdict_badge_chart_and_interval() -> None:
 
 
 def test_adapted_card_names_adapted_or_unchanged_original_encoder() -> None:
-    source = TextSource(name="mine", digest="d", format="csv", texts=("body",), files=())
-    adapted, kept = (
-        adapted_card(_adapted(word), CheckpointRef(key="c" * 64), [source], ("Helsinki-NLP/opus-mt-en-de",))
-        for word in ("BETTER", "WORSE")
+    checkpoint, translators = CheckpointRef(key="c" * 64), ["Helsinki-NLP/opus-mt-en-de"]
+    adapted, kept, unproved = (
+        adapted_card(_adapted(word), checkpoint, ["mine"], ["en"], translators)
+        for word in ("BETTER", "WORSE", "NOT PROVED")
     )
     header = ModelCard(adapted).data
     assert (header.base_model, header.language, header.license) == ("some/encoder", ["en"], "other")
@@ -120,3 +119,8 @@ def test_adapted_card_names_adapted_or_unchanged_original_encoder() -> None:
     assert "Exported weights: 50 % from the trained encoder" in adapted
     assert "this is the original encoder, byte for byte" in kept
     assert "| sentences |" not in kept
+    assert "did not improve" not in unproved
+    assert "| sentences | mine |" in adapted
+    taught = adapted_card(replace(_adapted("BETTER"), views=("labels",)), checkpoint, ["pairs"], ["en"], ())
+    assert "| labels | pairs |" in taught
+    assert "| sentences |" not in taught
