@@ -146,7 +146,8 @@ def _show(store: Store, ref: ReportRef, output: Output, original: str, details: 
     folder = f"{store.url}/checkpoint/{inputs['adapted'].key}/encoder"
 
     def tables() -> Iterator[tuple[str, list[dict[str, str]]]]:
-        yield "Rows", [cast("dict[str, str]", manifest.figures["rows"])]
+        rows = cast("dict[str, int]", manifest.figures["rows"])
+        yield "Rows", [{name: f"{count:,}" for name, count in rows.items()}]
         yield f"On held-out text (× 100), and on general sets. {MRR}", proof_rows(proof)
 
     which = "adapted" if verdict == "BETTER" else f"{original}, unchanged"
