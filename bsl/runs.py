@@ -95,7 +95,7 @@ def run(config: str | PipelineConfig, changes: Mapping[str, Any] | None = None, 
 
 
 def adapt(
-    texts: Sequence[str | Path],
+    texts: Sequence[str | Path] | Path,
     encoder: str | None = None,
     *,
     labels: str | Path | None = None,
@@ -106,7 +106,7 @@ def adapt(
     """Adapt an encoder to your text, test it on held-out text, and return the better encoder.
 
     Args:
-        texts: Files (txt, csv, tsv, jsonl, parquet), folders, patterns with `*`, embedded datasets.
+        texts: Files (txt, csv, tsv, jsonl, parquet), folders, patterns with `*`, embedded datasets; one needs no list.
         encoder: Original encoder, a name that `SentenceEncoder.load` accepts; by default `embedded:mini-sentence`.
         labels: A file of scored pairs or of texts with a class: training uses one part, the rest decides the verdict.
         labels_only_judge: Train on views of the text, and use all labels for the verdict.
@@ -118,14 +118,15 @@ def adapt(
         SourceError: A file cannot be read, or contains too little text.
     """
     context, config = _context(settings), override(AdaptConfig(), dict(changes or {}))
-    start, files = encoder or config.encoder.model, [str(text) for text in texts]
+    start = encoder or config.encoder.model
+    files = [str(text) for text in ([texts] if isinstance(texts, str | Path) else texts)]
     label_file = None if labels is None else str(labels)
     report = adaptation.run_adapt(files, start, label_file, config, context, labels_only_judge=labels_only_judge)
     return Result(context.open_store(), report)
 
 
 def evaluate(
-    encoder: str | TextEncoder, suite: Iterable[str] = ("sts",), *, name: str | None = None, **settings: object
+    encoder: str | Path | TextEncoder, suite: Iterable[str] = ("sts",), *, name: str | None = None, **settings: object
 ) -> python_api.Evaluation:
     """Score an encoder on the papers' sets.
 
@@ -150,8 +151,8 @@ def evaluate(
         True
     """
     context = _context(settings)
-    if isinstance(encoder, str):
-        return python_api.evaluate(SentenceEncoder.load(encoder), suite, context, name=name or encoder)
+    if isinstance(encoder, str | Path):
+        return python_api.evaluate(SentenceEncoder.load(encoder), suite, context, name=name or str(encoder))
     return python_api.evaluate(encoder, suite, context, name=name)
 
 

@@ -204,9 +204,8 @@ def general_sets(site: RunContext, names: tuple[str, ...]) -> FoundSets:
     if missing:
         reason = found.missing[frozen_names((missing[0],))[0]]
         raise SourceError(
-            f"{', '.join(missing)}: not available; every named general set is required, and at least one set of each "
-            f"named suite. Remove them from --suite, or set --mirror to a folder with their files. {missing[0]}: "
-            f"{reason}"
+            f"{', '.join(missing)}: not available ({missing[0]}: {reason}). Correct or remove the name in --suite, or "
+            "set --mirror to a folder with its files."
         )
     return found
 

@@ -39,13 +39,15 @@ def explain(problem: ErrorDetails, base: BaseModel) -> str:
     path = ".".join(str(part) for part in problem["loc"] if part not in OBJECTIVE_CONFIGS)
     if problem["type"] == "value_error" and not path:
         return str(problem["ctx"]["error"])  # a validator of the whole configuration; its message is complete
-    if problem["type"] != "extra_forbidden":
-        message = problem["msg"].removeprefix("Value error, ")
-        return f"{path}: {message} (found {shown(repr(problem['input']))[:200]})"
     model: object = base
     for part in problem["loc"][:-1]:
         model = OBJECTIVE_CONFIGS[str(part)]() if part in OBJECTIVE_CONFIGS else _section(model, str(part))
-    fields = list(type(model).model_fields) if isinstance(model, BaseModel) else []
+    fields = type(model).model_fields if isinstance(model, BaseModel) else {}
+    if problem["type"] != "extra_forbidden":
+        message = problem["msg"].removeprefix("Value error, ")
+        if problem["type"] == "string_pattern_mismatch" and (field := fields.get(str(problem["loc"][-1]))):
+            message = f"expected: {field.description}"
+        return f"{path}: {message} (found {shown(repr(problem['input']))[:200]})"
     nearest = _nearest(str(problem["loc"][-1]), type(model)) if isinstance(model, BaseModel) else None
     hint = f". Did you mean {nearest!r}?" if nearest else "."
     listed = f" Fields: {', '.join(fields)}" if fields else ""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flows.recipes.adaptation import AdaptConfig
+    from models.corpus.labels import Use
     from storage.artifacts.refs import ReportRef
     from storage.artifacts.store import Store
 
@@ -74,6 +75,20 @@ class Adaptation:
         suite = {"evaluation": {"sets": self.suite}} if self.suite else {}
         return override(AdaptConfig(), from_file, given, suite, self.settings.changes(PRECISIONS))
 
+    def check_effect(self, use: Use) -> None:
+        """Refuse `--set` of the section that training does not use.
+
+        Args:
+            use: Use of the labels: `adapt` if the encoder trains on them.
+        """
+        on_labels = use == "adapt"
+        used, unused = ("label_training", "training") if on_labels else ("training", "label_training")
+        if unused in self.settings.changes():
+            raise ValueError(
+                f"--set {unused}: no effect, because the encoder trains on {'labels' if on_labels else 'views'}. "
+                f"Set the field of {used} instead"
+            )
+
 
 def adapt(
     texts: Annotated[tuple[str, ...], Parameter(help=TEXT_FORMS, required=True)],
@@ -97,7 +112,7 @@ def adapt(
     check_own_sets(adaptation.suite, place)
     check_encoders([encoder], place)
     config = adaptation.configured(reading)
-    config.use_of(labels=labels is not None, only_judge=adaptation.labels_only_judge)
+    adaptation.check_effect(config.use_of(labels=labels is not None, only_judge=adaptation.labels_only_judge))
     start = begin(place, output)
     if adaptation.suite:
         from tasks.evaluation.kinds import frozen_names
@@ -131,7 +146,8 @@ def _show(store: Store, ref: ReportRef, output: Output, original: str, details: 
     folder = f"{store.url}/checkpoint/{inputs['adapted'].key}/encoder"
 
     def tables() -> Iterator[tuple[str, list[dict[str, str]]]]:
-        yield "Rows", [cast("dict[str, str]", manifest.figures["rows"])]
+        rows = cast("dict[str, int]", manifest.figures["rows"])
+        yield "Rows", [{name: f"{count:,}" for name, count in rows.items()}]
         yield f"On held-out text (× 100), and on general sets. {MRR}", proof_rows(proof)
 
     which = "adapted" if verdict == "BETTER" else f"{original}, unchanged"

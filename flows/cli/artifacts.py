@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+import polars as pl
 from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
@@ -102,8 +103,9 @@ def show(artifact: Artifact, /, *, store: StoreUrl = None, output: Output = Outp
         return
     console = Console()
     console.print_json(manifest.model_dump_json())
-    for table in manifest.tables:
-        console.print(printable(opened.scan(ref, table).head(SHOWN).collect()), markup=False)
+    with pl.Config(tbl_width_chars=console.width):
+        for table in manifest.tables:
+            print(printable(opened.scan(ref, table).head(SHOWN).collect()))
 
 
 def verify(

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal
 
 from cyclopts import Parameter
 
+from flows.cli.terminal.log_lines import spinner
 from flows.cli.terminal.options import ENCODER_FORMS, Output, Site, check_encoders, check_files
 from flows.cli.terminal.printing import print_json, print_table
 
@@ -104,7 +105,8 @@ def export(
         raise ValueError(
             "--public has an effect only with --push-to-hub. Add --push-to-hub ORG/NAME, or remove --public"
         )
-    rows = export_variants(run_context_of(place.given), encoder, revision, folder, config)
+    with spinner(f"writing the forms of {encoder}, and measuring each"):
+        rows = export_variants(run_context_of(place.given), encoder, revision, folder, config)
     if not output.json:
         print_table(TITLE, rows)
         print(f"folder:  {folder}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -74,7 +75,7 @@ def mirror(
     for name in [] if output.json else yours:
         print(f"yours    {name}")
     if files and not output.json:
-        print(f"on machines without the Hub: HF_HOME={folder} HF_HUB_OFFLINE=1")
+        print(f"on machines without the Hub: HF_HOME={shlex.quote(folder)} HF_HUB_OFFLINE=1")
     return 1 if lacking else 0
 
 

@@ -88,6 +88,10 @@ def embed(
     output: Output = Output(),
 ) -> None:
     """Write the vectors of a file's sentences."""
+    if target.suffix != ".parquet":
+        raise ValueError(f"{target}: expected a name that ends in .parquet, such as vectors.parquet")
+    if target.exists():
+        raise FileExistsError(f"{target}: already exists. Name a new file, or delete this one.")
     with _using(model, source, use) as (site, spec, precision):
         from tasks.serving.search import embed_file
         from tasks.stage.ui import progress_of
@@ -112,6 +116,8 @@ def pairs(
     """Find the most similar pairs of sentences in a corpus."""
     if top < 1:
         raise ValueError(f"--top {top}: expected 1 or more")
+    if not -1 <= above < 1:
+        raise ValueError(f"--above {above:g}: expected a cosine, a number from -1 to below 1, such as 0.9")
     found = _opened_index(model, corpus, use).pairs(top, above)
     if output.json:
         print_json(found)

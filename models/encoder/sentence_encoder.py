@@ -158,9 +158,11 @@ class SentenceEncoder:
             on_progress: Called as (sentences done, sentences in total, detail).
 
         Raises:
+            TypeError: `texts` is a single string.
             EncoderError: The tokenizer has no padding token.
             NoEmbeddingError: A text is not a valid string or has no token, or its vector is not finite.
         """
+        _refuse_string(texts)
         tokens = self.tokenize(texts)
         return encode_tokens(
             self.network, tokens, batch_tokens=batch_tokens, device=device, bf16=bf16, on_progress=on_progress
@@ -168,6 +170,8 @@ class SentenceEncoder:
 
     def similarity(self, first: Sequence[str], second: Sequence[str]) -> NDArray[np.float32]:
         """Return the cosine similarity of each pair of texts, (len(first), len(second)), in [-1, 1]."""
+        _refuse_string(first)
+        _refuse_string(second)
         vectors = self.encode([*first, *second])
         vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
         cosines: NDArray[np.float32] = vectors[: len(first)] @ vectors[len(first) :].T
@@ -231,6 +235,12 @@ def _ids(tokenizer: Tokenizer, texts: list[str], max_length: int) -> list[list[i
         texts, truncation=True, max_length=max_length, padding=False, return_attention_mask=False, verbose=False
     )
     return list(call["input_ids"])
+
+
+def _refuse_string(texts: Sequence[str]) -> None:
+    """Raise an error for a single string, whose characters would be encoded as texts."""
+    if isinstance(texts, str):
+        raise TypeError(f"{texts[:60]!r} is a string, expected a list of strings: [text]")
 
 
 def _refuse_first_bad(texts: Sequence[object], first_row: int) -> None:

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 _NOT_WRITTEN: Final = {
-    errno.ENOSPC: "the disk is full. Free space or choose another store.",
-    errno.EDQUOT: "the disk quota is used up. Free space or choose another store.",
-    errno.EROFS: "the file system is read-only. Choose a writable store.",
-    errno.EACCES: "writing is not permitted. Choose a writable store or correct the permissions.",
-    errno.EPERM: "writing is not permitted. Choose a writable store or correct the permissions.",
-    errno.ENOTDIR: "a part of the path is a file, not a folder. Choose another store.",
+    errno.ENOSPC: "the disk is full. Free space or choose another folder.",
+    errno.EDQUOT: "the disk quota is used up. Free space or choose another folder.",
+    errno.EROFS: "the file system is read-only. Choose a writable folder.",
+    errno.EACCES: "writing is not permitted. Choose a writable folder or correct the permissions.",
+    errno.EPERM: "writing is not permitted. Choose a writable folder or correct the permissions.",
+    errno.ENOTDIR: "a part of the path is a file, not a folder. Choose another folder.",
 }
 _NOT_READ: Final = {
     errno.EACCES: "reading is not permitted. Correct the permissions, or the credentials of this process.",
@@ -60,7 +60,7 @@ def _explained(
         raise
     except Exception as error:
         reason = str(error).strip() or type(error).__name__
-        cause = known.get(_number_of(error), f"{reason}. Check that the store can be reached, and run again.")
+        cause = known.get(_number_of(error), f"{reason}. Check that this location can be reached, and run again.")
         raise kind(f"{what}: {cause}") from error
 
 

@@ -80,7 +80,8 @@ def format_of(path: str) -> Format:
         return SUFFIXES[_suffix(path)]
     raise SourceError(
         f"{path}: unknown file suffix, expected one of {', '.join(SUFFIXES)}, which {' or '.join(_COMPRESSIONS)} may "
-        f"follow. Rename the file, or in a recipe set `ingest.sources[].format` to one of {', '.join(FORMATS)}."
+        "follow. Save the file in one of these formats, such as .csv. If it has one, rename it, or in a recipe set "
+        f"`ingest.sources[].format` to one of {', '.join(FORMATS)}."
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -11,7 +12,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from storage.artifacts.keys import NotInKey
 from storage.assets.catalog import embedded_manifest
-from storage.assets.embedded import EMBEDDED, embedded_path
+from storage.assets.embedded import EMBEDDED, embedded_folder, embedded_path
 from storage.errors import HubError, HubSilentError, SourceError
 from storage.filesystem.atomic import whole
 from storage.filesystem.digests import content_sha256, folder_sha256s
@@ -185,11 +186,15 @@ def check_model_name(spec: str, mirror: str | None = None) -> None:
     """Refuse a path or embedded name without a model; arguments as for `resolve_model`, but without the Hub.
 
     Raises:
-        SourceError, AssetError: no such folder or embedded asset; the message suggests the nearest.
+        SourceError, AssetError: no such folder or embedded asset, and the message suggests the nearest; or it contains
+            no model.
     """
-    if spec.startswith(EMBEDDED):
-        embedded_manifest(spec.removeprefix(EMBEDDED))
-        return
+    is_embedded = spec.startswith(EMBEDDED)
+    path = embedded_folder(spec.removeprefix(EMBEDDED)) if is_embedded else Path(at_home(spec))
+    with suppress(OSError):  # `resolve_model` explains an invalid or unreadable path
+        if path.is_dir():
+            _check_model(spec, (file.name for file in path.iterdir()))
+            return
     is_path = spec.startswith((".", "/", "~")) or (mirror is None and spec.count("/") > 1)
     if is_path and not Path(at_home(spec)).exists():
         raise _no_folder(spec)

@@ -102,7 +102,7 @@ class ReadingConfig(Record):
     """Column whose equal values form a document (a column of sources holds out complete sources); overrides the guess.
     "" for none."""
     lang: str = Field("en", pattern=r"^[a-z]{2,3}$")
-    """ISO 639 code of the text."""
+    """ISO 639 code of the text, for example `de`."""
 
     def sources(self, paths: Sequence[str], mirror: str | None = None) -> tuple[TextSource, ...]:
         """Find files and guess the role of their columns. In each file, the named columns that exist are used.

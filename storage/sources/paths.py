@@ -33,6 +33,8 @@ def listed(path: str) -> tuple[str, ...]:
     Raises:
         SourceError: there are no files; a file is a pipe, device or socket; or a file name is not UTF-8.
     """
+    if not path:
+        raise SourceError("'' is an empty path, expected a file, folder or pattern. A dot is the current folder.")
     require_file(path)
     fs, root = fsspec.url_to_fs(path)
     if fs.isfile(root):

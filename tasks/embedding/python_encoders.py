@@ -59,10 +59,13 @@ def embed_texts(encoder: TextEncoder, texts: Sequence[str], places: Sequence[str
         places: Place of each text, such as dataset and row, for errors.
 
     Raises:
+        TypeError: The object cannot be called and has no method `encode`.
         EvaluationError: The number of vectors differs from the number of texts, their width changes, or a value is not
             finite; the message names the place and the sentence.
     """
     encode: Callable[[list[str]], ArrayLike] = encoder.encode if hasattr(encoder, "encode") else encoder
+    if not callable(encode):
+        raise TypeError(f"the encoder is {encoder!r:.80}, expected a function, or an object with encode(list[str])")
     parts: list[NDArray[np.float32]] = []
     for start in range(0, len(texts), CALL_TEXTS):
         chunk = list(texts[start : start + CALL_TEXTS])

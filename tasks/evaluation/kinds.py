@@ -152,7 +152,9 @@ def available(site: RunContext, names: Iterable[str]) -> FoundSets:
             logger.warning("%s is not available: %s", name, error)
             missing[name] = str(error)
     if not sets:
-        raise SourceError("none of the sets is available: " + "; ".join(missing.values()))
+        first, *others = missing.values() or ("no set is named. Name one, such as stsb/test.",)
+        more = f" Also missing: {len(others)} more." if others else ""
+        raise SourceError(f"none of the sets is available: {first}{more}")
     return FoundSets(sets, missing)
 
 

@@ -12,7 +12,7 @@ from models.evaluation.config import BootstrapConfig, ProbeConfig, ScoringConfig
 from storage.errors import SourceError
 from tasks.embedding.python_encoders import TextEncoder, embed_texts, name_of
 from tasks.embedding.vectors import Vectors
-from tasks.evaluation.kinds import available, kind_of, names_of
+from tasks.evaluation.kinds import UnknownSuiteError, available, kind_of, names_of
 from tasks.stage.device import device_of
 from tasks.stage.run_context import RunContext
 
@@ -58,13 +58,15 @@ def evaluate(
         name: Name in signatures; defaults to the name of the object's class, or of the function.
 
     Raises:
-        UnknownSuiteError: A suite does not exist.
+        UnknownSuiteError: A suite does not exist, or none is named.
         SourceError: None of the sets is available.
         EvaluationError: The object's vectors cannot be scored; the message names dataset, row and sentence.
     """
     config = ScoringConfig(bootstrap=bootstrap or BootstrapConfig(), probe=probe or ProbeConfig())
     site, computation = site or RunContext(), {"vectors": f"object {name or name_of(encoder)}"}
-    names = names_of(suite)
+    names = names_of([suite] if isinstance(suite, str) else suite)
+    if not names:
+        raise UnknownSuiteError("the suite is empty, expected at least one set, such as stsb/test")
     tuned = [name for name in names if kind_of(name).fine_tunes]
     if len(tuned) == len(names):
         raise SourceError(f"all requested sets fine-tune the encoder; {_NOT_TUNED}")

@@ -18,6 +18,7 @@ from storage.artifacts.refs import (
 )
 from storage.sources.labels import LabelSource
 from storage.sources.own_text import TextSource
+from storage.sources.sources import stem_of
 from tasks.adaptation import SHARE, VERDICT
 from tasks.corpus.labels import summary_of
 from tasks.rendering.blocks import Charts, Facts, Page, Part, Prose, Table
@@ -111,7 +112,7 @@ def training_summary(views: Sequence[str], share: float) -> str:
     return f"Training goal: {goal}. Exported weights: {100 * share:g} % from the trained encoder{rest}."
 
 
-@stage(ref=ReportRef, version=12)
+@stage(ref=ReportRef, version=13)
 def adaptation(
     context: StageContext, artifacts: AdaptationArtifacts, content: AdaptationContent, command: RunCommand
 ) -> None:
@@ -213,10 +214,10 @@ def adapted_card(
     better = verdict.word == "BETTER"
     materials = [model_material("original encoder", content.encoder)]
     if better:
-        materials += [Material("sentences", source.name, UNDECLARED) for source in content.sources]
+        materials += _training_materials(content)
         if "round trips" in content.views:
             materials += [model_material("translation of views", model) for model in content.translators]
-    unchanged = "Training did not improve it on that text, so this is the original encoder, byte for byte."
+    unchanged = "The verdict on the trained encoder is not BETTER, so this is the original encoder, byte for byte."
     about = f"A sentence encoder: {exported(verdict)}. {training if better else unchanged}"
     page = Page(
         title=f"{content.encoder}, {'adapted' if better else 'unchanged'}",
@@ -231,3 +232,9 @@ def adapted_card(
     )
     languages = sorted({source.lang for source in content.sources}) if better else []
     return card(page, materials, hub_id(content.encoder), checkpoint, languages=languages)
+
+
+def _training_materials(content: AdaptationContent) -> list[Material]:
+    if content.labels and "labels" in content.views:
+        return [Material("labels", stem_of(content.labels.path), UNDECLARED)]
+    return [Material("sentences", source.name, UNDECLARED) for source in content.sources]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _SAMPLES: Final = 5  # rows of each table of samples
 _SHORTEST: Final = 12  # minimum letters of a view in a table of samples
-_PARTS: Final = {"train": "training", "report": "held-out"}
+_PARTS: Final = {"train": "{} not held out", "report": "held-out {}"}
 
 
 def text_part(
@@ -54,9 +54,9 @@ def text_part(
 
 
 def _label(name: str) -> str:
-    """Return `train sentences` as `training sentences`."""
+    """Return `report sentences` as `held-out sentences`; not all other sentences are used for training."""
     part, _, unit = name.partition(" ")
-    return f"{_PARTS[part]} {unit}" if part in _PARTS else name
+    return _PARTS.get(part, name).format(unit)
 
 
 def _view_samples(store: Store, passages: PassagesRef, views: Mapping[str, ViewsRef]) -> Iterator[Table]:

@@ -156,8 +156,9 @@ def _difference(first: NDArray[np.float64], second: NDArray[np.float64], gold: N
 README: Final = "README.md"
 TITLE: Final = "Forms of the encoder, measured on this machine"
 _EXPLAINED: Final = """\
-`MB`: weights in 10⁶ bytes. `sentences/s`: sentences of STS-B's test set, from text to vector, in the fastest of three
-passes, with the range from the slowest to the fastest. `STS-B test`: Spearman × 100 of cosines with 95 % interval.
+`MB`: weights in 10⁶ bytes. `sentences/s`: sentences of STS-B's test set, from text to vector, in the fastest of up to
+three passes, with the range from the slowest to the fastest if there are several. `STS-B test`: Spearman × 100 of
+cosines with 95 % interval.
 `difference`: from the first form, on the same draws of pairs.
 
 ```python

@@ -16,8 +16,9 @@ import polars as pl
 from models.corpus.corpus import CorpusConfig
 from models.corpus.normalize import NormalizeConfig
 from models.runtime.partitions import equal_frames
-from storage.errors import SourceError, StoreWriteError
+from storage.errors import SourceError
 from storage.filesystem.atomic import whole
+from storage.filesystem.os_errors import writing
 from storage.readers.read_report import ReadReport
 from storage.sources.read import check_columns, read_source
 from storage.sources.sources import SourceSpec, resolve_sources
@@ -122,16 +123,11 @@ def embed_file(
         Number of sentences.
 
     Raises:
-        ValueError: The target's name does not end in .parquet.
-        StoreWriteError: The target exists.
+        StoreWriteError: The target's folder cannot be written.
         SourceError: The source has several text columns and none is named, has no sentence, or has an unreadable
             record, after which vectors and records would no longer match.
         EncoderError: A text has no vector, or this project cannot compute the encoder.
     """
-    if target.suffix != ".parquet":
-        raise ValueError(f"{target}: expected a name that ends in .parquet, such as {target}.parquet")
-    if target.exists():
-        raise StoreWriteError(f"{target}: already exists. Name a new file, or delete this one.")
     found = resolve_sources(source, site.mirror)
     for one in found:
         if len(texts := check_columns(one)) > 1:
@@ -158,7 +154,8 @@ def _unfinished(target: Path, sources: Sequence[ResolvedSource], candidate: Name
     digest = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
     # Hidden, so that a repeated call on the same folder does not read it as text.
     folder = target.with_name(f".{target.name}.{digest}.parts")
-    folder.mkdir(parents=True, exist_ok=True)
+    with writing(target.parent):
+        folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 

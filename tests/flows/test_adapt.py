@@ -182,6 +182,7 @@ def test_labels_split_into_disjoint_training_and_test_rows(own, site, start, tmp
     assert len(judging) > 60
     page = (store.fetch(ref) / "report.md").read_text()
     assert f"| training labels | {len(learnt)} |" in page
+    assert page.count("training sentences") == 1
 
 
 def test_views_conflict_with_labels() -> None:

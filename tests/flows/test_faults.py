@@ -75,7 +75,7 @@ def test_full_disk_fails_the_run_and_rerun_reuses_artifacts(disk, contents, tmp_
     site = RunContext(store=str(place / "store"))
     state = both(site, return_state=True)
     assert state.is_failed()
-    assert "the disk is full. Free space or choose another store" in state.message
+    assert "the disk is full. Free space or choose another folder" in state.message
     store = site.open_store()
     (corpus,) = store.refs()
     made = store.manifest(corpus).created_at
@@ -95,7 +95,7 @@ def test_read_only_store_serves_cache_hits_and_rejects_writes(disk):
     disk("ro")
     state = both(site, return_state=True)
     assert state.is_failed()
-    assert "the file system is read-only. Choose a writable store" in state.message
+    assert "the file system is read-only. Choose a writable folder" in state.message
     disk("rw")
     assert both(site, return_state=True).is_completed()
     disk("ro")

@@ -161,15 +161,17 @@ def check_own_sets(names: Sequence[str], place: Place) -> None:
 
 
 def check_files(*paths: str | None) -> None:
-    """Check that paths exist; None is skipped.
+    """Check that paths exist and have known suffixes; None is skipped.
 
     Raises:
-        SourceError: A path does not exist; the message suggests the closest path.
+        SourceError: A path does not exist, and the message suggests the closest path; or a file's suffix is unknown.
     """
+    from storage.readers.formats import format_of
     from storage.sources.paths import listed
 
-    for path in filter(None, paths):
-        listed(path)
+    for path in paths:
+        for file in listed(path) if path is not None else ():
+            format_of(file)
 
 
 def check_encoders(names: Sequence[str | None], place: Place) -> None:

@@ -18,6 +18,7 @@ import bsl.runs
 from models.encoder.config import EncoderConfig
 from models.errors import EmptyCorpusError
 from storage.assets.embedded import embedded_path
+from storage.errors import SourceError
 
 ROOT = Path(__file__).parents[3]
 BLOCK = re.compile(r"^```python\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
@@ -91,6 +92,11 @@ def test_document_examples_run_and_import_only_bsl(page, own_folder, capsys):
         if "reviews.csv" not in block:  # too little text to adapt to: tested below
             exec(compile(block, page, "exec"), names)
     assert "spearman" in capsys.readouterr().out
+
+
+def test_adapt_accepts_a_single_path(own_folder):
+    with pytest.raises(SourceError, match=r"reveiws\.csv: no such file"):
+        bsl.adapt(Path("reveiws.csv"))
 
 
 def test_adapt_rejects_too_little_text(own_folder):

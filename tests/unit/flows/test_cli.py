@@ -83,6 +83,21 @@ def store(tmp_path, monkeypatch):
         (["sweep", "tiny", "--over", "training.seed=0,1"], "--seeds sets the number of runs"),
         (["reproduce", "tiny", "--set", "training.seed=7"], "--seeds sets the number of runs"),
         (["run", "tiny", "--dry-run", "--processes", "0"], "bsl: processes (BSL_PROCESSES): Input should be"),
+        (
+            ["embed", "embedded:bert-mini", "own.txt", "out.csv"],
+            "out.csv: expected a name that ends in .parquet, such as vectors.parquet",
+        ),
+        (["pairs", "embedded:bert-mini", "own.txt", "--above", "90"], "--above 90: expected a cosine"),
+        (["pairs", "embedded:bert-mini", "own.txt", "--above", "nan"], "--above nan: expected a cosine"),
+        (["adapt", "own.txt", "--lang", "deutsch"], "bsl: lang: expected: ISO 639 code of the text, for example `de`"),
+        (
+            ["adapt", "own.txt", "--labels", "own.txt", "--set", "training.max_steps=9"],
+            "--set training: no effect, because the encoder trains on labels. Set the field of label_training instead",
+        ),
+        (
+            ["adapt", "own.txt", "--set", "label_training.lr=1e-5"],
+            "--set label_training: no effect, because the encoder trains on views. Set the field of training instead",
+        ),
         (["adapt", "own.txt", "--suite", "nosuch"], "bsl: unknown suite or set 'nosuch'"),
         (["adapt", "own.txt", "--translators", "nosuch"], "bsl: translators: unknown name. Expected embedded, "),
         (["adapt", "own.txt", "--config", "none.json"], "--config none.json: No such file or directory. Name a JSON"),

@@ -58,6 +58,15 @@ def test_show_accepts_a_key_prefix(store, capsys):
     assert "A cat." in out
 
 
+@pytest.mark.parametrize("columns", ["40", "200"])
+def test_show_fits_tables_to_the_width_of_the_terminal(store, capsys, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", columns)
+    assert main(["artifacts", "show", "views/000"]) == 0
+    lines = capsys.readouterr().out.partition("shape: ")[2].splitlines()[1:]
+    assert all(len(line) <= int(columns) for line in lines)
+    assert {line[0] for line in lines} <= set("┌│╞└")
+
+
 def test_verify_fails_on_a_damaged_artifact(store, capsys):
     assert main(["artifacts", "verify"]) == 0
     part = next((store.local / REF.path).glob("*.parquet"))

@@ -54,6 +54,21 @@ WRONG = [
     (["adapt", "own.txt", "--suite", "labels:onw.txt"], "(did you mean 'own.txt'?)"),
     (["search", "embedded:mini-sentence", "onw.txt", "a query"], "(did you mean 'own.txt'?)"),
     (["embed", "embedded:mini-sentnce", "own.txt", "out.parquet"], "Did you mean 'embedded:mini-sentence'?"),
+    (
+        ["embed", "embedded:bert-mini", "table.xlsx", "out.parquet"],
+        "Save the file in one of these formats, such as .csv",
+    ),
+    (
+        ["search", "embedded:bert-mini", "table.xlsx", "a query"],
+        "table.xlsx: unknown file suffix, expected one of .txt",
+    ),
+    (["embed", "embedded:bert-mini", "own.txt", "own.parquet"], "own.parquet: already exists. Name a new file"),
+    (["adapt", ""], "'' is an empty path"),
+    (["adapt", "own.txt", "--suite", "own:onw.txt"], "(did you mean 'own.txt'?)"),
+    (["search", "embedded:mini-sentence", "", "a query"], "'' is an empty path"),
+    (["evaluate", "embedded:bert-mini", "--suite", "own:"], "'' is an empty path"),
+    (["evaluate", "embedded:stsb"], "embedded:stsb is not a model: it contains "),
+    (["evaluate", "models"], "models is not a model: it contains nothing, expected config.json or modules.json"),
     (["pairs", "./modls", "own.txt"], "(did you mean 'models'?)"),
     (["export", "embedded:bert-mni", "out"], "Did you mean 'embedded:bert-mini'?"),
     (["export", "embedded:bert-mini", "out", "--static", "--text", "onw.txt"], "(did you mean 'own.txt'?)"),
@@ -63,6 +78,8 @@ WRONG = [
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     (tmp_path / "own.txt").write_text("A dog runs across a field of snow.\n")
+    (tmp_path / "table.xlsx").touch()
+    (tmp_path / "own.parquet").touch()
     (tmp_path / "models").mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BSL_STORE", str(tmp_path / "store"))

@@ -91,7 +91,7 @@ def test_unavailable_general_set_raises_and_is_looked_up_once(tmp_path: Path, ca
     site = RunContext(store=str(tmp_path / "store"))
     assert [*general_sets(site, ("embedded:stsb/dev",)).sets] == ["embedded:stsb/dev", "embedded:stsb/test"]
     with pytest.raises(
-        SourceError, match=r"askubuntu: not available; .* Remove them from --suite.* askubuntu: dataset"
+        SourceError, match=r"askubuntu: not available \(askubuntu: dataset.* remove the name in --suite"
     ):
         general_sets(site, ("askubuntu", "embedded:stsb/dev"))
     assert len([line for line in caplog.messages if "askubuntu is not available" in line]) == 1

@@ -264,3 +264,10 @@ def test_similarity_is_the_cosine_of_each_pair(loaded):
     vectors = encoder.encode(TEXTS)
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     np.testing.assert_allclose(encoder.similarity(TEXTS[:3], TEXTS[3:]), unit[:3] @ unit[3:].T, atol=1e-6)
+
+
+def test_a_single_string_is_refused(loaded):
+    encoder = SentenceEncoder(*loaded)
+    for call in (lambda: encoder.encode("a dog"), lambda: encoder.similarity("a dog", ["a cat"])):
+        with pytest.raises(TypeError, match="'a dog' is a string, expected a list of strings"):
+            call()

@@ -158,7 +158,7 @@ def test_second_publisher_of_a_key_discards_its_copy(store):
 
 def test_unwritable_store_path_raises_store_write_error(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreWriteError, match="Choose another store"):
+    with pytest.raises(StoreWriteError, match="Choose another folder"):
         put(Store(str(tmp_path / "file" / "store")))
 
 

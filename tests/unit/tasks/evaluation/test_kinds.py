@@ -7,6 +7,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from models.evaluation.config import BootstrapConfig
 from storage.assets.embedded import embedded_path
 from storage.datasets.registry import headings_of
+from storage.errors import SourceError
 from tasks.corpus.evaluation_sets import rows_of
 from tasks.evaluation import kinds
 from tasks.evaluation.finetuning.sts import SupervisedPairs
@@ -92,3 +93,14 @@ def test_added_kind_is_available_in_suites_and_evaluate(one_more):
     assert found.filter(dataset=TOY)["value"].item() > 0.5
     assert found["dataset"].unique(maintain_order=True).to_list() == ["stsb", TOY]
     assert READ == [TOY]
+
+
+def test_available_explains_only_the_first_of_many_missing_sets(tmp_path, monkeypatch):
+    def missing(site, name):
+        raise SourceError(f"no {name}.")
+
+    monkeypatch.setattr("tasks.evaluation.kinds.find_set", missing)
+    with pytest.raises(SourceError, match=r"^none of the sets is available: no a\. Also missing: 2 more\.$"):
+        available(RunContext(store=str(tmp_path)), ["a", "b", "c"])
+    with pytest.raises(SourceError, match="no set is named"):
+        available(RunContext(store=str(tmp_path)), [])

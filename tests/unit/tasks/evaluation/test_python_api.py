@@ -57,6 +57,15 @@ def test_evaluate_embeds_each_unique_sentence_once(scored):
     assert "|vectors:object Letters|" in scores["signature"][0]
 
 
+def test_evaluate_refuses_an_empty_suite_and_an_object_without_encode(scored):
+    with pytest.raises(UnknownSuiteError, match="the suite is empty, expected at least one set"):
+        evaluate(Letters(), [])
+    with pytest.raises(UnknownSuiteError, match="unknown suite or set 'mnie/test'"):
+        evaluate(Letters(), "mnie/test")
+    with pytest.raises(TypeError, match=r"the encoder is 5, expected a function, or an object with encode"):
+        scored(5)
+
+
 def test_evaluate_calls_encode_in_batches_of_bounded_size(scored, monkeypatch):
     whole = scored(Letters()).scores
     monkeypatch.setattr(python_encoders, "CALL_TEXTS", 3)

@@ -11,6 +11,7 @@ from models.evaluation.proof import BeforeAfter, undrawn_evidence
 from models.evaluation.verdict import Verdict, judged
 from storage.artifacts.refs import CheckpointRef
 from storage.artifacts.schemas import TRAINING_LOG
+from storage.sources.labels import LabelSource
 from storage.sources.own_text import TextSource
 from tasks.rendering.blocks import Page, Part, Prose
 from tasks.rendering.evidence import proof_rows
@@ -129,9 +130,9 @@ def test_html_page_has_verdict_badge_chart_and_interval() -> None:
 
 def test_adapted_card_names_adapted_or_unchanged_original_encoder() -> None:
     training = training_summary(CONTENT.views, 0.5)
-    adapted, kept = (
+    adapted, kept, unproved = (
         adapted_card(CONTENT, _verdict(word), PROOF, training, CheckpointRef(key="c" * 64))
-        for word in ("BETTER", "WORSE")
+        for word in ("BETTER", "WORSE", "NOT PROVED")
     )
     header = ModelCard(adapted).data
     assert (header.base_model, header.language, header.license) == ("some/encoder", ["en"], "other")
@@ -139,3 +140,14 @@ def test_adapted_card_names_adapted_or_unchanged_original_encoder() -> None:
     assert "Exported weights: 50 % from the trained encoder" in adapted
     assert "this is the original encoder, byte for byte" in kept
     assert "| sentences |" not in kept
+    assert "did not improve" not in unproved
+    assert "| sentences | mine |" in adapted
+    labels = LabelSource(
+        digest="d", format="csv", kind="classes", texts=("text",), label="topic", path="/somewhere/topics.csv"
+    )
+    taught = adapted_card(
+        CONTENT.model_copy(update={"views": ("labels",), "labels": labels}),
+        *(_verdict("BETTER"), PROOF, training, CheckpointRef(key="c" * 64)),
+    )
+    assert "| labels | topics |" in taught
+    assert "| sentences |" not in taught

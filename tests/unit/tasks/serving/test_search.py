@@ -10,7 +10,7 @@ import pytest
 from flows.cli.main import main
 from models.encoder.sentence_encoder import SentenceEncoder
 from storage.artifacts.garbage_collection import collectable
-from storage.errors import SourceError, StoreWriteError
+from storage.errors import SourceError
 from storage.sources.sources import SourceSpec
 from tasks.embedding import encode as encoding
 from tasks.serving.search import embed_file, index
@@ -119,12 +119,6 @@ def test_parts_with_changed_texts_are_recomputed(tmp_path):
     assert [row[0] for row in again[1]["embedding"].to_list()] == [3.0]
 
 
-def test_embed_file_refuses_a_target_not_ending_in_parquet(model, site, lines, tmp_path):
-    with pytest.raises(ValueError, match=r"out.csv: expected a name that ends in .parquet"):
-        embed_file(site, model[0], lines, tmp_path / "out.csv", "fp32", advance)
-    assert not (tmp_path / "out.csv").exists()
-
-
 def test_index_includes_long_text_and_counts_excluded_texts(model, site, tmp_path):
     path, long = tmp_path / "lines.txt", f"{ORIGINALS[0]} {'and snow ' * 400}long"
     path.write_bytes("\n".join([*BACK_DE * 30, *BACK_DE[:2], "", long, ORIGINALS[1]]).encode() + b"\n\xff\n")
@@ -159,12 +153,6 @@ def test_embed_file_accepts_a_folder_with_glob_characters(model, site, lines, tm
     (tmp_path / "run[1]").mkdir()
     embed_file(site, model[0], lines, tmp_path / "run[1]" / "out.parquet", "fp32", advance)
     assert len(pl.read_parquet(tmp_path / "run[1]" / "out.parquet", glob=False)) == 9
-
-
-def test_embed_file_refuses_an_existing_target(model, site, lines, tmp_path):
-    (tmp_path / "out.parquet").write_text("mine")
-    with pytest.raises(StoreWriteError, match="already exists"):
-        embed_file(site, model[0], lines, tmp_path / "out.parquet", "fp32", advance)
 
 
 def test_embed_file_with_two_text_columns_requires_a_name(model, site, tmp_path):
