@@ -1,4 +1,24 @@
-"""Errors of `models/`; a message states what was found, what was expected and what to do next."""
+"""Errors of `models/`.
+
+ModelError
+├── EncoderError               weights, tokenizer or texts cannot give embeddings
+│   └── NoEmbeddingError       a text has no embedding
+├── TrainingError              a training run cannot start or continue
+│   ├── NonFiniteLossError     a loss or gradient norm is NaN or infinite
+│   ├── InterruptedRunError    training was asked to stop; with a work folder, the next call resumes
+│   └── ResumeError            the saved state is of another run or an unknown format
+│       └── DamagedSnapshotError   a file of the saved state is missing or damaged
+├── EvaluationError            no score can be computed from the vectors or gold scores
+├── SentenceIdCollisionError   two different sentences of a corpus have the same id
+├── EmptyCorpusError           no sentence of the sources is left
+└── TranslationError           a sentence cannot be translated
+    ├── TranslatorLoadError        the folder has no model that this backend can run, or the backend does not run
+    ├── DeviceMemoryError          the model, or a batch of one sentence, does not fit the device
+    ├── TranslationStoppedError    the run was asked to stop between two shards
+    └── SmokeTestError             the translator runs, but its output is bad
+
+A message states what was found, what was expected and what to do next.
+"""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def _spread(form: Variant) -> str:
 
 
 def _score(cosines: NDArray[np.float64], gold: NDArray[np.float64]) -> str:
-    low, high = percentile_interval(spearman_resamples(gold, cosines))
+    low, high = percentile_interval(spearman_resamples(cosines, gold))
     return f"{100 * spearman(cosines, gold):.2f} [{100 * low:.1f}, {100 * high:.1f}]"
 
 

@@ -10,7 +10,9 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 import polars as pl
+import prefect.context
 import pytest
+from prefect.context import get_settings_context
 from prefect.events.worker import EventsWorker
 from prefect.logging.handlers import APILogWorker
 from prefect.settings import PREFECT_API_URL, get_current_settings, temporary_settings
@@ -64,6 +66,8 @@ def prefect_server(migrated, tmp_path_factory):
                 with closing(sqlite3.connect(database)) as own, closing(sqlite3.connect(migrated)) as new:
                     own.backup(new)
         running.enter_context(temporary_settings({PREFECT_API_URL: clients["PREFECT_API_URL"]}))
+        # Threads begin with the global settings; prefect_test_harness replaces them in the same way.
+        running.enter_context(prefect.context._temporary_global_settings_context(get_settings_context()))
         yield
         APILogWorker.drain_all()  # else its threads look for the server after its end
         EventsWorker.drain_all()

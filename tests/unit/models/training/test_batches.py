@@ -11,7 +11,7 @@ from tokenizers import processors
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import TrainingError
 from models.objectives.config import BSLConfig
-from models.training.batches import BatchOrder, count_steps, order_needs, tokenise_pairs
+from models.training.batches import BatchOrder, count_steps, tokenise_pairs
 from models.training.config import TrainingConfig
 from models.training.loop import train
 from tests.tiny_encoder import BACK_DE, BACK_FR, reader, tiny_encoder
@@ -182,9 +182,10 @@ def test_given_order_repeats_the_row_order_in_every_epoch():
     assert [order.rows(step).tolist() for step in (1, 2, 3)] == [[0, 1, 2, 3], [4, 5, 6, 7], [0, 1, 2, 3]]
 
 
-def test_group_order_needs_groups_and_conflicts_with_length_buckets():
-    assert order_needs(TrainingConfig(order="groups")) == {"groups"}
-    assert order_needs(TrainingConfig()) == order_needs(TrainingConfig(order="given")) == frozenset()
+def test_group_order_needs_groups_and_conflicts_with_length_buckets(tmp_path):
+    encoder, pairs = SentenceEncoder(*tiny_encoder(tmp_path)), pl.DataFrame({"text_1": BACK_DE, "text_2": BACK_FR})
+    with pytest.raises(TrainingError, match="group"):
+        train(pairs, encoder, TrainingConfig(objective=BSLConfig(), order="groups", batch_size=2, max_steps=1))
     with pytest.raises(ValidationError, match="buckets would change the order"):
         TrainingConfig(order="groups", length_buckets=8)
 
