@@ -8,6 +8,7 @@ import polars as pl
 
 from models.corpus.labels import Use
 from models.corpus.passages import HoldOutConfig, LeftOut, documents, hold_out, passages
+from models.errors import EmptyCorpusError
 from models.runtime.partitions import scattered
 from storage.artifacts.refs import CorpusRef, PassagesRef
 from storage.readers.read_report import ReadReport
@@ -27,10 +28,17 @@ BAD_SHARE = 0.01  # maximum share of unreadable records in a source
 
 @stage(ref=PassagesRef, version=8)
 def read_passages(context: StageContext, sources: tuple[TextSource, ...], config: HoldOutConfig) -> None:
-    """Read files, split their records into sentences and hold documents out."""
+    """Read files, split their records into sentences and hold documents out.
+
+    Raises:
+        EmptyCorpusError: the text columns are empty, or a part has no sentences.
+    """
     show_table([source.summary for source in sources], "Your files and the columns read from them")
     left_out = LeftOut()
     table = pl.concat(list(sentences_of(sources, config, left_out)))
+    if table.is_empty() and not left_out.short + left_out.long:
+        columns = ", ".join(f"{text!r} of {source.name}" for source in sources for text in source.texts)
+        raise EmptyCorpusError(f"the text columns are empty: {columns}. Name the columns with text (--columns).")
     parts = hold_out(table, config, left_out)
     context.draft.write(parts)
     sizes = parts.group_by("part", maintain_order=True).agg(pl.len(), pl.col("document").n_unique())

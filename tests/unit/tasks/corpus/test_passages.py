@@ -4,12 +4,14 @@ import polars as pl
 import pytest
 
 from models.corpus.normalize import sentence_ids
-from models.errors import EvaluationError
+from models.corpus.passages import HoldOutConfig
+from models.errors import EmptyCorpusError, EvaluationError
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import PassagesRef
 from storage.artifacts.schemas import PASSAGES
 from storage.sources.labels import label_source
-from tasks.corpus.passages import training_corpus
+from storage.sources.own_text import ReadingConfig
+from tasks.corpus.passages import read_passages, training_corpus
 from tasks.views.pairs import pair_own_labels
 
 SENTENCES = [f"The boat of captain {number} was late again." for number in range(60)]
@@ -55,3 +57,11 @@ def test_training_corpus_stage_raises_on_too_few_labels(site, passages, tmp_path
     labels = labelled(tmp_path, ["late", "early"] * 4)
     with pytest.raises(EvaluationError, match=r"8 rows \(3 test labels"):
         training_corpus.run(site, {"passages": passages, "labels": labels, "use": "field", "seed": 0})
+
+
+def test_empty_text_column_is_named_with_the_option_to_choose_another(site, tmp_path):
+    path = tmp_path / "boats.csv"
+    pl.DataFrame({"text": SENTENCES, "notes": [None] * 60}).write_csv(path)
+    sources = ReadingConfig(columns=("notes",)).sources([str(path)], None)
+    with pytest.raises(EmptyCorpusError, match=r"'notes' of boats\. Name the columns with text \(--columns\)"):
+        read_passages.run(site, {"sources": sources, "config": HoldOutConfig()})
