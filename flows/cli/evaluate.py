@@ -112,7 +112,9 @@ def suites_listed() -> str:
     from tasks.evaluation.kinds import ALL, suites, tuned_names
 
     return (
-        f"suites: {', '.join(suites())}, {ALL}\nprotocols that fine-tune (hours on a CPU): {', '.join(tuned_names())}"
+        f"suites: {', '.join(suites())}, {ALL}\n"
+        "your text and labels: own:FILE, labels:FILE\n"
+        f"protocols that fine-tune (hours on a CPU): {', '.join(tuned_names())}"
     )
 
 
