@@ -78,8 +78,8 @@ def _check_column(pairs: pl.DataFrame, name: Need, first_row: int) -> None:
     if (row := _first(absent)) is not None:
         state = "null" if name in pairs.columns else "missing"
         raise TrainingError(
-            f"{name} of pair {first_row + row} is {state}, but the objective needs it. Give every pair a {name}, or "
-            "choose another objective."
+            f"{name} of pair {first_row + row} is {state}, but the objective or the order needs it. Give every "
+            f"pair a {name}, or choose another objective or order."
         )
     if name == "score" and (row := _first(~pairs[name].is_between(0, 1))) is not None:
         raise TrainingError(

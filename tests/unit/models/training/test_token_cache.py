@@ -101,8 +101,8 @@ def test_digest_changes_with_labels_scores_ids_and_teacher_vectors(tokenizer, tm
 @pytest.mark.parametrize(
     ("needs", "pairs", "message"),
     [
-        ("label", LABELLED.drop("label"), "label of pair 0 is missing, but the objective needs it"),
-        ("group", LABELLED.with_columns(group=None), "group of pair 0 is null, but the objective needs it"),
+        ("label", LABELLED.drop("label"), "label of pair 0 is missing, but the objective or the order needs it"),
+        ("group", LABELLED.with_columns(group=None), "group of pair 0 is null, but the objective or the order"),
         ("score", LABELLED.with_columns(score=pl.int_range(12) / 10), r"score of pair 11 is 1\.1, expected 0 to 1"),
         (
             "sentence_id",

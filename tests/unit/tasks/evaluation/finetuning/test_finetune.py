@@ -107,7 +107,7 @@ def test_both_orders_doubles_pairs_with_swapped_texts():
         (PAIRS.with_columns(score=pl.when(pl.int_range(12) != 7).then("score")), "score of pair 7 is null"),
         (PAIRS.with_columns(score=5 * pl.col("score")), r"score of pair 0 is 5\.0, expected 0 to 1"),
         (PAIRS.with_columns(score=pl.lit(float("nan"))), "score of pair 0 is nan"),
-        (PAIRS.drop("score"), "score of pair 0 is missing, but the objective needs it"),
+        (PAIRS.drop("score"), "score of pair 0 is missing, but the objective or the order needs it"),
         (PAIRS.clear(), "0 pairs, expected at least one batch"),
     ],
 )
