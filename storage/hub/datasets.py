@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 from storage.errors import HubError, SourceError
 from storage.filesystem.atomic import whole
 from storage.hub.faults import cause, retried
-from storage.hub.repositories import Listing, Repository
+from storage.hub.repositories import Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,12 +33,10 @@ _AT: Final = "hf://datasets/"
 T = TypeVar("T")
 
 
-class HubTable(Repository):
+class HubTable(Snapshot):
     """One split of a dataset on the Hub at a commit."""
 
     kind: Literal["dataset"] = "dataset"
-    commit: str
-    """Full commit."""
     config: str | None = None
     """Configuration, if the set has several."""
     split: str = "train"
@@ -77,34 +75,34 @@ def table_files(table: HubTable) -> tuple[str, ...]:
 def check_table(table: HubTable) -> bool:
     """Return whether a table is in the cache; if not, check that the Hub has the split."""
     if table.archive is not None:
-        table.listing(table.commit)
+        table.files()
         return _archive(table).exists() or all((_unpacked(table) / name).is_file() for name in table.packed)
     if (folder := _prepared(table)) is not None:
         _arrow_files(table, folder)
         return True
-    builder, _ = _builder(table)
+    builder = _builder(table)
     _check_splits(table, list(builder.config.data_files))
     return False
 
 
 def _prepare(table: HubTable) -> Path:
     """Fetch a configuration's raw files, check them, and convert them to Arrow."""
-    builder, listed = _builder(table)
+    builder, raw = _builder(table), _raw(table)
     splits = builder.config.data_files
     _check_splits(table, list(splits))
     marker = f"{table.name}@{table.commit}/"
     paths = [str(file).removeprefix(_AT).removeprefix(marker) for files in splits.values() for file in files]
-    _sources(table).fetch(listed, [path for path in dict.fromkeys(paths) if path in listed.files])
+    raw.fetch(dict.fromkeys(path for path in paths if path in raw.files()))
     _asked(table, builder.download_and_prepare)
     return Path(builder.cache_dir)
 
 
-def _builder(table: HubTable) -> tuple[DatasetBuilder, Listing]:
+def _builder(table: HubTable) -> DatasetBuilder:
     """Return the builder of a configuration at the table's commit, after reading the README but no data."""
     # Ask even if the listing is cached: without a Hub this fails within a second, `datasets` only after minutes.
-    listed = _sources(table).ask(table.commit)
+    _, listed = _raw(table).ask(table.commit)
     # Fetch first, because `datasets` does not report why a repository was refused.
-    _sources(table).fetch(listed, [name for name in ("README.md",) if name in listed.files])
+    _raw(table).fetch(name for name in ("README.md",) if name in listed)
     builder = _asked(table, partial(_load, table))
     if builder.name not in _FORMATS:
         raise HubError(
@@ -113,7 +111,7 @@ def _builder(table: HubTable) -> tuple[DatasetBuilder, Listing]:
         )
     if builder.name == "csv":
         builder = _asked(table, partial(_load, table, **_AS_WRITTEN))
-    return builder, listed
+    return builder
 
 
 def _load(table: HubTable, **settings: object) -> DatasetBuilder:
@@ -194,9 +192,9 @@ def _arrow_files(table: HubTable, folder: Path) -> tuple[str, ...]:
     return tuple(files)
 
 
-def _sources(table: HubTable) -> Repository:
-    """Return the repository for raw files: `datasets` reads them from HF_HUB_CACHE, whatever `table.cache` is."""
-    return Repository(kind="dataset", name=table.name)
+def _raw(table: HubTable) -> Snapshot:
+    """Return the raw files of a table's repository: `datasets` reads them from HF_HUB_CACHE, not `table.cache`."""
+    return Snapshot(kind="dataset", name=table.name, commit=table.commit)
 
 
 def _cache(table: HubTable) -> str | None:
@@ -206,20 +204,19 @@ def _cache(table: HubTable) -> str | None:
 
 def _unpacked_files(table: HubTable) -> tuple[Path, ...]:
     """Return local copies of a table's files from its archive; fetch and unpack them if needed."""
-    listed = table.listing(table.commit)
     address = f"{table.name}@{table.commit[:12]}: {table.archive}"
-    if table.archive not in listed.files:
+    if table.archive not in table.files():
         raise HubError(f"{address}: the repository has no such file", "put the set's original files into the mirror")
     folder = _unpacked(table)
     missing = [name for name in table.packed if not (folder / name).is_file()]
     if missing:
-        table.fetch(listed, [str(table.archive)])
+        table.fetch([str(table.archive)])
         _unpack(_archive(table), missing, folder, address)
     return tuple(folder / name for name in table.packed)
 
 
 def _archive(table: HubTable) -> Path:
-    return table.snapshot(table.commit) / str(table.archive)
+    return table.path / str(table.archive)
 
 
 def _unpacked(table: HubTable) -> Path:
