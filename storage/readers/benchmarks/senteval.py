@@ -84,6 +84,12 @@ TRANSFER_SETS: Final[dict[str, TransferFiles]] = {
         f1=True,
     ),
 }
+_FILES: Final = {
+    name: (declared, label)
+    for declared in TRANSFER_SETS.values()
+    for parts in declared.files.values()
+    for name, label in parts
+}
 
 
 def columns(path: str) -> tuple[str, ...]:
@@ -111,13 +117,9 @@ def read(path: str, requested: Columns, report: ReadReport) -> Iterator[pl.DataF
 
 def _known(path: str) -> tuple[TransferFiles, str]:
     """Return the transfer set of a file, by the end of its path, and the label of all its lines."""
-    for files in TRANSFER_SETS.values():
-        for parts in files.files.values():
-            for name, label in parts:
-                if path.endswith(f"/{name}"):
-                    return files, label
-    names = [name for files in TRANSFER_SETS.values() for parts in files.files.values() for name, _ in parts]
-    raise SourceError(f"{path}: not a file of SentEval, expected a path that ends in one of {', '.join(names)}")
+    if found := next((known for name, known in _FILES.items() if path.endswith(f"/{name}")), None):
+        return found
+    raise SourceError(f"{path}: not a file of SentEval, expected a path that ends in one of {', '.join(_FILES)}")
 
 
 def _rows(path: str, label: str, declared: TransferFiles) -> list[tuple[str, ...]]:
