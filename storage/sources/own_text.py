@@ -20,7 +20,7 @@ from storage.errors import SourceError
 from storage.filesystem.digests import joint_sha256
 from storage.filesystem.names import perhaps_path
 from storage.filesystem.urls import reachable, without_password
-from storage.readers.columns import Columns, known_shape, require
+from storage.readers.columns import Columns, known_shape, named, require
 from storage.readers.formats import Format, columns_of, format_of, is_readable, read_table
 from storage.readers.text_columns import PROSE_WORDS, first_records, is_prose, require_header
 from storage.record import Record
@@ -124,8 +124,8 @@ class ReadingConfig(Record):
         located = [_files(without_password(path), mirror) for path in paths]
         columns = {file: columns_of(file, format_of(file)) for _, files in located for file in files}
         every = tuple(dict.fromkeys(name for names in columns.values() for name in names))
-        named = (("--columns", self.columns), ("--title", [self.title]), ("--document", [self.document]))
-        for option, names in named:
+        options = (("--columns", self.columns), ("--title", [self.title]), ("--document", [self.document]))
+        for option, names in options:
             require(", ".join(paths), every, [name for name in names if name], f"with `{option}`")
         for name, files in located:
             groups: dict[tuple[Format, tuple[str, ...], bool], list[TextSource]] = {}
@@ -223,29 +223,28 @@ def _guess(path: str, found: tuple[str, ...], reading: ReadingConfig) -> TextSou
     )
     if kind == "txt":
         return plain.model_copy(update={"wrapped": _is_wrapped(sample[found[0]])})
-    lower = {name.lower(): name for name in sample.columns}  # without columns that cannot be read
-    if title is None:
-        title = next((lower[name] for name in TITLES if name in lower and lower[name] not in columns), None)
+    if title is None:  # `sample` is without columns that cannot be read
+        title = next(named((name for name in sample.columns if name not in columns), TITLES), None)
     title = title or None
-    texts = tuple(columns) or _texts(sample, lower, title)
+    texts = tuple(columns) or _texts(sample, title)
     if not texts:
         raise SourceError(
             f"{path}: no text column in {', '.join(map(repr, found))}, expected more than {PROSE_WORDS:g} words per "
             "record. Name the text columns with --columns."
         )
     if document is None:
-        document = next((lower[name] for name in _DOCUMENTS if lower.get(name, texts[0]) not in texts), None)
+        document = next(named((name for name in sample.columns if name not in texts), _DOCUMENTS), None)
     return plain.model_copy(
         update={"texts": texts, "title": title if title not in texts else None, "document": document or None}
     )
 
 
-def _texts(sample: pl.DataFrame, lower: dict[str, str], title: str | None) -> tuple[str, ...]:
+def _texts(sample: pl.DataFrame, title: str | None) -> tuple[str, ...]:
     """Return the text columns: a known shape, else a prose column with a usual name, else all prose except titles."""
     prose = [name for name in sample.columns if name != title and is_prose(sample[name])]
     if (shape := known_shape(sample.columns, texts_only=True)) is not None:
         return shape.texts
-    known = next((lower[name] for name in _TEXTS if lower.get(name) in prose), None)
+    known = next(named(prose, _TEXTS), None)
     if known is None and title is not None and not prose and is_prose(sample[title]):
         return (title,)
     return (known,) if known is not None else tuple(prose)
