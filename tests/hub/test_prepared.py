@@ -80,13 +80,6 @@ def test_list_columns_are_listed_but_not_readable(hub):
     assert columns_of(path, "arrow", readable=True) == ("text", "number")
 
 
-@pytest.mark.parametrize("content", [b"", b"no stream", b"\xff\xff\xff\xff\x10\x00\x00\x00"])
-def test_damaged_arrow_stream_raises_source_error(tmp_path, content):
-    (tmp_path / "x.arrow").write_bytes(content)
-    with pytest.raises(SourceError, match=r"x\.arrow is not a complete Arrow file"):
-        columns_of(str(tmp_path / "x.arrow"), "arrow")
-
-
 def test_hub_dataset_in_an_unsupported_format_raises_hub_error(hub):
     hub.add("datasets", SET, {"train/a.png": b"picture"})
     with pytest.raises(HubError, match=r"expected one of parquet, json, csv, text, arrow\. Convert them"):
