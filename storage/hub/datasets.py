@@ -4,13 +4,11 @@ Design choices
 - A prepared configuration at a commit is complete or absent, so the cache is searched first, without a request to the
   Hub. Raw files are fetched and checked before `datasets` reads them.
 - No code of a repository runs: only the formats below are read.
-- An archive is fetched once, and the required files are unpacked into the same cache. A file gets the requested name,
-  never the archive's, so no archive can write elsewhere.
+- An archive is fetched and unpacked once, into the same cache, with tarfile's filter against files outside the folder.
 """
 
 from __future__ import annotations
 
-import shutil
 import tarfile
 from functools import partial
 from pathlib import Path
@@ -44,20 +42,13 @@ class HubTable(Snapshot):
     archive: str | None = None
     """Archive in the repository with the split's original files."""
     members: tuple[str, ...] = ()
-    """The split's files, by their paths in the archive."""
-    beside: tuple[str, ...] = ()
-    """More files of the archive that readers expect in the same folder."""
+    """The split's files, by their paths in the archive or below its only folder."""
 
     @property
     def address(self) -> str:
         """Name in messages and keys."""
         parts = (f"{self.name}@{self.commit}", self.archive, self.config, self.split)
         return "/".join(part for part in parts if part)
-
-    @property
-    def packed(self) -> tuple[str, ...]:
-        """All files needed from the archive."""
-        return (*self.members, *self.beside)
 
 
 def table_files(table: HubTable) -> tuple[str, ...]:
@@ -68,7 +59,7 @@ def table_files(table: HubTable) -> tuple[str, ...]:
             deliver it.
     """
     if table.archive is not None:
-        return tuple(map(str, _unpacked_files(table)[: len(table.members)]))
+        return _unpacked_files(table)
     return _arrow_files(table, _prepared(table) or _prepare(table))
 
 
@@ -76,7 +67,7 @@ def check_table(table: HubTable) -> bool:
     """Return whether a table is in the cache; if not, check that the Hub has the split."""
     if table.archive is not None:
         table.files()
-        return _archive(table).exists() or all((_unpacked(table) / name).is_file() for name in table.packed)
+        return _archive(table).exists() or _unpacked(table).is_dir()
     if (folder := _prepared(table)) is not None:
         _arrow_files(table, folder)
         return True
@@ -202,17 +193,19 @@ def _cache(table: HubTable) -> str | None:
     return str(table.cache.parent / "datasets") if table.cache else None
 
 
-def _unpacked_files(table: HubTable) -> tuple[Path, ...]:
-    """Return local copies of a table's files from its archive; fetch and unpack them if needed."""
+def _unpacked_files(table: HubTable) -> tuple[str, ...]:
+    """Return local copies of a table's files from its archive; fetch and unpack it if needed."""
     address = f"{table.name}@{table.commit[:12]}: {table.archive}"
     if table.archive not in table.files():
         raise HubError(f"{address}: the repository has no such file", "put the set's original files into the mirror")
-    folder = _unpacked(table)
-    missing = [name for name in table.packed if not (folder / name).is_file()]
-    if missing:
+    if not _unpacked(table).is_dir():
         table.fetch([str(table.archive)])
-        _unpack(_archive(table), missing, folder, address)
-    return tuple(folder / name for name in table.packed)
+        _unpack(_archive(table), _unpacked(table), address)
+    found = [next(_unpacked(table).rglob(name), None) for name in table.members]
+    if None in found:
+        missing = table.members[found.index(None)]
+        raise SourceError(f"{address} contains no {missing}", "put it into the mirror")
+    return tuple(map(str, found))
 
 
 def _archive(table: HubTable) -> Path:
@@ -221,23 +214,13 @@ def _archive(table: HubTable) -> Path:
 
 def _unpacked(table: HubTable) -> Path:
     """Return the folder with the files of a table's archive, in the repository's folder of the cache."""
-    return table.folder / ".bsl" / table.commit / str(table.archive)
+    return table.folder / ".bsl" / table.commit / f"all-{table.archive}"
 
 
-def _unpack(packed: Path, names: Sequence[str], folder: Path, address: str) -> None:
+def _unpack(packed: Path, folder: Path, address: str) -> None:
     try:
-        with tarfile.open(packed) as tar:
-            members = {member.name.removeprefix("./"): member for member in tar if member.isfile()}
-            for name in names:
-                # Some archives contain the folder, others only its contents.
-                matching = [member for known, member in members.items() if f"/{known}".endswith(f"/{name}")]
-                content = tar.extractfile(matching[0]) if matching else None
-                if content is None:
-                    raise SourceError(
-                        f"{address} contains {len(members)} files but no {name}", "put it into the mirror"
-                    )
-                with content, whole(folder / name) as path, path.open("wb") as file:
-                    shutil.copyfileobj(content, file)
+        with whole(folder, first_stays=True) as unpacked, tarfile.open(packed) as tar:
+            tar.extractall(unpacked, filter="data")
     except (tarfile.TarError, EOFError) as error:
         reason = str(error).splitlines()[0]
         raise HubError(f"{address} cannot be unpacked ({reason})", f"delete {packed} and run again") from error

@@ -163,8 +163,9 @@ def test_archive_is_read_with_any_root_folder_name(hub, folder):
         (
             {"senteval.tar": packed({"MR/rt-polarity.neg": ""})},
             SourceError,
-            r"contains 1 files but no CR/custrev\.neg\. Put",
+            r"contains no CR/custrev\.neg\. Put",
         ),
+        ({"senteval.tar": packed({"../../outside": "x"})}, HubError, r"cannot be unpacked \(.*outside the destination"),
         ({"senteval.tar": b"no archive"}, HubError, r"senteval\.tar cannot be unpacked \(.*\. Delete .* and run again"),
         (
             {"README.md": b""},
