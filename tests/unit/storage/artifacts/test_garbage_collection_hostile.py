@@ -15,11 +15,6 @@ from storage.filesystem.names import MANIFEST
 from tests.hostile import WHY, a_pipe, folder_of, key, put, rewrite
 
 
-@pytest.fixture
-def store(tmp_path):
-    return Store(str(tmp_path / "store"), tmp_path / "cache")
-
-
 def report_on(store: Store, ref: ViewsRef, number: int = 3) -> ReportRef:
     made = InputEntry(kind="views", key=ref.key, digest=store.manifest(ref).digest)
     report = ReportRef(key=key(number))

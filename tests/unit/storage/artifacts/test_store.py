@@ -31,11 +31,6 @@ from tests.hostile import VIEWS, WHY, key, put
 ROOT = Path(__file__).parents[4]
 
 
-@pytest.fixture
-def store(tmp_path):
-    return Store(str(tmp_path / "store"), tmp_path / "cache")
-
-
 def test_published_artifact_is_read_back(store):
     ref = put(store)
     assert store.scan(ref).collect().equals(VIEWS)

@@ -17,12 +17,6 @@ from storage.errors import CorruptArtifactError, StorageError, StoreReadError
 from storage.filesystem.names import MANIFEST
 from tests.hostile import PART, SHA, VIEWS, WHY, a_pipe, as_nobody, damage, folder_of, key, put, rewrite
 
-
-@pytest.fixture
-def store(tmp_path):
-    return Store(str(tmp_path / "store"), tmp_path / "cache")
-
-
 NAMES = [
     "../outside", "a/../../outside", "/etc/passwd", "a//b", "./a", "a/.", "", "a/", "x" * 5000, "y/" * 600 + "z",
     "a\0b", "a\nb", "a\\b", "\x1b[2J", MANIFEST,

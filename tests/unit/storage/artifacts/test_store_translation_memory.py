@@ -27,11 +27,6 @@ def publish(store: Store, name: int, texts: dict[int, str], memory: str = FINGER
     return ref
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(str(tmp_path / "store"))
-
-
 def held(store: Store, *seen: str, memory: str = FINGERPRINT) -> dict[str, dict[int, str]]:
     parts = store.intact(f"translations/{memory}", seen)
     return {ref.key[-1]: dict(part.select("sentence_id", "text").collect().rows()) for ref, part in parts}
