@@ -17,9 +17,6 @@ from storage.readers.blocks import read_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from storage.readers.columns import Columns
-    from storage.readers.read_report import ReadReport
-
 RANKING: Final = pl.Schema(
     {  # type: ignore[arg-type]  # polars types nested ones as values
         "subset": pl.String,
@@ -136,14 +133,13 @@ READERS: Final[Mapping[str, Callable[[Sequence[str], str], pl.DataFrame]]] = {
 """Dataset → function that turns its files, in the declared order, into the table of a split."""
 
 
-def read(path: str, requested: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """Yield the texts of a file as a source of sentences; files of judgements have none."""
+def read_texts(path: str) -> pl.DataFrame:
+    """Return the texts of a file, the column `text`; files of judgements have none."""
     try:
         texts = list(dict.fromkeys(_texts(path, path.rpartition("/")[2])))
     except (KeyError, AttributeError, TypeError) as error:
         raise _odd(path, "", _structure(error)) from error
-    report.records += len(texts)
-    yield pl.DataFrame({"text": texts}, schema={"text": pl.String}).select(requested.names)
+    return pl.DataFrame({"text": texts}, schema={"text": pl.String})
 
 
 def _texts(path: str, name: str) -> Iterator[str]:
