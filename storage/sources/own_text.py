@@ -149,7 +149,8 @@ def records(source: TextSource, report: ReadReport) -> Iterator[pl.DataFrame]:
         (UInt32, numbers). A record with several text columns becomes several rows. If lines are wrapped, a record is a
         paragraph.
     """
-    others = tuple(name for name in (source.title, source.document) if name is not None and name not in source.texts)
+    named_too = dict.fromkeys((source.title, source.document))  # perhaps the same column
+    others = tuple(name for name in named_too if name is not None and name not in source.texts)
     for number, path in enumerate(source.files):
         frames = list(read_table(path, source.format, Columns(source.texts, others), report))
         table = pl.concat(frames) if frames else pl.DataFrame(schema=dict.fromkeys((*source.texts, *others), pl.String))
@@ -213,7 +214,7 @@ def _files(path: str, mirror: str | None) -> tuple[str, tuple[str, ...]]:
 def _guess(path: str, found: tuple[str, ...], reading: ReadingConfig) -> TextSource:
     """Guess the columns to read: the named ones that exist, else by column names and the first records."""
     kind = format_of(path)
-    columns = [name for name in reading.columns if name in found]
+    columns = [name for name in dict.fromkeys(reading.columns) if name in found]
     title, document = (name if name in ("", *found) else None for name in (reading.title, reading.document))
     sample = first_records(path, kind)
     if not columns and known_shape(found) is None:

@@ -31,7 +31,7 @@ PARAPHRASES: Final = pl.Schema({"subset": pl.String, "sentence1": pl.String, "se
 """Pairs of tweets, with the number of judges who call them paraphrases."""
 FORUM_SPLITS: Final = {"dev": "valid", "test": "test"}
 NO_SUBSET: Final = "all"
-_VOTES: Final = re.compile(r"\((\d+), ?\d+\)")
+_VOTES: Final = re.compile(r"\((\d{1,9}), ?\d+\)")
 
 _Row = tuple[str, str | None, str | None, str, list[str] | None]
 
@@ -114,7 +114,7 @@ def read_twitterpara(files: Sequence[str], split: str) -> pl.DataFrame:  # noqa:
     rows = []
     for subset, path, texts, column, votes in (
         ("twitterurl", files[0], slice(0, 2), 2, _VOTES),
-        ("pit", files[1], slice(2, 4), 4, re.compile(r"(\d+)")),
+        ("pit", files[1], slice(2, 4), 4, re.compile(r"(\d{1,9})")),
     ):
         for number, fields in _fields(path, column + 1, more=True):
             found = votes.fullmatch(fields[column])

@@ -91,6 +91,18 @@ def test_columns_option_applies_only_to_files_with_these_columns(folder: Path) -
         ReadingConfig(columns=["bdy"]).sources(paths)
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_column_may_be_named_twice_or_be_both_title_and_document(folder: Path, suffix: str) -> None:
+    path = folder / f"named.{suffix}"
+    rows = pl.read_csv(folder / "in" / "tickets.csv")
+    rows.write_csv(path) if suffix == "csv" else rows.write_parquet(path)
+    reading = ReadingConfig(columns=["body", "body"], title="subject", document="subject")
+    (source,) = reading.sources([str(path)])
+    (table,) = records(source, ReadReport("tickets"))
+    assert table["text"].to_list() == PROSE
+    assert set(table["title"]) == set(table["document"]) == {"Lost parcel"}
+
+
 def test_empty_document_option_disables_the_document_column(folder: Path) -> None:
     (none,) = ReadingConfig(document="").sources([str(folder / "posts.jsonl")])
     assert none.document is None
