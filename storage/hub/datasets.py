@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from storage.errors import HubError, SourceError
 from storage.filesystem.atomic import whole
+from storage.filesystem.os_errors import not_written
 from storage.hub.faults import cause, retried
 from storage.hub.repositories import Snapshot
 
@@ -121,12 +122,14 @@ def _asked(table: HubTable, call: Callable[[], T]) -> T:
 
 
 def _explained(table: HubTable, call: Callable[[], T]) -> T:
-    from datasets.exceptions import DatasetGenerationError, DatasetsError
+    from datasets.exceptions import DatasetGenerationError
 
     try:
         return call()
-    except (ValueError, DatasetsError, FileNotFoundError) as error:
-        if type(inner := cause(error)).__module__.partition(".")[0] in {"huggingface_hub", "httpx", "httpx2"}:
+    except Exception as error:  # a damaged file raises the errors of its reader, such as EOFError
+        inner = cause(error)
+        of_transport = type(inner).__module__.partition(".")[0] in {"huggingface_hub", "httpx", "httpx2"}
+        if of_transport or isinstance(inner, ConnectionError | TimeoutError) or not_written(inner):
             raise
         reason = " ".join((str(inner).strip() or type(inner).__name__).splitlines()[:2])
         if isinstance(error, DatasetGenerationError):

@@ -1,5 +1,6 @@
 """The Hub's clients against the stand-in: every answer that a Hub can give, and the line that a user reads for it."""
 
+import errno
 import itertools
 import threading
 import time
@@ -146,6 +147,19 @@ def test_corrupt_download_is_rejected_and_not_cached(hub):
         load()
     hub.faults.remove(fault)
     assert "model.safetensors" in load()
+
+
+@pytest.mark.parametrize("name", [SET, MODEL])
+def test_full_disk_is_named_and_not_retried(hub, monkeypatch, name):
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    pairs(hub), encoder(hub)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", full)
+    monkeypatch.setattr("storage.hub.faults.time.sleep", pytest.fail)
+    with pytest.raises(HubError, match=r"cannot write to the Hub's cache: the disk is full\. Free space") as caught:
+        read(resolve_source(SourceSpec(dataset=name))) if name == SET else load()
+    assert type(caught.value) is HubError
 
 
 def test_missing_gated_and_bad_commit_errors_are_distinct(hub):

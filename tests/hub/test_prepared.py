@@ -1,5 +1,7 @@
 """Tables that `datasets` prepared are read without the Hub, completely or not at all, with every text of a file."""
 
+import gzip
+
 import datasets
 import polars as pl
 import pytest
@@ -86,7 +88,17 @@ def test_hub_dataset_in_an_unsupported_format_raises_hub_error(hub):
         sentences()
 
 
-def test_damaged_hub_table_error_includes_the_cause(hub):
-    hub.add("datasets", SET, {"train.parquet": b"no parquet"})
-    with pytest.raises(HubError, match=r"datasets cannot read the repository \(.*[Pp]arquet"):
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("train.parquet", b"no parquet", ".*[Pp]arquet"),
+        ("train.jsonl", b"", "StopIteration"),
+        ("train.jsonl.gz", gzip.compress(b'{"text": "A dog."}')[:-9], "Compressed file ended before"),
+    ],
+)
+def test_damaged_hub_table_error_includes_the_cause(hub, monkeypatch, name, content, reason):
+    monkeypatch.setattr("storage.hub.faults.time.sleep", pytest.fail)  # the next download would have the same bytes
+    hub.add("datasets", SET, {name: content})
+    with pytest.raises(HubError, match=rf"datasets cannot read the repository \({reason}.* set `path`") as caught:
         sentences()
+    assert type(caught.value) is HubError
