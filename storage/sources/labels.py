@@ -10,6 +10,7 @@ import polars as pl
 from storage.artifacts.keys import NotInKey
 from storage.errors import SourceError
 from storage.filesystem.digests import source_sha256
+from storage.filesystem.urls import at_home
 from storage.readers.columns import Columns, known_shape, named
 from storage.readers.formats import Format, columns_of, format_of, read_table
 from storage.readers.read_report import ReadReport
@@ -85,7 +86,7 @@ def label_source(path: str) -> LabelSource:
         if kind == "pairs":
             _require_scores(path, table[label])
         # Workers have other working directories.
-        address = path if "://" in path else str(Path(path).expanduser().absolute())
+        address = path if "://" in path else str(Path(at_home(path)).absolute())
         source = LabelSource(
             digest=source_sha256(path), format=form, kind=kind, texts=tuple(texts), label=label, path=address
         )

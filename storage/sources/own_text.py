@@ -189,9 +189,10 @@ def _dataset_of(path: str, mirror: str | None) -> SourceSpec | None:
     """Return the dataset of a name; None for files."""
     if path.startswith(EMBEDDED):
         return SourceSpec(dataset=path)
-    fs, root = fsspec.url_to_fs(path)
-    if "*" in path or fs.exists(root):
-        return None
+    with reachable(path):
+        fs, root = fsspec.url_to_fs(path)
+        if "*" in path or fs.exists(root):
+            return None
     spec = None if is_readable(path) else spec_of(path)
     if spec is None and mirror is not None and "/" not in path:
         with reachable(mirror):
