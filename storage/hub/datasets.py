@@ -4,7 +4,7 @@ Design choices
 - A prepared configuration at a commit is complete or absent, so the cache is searched first, without a request to the
   Hub. Raw files are fetched and checked before `datasets` reads them.
 - No code of a repository runs: only the formats below are read.
-- An archive is fetched and unpacked once, into the same cache, with tarfile's filter against files outside the folder.
+- An archive is fetched and unpacked once, into the same cache: only files whose names lead into the folder.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from storage.errors import HubError, SourceError
 from storage.filesystem.atomic import whole
+from storage.filesystem.names import is_inside
 from storage.filesystem.os_errors import not_written
 from storage.hub.faults import cause, retried
 from storage.hub.repositories import Snapshot
@@ -223,7 +224,9 @@ def _unpacked(table: HubTable) -> Path:
 def _unpack(packed: Path, folder: Path, address: str) -> None:
     try:
         with whole(folder, first_stays=True) as unpacked, tarfile.open(packed) as tar:
-            tar.extractall(unpacked, filter="data")
+            tar.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.4 and later
+            inside = [one for one in tar if one.isfile() and is_inside(one.name.removeprefix("./"))]
+            tar.extractall(unpacked, inside)
     except (tarfile.TarError, EOFError) as error:
         reason = str(error).splitlines()[0]
         raise HubError(f"{address} cannot be unpacked ({reason})", f"delete {packed} and run again") from error
