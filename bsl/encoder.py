@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -68,7 +69,7 @@ def _folder(name: str, revision: str | None) -> Path:
     """Return the folder of an encoder; only a name that is not a local path is looked up in the store and the Hub."""
     if name.startswith(EMBEDDED):
         return embedded_path(name.removeprefix(EMBEDDED))
-    path = Path(name).expanduser()
+    path = Path(os.path.expanduser(name))  # noqa: PTH111 - Path's raises an error for an unknown user
     if path.is_dir() or (path.suffix == ".onnx" and path.exists()):
         return path
     from flows.run_context import run_context_of

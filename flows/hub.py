@@ -13,7 +13,7 @@ from storage.assets.embedded import EMBEDDED
 from storage.datasets.registry import DATASETS
 from storage.errors import SourceError
 from storage.hub.models import model_files
-from storage.hub.repositories import Repository
+from storage.hub.repositories import Repository, Snapshot
 from storage.readers.formats import is_readable
 from storage.sources.mirror import MODEL
 from storage.sources.word_vectors import is_vectors_file
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from flows.config import PipelineConfig
-    from storage.hub.repositories import Kind, Listing
+    from storage.hub.repositories import Kind
     from storage.sources.sources import SourceSpec
 
 
@@ -78,24 +78,22 @@ def pins() -> tuple[HubPin, ...]:
 def look(pin: HubPin) -> PinStatus:
     """Compare a pin with the newest commit of its repository."""
     try:
-        repository = Repository(kind=pin.kind, name=pin.name)
-        newest = repository.listing(None)
+        newest = Repository(kind=pin.kind, name=pin.name).pinned(None)
         if pin.revision is None:
-            return PinStatus(pin, "unpinned", newest.commit, pin.reason or "no reason is recorded")
-        if newest.commit == pin.revision:
-            return PinStatus(pin, "same", newest.commit, "")
-        changed = _changed(pin.kind, repository.listing(pin.revision), newest)
+            return PinStatus(pin, "unpinned", newest, pin.reason or "no reason is recorded")
+        if newest == pin.revision:
+            return PinStatus(pin, "same", newest, "")
+        changed = _changed(pin, newest)
     except SourceError as error:
         return PinStatus(pin, "lacking", None, error.finding)
-    return PinStatus(pin, "moved", newest.commit, ", ".join(changed) or "no file in use changed")
+    return PinStatus(pin, "moved", newest, ", ".join(changed) or "no file in use changed")
 
 
-def _changed(kind: Kind, old: Listing, new: Listing) -> list[str]:
-    """Return the files in use whose bytes differ between two commits."""
-    read = [
-        model_files(side.files) if kind == "model" else tuple(filter(is_readable, side.files)) for side in (old, new)
-    ]
-    return [name for name in sorted({*read[0], *read[1]}) if old.files.get(name) != new.files.get(name)]
+def _changed(pin: HubPin, newest: str) -> list[str]:
+    """Return the files in use whose bytes differ between the pinned and the newest commit."""
+    old, new = (Snapshot(kind=pin.kind, name=pin.name, commit=str(commit)).files() for commit in (pin.revision, newest))
+    read = [model_files(files) if pin.kind == "model" else tuple(filter(is_readable, files)) for files in (old, new)]
+    return [name for name in sorted({*read[0], *read[1]}) if old.get(name) != new.get(name)]
 
 
 def unexplained(known: Sequence[HubPin]) -> list[HubPin]:

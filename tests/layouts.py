@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import torch
+from safetensors.torch import save
 from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
 from transformers import (
@@ -30,7 +31,7 @@ from transformers import (
 )
 
 from models.encoder.sentence_encoder import SentenceEncoder
-from tests.hub.repositories import dense, files_of, model_files, safetensors, sentences
+from tests.hub.repositories import dense, files_of, model_files, sentences
 
 TEXTS = sorted(sentences()[:24], key=len)
 FP32 = {"dtype": torch.float32}
@@ -142,7 +143,7 @@ def t5(tmp_path):
     base = network(tmp_path, T5EncoderModel(config), PreTrainedTokenizerFast.from_pretrained(_xlmr_folder(tmp_path)))
     identity = "torch.nn.modules.linear.Identity"
     settings = {"in_features": 32, "out_features": 16, "bias": False, "activation_function": identity}
-    weights = {"model.safetensors": safetensors({"linear.weight": torch.randn(16, 32)})}
+    weights = {"model.safetensors": save({"linear.weight": torch.randn(16, 32)})}
     return {**layout(base, "Dense", "Normalize"), **head(2, "Dense", settings, weights)}
 
 
@@ -172,7 +173,7 @@ def xlnet(tmp_path):
 def static(tmp_path):
     core = Tokenizer.from_file(str(_xlmr_folder(tmp_path) / "tokenizer.json"))
     table = torch.randn(core.get_vocab_size(), 24, generator=torch.Generator().manual_seed(1))
-    files = {"tokenizer.json": core.to_str().encode(), "model.safetensors": safetensors({"embedding.weight": table})}
+    files = {"tokenizer.json": core.to_str().encode(), "model.safetensors": save({"embedding.weight": table})}
     listed = [{**modules("StaticEmbedding")[0], "path": "0_StaticEmbedding"}, modules("", "Normalize")[1]]
     return {"modules.json": listed, **{f"0_StaticEmbedding/{name}": content for name, content in files.items()}}
 
@@ -184,7 +185,7 @@ def prompted(default, **pooling):
 
 def norm():
     parts = {"norm.weight": torch.rand(32), "norm.bias": torch.rand(32)}
-    return head(2, "LayerNorm", {"dimension": 32}, {"model.safetensors": safetensors(parts)})
+    return head(2, "LayerNorm", {"dimension": 32}, {"model.safetensors": save(parts)})
 
 
 LAYOUTS = {

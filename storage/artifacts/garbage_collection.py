@@ -33,13 +33,21 @@ _MAX_RUN = timedelta(days=30)  # a run may use an uploaded object until its last
 
 def readable_manifests(store: Store, kind: str | None = None) -> list[Manifest]:
     """Return the manifests of all artifacts, or of one kind; skip unreadable ones with a warning."""
-    found = []
+    manifests, faults = _manifests(store, kind)
+    for fault in faults:
+        logger.warning("skipped: %s", fault)
+    return manifests
+
+
+def _manifests(store: Store, kind: str | None = None) -> tuple[list[Manifest], list[StorageError]]:
+    """Return the manifests of all artifacts, or of one kind, and the errors of unreadable ones."""
+    found, faults = [], []
     for ref in store.refs(kind):
         try:
             found.append(store.manifest(ref))
         except StorageError as error:
-            logger.warning("skipped: %s", error)
-    return found
+            faults.append(error)
+    return found, faults
 
 
 def collectable(store: Store, older_than: timedelta, now: datetime) -> list[Manifest]:
@@ -52,7 +60,13 @@ def collectable(store: Store, older_than: timedelta, now: datetime) -> list[Mani
         CorruptArtifactError: a manifest cannot be read, so its inputs are unknown; repair or delete it first.
         StoreReadError: the store cannot be listed or read.
     """
-    manifests = _all_manifests(store)
+    found, faults = _manifests(store)
+    if faults := [fault for fault in faults if not isinstance(fault, ArtifactMissingError)]:  # deleted by another
+        raise CorruptArtifactError(
+            f"{len(faults)} manifests cannot be read, so their inputs are unknown and nothing is deleted: "
+            f"{'; '.join(map(str, faults[:3]))}"
+        )
+    manifests = {manifest.ref.path: manifest for manifest in found}
     old = {path for path, manifest in manifests.items() if now - store.last_used(manifest) > older_than}
     in_use, _ = leases(store, now)
     pending = [
@@ -72,25 +86,6 @@ def collectable(store: Store, older_than: timedelta, now: datetime) -> list[Mani
         for path, manifest in manifests.items()
         if path in old - needed and not manifest.kind.startswith("translations/")
     ]
-
-
-def _all_manifests(store: Store) -> dict[str, Manifest]:
-    """Return every manifest by the path of its artifact's folder."""
-    manifests: dict[str, Manifest] = {}
-    faults: list[str] = []
-    for ref in store.refs():
-        try:
-            manifests[ref.path] = store.manifest(ref)
-        except ArtifactMissingError:
-            continue  # another collection deleted it
-        except StorageError as error:
-            faults.append(str(error))
-    if faults:
-        raise CorruptArtifactError(
-            f"{len(faults)} manifests cannot be read, so their inputs are unknown and nothing is deleted: "
-            f"{'; '.join(faults[:3])}"
-        )
-    return manifests
 
 
 def leftovers(store: Store, older_than: timedelta, now: datetime) -> list[Path | str]:

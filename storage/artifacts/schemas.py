@@ -142,7 +142,7 @@ SWEEP = pl.Schema(
         "decides": pl.Boolean,
     }
 )
-SWEEP_COSTS = pl.Schema(
+COSTS = pl.Schema(
     {
         "label": pl.String,
         "steps": pl.UInt32,
@@ -158,25 +158,8 @@ SWEEP_COSTS = pl.Schema(
     }
 )
 
-TABLES: dict[str, pl.Schema] = {
-    "corpus": CORPUS,
-    "nli": NLI,
-    "translations": TRANSLATIONS,
-    "views": VIEWS,
-    "pairs": PAIRS,
-    "training_log": TRAINING_LOG,
-    "embeddings": EMBEDDINGS,
-    "sparse_embeddings": SPARSE_EMBEDDINGS,
-    "predictions": PREDICTIONS,
-    "scores": SCORES,
-    "comparison": COMPARISON,
-    "reproduction": REPRODUCTION,
-    "sweep": SWEEP,
-    "costs": SWEEP_COSTS,
-    "passages": PASSAGES,
-    "weighing": WEIGHING,
-    "proof": PROOF,
-}
+TABLES = {name.lower(): schema for name, schema in tuple(globals().items()) if isinstance(schema, pl.Schema)}
+"""Every schema above, by its table's name: the constant's name in lower case."""
 
 
 def tables_of(kind: str) -> tuple[str, ...]:

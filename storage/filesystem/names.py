@@ -14,6 +14,8 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator
 
+from storage.filesystem.urls import at_home
+
 MANIFEST: Final = "manifest.json"
 _MOST_BYTES: Final = 1024  # of a name; S3's maximum for a complete key
 _MOST_BYTES_OF_PART: Final = 255  # maximum of common file systems
@@ -76,7 +78,7 @@ def perhaps_path(address: str) -> str:
     """Return ` (did you mean 'letters/own.txt'?)` for a missing local path, or "" if no name is similar."""
     if "://" in address:
         return ""
-    full_path = Path(address).expanduser()
+    full_path = Path(at_home(address))
     try:
         missing = next((part for part in (*reversed(full_path.parents), full_path) if not part.exists()), None)
         if missing is None:

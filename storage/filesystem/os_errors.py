@@ -72,9 +72,15 @@ def explain_full_disk(where: object) -> Iterator[None]:
     except StoreWriteError:
         raise
     except Exception as error:
-        if _number_of(error) in {errno.ENOSPC, errno.EDQUOT, errno.EROFS}:
-            raise StoreWriteError(f"cannot write to {where}: {_NOT_WRITTEN[_number_of(error)]}") from error
+        if why := not_written(error):
+            raise StoreWriteError(f"cannot write to {where}: {why}") from error
         raise
+
+
+def not_written(error: Exception) -> str:
+    """Return the reason and remedy if an error is about a full or read-only disk, else ""."""
+    number = _number_of(error)
+    return _NOT_WRITTEN[number] if number in {errno.ENOSPC, errno.EDQUOT, errno.EROFS} else ""
 
 
 def _number_of(error: Exception) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from contextlib import contextmanager
 from pathlib import Path
@@ -83,8 +84,8 @@ def _without_nul(address: str) -> str:
 
 
 def at_home(address: str) -> str:
-    """Return the address with `~` expanded; shells do not expand it in settings and settings files."""
-    return str(Path(address).expanduser()) if address.startswith("~") else address
+    """Return the address with `~` expanded, unless its user is unknown; shells do not expand it in settings files."""
+    return str(Path(os.path.expanduser(address))) if address.startswith("~") else address  # noqa: PTH111 - Path's raises
 
 
 Address = Annotated[

@@ -4,13 +4,11 @@ Design choices
 - A prepared configuration at a commit is complete or absent, so the cache is searched first, without a request to the
   Hub. Raw files are fetched and checked before `datasets` reads them.
 - No code of a repository runs: only the formats below are read.
-- An archive is fetched once, and the required files are unpacked into the same cache. A file gets the requested name,
-  never the archive's, so no archive can write elsewhere.
+- An archive is fetched and unpacked once, into the same cache: only files whose names lead into the folder.
 """
 
 from __future__ import annotations
 
-import shutil
 import tarfile
 from functools import partial
 from pathlib import Path
@@ -18,8 +16,10 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from storage.errors import HubError, SourceError
 from storage.filesystem.atomic import whole
+from storage.filesystem.names import is_inside
+from storage.filesystem.os_errors import not_written
 from storage.hub.faults import cause, retried
-from storage.hub.repositories import Listing, Repository
+from storage.hub.repositories import Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,12 +33,10 @@ _AT: Final = "hf://datasets/"
 T = TypeVar("T")
 
 
-class HubTable(Repository):
+class HubTable(Snapshot):
     """One split of a dataset on the Hub at a commit."""
 
     kind: Literal["dataset"] = "dataset"
-    commit: str
-    """Full commit."""
     config: str | None = None
     """Configuration, if the set has several."""
     split: str = "train"
@@ -46,20 +44,13 @@ class HubTable(Repository):
     archive: str | None = None
     """Archive in the repository with the split's original files."""
     members: tuple[str, ...] = ()
-    """The split's files, by their paths in the archive."""
-    beside: tuple[str, ...] = ()
-    """More files of the archive that readers expect in the same folder."""
+    """The split's files, by their paths in the archive or below its only folder."""
 
     @property
     def address(self) -> str:
         """Name in messages and keys."""
         parts = (f"{self.name}@{self.commit}", self.archive, self.config, self.split)
         return "/".join(part for part in parts if part)
-
-    @property
-    def packed(self) -> tuple[str, ...]:
-        """All files needed from the archive."""
-        return (*self.members, *self.beside)
 
 
 def table_files(table: HubTable) -> tuple[str, ...]:
@@ -70,41 +61,41 @@ def table_files(table: HubTable) -> tuple[str, ...]:
             deliver it.
     """
     if table.archive is not None:
-        return tuple(map(str, _unpacked_files(table)[: len(table.members)]))
+        return _unpacked_files(table)
     return _arrow_files(table, _prepared(table) or _prepare(table))
 
 
 def check_table(table: HubTable) -> bool:
     """Return whether a table is in the cache; if not, check that the Hub has the split."""
     if table.archive is not None:
-        table.listing(table.commit)
-        return _archive(table).exists() or all((_unpacked(table) / name).is_file() for name in table.packed)
+        table.files()
+        return _archive(table).exists() or _unpacked(table).is_dir()
     if (folder := _prepared(table)) is not None:
         _arrow_files(table, folder)
         return True
-    builder, _ = _builder(table)
+    builder = _builder(table)
     _check_splits(table, list(builder.config.data_files))
     return False
 
 
 def _prepare(table: HubTable) -> Path:
     """Fetch a configuration's raw files, check them, and convert them to Arrow."""
-    builder, listed = _builder(table)
+    builder, raw = _builder(table), _raw(table)
     splits = builder.config.data_files
     _check_splits(table, list(splits))
     marker = f"{table.name}@{table.commit}/"
     paths = [str(file).removeprefix(_AT).removeprefix(marker) for files in splits.values() for file in files]
-    _sources(table).fetch(listed, [path for path in dict.fromkeys(paths) if path in listed.files])
+    raw.fetch(dict.fromkeys(path for path in paths if path in raw.files()))
     _asked(table, builder.download_and_prepare)
     return Path(builder.cache_dir)
 
 
-def _builder(table: HubTable) -> tuple[DatasetBuilder, Listing]:
+def _builder(table: HubTable) -> DatasetBuilder:
     """Return the builder of a configuration at the table's commit, after reading the README but no data."""
     # Ask even if the listing is cached: without a Hub this fails within a second, `datasets` only after minutes.
-    listed = _sources(table).ask(table.commit)
+    _, listed = _raw(table).ask(table.commit)
     # Fetch first, because `datasets` does not report why a repository was refused.
-    _sources(table).fetch(listed, [name for name in ("README.md",) if name in listed.files])
+    _raw(table).fetch(name for name in ("README.md",) if name in listed)
     builder = _asked(table, partial(_load, table))
     if builder.name not in _FORMATS:
         raise HubError(
@@ -113,7 +104,7 @@ def _builder(table: HubTable) -> tuple[DatasetBuilder, Listing]:
         )
     if builder.name == "csv":
         builder = _asked(table, partial(_load, table, **_AS_WRITTEN))
-    return builder, listed
+    return builder
 
 
 def _load(table: HubTable, **settings: object) -> DatasetBuilder:
@@ -132,12 +123,14 @@ def _asked(table: HubTable, call: Callable[[], T]) -> T:
 
 
 def _explained(table: HubTable, call: Callable[[], T]) -> T:
-    from datasets.exceptions import DatasetGenerationError, DatasetsError
+    from datasets.exceptions import DatasetGenerationError
 
     try:
         return call()
-    except (ValueError, DatasetsError, FileNotFoundError) as error:
-        if type(inner := cause(error)).__module__.partition(".")[0] in {"huggingface_hub", "httpx", "httpx2"}:
+    except Exception as error:  # a damaged file raises the errors of its reader, such as EOFError
+        inner = cause(error)
+        of_transport = type(inner).__module__.partition(".")[0] in {"huggingface_hub", "httpx", "httpx2"}
+        if of_transport or isinstance(inner, ConnectionError | TimeoutError) or not_written(inner):
             raise
         reason = " ".join((str(inner).strip() or type(inner).__name__).splitlines()[:2])
         if isinstance(error, DatasetGenerationError):
@@ -194,9 +187,9 @@ def _arrow_files(table: HubTable, folder: Path) -> tuple[str, ...]:
     return tuple(files)
 
 
-def _sources(table: HubTable) -> Repository:
-    """Return the repository for raw files: `datasets` reads them from HF_HUB_CACHE, whatever `table.cache` is."""
-    return Repository(kind="dataset", name=table.name)
+def _raw(table: HubTable) -> Snapshot:
+    """Return the raw files of a table's repository: `datasets` reads them from HF_HUB_CACHE, not `table.cache`."""
+    return Snapshot(kind="dataset", name=table.name, commit=table.commit)
 
 
 def _cache(table: HubTable) -> str | None:
@@ -204,43 +197,36 @@ def _cache(table: HubTable) -> str | None:
     return str(table.cache.parent / "datasets") if table.cache else None
 
 
-def _unpacked_files(table: HubTable) -> tuple[Path, ...]:
-    """Return local copies of a table's files from its archive; fetch and unpack them if needed."""
-    listed = table.listing(table.commit)
+def _unpacked_files(table: HubTable) -> tuple[str, ...]:
+    """Return local copies of a table's files from its archive; fetch and unpack it if needed."""
     address = f"{table.name}@{table.commit[:12]}: {table.archive}"
-    if table.archive not in listed.files:
+    if table.archive not in table.files():
         raise HubError(f"{address}: the repository has no such file", "put the set's original files into the mirror")
-    folder = _unpacked(table)
-    missing = [name for name in table.packed if not (folder / name).is_file()]
-    if missing:
-        table.fetch(listed, [str(table.archive)])
-        _unpack(_archive(table), missing, folder, address)
-    return tuple(folder / name for name in table.packed)
+    if not _unpacked(table).is_dir():
+        table.fetch([str(table.archive)])
+        _unpack(_archive(table), _unpacked(table), address)
+    found = [next(_unpacked(table).rglob(name), None) for name in table.members]
+    if None in found:
+        missing = table.members[found.index(None)]
+        raise SourceError(f"{address} contains no {missing}", "put it into the mirror")
+    return tuple(map(str, found))
 
 
 def _archive(table: HubTable) -> Path:
-    return table.snapshot(table.commit) / str(table.archive)
+    return table.path / str(table.archive)
 
 
 def _unpacked(table: HubTable) -> Path:
     """Return the folder with the files of a table's archive, in the repository's folder of the cache."""
-    return table.folder / ".bsl" / table.commit / str(table.archive)
+    return table.folder / ".bsl" / table.commit / f"all-{table.archive}"
 
 
-def _unpack(packed: Path, names: Sequence[str], folder: Path, address: str) -> None:
+def _unpack(packed: Path, folder: Path, address: str) -> None:
     try:
-        with tarfile.open(packed) as tar:
-            members = {member.name.removeprefix("./"): member for member in tar if member.isfile()}
-            for name in names:
-                # Some archives contain the folder, others only its contents.
-                matching = [member for known, member in members.items() if f"/{known}".endswith(f"/{name}")]
-                content = tar.extractfile(matching[0]) if matching else None
-                if content is None:
-                    raise SourceError(
-                        f"{address} contains {len(members)} files but no {name}", "put it into the mirror"
-                    )
-                with content, whole(folder / name) as path, path.open("wb") as file:
-                    shutil.copyfileobj(content, file)
+        with whole(folder, first_stays=True) as unpacked, tarfile.open(packed) as tar:
+            tar.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.4 and later
+            inside = [one for one in tar if one.isfile() and is_inside(one.name.removeprefix("./"))]
+            tar.extractall(unpacked, inside)
     except (tarfile.TarError, EOFError) as error:
         reason = str(error).splitlines()[0]
         raise HubError(f"{address} cannot be unpacked ({reason})", f"delete {packed} and run again") from error

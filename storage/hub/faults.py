@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import unquote
 
 from storage.errors import HubError, HubSilentError, SourceError
+from storage.filesystem.os_errors import not_written
 from storage.filesystem.urls import shown
 
 if TYPE_CHECKING:
@@ -97,6 +98,8 @@ def as_source_error(address: str, error: Exception) -> SourceError:
         return HubError(f"{address}: not a valid repository name ({_line(error)})", "correct the name")
     if isinstance(error, errors.HfHubHTTPError):
         return _answered(address, error)
+    if why := not_written(error):
+        return HubError(f"{address}: cannot write to the Hub's cache: {why}")
     if _is_silence(error):
         return HubSilentError(f"{address}: the Hub does not answer ({_line(error)})", SILENT)
     return HubSilentError(f"{address}: the request to the Hub failed ({_line(error)})", SILENT)

@@ -7,11 +7,13 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, Literal
 
 from storage.errors import SourceError
-from storage.hub.repositories import Listing, Repository
+from storage.hub.repositories import Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
+
+    from huggingface_hub._tree_cache import TreeCacheEntry
 
 
 _SETTINGS: Final = (".json", ".txt", ".model", ".spm", ".bpe", ".vocab", ".md", ".jinja")
@@ -23,12 +25,10 @@ _OTHER_RUNTIMES: Final = frozenset({"onnx", "openvino", "coreml", "original", "g
 _LIGHT: Final = 1 << 20  # bytes; smaller files of weights belong to a head, not to a network
 
 
-class HubModel(Repository):
+class HubModel(Snapshot):
     """A model on the Hub at a commit, fetched when its folder is first needed."""
 
     kind: Literal["model"] = "model"
-    commit: str
-    """Full commit."""
 
     def fetched(self, *, settings_only: bool = False) -> Path:
         """Return a local folder with settings, tokenizer and, unless `settings_only`, weights.
@@ -38,29 +38,25 @@ class HubModel(Repository):
         """
         listed = self._listed()
         if listed is None:
-            return self._snapshot
-        names = model_files(listed.files)
+            return self.path
+        names = model_files(listed)
         if settings_only:
             # The weights of a head are included, because its width is a setting.
-            names = tuple(n for n in names if not _is_weights(n) or (listed.files[n].size or _LIGHT) < _LIGHT)
-        return self.fetch(listed, names)
+            names = tuple(n for n in names if not _is_weights(n) or (listed[n].size or _LIGHT) < _LIGHT)
+        return self.fetch(names)
 
     def check(self) -> bool:
         """Return whether the files are local; if not, check that the Hub lists them."""
         listed = self._listed()
-        return listed is None or all((self._snapshot / name).exists() for name in model_files(listed.files))
+        return listed is None or all((self.path / name).exists() for name in model_files(listed))
 
-    @property
-    def _snapshot(self) -> Path:
-        return self.snapshot(self.commit)
-
-    def _listed(self) -> Listing | None:
+    def _listed(self) -> dict[str, TreeCacheEntry] | None:
         """Return the files of the commit; None if unknown, but another program cached settings and weights."""
         try:
-            return self.listing(self.commit)
+            return self.files()
         except SourceError:
-            settings = any((self._snapshot / name).is_file() for name in ("config.json", "modules.json"))
-            if settings and any(_is_weights(path.name) for path in self._snapshot.rglob("*")):
+            settings = any((self.path / name).is_file() for name in ("config.json", "modules.json"))
+            if settings and any(_is_weights(path.name) for path in self.path.rglob("*")):
                 return None
             raise
 

@@ -12,7 +12,7 @@ import glob
 import logging
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from storage.artifacts.keys import NotInKey
 from storage.errors import HubError, HubSilentError, SourceError
@@ -22,7 +22,7 @@ from storage.hub.faults import CHANGED, retried
 from storage.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from huggingface_hub._tree_cache import TreeCacheEntry
 
@@ -31,13 +31,6 @@ logger = logging.getLogger(__name__)
 Kind = Literal["model", "dataset"]
 COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 SECONDS_TO_ANSWER: Final = 10.0
-
-
-class Listing(NamedTuple):
-    """A repository at a commit: path → size and digests, as in the Hub client's cache."""
-
-    commit: str
-    files: dict[str, TreeCacheEntry]
 
 
 class Repository(Record):
@@ -56,10 +49,6 @@ class Repository(Record):
 
         return Path(self.cache or constants.HF_HUB_CACHE) / f"{self.kind}s--{self.name.replace('/', '--')}"
 
-    def snapshot(self, commit: str) -> Path:
-        """Return the cache folder of a commit's files, complete or not."""
-        return self.folder / "snapshots" / commit
-
     def pinned(self, revision: str | None) -> str:
         """Return the commit of a revision; if the Hub does not answer, the last commit in the cache.
 
@@ -76,7 +65,7 @@ class Repository(Record):
             return name
         ref = self.folder / "refs" / name
         try:
-            commit = self.ask(name).commit
+            commit, _ = self.ask(name)
         except SourceError as error:
             if not ref.is_file() or (isinstance(error, HubError) and not isinstance(error, HubSilentError)):
                 raise
@@ -87,16 +76,8 @@ class Repository(Record):
             file.write_text(commit, encoding="utf-8")
         return commit
 
-    def listing(self, revision: str | None) -> Listing:
-        """Return the files at a revision, as `pinned`; a known commit needs no Hub."""
-        from huggingface_hub._tree_cache import read_tree_cache
-
-        commit = self.pinned(revision)
-        entries = read_tree_cache(str(self.folder), commit)
-        return self.ask(commit) if entries is None else Listing(commit, entries)
-
-    def ask(self, revision: str) -> Listing:
-        """Ask the Hub for the files at a revision, and cache the answer.
+    def ask(self, revision: str) -> tuple[str, dict[str, TreeCacheEntry]]:
+        """Ask the Hub for the commit of a revision and its files, by path with size and digests; cache the answer.
 
         Raises:
             HubError: the Hub has no such repository or commit, refuses access, or does not answer.
@@ -121,10 +102,29 @@ class Repository(Record):
             for entry in info.siblings or ()
         }
         write_tree_cache(str(self.folder), str(info.sha), entries)
-        return Listing(str(info.sha), entries)
+        return str(info.sha), entries
 
-    def fetch(self, listed: Listing, paths: Sequence[str]) -> Path:
-        """Download the files of a commit that are not in the cache.
+
+class Snapshot(Repository):
+    """A repository at a commit."""
+
+    commit: str
+    """Full commit."""
+
+    @property
+    def path(self) -> Path:
+        """Folder of the commit's files in the cache, complete or not."""
+        return self.folder / "snapshots" / self.commit
+
+    def files(self) -> dict[str, TreeCacheEntry]:
+        """Return the files as `ask` does; a listing in the cache needs no Hub."""
+        from huggingface_hub._tree_cache import read_tree_cache
+
+        cached = read_tree_cache(str(self.folder), self.commit)
+        return self.ask(self.commit)[1] if cached is None else cached
+
+    def fetch(self, paths: Iterable[str]) -> Path:
+        """Download the files that are not in the cache.
 
         Returns:
             The folder with the files.
@@ -133,31 +133,30 @@ class Repository(Record):
             HubError: the Hub does not deliver a file, or its bytes differ from the listing.
             SourceError: HF_HUB_OFFLINE forbids the request.
         """
-        folder = self.snapshot(listed.commit)
-        missing = [path for path in paths if not (folder / path).exists()]  # before any retry, so that all are checked
+        missing = [path for path in paths if not (self.path / path).exists()]  # before any retry: all are checked
         if missing:
-            retried(f"{self.name}@{listed.commit[:12]}", lambda: self._download(listed, missing))
-        return folder
+            retried(f"{self.name}@{self.commit[:12]}", lambda: self._download(missing))
+        return self.path
 
-    def _download(self, listed: Listing, paths: Sequence[str]) -> None:
+    def _download(self, paths: Sequence[str]) -> None:
         from huggingface_hub import snapshot_download  # slow to import, and most runs do not need it
 
         snapshot_download(
             self.name,
             repo_type=self.kind,
-            revision=listed.commit,
+            revision=self.commit,
             cache_dir=self.cache,
             etag_timeout=SECONDS_TO_ANSWER,
             allow_patterns=[glob.escape(path) for path in paths],
         )
-        folder = self.snapshot(listed.commit)
-        broken = [path for path in paths if not _matches(listed.files[path], folder / path)]
+        listed = self.files()
+        broken = [path for path in paths if not _matches(listed[path], self.path / path)]
         for path in broken:
-            for file in {(folder / path).resolve(), folder / path}:
+            for file in {(self.path / path).resolve(), self.path / path}:
                 file.unlink()
         if broken:
             raise HubSilentError(
-                f"{self.name}@{listed.commit[:12]}: the download of {broken[0]} differs from the Hub's listing", CHANGED
+                f"{self.name}@{self.commit[:12]}: the download of {broken[0]} differs from the Hub's listing", CHANGED
             )
 
 

@@ -10,7 +10,7 @@ from storage.errors import SourceError
 from storage.readers.read_report import NAME_COLUMNS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,12 @@ def _hint(missing: Sequence[str], found: Sequence[str]) -> str:
 def _listed(names: Sequence[str], shown: int = 20) -> str:
     more = f", … {len(names)} in all" if len(names) > shown else ""
     return ", ".join(map(repr, names[:shown])) + more if names else "none"
+
+
+def named(found: Iterable[str], names: Iterable[str]) -> Iterator[str]:
+    """Yield the columns with these names, in any case and as spelt in `found`, in the order of `names`."""
+    spelt = {name.lower(): name for name in found}
+    return (spelt[name] for name in names if name in spelt)
 
 
 SHAPES: Final = (

@@ -24,6 +24,17 @@ if TYPE_CHECKING:
 _COMPRESSIONS: Final = (".gz", ".zst", ".zip")
 
 
+def _at_once(table: Callable[[str], pl.DataFrame]) -> Callable[[str, Columns, ReadReport], Iterator[pl.DataFrame]]:
+    """Return the `read` of a format whose files are small, from a function that returns all columns of a file."""
+
+    def read(path: str, requested: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
+        frame = table(path)
+        report.records += frame.height
+        yield frame.select(requested.names)
+
+    return read
+
+
 @dataclass(frozen=True)
 class FileFormat:
     """Functions and properties of a file format.
@@ -50,11 +61,11 @@ FORMATS: Final[dict[str, FileFormat]] = {
         partial(parquet.schema, kind="Parquet"), partial(parquet.read, kind="Parquet"), (".parquet", ".pq")
     ),
     "arrow": FileFormat(partial(parquet.schema, kind="Arrow"), partial(parquet.read, kind="Arrow"), (".arrow",)),
-    "sts-task": FileFormat(sts.COLUMNS, sts.read_task),
-    "sts-benchmark": FileFormat(sts.COLUMNS, sts.read_benchmark),
-    "afs": FileFormat(tuple(afs.SCHEMA), afs.read),
-    "senteval": FileFormat(senteval.columns, senteval.read),
-    "useb": FileFormat(("text",), useb.read),
+    "sts-task": FileFormat(sts.COLUMNS, _at_once(sts.read_task)),
+    "sts-benchmark": FileFormat(sts.COLUMNS, _at_once(sts.read_benchmark)),
+    "afs": FileFormat(tuple(afs.SCHEMA), _at_once(afs.read_afs)),
+    "senteval": FileFormat(senteval.columns, _at_once(senteval.read_senteval)),
+    "useb": FileFormat(("text",), _at_once(useb.read_texts)),
     "view-pairs": FileFormat(lines.VIEW_COLUMNS, lines.read_view_pairs),
 }
 SUFFIXES: Final = {suffix: name for name, known in FORMATS.items() for suffix in known.suffixes}

@@ -10,7 +10,8 @@ import polars as pl
 from storage.artifacts.keys import NotInKey
 from storage.errors import SourceError
 from storage.filesystem.digests import source_sha256
-from storage.readers.columns import Columns, known_shape
+from storage.filesystem.urls import at_home
+from storage.readers.columns import Columns, known_shape, named
 from storage.readers.formats import Format, columns_of, format_of, read_table
 from storage.readers.read_report import ReadReport
 from storage.readers.text_columns import SAMPLE, is_prose, require_header
@@ -18,7 +19,7 @@ from storage.record import Record
 from storage.sources.own_text import TITLES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
 SET_PREFIX: Final = "labels:"
 """Before a file in the name of an evaluation set."""
@@ -85,7 +86,7 @@ def label_source(path: str) -> LabelSource:
         if kind == "pairs":
             _require_scores(path, table[label])
         # Workers have other working directories.
-        address = path if "://" in path else str(Path(path).expanduser().absolute())
+        address = path if "://" in path else str(Path(at_home(path)).absolute())
         source = LabelSource(
             digest=source_sha256(path), format=form, kind=kind, texts=tuple(texts), label=label, path=address
         )
@@ -111,10 +112,11 @@ def read_labels(source: LabelSource) -> pl.DataFrame:
 def _guess(table: pl.DataFrame, prose: list[str]) -> tuple[Literal["pairs", "classes"], list[str], str] | None:
     """Return the kind of labels, the text columns and the label column; None if the columns are not labels."""
     texts = _without_titles(prose)
-    score = next((name for name in _named(table, prose, _SCORES) if _non_number(table[name]) is None), None)
+    others = [name for name in table.columns if name not in prose]
+    score = next((name for name in named(others, _SCORES) if _non_number(table[name]) is None), None)
     if len(texts) == 2 and len(prose) == 2 and score is not None and table[score].drop_nulls().n_unique() > 1:
         return "pairs", texts, score
-    chosen = next(_named(table, prose, _CLASSES), None)
+    chosen = next(named(others, _CLASSES), None)
     if len(texts) == 1 and chosen is not None and 2 <= _classes(table[chosen]).n_unique() <= _MOST_CLASSES:
         return "classes", texts, chosen
     return None
@@ -123,18 +125,13 @@ def _guess(table: pl.DataFrame, prose: list[str]) -> tuple[Literal["pairs", "cla
 def _obstacle(table: pl.DataFrame, prose: list[str]) -> str:
     """Return why a column with a label's name cannot be the label; empty if no column has such a name."""
     texts = _without_titles(prose)
-    chosen = next(_named(table, prose, _SCORES if len(texts) == 2 else _CLASSES), None)
+    others = [name for name in table.columns if name not in prose]
+    chosen = next(named(others, _SCORES if len(texts) == 2 else _CLASSES), None)
     if chosen is None or len(prose) > 2:
         return ""
     if len(texts) == 2 and (value := _non_number(table[chosen])) is not None:
         return f"; {chosen!r} contains {value!r}, which is not a number"
     return f"; {chosen!r} has {_classes(table[chosen]).n_unique():,} different values"
-
-
-def _named(table: pl.DataFrame, prose: list[str], names: Sequence[str]) -> Iterator[str]:
-    """Yield the columns with these names, in any case, that are not text columns."""
-    lower = {name.lower(): name for name in table.columns if name not in prose}
-    return (lower[name] for name in names if name in lower)
 
 
 def _without_titles(prose: list[str]) -> list[str]:

@@ -20,7 +20,7 @@ from storage.errors import SourceError
 from storage.filesystem.digests import joint_sha256
 from storage.filesystem.names import perhaps_path
 from storage.filesystem.urls import reachable, without_password
-from storage.readers.columns import Columns, known_shape, require
+from storage.readers.columns import Columns, known_shape, named, require
 from storage.readers.formats import Format, columns_of, format_of, is_readable, read_table
 from storage.readers.text_columns import PROSE_WORDS, first_records, is_prose, require_header
 from storage.record import Record
@@ -124,8 +124,8 @@ class ReadingConfig(Record):
         located = [_files(without_password(path), mirror) for path in paths]
         columns = {file: columns_of(file, format_of(file)) for _, files in located for file in files}
         every = tuple(dict.fromkeys(name for names in columns.values() for name in names))
-        named = (("--columns", self.columns), ("--title", [self.title]), ("--document", [self.document]))
-        for option, names in named:
+        options = (("--columns", self.columns), ("--title", [self.title]), ("--document", [self.document]))
+        for option, names in options:
             require(", ".join(paths), every, [name for name in names if name], f"with `{option}`")
         for name, files in located:
             groups: dict[tuple[Format, tuple[str, ...], bool], list[TextSource]] = {}
@@ -149,7 +149,8 @@ def records(source: TextSource, report: ReadReport) -> Iterator[pl.DataFrame]:
         (UInt32, numbers). A record with several text columns becomes several rows. If lines are wrapped, a record is a
         paragraph.
     """
-    others = tuple(name for name in (source.title, source.document) if name is not None and name not in source.texts)
+    named_too = dict.fromkeys((source.title, source.document))  # perhaps the same column
+    others = tuple(name for name in named_too if name is not None and name not in source.texts)
     for number, path in enumerate(source.files):
         frames = list(read_table(path, source.format, Columns(source.texts, others), report))
         table = pl.concat(frames) if frames else pl.DataFrame(schema=dict.fromkeys((*source.texts, *others), pl.String))
@@ -188,9 +189,10 @@ def _dataset_of(path: str, mirror: str | None) -> SourceSpec | None:
     """Return the dataset of a name; None for files."""
     if path.startswith(EMBEDDED):
         return SourceSpec(dataset=path)
-    fs, root = fsspec.url_to_fs(path)
-    if "*" in path or fs.exists(root):
-        return None
+    with reachable(path):
+        fs, root = fsspec.url_to_fs(path)
+        if "*" in path or fs.exists(root):
+            return None
     spec = None if is_readable(path) else spec_of(path)
     if spec is None and mirror is not None and "/" not in path:
         with reachable(mirror):
@@ -213,7 +215,7 @@ def _files(path: str, mirror: str | None) -> tuple[str, tuple[str, ...]]:
 def _guess(path: str, found: tuple[str, ...], reading: ReadingConfig) -> TextSource:
     """Guess the columns to read: the named ones that exist, else by column names and the first records."""
     kind = format_of(path)
-    columns = [name for name in reading.columns if name in found]
+    columns = [name for name in dict.fromkeys(reading.columns) if name in found]
     title, document = (name if name in ("", *found) else None for name in (reading.title, reading.document))
     sample = first_records(path, kind)
     if not columns and known_shape(found) is None:
@@ -223,29 +225,28 @@ def _guess(path: str, found: tuple[str, ...], reading: ReadingConfig) -> TextSou
     )
     if kind == "txt":
         return plain.model_copy(update={"wrapped": _is_wrapped(sample[found[0]])})
-    lower = {name.lower(): name for name in sample.columns}  # without columns that cannot be read
-    if title is None:
-        title = next((lower[name] for name in TITLES if name in lower and lower[name] not in columns), None)
+    if title is None:  # `sample` is without columns that cannot be read
+        title = next(named((name for name in sample.columns if name not in columns), TITLES), None)
     title = title or None
-    texts = tuple(columns) or _texts(sample, lower, title)
+    texts = tuple(columns) or _texts(sample, title)
     if not texts:
         raise SourceError(
             f"{path}: no text column in {', '.join(map(repr, found))}, expected more than {PROSE_WORDS:g} words per "
             "record. Name the text columns with --columns."
         )
     if document is None:
-        document = next((lower[name] for name in _DOCUMENTS if lower.get(name, texts[0]) not in texts), None)
+        document = next(named((name for name in sample.columns if name not in texts), _DOCUMENTS), None)
     return plain.model_copy(
         update={"texts": texts, "title": title if title not in texts else None, "document": document or None}
     )
 
 
-def _texts(sample: pl.DataFrame, lower: dict[str, str], title: str | None) -> tuple[str, ...]:
+def _texts(sample: pl.DataFrame, title: str | None) -> tuple[str, ...]:
     """Return the text columns: a known shape, else a prose column with a usual name, else all prose except titles."""
     prose = [name for name in sample.columns if name != title and is_prose(sample[name])]
     if (shape := known_shape(sample.columns, texts_only=True)) is not None:
         return shape.texts
-    known = next((lower[name] for name in _TEXTS if lower.get(name) in prose), None)
+    known = next(named(prose, _TEXTS), None)
     if known is None and title is not None and not prose and is_prose(sample[title]):
         return (title,)
     return (known,) if known is not None else tuple(prose)

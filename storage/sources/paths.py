@@ -14,6 +14,7 @@ import fsspec
 from storage.errors import SourceError
 from storage.filesystem.folders import files_below, is_hidden
 from storage.filesystem.names import perhaps_path
+from storage.filesystem.urls import reachable
 from storage.readers.blocks import require_file
 from storage.readers.formats import SUFFIXES, is_readable
 
@@ -31,11 +32,17 @@ def listed(path: str) -> tuple[str, ...]:
         path: a file, folder or pattern with `*` at any fsspec address.
 
     Raises:
-        SourceError: there are no files; a file is a pipe, device or socket; or a file name is not UTF-8.
+        SourceError: the path cannot be reached; there are no files; a file is a pipe, device or socket; or a file name
+            is not UTF-8.
     """
     if not path:
         raise SourceError("'' is an empty path, expected a file, folder or pattern. A dot is the current folder.")
     require_file(path)
+    with reachable(path):
+        return _listed(path)
+
+
+def _listed(path: str) -> tuple[str, ...]:
     fs, root = fsspec.url_to_fs(path)
     if fs.isfile(root):
         _require_utf8(path)

@@ -254,10 +254,7 @@ def _hub_table(spec: SourceSpec, dataset: Dataset, mirror: str | None, cache: Pa
     at = partial(HubTable, name=repository.name, cache=cache, commit=repository.pinned(spec.revision or place.revision))
     if isinstance(place, Dataset):
         return at(config=spec.hub_config or dataset.hub_config, split=dataset.splits[split])
-    members = dataset.originals[split]
-    files = [parts_of(path, dataset.original_format) for path in members]
-    beside = tuple(part for _, *others in files for part in others)
-    return at(config=dataset.name, split=split, archive=place.file, members=members, beside=beside)
+    return at(config=dataset.name, split=split, archive=place.file, members=dataset.originals[split])
 
 
 def _split(spec: SourceSpec, dataset: Dataset) -> str:

@@ -23,6 +23,7 @@ from storage.artifacts.keys import NotInKey
 from storage.errors import SourceError
 from storage.filesystem.digests import file_sha256, source_sha256
 from storage.filesystem.names import perhaps_path
+from storage.filesystem.urls import at_home
 from storage.readers.blocks import open_bytes
 from storage.record import Record
 
@@ -69,7 +70,7 @@ def check_vectors_name(name: str) -> Path:
     Raises:
         SourceError: there is no such file; the message suggests the nearest.
     """
-    path = Path(name).expanduser()
+    path = Path(at_home(name))
     if not path.is_file():
         raise SourceError(
             f"{name}: no such file{perhaps_path(name)}, expected word vectors, such as glove.840B.300d.txt. "

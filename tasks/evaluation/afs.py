@@ -36,7 +36,7 @@ class AfsSet(EvaluationSet):
 
     def read(self) -> Mapping[str, pl.DataFrame]:
         """Return all pairs, topic by topic: `topic`, `score`, `sentence1`, `sentence2`."""
-        return {_SPLIT: pl.concat([read_afs(source.files[0], source.name) for source in self.topics])}
+        return {_SPLIT: pl.concat([read_afs(source.files[0]) for source in self.topics])}
 
 
 class AfsKind(FrozenKind[AfsSet]):

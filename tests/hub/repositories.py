@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from storage.assets.embedded import embedded_path
 from storage.datasets.registry import DATASETS
@@ -217,9 +217,3 @@ def dense(width: int, out: int, seed: int = 2) -> dict[str, bytes]:
     pickle = io.BytesIO()
     torch.save({f"linear.{name}": value for name, value in state.items()}, pickle)
     return {"pytorch_model.bin": pickle.getvalue()}
-
-
-def safetensors(tensors: dict[str, torch.Tensor]) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        save_file(tensors, Path(folder) / "x.safetensors")
-        return (Path(folder) / "x.safetensors").read_bytes()

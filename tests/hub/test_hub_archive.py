@@ -45,6 +45,22 @@ def any_rows(monkeypatch):
     allow_any_rows(monkeypatch, "cr", "sts12-tok")
 
 
+@pytest.mark.usefixtures("any_rows")
+@pytest.mark.parametrize("filtered", [True, False])
+def test_archive_writes_only_into_its_folder(hub, tmp_path, monkeypatch, filtered):
+    if not filtered:  # before Python 3.11.4
+        monkeypatch.delattr(tarfile, "data_filter")
+    link, below = tarfile.TarInfo("linked"), tarfile.TarInfo("linked/outside")
+    link.type, link.linkname = tarfile.SYMTYPE, str(tmp_path)
+    buffer = io.BytesIO(packed({**CR, "../../../../../../outside": "x"}))
+    with tarfile.open(fileobj=buffer, mode="a") as tar:
+        tar.addfile(link), tar.addfile(below, io.BytesIO())
+    hub.add("datasets", SENTEVAL.hub_id, {SENTEVAL.file: buffer.getvalue()}, SENTEVAL.revision)
+    assert table("cr", "all").height == 3
+    outside = [path for path in tmp_path.rglob("outside") if "linked" not in path.parts]
+    assert outside == []
+
+
 def test_senteval_archive_is_downloaded_once_and_then_read_offline(hub, monkeypatch):
     publish_senteval(hub, ["trec"])
     assert hub.requests("resolve|cdn") == []
@@ -109,12 +125,6 @@ def test_pinned_commit_is_read_after_main_advances(hub, monkeypatch):
     assert table("cr", "all").rows() == [("bad", 0), ("", 0), ("good", 1)]
 
 
-def test_repository_without_the_pinned_commit_raises_hub_error(hub):
-    hub.add("datasets", SENTEVAL.hub_id, {SENTEVAL.file: packed(CR)})
-    with pytest.raises(HubError, match=r"datasets-for-simcse@e145e8b.*: the repository has no such commit"):
-        table("cr", "all")
-
-
 @pytest.mark.usefixtures("any_rows")
 def test_hub_and_mirrored_cache_give_the_same_source(hub, tmp_path, monkeypatch):
     commit = publish(hub, CR)
@@ -169,7 +179,7 @@ def test_archive_is_read_with_any_root_folder_name(hub, folder):
         (
             {"senteval.tar": packed({"MR/rt-polarity.neg": ""})},
             SourceError,
-            r"contains 1 files but no CR/custrev\.neg\. Put",
+            r"contains no CR/custrev\.neg\. Put",
         ),
         ({"senteval.tar": b"no archive"}, HubError, r"senteval\.tar cannot be unpacked \(.*\. Delete .* and run again"),
         (
@@ -185,12 +195,6 @@ def test_invalid_senteval_archive_is_rejected(hub, files, kind, line):
     with pytest.raises(SourceError, match=line) as caught:
         table("cr", "all")
     assert type(caught.value) is kind
-
-
-def test_senteval_dataset_with_a_wrong_row_count_is_rejected(hub):
-    publish(hub, CR)
-    with pytest.raises(SourceError, match="cr all has 3 rows, expected the 3,775 that papers report"):
-        table("cr", "all")
 
 
 @pytest.fixture

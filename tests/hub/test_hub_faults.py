@@ -1,5 +1,6 @@
 """The Hub's clients against the stand-in: every answer that a Hub can give, and the line that a user reads for it."""
 
+import errno
 import itertools
 import threading
 import time
@@ -11,7 +12,7 @@ from storage.errors import HubError, HubSilentError, SourceError
 from storage.hub import faults, repositories
 from storage.readers.read_report import ReadReport
 from storage.sources.model_sources import resolve_model
-from storage.sources.read import read_scored_pairs, source_columns
+from storage.sources.read import read_scored_pairs, read_source, source_columns
 from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
 from tests.hub.client import offline
 from tests.hub.repositories import parquet
@@ -69,8 +70,6 @@ def test_hub_tables_in_csv_tsv_and_jsonl_are_read(hub, suffix):
 
 
 def test_hub_plain_text_file_is_read(hub):
-    from storage.sources.read import read_source
-
     hub.add("datasets", SET, {"sentences.txt": b"A dog.\nA cat.\n"})
     frames = read_source(resolve_source(SourceSpec(dataset=SET)), ReadReport("text"), 0.0)
     assert pl.concat(frames).to_series().to_list() == ["A dog.", "A cat."]
@@ -150,6 +149,19 @@ def test_corrupt_download_is_rejected_and_not_cached(hub):
     assert "model.safetensors" in load()
 
 
+@pytest.mark.parametrize("name", [SET, MODEL])
+def test_full_disk_is_named_and_not_retried(hub, monkeypatch, name):
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    pairs(hub), encoder(hub)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", full)
+    monkeypatch.setattr("storage.hub.faults.time.sleep", pytest.fail)
+    with pytest.raises(HubError, match=r"cannot write to the Hub's cache: the disk is full\. Free space") as caught:
+        read(resolve_source(SourceSpec(dataset=name))) if name == SET else load()
+    assert type(caught.value) is HubError
+
+
 def test_missing_gated_and_bad_commit_errors_are_distinct(hub):
     with pytest.raises(
         HubError, match=r"no such repository, or it is private \(401\)\. Correct the name, or set HF_TOKEN"
@@ -221,20 +233,6 @@ def test_missing_hub_split_or_config_error_lists_available_names(hub):
     assert read(resolve_source(SourceSpec(dataset=SET, split="test", hub_config="b"))).height == 2
     with pytest.raises(HubError, match=r"b/dev: the Hub's repository has no split 'dev', expected one of test"):
         read(resolve_source(SourceSpec(dataset=SET, split="dev", hub_config="b")))
-
-
-def test_model_download_has_a_single_weight_format_per_folder(hub):
-    files = dict.fromkeys(
-        ("config.json", "pytorch_model-00001-of-00002.bin", "pytorch_model-00002-of-00002.bin", "tf_model.h5",
-         "pytorch_model.bin.index.json", "1_Dense/pytorch_model.bin", "2_Dense/model.safetensors",
-         "2_Dense/pytorch_model.bin", "onnx/model.onnx", "onnx/config.json", "vocab.txt", "training_args.bin"), b"{}",
-    )  # fmt: skip
-    hub.add("models", MODEL, files)
-    folder = resolve_model(MODEL).folder
-    assert {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()} == {
-        "config.json", "pytorch_model-00001-of-00002.bin", "pytorch_model-00002-of-00002.bin", "vocab.txt",
-        "pytorch_model.bin.index.json", "1_Dense/pytorch_model.bin", "2_Dense/model.safetensors",
-    }  # fmt: skip
 
 
 def test_snapshot_from_huggingface_hub_is_reused_offline(hub, monkeypatch):

@@ -1,5 +1,7 @@
 """Tables that `datasets` prepared are read without the Hub, completely or not at all, with every text of a file."""
 
+import gzip
+
 import datasets
 import polars as pl
 import pytest
@@ -80,20 +82,23 @@ def test_list_columns_are_listed_but_not_readable(hub):
     assert columns_of(path, "arrow", readable=True) == ("text", "number")
 
 
-@pytest.mark.parametrize("content", [b"", b"no stream", b"\xff\xff\xff\xff\x10\x00\x00\x00"])
-def test_damaged_arrow_stream_raises_source_error(tmp_path, content):
-    (tmp_path / "x.arrow").write_bytes(content)
-    with pytest.raises(SourceError, match=r"x\.arrow is not a complete Arrow file"):
-        columns_of(str(tmp_path / "x.arrow"), "arrow")
-
-
 def test_hub_dataset_in_an_unsupported_format_raises_hub_error(hub):
     hub.add("datasets", SET, {"train/a.png": b"picture"})
     with pytest.raises(HubError, match=r"expected one of parquet, json, csv, text, arrow\. Convert them"):
         sentences()
 
 
-def test_damaged_hub_table_error_includes_the_cause(hub):
-    hub.add("datasets", SET, {"train.parquet": b"no parquet"})
-    with pytest.raises(HubError, match=r"datasets cannot read the repository \(.*[Pp]arquet"):
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("train.parquet", b"no parquet", ".*[Pp]arquet"),
+        ("train.jsonl", b"", "StopIteration"),
+        ("train.jsonl.gz", gzip.compress(b'{"text": "A dog."}')[:-9], "Compressed file ended before"),
+    ],
+)
+def test_damaged_hub_table_error_includes_the_cause(hub, monkeypatch, name, content, reason):
+    monkeypatch.setattr("storage.hub.faults.time.sleep", pytest.fail)  # the next download would have the same bytes
+    hub.add("datasets", SET, {name: content})
+    with pytest.raises(HubError, match=rf"datasets cannot read the repository \({reason}.* set `path`") as caught:
         sentences()
+    assert type(caught.value) is HubError

@@ -133,13 +133,6 @@ def test_clustering_set_from_hub_and_mirrored_cache_is_equal(hub, site, tmp_path
     assert fetched.source.digest == kept.source.digest
 
 
-def test_resolving_a_model_downloads_no_files(hub):
-    publish(hub, [(BERT, None), ("Helsinki-NLP/opus-mt-en-de", None)])
-    for name in (BERT, "Helsinki-NLP/opus-mt-en-de"):
-        assert resolve_model(name).identity.startswith(f"{name}@")
-    assert hub.requests("resolve|cdn") == []
-
-
 def look(config, site):
     return {check.subject: check for check in examine(site, config)}
 

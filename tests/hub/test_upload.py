@@ -7,7 +7,7 @@ from huggingface_hub.utils import close_session
 
 from flows.cli.main import main
 from storage.errors import HubError, SourceError
-from storage.hub.repositories import Repository
+from storage.hub.repositories import Snapshot
 from storage.hub.upload import check_repository, push
 from tests.every import every
 from tests.hub.client import offline
@@ -47,10 +47,9 @@ def test_pushed_model_downloads_unchanged(hub, folder, public):
     repository = hub.repositories["models", NAME]
     assert address == f"{hub.url}/{NAME}/commit/{repository.refs['main']}"
     assert repository.private != public
-    exported = Repository(kind="model", name=NAME)
-    listed = exported.listing(None)
-    assert files_of(exported.fetch(listed, listed.files)) == files_of(folder)
-    assert listed.files["model.safetensors"].lfs_sha256 is not None
+    exported = Snapshot(kind="model", name=NAME, commit=repository.refs["main"])
+    assert files_of(exported.fetch(exported.files())) == files_of(folder)
+    assert exported.files()["model.safetensors"].lfs_sha256 is not None
 
 
 def test_push_without_a_token_uploads_nothing(hub, folder):
@@ -107,7 +106,6 @@ def test_invalid_push_options_fail_before_the_export(tmp_path, capsys):
 def test_export_command_pushes_the_exported_folder_to_the_hub(hub, tmp_path, capsys):
     start = str(write_tiny(tmp_path / "in"))
     assert main(["export", start, str(tmp_path / "out"), "--push-to-hub", NAME]) == 0
-    exported = Repository(kind="model", name=NAME)
-    listed = exported.listing(None)
-    assert files_of(exported.fetch(listed, listed.files)) == files_of(tmp_path / "out")
-    assert f"hub:     {hub.url}/{NAME}/commit/{listed.commit}" in capsys.readouterr().out
+    exported = Snapshot(kind="model", name=NAME, commit=hub.repositories["models", NAME].refs["main"])
+    assert files_of(exported.fetch(exported.files())) == files_of(tmp_path / "out")
+    assert f"hub:     {hub.url}/{NAME}/commit/{exported.commit}" in capsys.readouterr().out

@@ -15,10 +15,7 @@ from storage.errors import SourceError
 from storage.readers.blocks import read_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from storage.readers.columns import Columns
-    from storage.readers.read_report import ReadReport
+    from collections.abc import Sequence
 
 TOPICS: Final = ("GC", "GM", "DP")  # gun control, gay marriage, death penalty
 COLUMNS: Final = 11
@@ -31,13 +28,14 @@ def topic_file(folder: str, topic: str) -> str:
     return f"{folder.rstrip('/')}/ArgPairs_{topic}.csv"
 
 
-def read_afs(path: str, topic: str) -> pl.DataFrame:
-    """Return a topic's pairs in order: `topic`, `score`, `sentence1`, `sentence2`.
+def read_afs(path: str) -> pl.DataFrame:
+    """Return the pairs of a topic's file in order: `topic`, `score`, `sentence1`, `sentence2`.
 
     Raises:
         SourceError: the file is empty or not CSV, a record has another number of columns, a sentence is blank, or a
             score is not a number from 0 to 5; the message names the line.
     """
+    topic = path.rpartition("_")[2].removesuffix(".csv")
     reader = csv.reader(io.StringIO(read_bytes(path).decode("iso-8859-1"), newline=""))
     try:
         next(reader, None)
@@ -47,13 +45,6 @@ def read_afs(path: str, topic: str) -> pl.DataFrame:
     if not rows:
         raise SourceError(f"{path} contains no pairs, expected a header line and one record per pair. Copy it again.")
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
-
-
-def read(path: str, requested: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """Yield a topic's pairs as a source of sentences."""
-    pairs = read_afs(path, path.rpartition("_")[2].removesuffix(".csv"))
-    report.records += len(pairs)
-    yield pairs.select(requested.names)
 
 
 def _row(path: str, line: int, topic: str, record: Sequence[str]) -> tuple[str, float, str, str]:

@@ -9,18 +9,12 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import polars as pl
 
 from storage.errors import SourceError
 from storage.readers.blocks import read_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from storage.readers.columns import Columns
-    from storage.readers.read_report import ReadReport
 
 
 @dataclass(frozen=True)
@@ -84,6 +78,12 @@ TRANSFER_SETS: Final[dict[str, TransferFiles]] = {
         f1=True,
     ),
 }
+_FILES: Final = {
+    name: (declared, label)
+    for declared in TRANSFER_SETS.values()
+    for parts in declared.files.values()
+    for name, label in parts
+}
 
 
 def columns(path: str) -> tuple[str, ...]:
@@ -96,45 +96,33 @@ def columns(path: str) -> tuple[str, ...]:
     return (*files.texts, files.label)
 
 
-def read(path: str, requested: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """Yield a file's rows, all strings, with "" for the text of a blank line.
+def read_senteval(path: str) -> pl.DataFrame:
+    """Return a file's rows, all strings, with "" for the text of a blank line.
 
     Raises:
         SourceError: the file is not one of SentEval's, or a line has another format.
     """
     files, label = _known(path)
-    rows = _rows(path, label, files)
-    report.records += len(rows)
-    schema = dict.fromkeys(columns(path), pl.String)
-    yield pl.DataFrame(rows, schema=schema, orient="row", strict=True).select(requested.names)
-
-
-def _known(path: str) -> tuple[TransferFiles, str]:
-    """Return the transfer set of a file, by the end of its path, and the label of all its lines."""
-    for files in TRANSFER_SETS.values():
-        for parts in files.files.values():
-            for name, label in parts:
-                if path.endswith(f"/{name}"):
-                    return files, label
-    names = [name for files in TRANSFER_SETS.values() for parts in files.files.values() for name, _ in parts]
-    raise SourceError(f"{path}: not a file of SentEval, expected a path that ends in one of {', '.join(names)}")
-
-
-def _rows(path: str, label: str, declared: TransferFiles) -> list[tuple[str, ...]]:
-    """Return the texts and the label of each line."""
     rows = []
     lines = io.StringIO(_decoded(read_bytes(path)))  # only a line feed ends a line
     for number, line in enumerate(map(str.strip, lines), 1):
-        if (number == 1 and declared.header) or not (line or label):
+        if (number == 1 and files.header) or not (line or label):
             continue
-        found = re.fullmatch(declared.line, line)
+        found = re.fullmatch(files.line, line)
         if found is None:
             raise SourceError(
                 f"{path}, line {number}: {line[:100]!r} does not have the format of this set, expected the file of "
                 "SentEval's download script. Fetch it again."
             )
-        rows.append((*(found[name] for name in declared.texts), found.groupdict().get("label", label)))
-    return rows
+        rows.append((*(found[name] for name in files.texts), found.groupdict().get("label", label)))
+    return pl.DataFrame(rows, schema=dict.fromkeys(columns(path), pl.String), orient="row", strict=True)
+
+
+def _known(path: str) -> tuple[TransferFiles, str]:
+    """Return the transfer set of a file, by the end of its path, and the label of all its lines."""
+    if found := next((known for name, known in _FILES.items() if path.endswith(f"/{name}")), None):
+        return found
+    raise SourceError(f"{path}: not a file of SentEval, expected a path that ends in one of {', '.join(_FILES)}")
 
 
 def _decoded(content: bytes) -> str:

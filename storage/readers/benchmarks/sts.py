@@ -9,18 +9,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import polars as pl
 
 from storage.errors import SourceError
 from storage.readers.blocks import read_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from storage.readers.columns import Columns
-    from storage.readers.read_report import ReadReport
 
 COLUMNS: Final = ("subset", "sentence1", "sentence2", "score")
 _INPUT, _GOLD = "STS.input.", "STS.gs."
@@ -42,8 +36,8 @@ def _gold_of(path: str) -> str:
     return f"{folder}{slash}{_GOLD}{name.removeprefix(_INPUT)}"
 
 
-def read_task(path: str, requested: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """Yield the pairs of one `STS.input` file with their scores, as strings; "" for a missing score.
+def read_task(path: str) -> pl.DataFrame:
+    """Return the pairs of one `STS.input` file with their scores, as strings; "" for a missing score.
 
     Raises:
         SourceError: a file is missing or not UTF-8, a line has fewer than two fields, or the line counts differ.
@@ -56,19 +50,17 @@ def read_task(path: str, requested: Columns, report: ReadReport) -> Iterator[pl.
         )
     pairs = [_fields(path, line, text, 2) for line, text in enumerate(texts, start=1)]
     subset = _TRACK.sub("", path.rpartition("/")[2].removeprefix(_INPUT).removesuffix(".txt"))
-    yield _frame(
-        [(subset, one, two, score) for (one, two, *_), score in zip(pairs, gold, strict=True)], requested, report
-    )
+    return _frame([(subset, one, two, score) for (one, two, *_), score in zip(pairs, gold, strict=True)])
 
 
-def read_benchmark(path: str, requested: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """Yield the pairs of one STS benchmark file, as strings.
+def read_benchmark(path: str) -> pl.DataFrame:
+    """Return the pairs of one STS benchmark file, as strings.
 
     Raises:
         SourceError: the file is missing or not UTF-8, or a line has fewer than seven fields.
     """
     rows = [_fields(path, line, text, 7) for line, text in enumerate(_lines(path), start=1)]
-    yield _frame([("", row[5], row[6], row[4]) for row in rows], requested, report)
+    return _frame([("", row[5], row[6], row[4]) for row in rows])
 
 
 def _lines(path: str) -> list[str]:
@@ -86,6 +78,5 @@ def _fields(path: str, line: int, text: str, least: int) -> list[str]:
     return fields
 
 
-def _frame(rows: list[tuple[str, ...]], requested: Columns, report: ReadReport) -> pl.DataFrame:
-    report.records += len(rows)
-    return pl.DataFrame(rows, schema=dict.fromkeys(COLUMNS, pl.String), orient="row").select(requested.names)
+def _frame(rows: list[tuple[str, ...]]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=dict.fromkeys(COLUMNS, pl.String), orient="row")

@@ -17,9 +17,6 @@ from storage.readers.blocks import read_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from storage.readers.columns import Columns
-    from storage.readers.read_report import ReadReport
-
 RANKING: Final = pl.Schema(
     {  # type: ignore[arg-type]  # polars types nested ones as values
         "subset": pl.String,
@@ -34,7 +31,7 @@ PARAPHRASES: Final = pl.Schema({"subset": pl.String, "sentence1": pl.String, "se
 """Pairs of tweets, with the number of judges who call them paraphrases."""
 FORUM_SPLITS: Final = {"dev": "valid", "test": "test"}
 NO_SUBSET: Final = "all"
-_VOTES: Final = re.compile(r"\((\d+), ?\d+\)")
+_VOTES: Final = re.compile(r"\((\d{1,9}), ?\d+\)")
 
 _Row = tuple[str, str | None, str | None, str, list[str] | None]
 
@@ -117,7 +114,7 @@ def read_twitterpara(files: Sequence[str], split: str) -> pl.DataFrame:  # noqa:
     rows = []
     for subset, path, texts, column, votes in (
         ("twitterurl", files[0], slice(0, 2), 2, _VOTES),
-        ("pit", files[1], slice(2, 4), 4, re.compile(r"(\d+)")),
+        ("pit", files[1], slice(2, 4), 4, re.compile(r"(\d{1,9})")),
     ):
         for number, fields in _fields(path, column + 1, more=True):
             found = votes.fullmatch(fields[column])
@@ -136,14 +133,13 @@ READERS: Final[Mapping[str, Callable[[Sequence[str], str], pl.DataFrame]]] = {
 """Dataset → function that turns its files, in the declared order, into the table of a split."""
 
 
-def read(path: str, requested: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """Yield the texts of a file as a source of sentences; files of judgements have none."""
+def read_texts(path: str) -> pl.DataFrame:
+    """Return the texts of a file, the column `text`; files of judgements have none."""
     try:
         texts = list(dict.fromkeys(_texts(path, path.rpartition("/")[2])))
     except (KeyError, AttributeError, TypeError) as error:
         raise _odd(path, "", _structure(error)) from error
-    report.records += len(texts)
-    yield pl.DataFrame({"text": texts}, schema={"text": pl.String}).select(requested.names)
+    return pl.DataFrame({"text": texts}, schema={"text": pl.String})
 
 
 def _texts(path: str, name: str) -> Iterator[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from storage.artifacts.schemas import SWEEP_COSTS
+from storage.artifacts.schemas import COSTS
 from tasks.training.step_timing import seconds_a_step
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def cost_table(store: Store, systems: Sequence[SweepSystem], corpus: CorpusRef, 
                 "checkpoint": refs[0].key if refs else None,
             }
         )
-    return pl.DataFrame(rows, schema=SWEEP_COSTS)
+    return pl.DataFrame(rows, schema=COSTS)
 
 
 def _training_seconds(store: Store, refs: Sequence[CheckpointRef], steps: int, pace: PaceRef | None) -> float | None:

@@ -40,6 +40,9 @@ FLOWS = [
 ]
 WRONG = [
     (["adapt", "won.txt"], "no such file, folder or dataset (did you mean 'own.txt'?)"),
+    (["adapt", "~nobody-here/own.txt"], "~nobody-here/own.txt: no such file, folder or dataset"),
+    (["adapt", "zip://own.txt::none.zip"], "zip://own.txt::none.zip: cannot be read"),
+    (["evaluate", "~nobody-here/encoder"], "~nobody-here/encoder: no such folder"),
     (["adapt", "stsb/tets"], "(did you mean 'stsb/test'?), expected one of train, dev, test"),
     (["adapt", "stsbb"], "(did you mean 'stsb'?)"),
     (["adapt", "embedded:nli-sampel"], "Did you mean 'embedded:nli-sample'?"),

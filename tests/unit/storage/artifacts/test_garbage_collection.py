@@ -9,13 +9,7 @@ import pytest
 from storage.artifacts.garbage_collection import collect, collectable, leftovers
 from storage.artifacts.manifest import InputEntry
 from storage.artifacts.refs import ArtifactRef, EvaluationRef, ReportRef
-from storage.artifacts.store import Store
 from tests.hostile import WHY, key, made_long_ago, put
-
-
-@pytest.fixture
-def store(tmp_path):
-    return Store(str(tmp_path / "store"), tmp_path / "cache")
 
 
 def test_garbage_collection_preserves_inputs_of_recent_reports(store):

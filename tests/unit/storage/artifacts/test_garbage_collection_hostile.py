@@ -10,14 +10,9 @@ from storage.artifacts.garbage_collection import collect, collectable, leftovers
 from storage.artifacts.manifest import InputEntry
 from storage.artifacts.refs import ArtifactRef, ReportRef, ViewsRef
 from storage.artifacts.store import Store
-from storage.errors import CorruptArtifactError, NewerFormatError
+from storage.errors import CorruptArtifactError
 from storage.filesystem.names import MANIFEST
 from tests.hostile import WHY, a_pipe, folder_of, key, put, rewrite
-
-
-@pytest.fixture
-def store(tmp_path):
-    return Store(str(tmp_path / "store"), tmp_path / "cache")
 
 
 def report_on(store: Store, ref: ViewsRef, number: int = 3) -> ReportRef:
@@ -61,15 +56,6 @@ def test_manifest_copied_from_another_artifact_stops_garbage_collection(store):
     with pytest.raises(CorruptArtifactError, match="manifest of views/000000000000, expected"):
         gone(store)
     assert store.defect(victim) is None
-
-
-def test_artifact_of_a_newer_format_is_not_overwritten(store):
-    ref = put(store)
-    rewrite(store, ref, format=4, surprise=1)
-    before = (folder_of(store, ref) / MANIFEST).read_bytes()
-    with pytest.raises(NewerFormatError):
-        put(store)
-    assert (folder_of(store, ref) / MANIFEST).read_bytes() == before
 
 
 def test_garbage_collection_does_not_follow_symlinks_in_the_trash(store, tmp_path):

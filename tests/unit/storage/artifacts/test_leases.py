@@ -12,11 +12,6 @@ from storage.errors import StoreReadError
 from tests.hostile import WHY, made_long_ago, put
 
 
-@pytest.fixture
-def store(tmp_path):
-    return Store(str(tmp_path / "store"), tmp_path / "cache")
-
-
 def leasing(store: Store, *refs) -> None:
     write_lease(store, "process", [ref.path for ref in refs])
 

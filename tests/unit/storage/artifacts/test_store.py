@@ -16,7 +16,6 @@ import pytest
 from storage.artifacts import draft as drafts
 from storage.artifacts.garbage_collection import leftovers
 from storage.artifacts.refs import ArtifactRef, ViewsRef
-from storage.artifacts.schemas import TRANSLATIONS
 from storage.artifacts.store import Store
 from storage.errors import (
     ArtifactMissingError,
@@ -32,11 +31,6 @@ from tests.hostile import VIEWS, WHY, key, put
 ROOT = Path(__file__).parents[4]
 
 
-@pytest.fixture
-def store(tmp_path):
-    return Store(str(tmp_path / "store"), tmp_path / "cache")
-
-
 def test_published_artifact_is_read_back(store):
     ref = put(store)
     assert store.scan(ref).collect().equals(VIEWS)
@@ -45,32 +39,11 @@ def test_published_artifact_is_read_back(store):
     assert store.refs("views") == [ArtifactRef(kind="views", key=ref.key)]
 
 
-def test_equal_frames_give_equal_artifact_digests(store):
-    assert store.check(put(store, 1)).digest == store.check(put(store, 2)).digest
-
-
-def test_artifact_of_a_nested_kind_is_listed(store):
-    ref = ArtifactRef(kind="translations/0123abcd", key=key(3))
-    with store.draft(ref, WHY) as draft:
-        draft.write(TRANSLATIONS.to_frame())
-    assert store.refs() == [ref]
-    assert store.refs("translations/0123abcd") == [ref]
-
-
 def test_store_path_may_contain_glob_characters(tmp_path):
     store = Store(str(tmp_path / "run[1]"))
     ref = put(store)
     assert [each.path for each in store.refs()] == [ref.path]
     assert store.scan(ref).collect().equals(VIEWS)
-
-
-def test_foreign_folder_in_the_store_logs_a_warning(store, caplog):
-    ref = put(store)
-    foreign = store.local / "translations" / "abcd" / "backup"
-    foreign.mkdir(parents=True)
-    (foreign / MANIFEST).write_text("{}")
-    assert [each.path for each in store.refs()] == [ref.path]
-    assert "translations/abcd/backup is not named" in caplog.text
 
 
 def test_missing_artifact_error_suggests_running_its_stage(store):
@@ -110,13 +83,6 @@ def test_flipped_byte_raises_corrupt_artifact_error(store, position):
         store.scan(ref)
 
 
-def test_missing_artifact_file_raises_corrupt_artifact_error(store):
-    ref = put(store)
-    next((store.local / ref.path).glob("*.parquet")).unlink()
-    with pytest.raises(CorruptArtifactError, match="missing, although the manifest lists it"):
-        store.fetch(ref)
-
-
 def test_manifest_of_a_newer_format_is_not_overwritten(store):
     ref = put(store)
     path = store.local / ref.path / MANIFEST
@@ -126,15 +92,6 @@ def test_manifest_of_a_newer_format_is_not_overwritten(store):
     with pytest.raises(NewerFormatError):
         put(store)
     assert '"format": 4' in path.read_text()
-
-
-def test_invalid_manifest_is_rejected_and_replaced(store):
-    ref = put(store)
-    (store.local / ref.path / MANIFEST).write_text("{")
-    with pytest.raises(CorruptArtifactError, match="not a manifest"):
-        store.manifest(ref)
-    put(store)
-    assert store.defect(ref) is None
 
 
 def test_writing_wrong_columns_raises_schema_error(store):

@@ -1,5 +1,6 @@
 """A tampered store: false manifests, irregular files, and a store that does not answer."""
 
+import itertools
 import json
 import shutil
 import tempfile
@@ -15,12 +16,6 @@ from storage.artifacts.store import Store
 from storage.errors import CorruptArtifactError, StorageError, StoreReadError
 from storage.filesystem.names import MANIFEST
 from tests.hostile import PART, SHA, VIEWS, WHY, a_pipe, as_nobody, damage, folder_of, key, put, rewrite
-
-
-@pytest.fixture
-def store(tmp_path):
-    return Store(str(tmp_path / "store"), tmp_path / "cache")
-
 
 NAMES = [
     "../outside", "a/../../outside", "/etc/passwd", "a//b", "./a", "a/.", "", "a/", "x" * 5000, "y/" * 600 + "z",
@@ -122,12 +117,14 @@ def a_link_outside(path: Path) -> None:
     path.symlink_to(moved)
 
 
-@pytest.mark.parametrize("name", [MANIFEST, PART])
-@pytest.mark.parametrize("spoil", [a_folder, a_pipe, a_loop, a_link_outside])
-def test_irregular_file_damages_an_artifact_until_it_is_republished(store, spoil, name):
+SPOILT = [*itertools.product([a_folder, a_pipe, a_loop, a_link_outside], [MANIFEST, PART]), (Path.unlink, PART)]
+
+
+@pytest.mark.parametrize(("spoil", "name"), SPOILT)
+def test_irregular_or_missing_file_damages_an_artifact_until_it_is_republished(store, spoil, name):
     ref = put(store)
     spoil(folder_of(store, ref) / name)
-    assert "regular file" in damage(store, ref)
+    assert ("missing, although the manifest" if spoil is Path.unlink else "regular file") in damage(store, ref)
     assert len(store.refs()) == 1
     put(store)
     assert store.defect(ref) is None

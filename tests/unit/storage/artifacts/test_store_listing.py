@@ -35,7 +35,7 @@ def test_stray_manifest_does_not_hide_nested_artifacts(store, caplog):
     store.fs.makedirs(f"{store.root}/{NESTED.path}")
     for folder in (NESTED.kind, NESTED.path):
         store.fs.pipe_file(f"{store.root}/{folder}/{MANIFEST}", b"{}")
-    assert store.refs() == [NESTED]
+    assert store.refs() == store.refs(NESTED.kind) == [NESTED]
     assert f"{NESTED.kind} is not named <kind>/<64 hex digits>" in caplog.text
 
 

@@ -100,11 +100,13 @@ def test_leftovers_include_cached_copies_that_are_unread_or_orphaned(store):
     assert not copy.exists()
 
 
-def test_remove_deletes_the_cached_copy_of_the_artifact(store):
+def test_remove_deletes_the_cached_copy_and_the_publication_record(store):
     put(store)
     copy = store.fetch(REF)
+    store.remember(REF)
     store.remove(REF)
     assert not copy.exists()
+    assert not store.was_published(REF)
 
 
 def test_leftovers_include_an_interrupted_fetch(store, monkeypatch):
@@ -122,16 +124,6 @@ def test_leftovers_include_an_interrupted_fetch(store, monkeypatch):
     folder.mkdir()  # the state after kill -9
     aged(folder, 2)
     assert leftovers(store, timedelta(days=1), datetime.now(UTC)) == [folder]
-
-
-def test_changed_s3_object_raises_corrupt_artifact_error(store):
-    put(store)
-    path = table_of(store)
-    content = bytearray(store.fs.cat_file(path))
-    content[40] ^= 1
-    store.fs.pipe_file(path, bytes(content))
-    with pytest.raises(CorruptArtifactError, match="from the manifest"):
-        store.scan(REF)
 
 
 def test_cache_hit_reads_only_the_manifest_from_s3(store, traffic):
@@ -186,11 +178,3 @@ def test_copied_store_retains_its_sha256_metadata(store, traffic, tmp_path):
     traffic.sent.clear()
     assert copy.defect(REF) is None
     assert set(traffic.sent) == {"manifest.json"}
-
-
-def test_remove_deletes_the_publication_record(store):
-    put(store)
-    store.remember(REF)
-    assert store.was_published(REF)
-    store.remove(REF)
-    assert not store.was_published(REF)

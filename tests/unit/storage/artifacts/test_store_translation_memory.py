@@ -27,11 +27,6 @@ def publish(store: Store, name: int, texts: dict[int, str], memory: str = FINGER
     return ref
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(str(tmp_path / "store"))
-
-
 def held(store: Store, *seen: str, memory: str = FINGERPRINT) -> dict[str, dict[int, str]]:
     parts = store.intact(f"translations/{memory}", seen)
     return {ref.key[-1]: dict(part.select("sentence_id", "text").collect().rows()) for ref, part in parts}
@@ -52,11 +47,6 @@ def test_translators_have_separate_translation_memories(store: Store) -> None:
     assert held(store, memory=other) == {"1": {1: "eins"}}
 
 
-def test_fingerprint_ignores_key_order_and_equals_its_pinned_value() -> None:
-    assert fingerprint({"beam": 1, "model": "sha256:0"})[:16] == FINGERPRINT
-    assert FINGERPRINT == "35877b6cd2fe2564"
-
-
 def test_damaged_translation_memory_part_is_excluded_with_a_warning(
     store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -67,10 +57,3 @@ def test_damaged_translation_memory_part_is_excluded_with_a_warning(
     with caplog.at_level(logging.WARNING):
         assert held(store) == {"2": {2: "zwei"}}
     assert f"{damaged} is not used" in caplog.text
-
-
-def test_translation_memory_part_without_a_manifest_is_ignored(store: Store) -> None:
-    part = publish(store, 1, {1: "eins"})
-    (Path(store.root) / part.path / "manifest.json").unlink()
-    assert store.refs(part.kind) == []
-    assert held(store) == {}

@@ -137,13 +137,6 @@ def test_tsv_delimiter_is_always_a_tab(write, report):
     assert columns_of(write("a.tsv", "a;b\n"), "tsv") == ("a;b",)
 
 
-def test_text_column_is_found_in_a_semicolon_csv(write):
-    path = write("semi.csv", "id;Review;stars\n1;Das Essen war gut, und warm;4\n2;Der Fisch war leider kalt;1\n")
-    assert found(path) == ["Das Essen war gut, und warm", "Der Fisch war leider kalt"]
-    (guessed,) = ReadingConfig().sources([path])
-    assert guessed.texts == ("Review",)
-
-
 @pytest.mark.parametrize("suffix", ["csv", "tsv"])
 def test_first_line_of_prose_is_not_a_header_row(write, suffix):
     """Otherwise each of these lines would be taken as a column name, and the first sentence lost."""
@@ -158,15 +151,6 @@ def test_first_line_of_prose_is_not_a_header_row(write, suffix):
                 said.value
             )
             assert "If line 1 is the header, name the text column with `--columns` (embed, search" in str(said.value)
-
-
-def test_first_line_with_a_number_is_no_header_row(write):
-    path = write("a.csv", f"1,{LINES[0]},5\n" + "".join(f"{n},{line},4\n" for n, line in enumerate(LINES)))
-    with pytest.raises(
-        SourceError,
-        match=r"'1' is a number or a date, expected a column name such as 'text'\. Add a header line\. If line 1 is",
-    ):
-        check_columns(resolved(path))
 
 
 @pytest.mark.parametrize(
@@ -213,7 +197,3 @@ def test_columns_option_accepts_a_question_as_header(write):
 
 def test_json_key_with_a_question_is_a_column_name(write):
     assert check_columns(resolved(write("a.jsonl", '{"What did you like?": "The cat."}\n'))) == ("What did you like?",)
-
-
-def test_txt_file_needs_no_header_row(write, report):
-    assert texts(write("a.txt", "\n".join(LINES)), report) == LINES

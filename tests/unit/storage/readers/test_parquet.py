@@ -121,6 +121,16 @@ def test_arrow_error_names_the_file_whichever_byte_is_damaged(write, report, for
             assert broken in str(error)  # noqa: PT017 - as above
 
 
+FILE = io.BytesIO()
+pl.DataFrame({"text": ["a"]}).write_ipc(FILE)
+
+
+@pytest.mark.parametrize("content", [b"", b"no stream", b"\xff\xff\xff\xff\x10\x00\x00\x00", FILE.getvalue()[:-9]])
+def test_damaged_or_truncated_arrow_file_raises_source_error(write, content):
+    with pytest.raises(SourceError, match=r"a\.arrow is not a complete Arrow file"):
+        columns_of(write("a.arrow", content), "arrow")
+
+
 @pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])
 @pytest.mark.parametrize("form", ["stream", "file"])
 def test_arrow_file_and_stream_formats_are_read(tmp_path, report, form, suffix):
@@ -132,11 +142,3 @@ def test_arrow_file_and_stream_formats_are_read(tmp_path, report, form, suffix):
     assert table(str(path), Columns(("text",), ("label",)), report).rows() == [("a", 0), ("c", -1)]
     assert where(report) == [(2, "column 'text' is null")]
     assert columns_of(str(path), "arrow") == ("text", "label")
-
-
-def test_truncated_arrow_file_raises_source_error(tmp_path, report):
-    buffer = io.BytesIO()
-    pl.DataFrame({"text": ["a"]}).write_ipc(buffer)
-    (tmp_path / "a.arrow").write_bytes(buffer.getvalue()[:-9])
-    with pytest.raises(SourceError, match=r"a\.arrow is not a complete Arrow file"):
-        texts(str(tmp_path / "a.arrow"), report)

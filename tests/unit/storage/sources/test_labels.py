@@ -16,6 +16,82 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TEXTS = [f"A text of some words, number {n}." for n in range(12)]
+QUESTIONS = [f"How long does delivery number {n} take?" for n in range(300)]
+ANSWERS = [f"A delivery of size {n % 15} takes some days." for n in range(300)]
+TOPICS = ["a question of when it comes", "a question of how much it is"] * 150
+
+
+def titled(title: str, label: str) -> dict[str, list[object]]:
+    return {title: TEXTS[::-1], "Text": TEXTS, label: [n % 4 for n in range(12)]}
+
+
+GUESSES: dict[str, tuple[dict[str, object], tuple[str, tuple[str, ...], str]]] = {
+    "repeated answers": (
+        {"question": QUESTIONS, "answer": ANSWERS, "score": range(300)}, ("pairs", ("question", "answer"), "score"),
+    ),
+    "repeated questions": (
+        {"question": ANSWERS, "answer": QUESTIONS, "score": range(300)}, ("pairs", ("question", "answer"), "score"),
+    ),
+    "several words a class": ({"text": QUESTIONS, "topic": TOPICS}, ("classes", ("text",), "topic")),
+    **{
+        f"{title} and {label}": (titled(title, label), ("classes", ("Text",), label))
+        for title in ("title", "Summary", "headline") for label in ("label", "Rating", "stars")
+    },
+    "short texts": (
+        {"text": [f"refund {n}" for n in range(12)], "intent": list("xyz" * 4)}, ("classes", ("text",), "intent"),
+    ),
+    "short pairs": (
+        {"sentence1": list("abcdefghijkl"), "sentence2": list("bcdefghijkla"), "score": range(12)},
+        ("pairs", ("sentence1", "sentence2"), "score"),
+    ),
+    "the class `none`": ({"text": TEXTS, "intent": ["none", "refund"] * 6}, ("classes", ("text",), "intent")),
+    "columns of other types": (
+        {"text": TEXTS, "label": list("xy" * 6), "day": [date(2026, 1, 1)] * 12, "tags": [["a"]] * 12,
+         "raw": [b"x"] * 12},
+        ("classes", ("text",), "label"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("columns", "guess"), GUESSES.values(), ids=GUESSES)
+def test_label_columns_are_guessed(tmp_path: Path, columns: dict[str, object], guess: tuple[object, ...]) -> None:
+    source = label_source(_written(pl.DataFrame(columns), tmp_path / "labels.parquet"))
+    assert (source.kind, source.texts, source.label) == guess
+    assert source.left_out == 0
+
+
+NO_LABELS = {
+    "text alone": (pl.DataFrame({"text": TEXTS}).write_csv(), "expected two text columns and a number"),
+    "a score with a sign": (
+        pl.DataFrame({"a": TEXTS, "b": TEXTS, "score": ["45%", *map(str, range(11))]}).write_csv(),
+        r"'score' contains '45%', which is not a number\), expected two text columns and a number",
+    ),
+    "150 classes": (
+        pl.DataFrame({"text": QUESTIONS, "label": [n // 2 for n in range(300)]}).write_csv(),
+        r"'label' has 150 different values\), expected .* 2 to 100 classes",
+    ),
+    "no header": (
+        "".join(f'{n},"{text}",{n % 2 + 5}\n' for n, text in enumerate(TEXTS)),
+        "line 1 should be a header, but '0' is a number",
+    ),
+    "a bad line": (
+        pl.DataFrame({"text": TEXTS, "label": list("xy" * 6)}).write_csv() + "one field\n",
+        "line 14: 1 fields, expected 2",
+    ),
+}
+
+
+@pytest.mark.parametrize(("content", "why"), NO_LABELS.values(), ids=NO_LABELS)
+def test_csv_without_usable_labels_raises_source_error(tmp_path: Path, content: str, why: str) -> None:
+    (tmp_path / "labels.csv").write_text(content)
+    with pytest.raises(SourceError, match=why):
+        label_source(str(tmp_path / "labels.csv"))
+
+
+def test_table_of_other_types_alone_has_no_labels(tmp_path: Path) -> None:
+    pl.DataFrame({"tokens": [["a", "b"], ["c"]]}).write_parquet(tmp_path / "a.parquet")
+    with pytest.raises(SourceError, match="no labels found in the columns 'tokens'"):
+        label_source(str(tmp_path / "a.parquet"))
 
 
 def test_two_text_columns_and_a_number_are_scored_pairs(tmp_path: Path) -> None:
@@ -40,28 +116,6 @@ def test_text_and_label_columns_are_classes_without_unlabelled_rows(tmp_path: Pa
     assert read.row(0) == (TEXTS[1], None, "x")
 
 
-def test_labels_file_without_labels_raises_source_error(tmp_path: Path) -> None:
-    path = tmp_path / "texts.csv"
-    pl.DataFrame({"text": TEXTS}).write_csv(path)
-    with pytest.raises(SourceError, match="expected two text columns and a number"):
-        label_source(str(path))
-
-
-def test_pairs_with_repeated_answers_have_two_text_columns(tmp_path: Path) -> None:
-    question = [f"How long does delivery number {n} take?" for n in range(300)]
-    answer = [f"A delivery of size {n % 15} takes some days." for n in range(300)]
-    rows = pl.DataFrame({"question": question, "answer": answer, "score": [n % 5 for n in range(300)]})
-    for own in (rows, rows.rename({"question": "answer", "answer": "question"})):
-        assert label_source(_written(own, tmp_path / "pairs.csv")).kind == "pairs"
-
-
-def test_multi_word_class_names_are_not_a_text_column(tmp_path: Path) -> None:
-    texts = [f"How long does delivery number {n} take?" for n in range(300)]
-    classes = ["a question of when it comes", "a question of how much it is"] * 150
-    source = label_source(_written(pl.DataFrame({"text": texts, "topic": classes}), tmp_path / "classes.csv"))
-    assert (source.kind, source.texts, source.label) == ("classes", ("text",), "topic")
-
-
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "parquet"])
 def test_blank_labels_are_excluded_in_every_format(tmp_path: Path, suffix: str) -> None:
     rows = pl.DataFrame({"text": [*TEXTS, None], "label": [None, " ", *"xyxyxyxyxy", "x"]})
@@ -78,37 +132,6 @@ def test_pairs_without_a_score_or_text_are_excluded(tmp_path: Path, suffix: str)
     source = label_source(_written(rows, tmp_path / f"pairs.{suffix}"))
     assert (source.kind, source.left_out) == ("pairs", 2)
     assert read_labels(source)["text_2"].to_list() == TEXTS[1:11]
-
-
-def test_non_numeric_score_raises_source_error(tmp_path: Path) -> None:
-    rows = pl.DataFrame({"a": TEXTS, "b": TEXTS, "score": ["45%", *map(str, range(11))]})
-    with pytest.raises(
-        SourceError, match=r"'score' contains '45%', which is not a number\), expected two text columns and a number"
-    ):
-        label_source(_written(rows, tmp_path / "pairs.csv"))
-
-
-@pytest.mark.parametrize("title", ["title", "Summary", "headline"])
-@pytest.mark.parametrize("label", ["label", "Rating", "stars"])
-def test_title_column_does_not_pair_with_the_text_column(tmp_path: Path, title: str, label: str) -> None:
-    rows = pl.DataFrame({title: TEXTS[::-1], "Text": TEXTS, label: [n % 4 for n in range(12)]})
-    source = label_source(_written(rows, tmp_path / "news.csv"))
-    assert (source.kind, source.texts, source.label) == ("classes", ("Text",), label)
-
-
-def test_more_than_100_classes_raise_source_error(tmp_path: Path) -> None:
-    texts = [f"How long does delivery number {n} take?" for n in range(300)]
-    rows = pl.DataFrame({"text": texts, "label": [str(n // 2) for n in range(300)]})
-    with pytest.raises(SourceError, match=r"'label' has 150 different values\), expected .* 2 to 100 classes"):
-        label_source(_written(rows, tmp_path / "intents.csv"))
-
-
-def test_known_column_name_marks_short_strings_as_text(tmp_path: Path) -> None:
-    rows = pl.DataFrame({"text": [f"refund {n}" for n in range(12)], "intent": list("xyz" * 4)})
-    source = label_source(_written(rows, tmp_path / "intents.csv"))
-    assert (source.kind, source.texts, source.label) == ("classes", ("text",), "intent")
-    pairs = pl.DataFrame({"sentence1": list("abcdefghijkl"), "sentence2": list("bcdefghijkla"), "score": range(12)})
-    assert label_source(_written(pairs, tmp_path / "pairs.csv")).kind == "pairs"
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
@@ -132,11 +155,6 @@ def test_null_markers_are_excluded_from_the_classes(tmp_path: Path, nothing: str
     assert set(read_labels(source)["label"]) == {"x", "y"}
 
 
-def test_lowercase_none_is_a_valid_class(tmp_path: Path) -> None:
-    rows = pl.DataFrame({"text": TEXTS, "intent": ["none", "refund"] * 6})
-    assert label_source(_written(rows, tmp_path / "intents.csv")).left_out == 0
-
-
 @pytest.mark.parametrize("score", ["inf", "-inf", "99999999999999999999999999", "-1e7"])
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
 def test_out_of_range_score_error_names_the_row(tmp_path: Path, score: str, suffix: str) -> None:
@@ -146,26 +164,6 @@ def test_out_of_range_score_error_names_the_row(tmp_path: Path, score: str, suff
     said = f"pairs.{suffix}: row 6 has the score '{score}' in column 'score', expected a finite similarity within"
     with pytest.raises(SourceError, match=said):
         label_source(path)
-
-
-def test_labels_csv_without_a_header_row_raises_source_error(tmp_path: Path) -> None:
-    path = tmp_path / "labels.csv"
-    path.write_text("".join(f'{n},"{text}",{n % 2 + 5}\n' for n, text in enumerate(TEXTS)))
-    with pytest.raises(SourceError, match="line 1 should be a header, but '0' is a number"):
-        label_source(str(path))
-
-
-def test_malformed_labels_csv_error_names_the_line(tmp_path: Path) -> None:
-    path = tmp_path / "labels.csv"
-    path.write_text(pl.DataFrame({"text": TEXTS, "label": list("xy" * 6)}).write_csv() + "one field\n")
-    with pytest.raises(SourceError, match="line 14: 1 fields, expected 2"):
-        label_source(str(path))
-
-
-def test_label_detection_ignores_columns_of_other_types(tmp_path: Path) -> None:
-    days = [date(2026, 1, 1)] * 12
-    rows = pl.DataFrame({"text": TEXTS, "label": list("xy" * 6), "day": days, "tags": [["a"]] * 12, "raw": [b"x"] * 12})
-    assert label_source(_written(rows, tmp_path / "classes.parquet")).texts == ("text",)
 
 
 def _written(rows: pl.DataFrame, path: Path) -> str:
@@ -179,9 +177,3 @@ def _written(rows: pl.DataFrame, path: Path) -> str:
         case _:
             rows.write_parquet(path)
     return str(path)
-
-
-def test_a_table_of_other_types_alone_has_no_labels(tmp_path: Path) -> None:
-    pl.DataFrame({"tokens": [["a", "b"], ["c"]]}).write_parquet(tmp_path / "a.parquet")
-    with pytest.raises(SourceError, match="no labels found in the columns 'tokens'"):
-        label_source(str(tmp_path / "a.parquet"))

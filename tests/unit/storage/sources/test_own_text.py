@@ -63,13 +63,6 @@ def test_missing_path_raises_source_error_without_a_hub_request(tmp_path: Path, 
     assert str(refused.value) == f"{name}: no such file, folder or dataset. Correct the name."
 
 
-def test_undeclared_mirror_dataset_is_found_by_name(folder: Path) -> None:
-    (folder / "reviews").mkdir()
-    pl.DataFrame({"text": PROSE}).write_parquet(folder / "reviews" / "train.parquet")
-    (found,) = ReadingConfig().sources(["reviews"], mirror=str(folder))
-    assert found.files == (f"{folder}/reviews/train.parquet",)
-
-
 def test_url_with_a_password_is_rejected() -> None:
     with pytest.raises(ValueError, match="contains a password"):
         ReadingConfig().sources(["ftp://user:planted@host/folder"])
@@ -88,13 +81,26 @@ def test_records_contain_the_text_title_and_document_columns(folder: Path) -> No
 
 def test_columns_option_applies_only_to_files_with_these_columns(folder: Path) -> None:
     paths = [str(folder / "in"), str(folder / "posts.jsonl")]
-    named = {"columns": ["subject"], "document": "ticket_no"}
+    named = {"columns": ["subject"], "document": "ticket_no", "lang": "de"}
     found = {source.name: source for source in ReadingConfig(**named).sources(paths)}
-    assert (found["tickets"].texts, found["tickets"].document) == (("subject",), "ticket_no")
+    tickets = found["tickets"]
+    assert (tickets.texts, tickets.document, tickets.lang) == (("subject",), "ticket_no", "de")
     assert (found["posts"].texts, found["posts"].document) == (("comment",), "thread_id")
     assert found["lines"].summary["text"] == "one text per line"
     with pytest.raises(SourceError, match=r"posts.jsonl: column 'bdy' is missing; .*did you mean 'body'"):
         ReadingConfig(columns=["bdy"]).sources(paths)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_column_may_be_named_twice_or_be_both_title_and_document(folder: Path, suffix: str) -> None:
+    path = folder / f"named.{suffix}"
+    rows = pl.read_csv(folder / "in" / "tickets.csv")
+    rows.write_csv(path) if suffix == "csv" else rows.write_parquet(path)
+    reading = ReadingConfig(columns=["body", "body"], title="subject", document="subject")
+    (source,) = reading.sources([str(path)])
+    (table,) = records(source, ReadReport("tickets"))
+    assert table["text"].to_list() == PROSE
+    assert set(table["title"]) == set(table["document"]) == {"Lost parcel"}
 
 
 def test_empty_document_option_disables_the_document_column(folder: Path) -> None:
@@ -117,15 +123,6 @@ def test_lines_are_ordered_for_paragraphs_or_many_files(folder: Path, tmp_path: 
     for files, ordered in (("0*.txt", False), ("*.txt", True)):
         (letters,) = ReadingConfig().sources([str(tmp_path / files)])
         assert (letters.ordered, letters.summary["document"]) == (ordered, "one per file" if ordered else "")
-
-
-def test_options_override_the_guessed_columns(folder: Path) -> None:
-    (told,) = ReadingConfig(columns=["subject"], document="ticket_no", lang="de").sources(
-        [str(folder / "in" / "tickets.csv")]
-    )
-    assert (told.texts, told.document, told.lang) == (("subject",), "ticket_no", "de")
-    with pytest.raises(SourceError, match="did you mean 'subject'"):
-        ReadingConfig(columns=["subjct"]).sources([str(folder / "in" / "tickets.csv")])
 
 
 def test_title_option_selects_or_disables_the_title_column(tmp_path: Path) -> None:
@@ -160,13 +157,20 @@ def test_embedded_dataset_has_text_columns() -> None:
     assert nli.texts == ("premise", "hypothesis")
 
 
-@pytest.mark.parametrize("name", ["org/set/test", f"org/set@{'4' * 40}/test", "stsb/test"])
-def test_mirror_dataset_split_is_found_by_name(tmp_path: Path, name: str) -> None:
-    for folder in ("org/set", "stsb"):
-        (tmp_path / folder).mkdir(parents=True)
-        pl.DataFrame({"text": PROSE}).write_parquet(tmp_path / folder / "test.parquet")
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("org/set/test", "org/set/test"),
+        (f"org/set@{'4' * 40}/test", "org/set/test"),
+        ("stsb/test", "stsb/test"),
+        ("reviews", "reviews/train"),
+    ],
+)
+def test_mirror_dataset_split_is_found_by_name(tmp_path: Path, name: str, file: str) -> None:
+    (tmp_path / file).parent.mkdir(parents=True)
+    pl.DataFrame({"text": PROSE}).write_parquet(tmp_path / f"{file}.parquet")
     (found,) = ReadingConfig().sources([name], mirror=str(tmp_path))
-    assert found.texts == ("text",)
+    assert (found.texts, found.files) == (("text",), (f"{tmp_path}/{file}.parquet",))
 
 
 def test_date_and_list_columns_are_not_read(tmp_path: Path) -> None:

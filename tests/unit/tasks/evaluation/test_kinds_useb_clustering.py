@@ -235,7 +235,10 @@ def test_missing_useb_files_error_states_the_download_url(tmp_path):
             r"judgements \{2\}",
         ),
         ("scidocs", "data.json", '{"corpus": {}}', "split test: key 'test' is missing"),
-        ("twitterpara", "test.data", "1\tTopic\tone\ttwo\tmany\n", "line 1: 'many', expected the judges' votes"),
+        *(
+            ("twitterpara", "test.data", f"1\tTopic\tone\ttwo\t{odd}\n", f"line 1: '{odd}', expected the judges' votes")
+            for odd in ("many", "9" * 30)
+        ),
     ],
 )
 def test_invalid_useb_file_error_names_file_and_fault(tmp_path, name, file, text, words):

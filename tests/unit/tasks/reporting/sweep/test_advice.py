@@ -6,7 +6,7 @@ import polars as pl
 
 from models.evaluation.significance.paired import Difference
 from models.evaluation.sweep import Ranking
-from storage.artifacts.schemas import SWEEP, SWEEP_COSTS
+from storage.artifacts.schemas import COSTS, SWEEP
 from tasks.rendering.blocks import Part, Prose
 from tasks.rendering.html import html
 from tasks.rendering.markdown import markdown
@@ -38,7 +38,7 @@ COSTS = pl.DataFrame(
         {"label": "SimCSE", "steps": 90, "seconds": 20.0, "checkpoint": "d"},
         {"label": "VICReg"},
     ],
-    schema=SWEEP_COSTS,
+    schema=COSTS,
 )
 
 
