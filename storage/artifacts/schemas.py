@@ -158,8 +158,25 @@ COSTS = pl.Schema(
     }
 )
 
-TABLES = {name.lower(): schema for name, schema in tuple(globals().items()) if isinstance(schema, pl.Schema)}
-"""Every schema above, by its table's name: the constant's name in lower case."""
+TABLES: dict[str, pl.Schema] = {
+    "corpus": CORPUS,
+    "nli": NLI,
+    "translations": TRANSLATIONS,
+    "views": VIEWS,
+    "pairs": PAIRS,
+    "training_log": TRAINING_LOG,
+    "embeddings": EMBEDDINGS,
+    "sparse_embeddings": SPARSE_EMBEDDINGS,
+    "predictions": PREDICTIONS,
+    "scores": SCORES,
+    "comparison": COMPARISON,
+    "reproduction": REPRODUCTION,
+    "sweep": SWEEP,
+    "costs": COSTS,
+    "passages": PASSAGES,
+    "weighing": WEIGHING,
+    "proof": PROOF,
+}
 
 
 def tables_of(kind: str) -> tuple[str, ...]:
