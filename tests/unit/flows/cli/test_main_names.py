@@ -52,6 +52,9 @@ WRONG = [
     (["evaluate", "embedded:bert-mini", "--suite", "own:onw.txt"], "(did you mean 'own.txt'?)"),
     (["evaluate", "embedded:bert-mini", "--suite", "labels:onw.txt"], "(did you mean 'own.txt'?)"),
     (["adapt", "own.txt", "--suite", "labels:onw.txt"], "(did you mean 'own.txt'?)"),
+    (["adapt", "own.txt", "--suite", "stsb/tst"], "(did you mean 'stsb/test'?)"),
+    (["evaluate", "embedded:bert-mini", "--suite", "embedded:stsb/foo"], "no split 'foo', expected one of"),
+    (["sweep", "tiny", "--over", "training.lr=1e-4,1e-3", "--set", 'evaluation.sets=["stsb/foo"]'], "no split 'foo'"),
     (["search", "embedded:mini-sentence", "onw.txt", "a query"], "(did you mean 'own.txt'?)"),
     (["embed", "embedded:mini-sentnce", "own.txt", "out.parquet"], "Did you mean 'embedded:mini-sentence'?"),
     (
