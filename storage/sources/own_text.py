@@ -231,9 +231,9 @@ def _guess(path: str, found: tuple[str, ...], reading: ReadingConfig) -> TextSou
     texts = tuple(columns) or _texts(sample, lower, title)
     if not texts:
         unread = ", ".join(repr(name) for name in found if name not in sample.columns)
-        reason = f" ({unread}: values are not strings)" if unread else ""
+        why = f" ({unread}: values are not strings)" if unread else ""
         raise SourceError(
-            f"{path}: no text column in {', '.join(map(repr, found))}{reason}, expected more than {PROSE_WORDS:g} words "
+            f"{path}: no text column in {', '.join(map(repr, found))}{why}, expected more than {PROSE_WORDS:g} words "
             "per record. Name the text columns with --columns."
         )
     if document is None:
