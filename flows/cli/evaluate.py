@@ -135,5 +135,5 @@ def _show(store: Store, ref: EvaluationRef, output: Output) -> None:
         yield from figures_of(store, ref)
 
     missing = cast("dict[str, str]", store.manifest(ref).figures["missing"])
-    export = f"export:  bsl artifacts export {ref} FOLDER --as mteb   (or markdown, latex)"
+    export = f"export:  bsl artifacts export {ref} TARGET --as markdown   (or latex, mteb)"
     print_result(store, ref, output, printed, [f"missing: {name}: {why}" for name, why in missing.items()] + [export])

@@ -73,8 +73,8 @@ def find_reports(store: Store, texts: Sequence[str]) -> list[ArtifactRef]:
     reports = [find(store, f"report/{text.removeprefix('report/')}") for text in texts]
     if len(set(reports)) < len(reports) or not 2 <= len(reports) <= MOST_COMPARED:
         raise ValueError(
-            f"found {len(set(reports))} different runs, expected 2 to {MOST_COMPARED}. Name each once, for example "
-            f"`bsl compare {reports[0] if reports else 'report/65c8'} report/latest`."
+            f"found {len(set(reports))} different runs, expected 2 to {MOST_COMPARED}. Name each once; "
+            "`bsl artifacts ls report` lists them."
         )
     return reports
 
