@@ -135,5 +135,7 @@ def test_non_utf8_file_error_suggests_an_iconv_command(folder, capsys, monkeypat
 
 
 def test_compare_on_an_empty_store_reports_no_report(folder, capsys):
+    assert main(["compare", "sweep/latest", "report/latest"]) == 2
+    assert "sweep/latest: expected report/<key>" in capsys.readouterr().err
     assert main(["compare", "report/latest"]) == 1  # the store is empty
     assert "contains no report" in capsys.readouterr().err
