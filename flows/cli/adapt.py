@@ -17,7 +17,7 @@ from flows.cli.terminal.options import (
     Site,
     check_encoders,
     check_files,
-    check_own_sets,
+    check_sets,
     check_texts,
 )
 from flows.cli.terminal.overrides import settings_in
@@ -109,9 +109,9 @@ def adapt(
     """Adapt an encoder to your text; you get the new encoder only if it is better, else the original encoder."""
     check_texts(texts, place)
     check_files(labels)
-    check_own_sets(adaptation.suite, place)
     check_encoders([encoder], place)
     config = adaptation.configured(reading)
+    check_sets(config.evaluation.sets, place)
     adaptation.check_effect(config.use_of(labels=labels is not None, only_judge=adaptation.labels_only_judge))
     start = begin(place, output)
     if adaptation.suite:

@@ -189,7 +189,9 @@ def gc(
 
 def export(
     artifact: Artifact,
-    target: Annotated[Path, Parameter(help="a new folder, or a file that ends in .zip")],
+    target: Annotated[
+        Path, Parameter(help="a new folder, or a file that ends in .zip; a text file for --as markdown or latex")
+    ],
     /,
     *,
     form: Annotated[

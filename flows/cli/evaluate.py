@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from cyclopts import Parameter
 
-from flows.cli.terminal.options import Output, Settings, Site, check_encoders, check_own_sets
+from flows.cli.terminal.options import Output, Settings, Site, check_encoders, check_sets
 from flows.cli.terminal.printing import figures_of, print_result
 from flows.cli.terminal.start import begin
 from models.encoder.config import CNNConfig, Pooling
@@ -90,7 +90,7 @@ def evaluate(
 ) -> None:
     """Score any encoder on the papers' sets; compare several on the same pairs."""
     check_encoders(models, place)
-    check_own_sets(suite, place)
+    check_sets(suite, place)
     start = begin(place, output)
     from tasks.evaluation.kinds import names_of
 
@@ -135,5 +135,5 @@ def _show(store: Store, ref: EvaluationRef, output: Output) -> None:
         yield from figures_of(store, ref)
 
     missing = cast("dict[str, str]", store.manifest(ref).figures["missing"])
-    export = f"export:  bsl artifacts export {ref} FOLDER --as mteb   (or markdown, latex)"
+    export = f"export:  bsl artifacts export {ref} TARGET --as markdown   (or latex, mteb)"
     print_result(store, ref, output, printed, [f"missing: {name}: {why}" for name, why in missing.items()] + [export])

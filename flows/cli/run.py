@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from flows.cli.terminal.log_lines import spinner
-from flows.cli.terminal.options import Output, Settings, Site, check_encoders
+from flows.cli.terminal.options import Output, Settings, Site, check_encoders, check_sets
 from flows.cli.terminal.printing import BROWSE, print_json, print_line, print_table
 from flows.cli.terminal.start import begin
 
@@ -41,6 +41,7 @@ def run(
     changes = settings.changes(base.precisions)
     config = override(base, changes)
     check_encoders([model for model, _ in config.models()], place)
+    check_sets(config.evaluation.sets, place)
     from flows.pipeline import pipeline
 
     store = start.site.open_store()

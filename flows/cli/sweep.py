@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from cyclopts import Parameter
 
-from flows.cli.terminal.options import Output, Settings, Site
+from flows.cli.terminal.options import Output, Settings, Site, check_sets
 from flows.cli.terminal.overrides import value_of
 from flows.cli.terminal.printing import print_result
 from flows.cli.terminal.start import begin
@@ -73,6 +73,7 @@ def sweep(
         changes = settings.changes(sections)
         _refuse_twice(axes, changes)
         configs = grid(name, axes, changes, points.against).configs
+    check_sets([name for config in configs for name in config.evaluation.sets], place)
     start = begin(place, output, pool=pool or None)
     from flows.sweep.sweep import ablation
 

@@ -6,6 +6,7 @@ pool keep Prefect's states: there users cancel in the UI, and SIGTERM means that
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from prefect.client.orchestration import get_client
@@ -52,6 +53,8 @@ def cancelled_when_stopped(flow: Flow[..., Any]) -> Flow[..., Any]:
 def _cancel_if_stopped(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:  # noqa: ARG001 - names are Prefect's
     if not isinstance(state.data, KeyboardInterrupt | TerminationSignal):
         return
+    if isinstance(state.data, TerminationSignal):  # Prefect then ends the process by the signal, without an exception
+        sys.stderr.write("bsl: terminated. Finished stages are cached; run the command again to resume\n")
     with get_client(sync_client=True) as client:
         client.set_flow_run_state(flow_run.id, Cancelled(message=_STOPPED), force=True)
         _end_tasks(client, [flow_run.id], Cancelled(message=_STOPPED))

@@ -13,6 +13,9 @@ Design choices
 from __future__ import annotations
 
 import logging
+import weakref
+from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import ctranslate2
@@ -22,7 +25,7 @@ from models.translation.gpu import REMEDY, compute_type, gpus, is_of_the_gpu
 from storage.filesystem.atomic import whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from transformers import MarianMTModel
@@ -73,6 +76,9 @@ class CTranslate2Engine:
         self._vocabulary, self._config = vocabulary, config
         self.ahead = 4 * self._translator.num_translators  # with 2, a core is idle up to 5 % of the time
         self.token_budget = _budget(kind, config.beam)
+        self._submitted: deque[list[ctranslate2.AsyncTranslationResult]] = deque(maxlen=self.ahead)
+        # Also when the process ends: a batch that is still computed after Ctrl-C would crash it.
+        weakref.finalize(self, _await, self._submitted)
 
     def submit(self, sources: list[list[int]], caps: list[int]) -> Callable[[], Decoded]:
         """Start to translate a batch; see `batching.Engine`."""
@@ -86,6 +92,8 @@ class CTranslate2Engine:
             return_scores=self._config.beam > 1,  # without scores, greedy search skips the softmax
         )
 
+        self._submitted.append(pending)
+
         def collect() -> Decoded:
             results = [batch.result() for batch in pending]
             rows = [self._vocabulary.numbers(result.hypotheses[0]) for result in results]
@@ -97,6 +105,12 @@ class CTranslate2Engine:
             return [(row[:cap], score) for row, cap, score in zip(rows, caps, scores, strict=True)]
 
         return collect
+
+
+def _await(submitted: Iterable[list[ctranslate2.AsyncTranslationResult]]) -> None:
+    for result in (result for batch in submitted for result in batch):
+        with suppress(RuntimeError):  # `collect` raises it
+            result.result()
 
 
 def _failure(device: str, error: RuntimeError) -> TranslationError:

@@ -67,14 +67,17 @@ def find_reports(store: Store, texts: Sequence[str]) -> list[ArtifactRef]:
     """Return the reports to compare, each named by the beginning of its key or run, or by `latest`.
 
     Raises:
-        ValueError: there are fewer than two or too many, or a report is named twice.
+        ValueError: there are fewer than two or too many, a report is named twice, or a name is that of another kind.
         ArtifactMissingError: no report or several match a name.
     """
-    reports = [find(store, f"report/{text.removeprefix('report/')}") for text in texts]
+    names = [text.removeprefix("report/") for text in texts]
+    if others := [name for name in names if "/" in name]:
+        raise ValueError(f"{others[0]}: expected report/<key>. `bsl artifacts ls report` lists the runs to compare.")
+    reports = [find(store, f"report/{name}") for name in names]
     if len(set(reports)) < len(reports) or not 2 <= len(reports) <= MOST_COMPARED:
         raise ValueError(
-            f"found {len(set(reports))} different runs, expected 2 to {MOST_COMPARED}. Name each once, for example "
-            f"`bsl compare {reports[0] if reports else 'report/65c8'} report/latest`."
+            f"found {len(set(reports))} different runs, expected 2 to {MOST_COMPARED}. Name each once; "
+            "`bsl artifacts ls report` lists them."
         )
     return reports
 

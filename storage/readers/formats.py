@@ -54,7 +54,7 @@ class FileFormat:
 
 FORMATS: Final[dict[str, FileFormat]] = {
     "txt": FileFormat((lines.COLUMN,), lines.read, (".txt", ".text")),
-    "jsonl": FileFormat(jsonl.columns, jsonl.read, (".jsonl", ".ndjson")),
+    "jsonl": FileFormat(jsonl.schema, jsonl.read, (".jsonl", ".ndjson")),
     "csv": FileFormat(partial(csv.columns, quoted=True), partial(csv.read, quoted=True), (".csv",), headed=True),
     "tsv": FileFormat(partial(csv.columns, quoted=False), partial(csv.read, quoted=False), (".tsv",), headed=True),
     "parquet": FileFormat(

@@ -12,16 +12,18 @@ import re
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
+import pyarrow as pa
 
 from storage.errors import SourceError
 from storage.readers.blocks import Block, line_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from storage.readers.columns import Columns
     from storage.readers.read_report import ReadReport
 
+NESTED: Final = pa.list_(pa.null())
 _PIECE_BYTES: Final = 32 << 10
 _KEY_OBJECTS: Final = 100  # first objects, whose combined keys are the columns
 _PEEK_BYTES: Final = 1 << 20
@@ -34,26 +36,35 @@ _LIKE_COMPRESSED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78
 _NUL: Final = "\x00"  # Polars replaces half a surrogate pair by this character
 
 
-def columns(path: str) -> tuple[str, ...]:
+def schema(path: str) -> pa.Schema:
     """Return the keys of the first objects, without those that are not Unicode text.
+
+    The type of a key is `NESTED` if its values are lists or objects, else a string.
 
     Raises:
         SourceError: none of the first lines is a JSON object.
     """
-    names: dict[str, None] = {}
+    plain: dict[str, bool] = {}
     objects = seen = 0
     for block in line_blocks(path, None, _PEEK_BYTES):
         for _, line in _numbered(block):
             try:
-                names.update(dict.fromkeys(name for name in _parse(line) if not _SURROGATE.search(name)))
+                found = _parse(line)
             except ValueError:
                 continue
+            for name, value in found.items():
+                if not _SURROGATE.search(name):
+                    plain[name] = plain.get(name, False) or not isinstance(value, list | dict)
             objects, seen = objects + 1, seen + len(line)
             if objects == _KEY_OBJECTS or seen > _SEEN_BYTES:
-                return tuple(names)
+                return _typed(plain)
     if not objects:
         raise SourceError(f"{path}: no line is a JSON object, expected JSON lines. Check the file and its suffix.")
-    return tuple(names)
+    return _typed(plain)
+
+
+def _typed(plain: Mapping[str, bool]) -> pa.Schema:
+    return pa.schema([(name, pa.string() if is_plain else NESTED) for name, is_plain in plain.items()])
 
 
 def read(path: str, requested: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:

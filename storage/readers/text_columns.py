@@ -44,10 +44,23 @@ def first_records(path: str, kind: Format) -> pl.DataFrame:
     Raises:
         SourceError: the file has no records, or cannot be read.
     """
-    columns, report = columns_of(path, kind, readable=True), ReadReport(path)
-    if not columns:  # no column can be text, and the caller's error names all columns
+    return _first(path, kind, Columns((), columns_of(path, kind, readable=True)))
+
+
+def check_texts(path: str, kind: Format, texts: tuple[str, ...]) -> None:
+    """Check that some of the first records of a file have a string in each text column.
+
+    Raises:
+        SourceError: a column has other values, or the file cannot be read.
+    """
+    _first(path, kind, Columns(texts))
+
+
+def _first(path: str, kind: Format, columns: Columns) -> pl.DataFrame:
+    report = ReadReport(path)
+    if not columns.names:  # no column can be text, and the caller's error names all columns
         return pl.DataFrame()
-    first = next(read_table(path, kind, Columns((), columns), report), pl.DataFrame())
+    first = next(read_table(path, kind, columns, report), pl.DataFrame())
     if first.is_empty():
         report.check(max_bad_share=0.0)  # raises an error: no records, or the first unreadable lines
     return first.head(SAMPLE if kind != "txt" else 50 * SAMPLE).cast(pl.String)

@@ -22,7 +22,7 @@ from storage.filesystem.names import perhaps_path
 from storage.filesystem.urls import reachable, without_password
 from storage.readers.columns import Columns, known_shape, named, require
 from storage.readers.formats import Format, columns_of, format_of, is_readable, read_table
-from storage.readers.text_columns import PROSE_WORDS, first_records, is_prose, require_header
+from storage.readers.text_columns import PROSE_WORDS, check_texts, first_records, is_prose, require_header
 from storage.record import Record
 from storage.sources.paths import listed
 from storage.sources.read import local_files
@@ -134,6 +134,7 @@ class ReadingConfig(Record):
                 groups.setdefault((guess.format, guess.found, guess.wrapped), []).append(guess)
             for same in groups.values():
                 own_files = tuple(guess.files[0] for guess in same)
+                check_texts(own_files[0], same[0].format, same[0].texts)
                 stem = stem_of(own_files[0]) if len(own_files) == 1 else name
                 found.append(
                     same[0].model_copy(update={"name": stem, "digest": joint_sha256(own_files), "files": own_files})
@@ -230,9 +231,11 @@ def _guess(path: str, found: tuple[str, ...], reading: ReadingConfig) -> TextSou
     title = title or None
     texts = tuple(columns) or _texts(sample, title)
     if not texts:
+        unread = ", ".join(repr(name) for name in found if name not in sample.columns)
+        why = f" ({unread}: values are not strings)" if unread else ""
         raise SourceError(
-            f"{path}: no text column in {', '.join(map(repr, found))}, expected more than {PROSE_WORDS:g} words per "
-            "record. Name the text columns with --columns."
+            f"{path}: no text column in {', '.join(map(repr, found))}{why}, expected more than {PROSE_WORDS:g} words "
+            "per record. Name the text columns with --columns."
         )
     if document is None:
         document = next(named((name for name in sample.columns if name not in texts), _DOCUMENTS), None)

@@ -54,14 +54,18 @@ def difference_rows(comparison: pl.DataFrame) -> list[dict[str, str]]:
     ]
 
 
-def signatures(scores: pl.DataFrame) -> Table:
+def signature_rows(scores: pl.DataFrame) -> list[dict[str, str]]:
     """Return the signatures of the printed figures, one per system, metric and protocol."""
     groups = scores.filter(PRINTED).group_by("model", "metric", "protocol", maintain_order=True)
-    lines = [
+    return [
         {"figures": f"{model}, {metric}, {protocol}", "signature": joint_signature(rows["signature"].to_list())}
         for (model, metric, protocol), rows in groups
     ]
-    return Table.of("Lines to cite with the figures", lines)
+
+
+def signatures(scores: pl.DataFrame) -> Table:
+    """Return the table of `signature_rows`."""
+    return Table.of("Lines to cite with the figures", signature_rows(scores))
 
 
 def missing_sets(reasons: Mapping[str, str]) -> Table:

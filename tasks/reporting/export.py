@@ -17,6 +17,7 @@ from tasks.evaluation.kinds import tables
 from tasks.rendering.escaping import code
 from tasks.rendering.markdown import markdown_table
 from tasks.rendering.paper_tables import as_latex, paper_signatures, paper_tables
+from tasks.rendering.score_tables import INTERVALS, score_rows, signature_rows
 from tasks.reporting.card import CARD
 from tasks.reporting.model_card import folded_card
 
@@ -43,13 +44,15 @@ def export_figures(store: Store, ref: ArtifactRef, target: Path, form: str) -> P
     Args:
         store: store of the artifact.
         ref: the artifact.
-        target: a new folder for `mteb`, a new file for the others.
+        target: a new folder for `mteb`, a new text file for the others.
         form: a key of `FORMS`.
 
     Raises:
-        StoreWriteError: the target exists.
-        ArtifactMissingError: the artifact has no figures.
+        StoreWriteError: the target exists, or its name is that of an archive.
+        ArtifactMissingError: the artifact has no figures, or none that the format can have.
     """
+    if target.suffix == ".zip":
+        raise StoreWriteError(f"{target}: --as {form} writes no archive. Remove .zip from the name.")
     if target.exists():
         raise StoreWriteError(f"{target}: already exists. Name a new file or folder.")
     scores = store.scan(ref, "scores").collect()
@@ -59,27 +62,41 @@ def export_figures(store: Store, ref: ArtifactRef, target: Path, form: str) -> P
 
 
 def _mteb(scores: pl.DataFrame, target: Path) -> None:
-    """Write `<system>/<task>.json`, as in a folder of MTEB results."""
-    for (model,), figures in scores.group_by("model", maintain_order=True):
-        folder = target / (str(model).strip(".") or "system").replace("/", "__").replace("\0", "_")[:200]
+    """Write `<system>/<task>.json`, as in a folder of MTEB results.
+
+    Raises:
+        ArtifactMissingError: no set is a task of MTEB.
+    """
+    systems = {str(model): task_results(figures) for (model,), figures in scores.group_by("model", maintain_order=True)}
+    if not any(systems.values()):
+        names = ", ".join(scores["dataset"].unique(maintain_order=True))
+        raise ArtifactMissingError(f"--as mteb: no set is a task of MTEB (found {names}). Use --as markdown or latex.")
+    for model, results in systems.items():
+        folder = target / (model.strip(".") or "system").replace("/", "__").replace("\0", "_")[:200]
         folder.mkdir(parents=True)
-        for task, result in task_results(figures).items():
+        for task, result in results.items():
             (folder / f"{task}.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
 
 
 def _markdown(scores: pl.DataFrame, target: Path) -> None:
-    notes = paper_signatures(scores, tables())
     parts = [
-        f"## {title}\n\n{markdown_table(rows)}\n\n" + "\n".join(f"- {code(note)}" for note in notes[title]) + "\n"
-        for title, rows in paper_tables(scores, tables())
+        f"## {title}\n\n{markdown_table(rows)}\n\n" + "\n".join(f"- {code(note)}" for note in notes) + "\n"
+        for title, rows, notes in _tables(scores)
     ]
     target.write_text("\n".join(parts), encoding="utf-8")
 
 
 def _latex(scores: pl.DataFrame, target: Path) -> None:
-    notes = paper_signatures(scores, tables())
-    parts = [as_latex(title, rows, notes[title]) for title, rows in paper_tables(scores, tables())]
+    parts = [as_latex(*table) for table in _tables(scores)]
     target.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+
+
+def _tables(scores: pl.DataFrame) -> Iterator[tuple[str, list[dict[str, str]], list[str]]]:
+    """Yield title, rows and signatures of the papers' tables, then of all figures, as `bsl evaluate` prints them."""
+    notes = paper_signatures(scores, tables())
+    for title, rows in paper_tables(scores, tables()):
+        yield title, rows, notes[title]
+    yield INTERVALS, score_rows(scores), [": ".join(row.values()) for row in signature_rows(scores)]
 
 
 FORMS: Final[dict[str, Callable[[pl.DataFrame, Path], None]]] = {"mteb": _mteb, "markdown": _markdown, "latex": _latex}

@@ -144,7 +144,9 @@ def test_signal_ends_the_command_its_run_and_its_server(tmp_path, monkeypatch, n
             run.kill()
             run.communicate()
     assert refuses(f"{url}/health", within=60)
-    assert len((tmp_path / "log").read_text().splitlines()) < 100
+    lines = (tmp_path / "log").read_text().splitlines()
+    assert len(lines) < 100
+    assert any(line.startswith("bsl: terminated. Finished stages") for line in lines) == (name == "SIGTERM")
     with closing(sqlite3.connect(tmp_path / "home" / "prefect.db")) as database:
         assert database.execute("SELECT state_type FROM flow_run").fetchall() == [(state,)]
 

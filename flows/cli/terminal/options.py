@@ -146,18 +146,25 @@ def check_texts(texts: Sequence[str], place: Place) -> None:
         check_named(name, run_context_of(place.given).mirror)
 
 
-def check_own_sets(names: Sequence[str], place: Place) -> None:
-    """Check that the files exist that names of evaluation sets contain, after `own:` or `labels:`.
+def check_sets(names: Sequence[str], place: Place) -> None:
+    """Check names of evaluation sets: the files after `own:` or `labels:`, and the splits of declared datasets.
 
     Raises:
-        SourceError, AssetError: A file does not exist; the message suggests the closest path.
+        SourceError, AssetError: A file or split does not exist; the message suggests the closest name.
     """
+    from storage.assets.embedded import EMBEDDED
+    from storage.datasets.registry import DATASETS
     from storage.sources import labels, own_text
+    from storage.sources.sources import SourceSpec, mirrored_table
 
     check_texts(
         [name.removeprefix(own_text.SET_PREFIX) for name in names if name.startswith(own_text.SET_PREFIX)], place
     )
     check_files(*(name.removeprefix(labels.SET_PREFIX) for name in names if name.startswith(labels.SET_PREFIX)))
+    for name in names:
+        dataset, _, split = name.removeprefix(EMBEDDED).rpartition("/")
+        if dataset in DATASETS:
+            mirrored_table(SourceSpec(dataset=dataset, split=split), None)  # raises if there is no such split
 
 
 def check_files(*paths: str | None) -> None:

@@ -55,6 +55,9 @@ WRONG = [
     (["evaluate", "embedded:bert-mini", "--suite", "own:onw.txt"], "(did you mean 'own.txt'?)"),
     (["evaluate", "embedded:bert-mini", "--suite", "labels:onw.txt"], "(did you mean 'own.txt'?)"),
     (["adapt", "own.txt", "--suite", "labels:onw.txt"], "(did you mean 'own.txt'?)"),
+    (["adapt", "own.txt", "--suite", "stsb/tst"], "(did you mean 'stsb/test'?)"),
+    (["evaluate", "embedded:bert-mini", "--suite", "embedded:stsb/foo"], "no split 'foo', expected one of"),
+    (["sweep", "tiny", "--over", "training.lr=1e-4,1e-3", "--set", 'evaluation.sets=["stsb/foo"]'], "no split 'foo'"),
     (["search", "embedded:mini-sentence", "onw.txt", "a query"], "(did you mean 'own.txt'?)"),
     (["embed", "embedded:mini-sentnce", "own.txt", "out.parquet"], "Did you mean 'embedded:mini-sentence'?"),
     (
@@ -135,5 +138,7 @@ def test_non_utf8_file_error_suggests_an_iconv_command(folder, capsys, monkeypat
 
 
 def test_compare_on_an_empty_store_reports_no_report(folder, capsys):
+    assert main(["compare", "sweep/latest", "report/latest"]) == 2
+    assert "sweep/latest: expected report/<key>" in capsys.readouterr().err
     assert main(["compare", "report/latest"]) == 1  # the store is empty
     assert "contains no report" in capsys.readouterr().err

@@ -1,5 +1,7 @@
 """The ctranslate2 backend gives the translations of the reference backend, from a model converted once."""
 
+import subprocess
+import sys
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from multiprocessing import get_context
@@ -43,6 +45,28 @@ def conversions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @cache
 def loaded(folder: Path, config: TranslatorConfig, conversions: Path, budget: int | None = None) -> BatchedTranslator:
     return load_translator(folder, config, Resources("cpu", cores=1), conversions / folder.name, budget)
+
+
+_ENDS_EARLY = """
+import gc, sys
+from pathlib import Path
+from models.translation.config import Resources, TranslatorConfig
+from models.translation.loading import load_translator
+from storage.assets.embedded import embedded_path
+
+config = TranslatorConfig.model_validate_json(sys.argv[1])
+translator = load_translator(embedded_path(config.model), config, Resources("cpu", cores=1), Path(sys.argv[2]))
+source = translator.vocabulary.encode(["A man in a red coat walks his old dog past the closed shops of the town"])[0]
+pending = [translator.engine.submit([source] * 100, [100] * 100) for _ in range(4)]
+cycle = [translator]
+cycle.append(cycle)
+gc.freeze()  # as at the end of a command: the cycle is not collected, nor the translator's threads joined
+"""
+
+
+def test_a_process_may_end_while_batches_are_computed(tmp_path: Path) -> None:
+    config = GERMAN.model_copy(update={"precision": "int8"}).model_dump_json()
+    subprocess.run([sys.executable, "-c", _ENDS_EARLY, config, str(tmp_path / "converted")], check=True)
 
 
 def held_out(count: int, column: str) -> list[str]:

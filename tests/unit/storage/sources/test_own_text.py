@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -189,6 +190,15 @@ def test_table_with_only_list_columns_raises_source_error(tmp_path: Path) -> Non
         table.write_parquet(tmp_path / f"{name}.parquet")
         with pytest.raises(SourceError, match=r"no text column in .*'title'"):
             ReadingConfig().sources([str(tmp_path / f"{name}.parquet")])
+
+
+def test_json_lists_are_not_text(tmp_path: Path) -> None:
+    path = tmp_path / "nested.jsonl"
+    path.write_text(f"{json.dumps({'text': [*PROSE], 'number': 7})}\n" * 3)
+    with pytest.raises(SourceError, match=r"no text column in 'text', 'number' \('text': values are not strings\)"):
+        ReadingConfig().sources([str(path)])
+    with pytest.raises(SourceError, match="field 'text' is a list, expected a string"):
+        ReadingConfig(columns=("text",)).sources([str(path)])
 
 
 def test_known_column_names_are_text_columns_in_any_case(tmp_path: Path) -> None:

@@ -50,6 +50,15 @@ def test_classes_are_scored_by_the_mean_of_three_accuracies_without_rare_classes
     assert score["signature"].startswith(f"set:{classes}|metric:accuracy|protocol:all|data:")
 
 
+def test_scoring_again_computes_no_accuracy_again(classes, monkeypatch):
+    """`bsl evaluate A B` scores both encoders, and compares them on the same vectors."""
+    first = evaluate(letters, [classes], bootstrap=DRAWN).scores
+    monkeypatch.setattr("models.evaluation.labels.neighbour_accuracy", None)
+    assert evaluate(letters, [classes], bootstrap=DRAWN).scores.equals(first)
+    with pytest.raises(TypeError):
+        evaluate(lambda texts: letters(texts) + 1, [classes], bootstrap=DRAWN)
+
+
 def test_order_of_rows_changes_neither_score_nor_data_digest(classes, tmp_path):
     shuffled = tmp_path / "shuffled.csv"
     pl.read_csv(classes.removeprefix("labels:")).sample(fraction=1.0, shuffle=True, seed=1).write_csv(shuffled)

@@ -92,3 +92,18 @@ def test_export_command_writes_each_format_and_refuses_to_overwrite(store, tmp_p
     assert "| org/mine | spearman, all |" in (tmp_path / "table.md").read_text()
     assert main(["artifacts", "export", "scores/0", str(tmp_path / "table.md"), "--as", "markdown"]) == 1
     assert "already exists" in capsys.readouterr().err
+
+
+def test_export_contains_the_sets_that_no_paper_has(store, tmp_path, capsys):
+    """Own labels and dev splits are in no paper's table, and are no task of MTEB."""
+    assert main(["artifacts", "export", "scores/0", str(tmp_path / "table.md"), "--as", "markdown"]) == 0
+    assert "| stsb dev: spearman, all | 10.00 [0.0, 100.0] |" in (tmp_path / "table.md").read_text()
+    with store.draft(ScoresRef(key=f"{8 << 252:064x}"), Provenance(stage_version=1, config={})) as draft:
+        own = [row("labels:rows.csv", "accuracy", 0.5, split="all")]
+        draft.write(pl.DataFrame(own).select(SCORES.names()).cast(SCORES))
+    assert main(["artifacts", "export", "scores/8", str(tmp_path / "own.tex"), "--as", "latex"]) == 0
+    assert "labels:rows.csv all: accuracy, all & 50.00" in (tmp_path / "own.tex").read_text()
+    for name, message in (("own", "no set is a task of MTEB (found labels:rows.csv)"), ("own.zip", "Remove .zip")):
+        assert main(["artifacts", "export", "scores/8", str(tmp_path / name), "--as", "mteb"]) == 1
+        assert message in capsys.readouterr().err
+        assert not (tmp_path / name).exists()
