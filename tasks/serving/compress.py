@@ -27,7 +27,7 @@ from storage.readers.read_report import ReadReport
 from storage.record import Record
 from storage.sources.read import read_source
 from storage.sources.sources import SourceSpec, resolve_sources
-from tasks.embedding.encoders import encoder_folder, find_encoder
+from tasks.embedding.encoders import check_revision, encoder_folder, find_encoder
 from tasks.serving.measures import Variant, card_of, dev_scorer, measured, stsb, variant_rows, write_cards
 from tasks.stage.device import limit_threads
 
@@ -92,6 +92,7 @@ def export_variants(
 
     Raises:
         StoreWriteError: The target exists.
+        ValueError: A revision is given for another name than a Hub id.
         EncoderError: A form cannot be made, or int8 loses too much; then nothing is written.
         SourceError, AssetError, ArtifactMissingError: The encoder or the text does not exist.
     """
@@ -100,6 +101,7 @@ def export_variants(
 
     if target.exists():
         raise StoreWriteError(f"{target}: already exists. Name a new folder.")
+    check_revision(name, revision)
     limit_threads(site)
     found = find_encoder(site, name, revision)
     folder = encoder_folder(site.open_store(), found)
