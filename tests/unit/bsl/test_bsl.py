@@ -133,6 +133,14 @@ def test_encoder_load_refuses_revisions_of_local_names_and_never_asks_the_hub_fo
         bsl.SentenceEncoder.load("report/lastest")
 
 
+def test_store_accepts_a_path_and_missing_inputs_are_named(own_folder):
+    assert bsl.Store(Path("store")).refs() == []
+    with pytest.raises(ValueError, match="no text is given"):
+        bsl.adapt([])
+    with pytest.raises(ArtifactMissingError, match="contains no report"):
+        bsl.compare("report/latest")
+
+
 def test_unknown_runtime_setting_error_suggests_nearest_name(own_folder):
     with pytest.raises(TypeError, match=r"unknown runtime setting 'stor'\. Did you mean 'store'\? Settings: store, "):
         bsl.run("tiny", stor="elsewhere")
