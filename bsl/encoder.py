@@ -76,7 +76,8 @@ def _folder(given: str | Path, revision: str | None) -> Path:
     if revision is None and (path.is_dir() or (path.suffix == ".onnx" and path.exists())):
         return path
     from flows.run_context import run_context_of
-    from tasks.embedding.encoders import check_revision, encoder_folder, find_encoder
+    from storage.artifacts.lookup import check_revision
+    from tasks.embedding.encoders import encoder_folder, find_encoder
 
     check_revision(name, revision)
     context = run_context_of()

@@ -10,7 +10,6 @@ from models.encoder.config import EncoderConfig, WordsConfig, architecture_of
 from models.errors import EncoderError
 from storage.artifacts.lookup import find, is_made_here
 from storage.artifacts.refs import ENCODER, CheckpointRef
-from storage.assets.embedded import EMBEDDED
 from storage.errors import ArtifactMissingError
 from storage.sources.model_sources import ResolvedModel, is_graph, resolve_model, settings_of
 from storage.sources.word_vectors import VectorsFile, find_vectors_file, is_vectors_file, read_vectors
@@ -63,16 +62,6 @@ def find_encoder(
     if is_vectors_file(name):
         return import_vectors(site, find_vectors_file(name), words or WordsConfig())
     return resolve_named_model(site, name, revision)
-
-
-def check_revision(name: str, revision: str | None) -> None:
-    """Refuse a revision of an encoder that cannot be on the Hub, where it would have no effect.
-
-    Raises:
-        ValueError: The name is of an embedded encoder, a path or an artifact.
-    """
-    if revision is not None and (is_made_here(name) or name.startswith((EMBEDDED, ".", "/", "~"))):
-        raise ValueError(f"{name}: not on the Hub, so it has no revision {revision}. Remove the revision.")
 
 
 def encoder_folder(store: Store, encoder: CheckpointRef | ResolvedModel) -> Path:

@@ -21,13 +21,12 @@ from pydantic import Field
 from models.encoder.config import EncoderConfig
 from models.encoder.int8 import GRAPHS, SATURATES, Target, saturates_here, target_here
 from models.errors import EncoderError
-from storage.errors import StoreWriteError
 from storage.filesystem.atomic import whole
 from storage.readers.read_report import ReadReport
 from storage.record import Record
 from storage.sources.read import read_source
 from storage.sources.sources import SourceSpec, resolve_sources
-from tasks.embedding.encoders import check_revision, encoder_folder, find_encoder
+from tasks.embedding.encoders import encoder_folder, find_encoder
 from tasks.serving.measures import Variant, card_of, dev_scorer, measured, stsb, variant_rows, write_cards
 from tasks.stage.device import limit_threads
 
@@ -91,17 +90,12 @@ def export_variants(
         config: The forms.
 
     Raises:
-        StoreWriteError: The target exists.
-        ValueError: A revision is given for another name than a Hub id.
         EncoderError: A form cannot be made, or int8 loses too much; then nothing is written.
         SourceError, AssetError, ArtifactMissingError: The encoder or the text does not exist.
     """
     from models.encoder.sentence_encoder import SentenceEncoder
     from models.encoder.serialization.load import saved_config
 
-    if target.exists():
-        raise StoreWriteError(f"{target}: already exists. Name a new folder.")
-    check_revision(name, revision)
     limit_threads(site)
     found = find_encoder(site, name, revision)
     folder = encoder_folder(site.open_store(), found)

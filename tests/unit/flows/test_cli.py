@@ -74,8 +74,8 @@ def store(tmp_path, monkeypatch):
             "bsl: --static-dims has an effect only with --static. Add",
         ),
         (
-            ["export", "embedded:bert-mini", "out", "--int8", "--text", "a.txt"],
-            "bsl: --text has an effect only with --dims or --static",
+            ["export", "embedded:bert-mini", "out", "--onnx", "--text", "a.txt"],
+            "bsl: --text has an effect only with --int8 or --dims or --static",
         ),
         (
             ["sweep", "tiny", "--over", "training.lr=1e-3", "--set", "training.lr=1e-4"],
