@@ -76,7 +76,7 @@ def _folder(given: str | Path, revision: str | None) -> Path:
     if revision is None and (path.is_dir() or (path.suffix == ".onnx" and path.exists())):
         return path
     from flows.run_context import run_context_of
-    from storage.artifacts.lookup import check_revision
+    from storage.sources.model_sources import check_revision
     from tasks.embedding.encoders import encoder_folder, find_encoder
 
     check_revision(name, revision)

@@ -11,7 +11,6 @@ from cyclopts import Parameter
 from flows.cli.terminal.log_lines import spinner
 from flows.cli.terminal.options import ENCODER_FORMS, Output, Site, check_encoders, check_files
 from flows.cli.terminal.printing import print_json, print_table
-from storage.artifacts.lookup import check_revision
 from storage.filesystem.os_errors import writing
 
 _FORMS_OF: Final = {  # option → the forms that it belongs to
@@ -96,6 +95,8 @@ def export(
     if folder.exists():
         raise FileExistsError(f"{folder}: already exists. Name a new folder.")
     check_encoders([encoder], place)
+    from storage.sources.model_sources import check_revision
+
     check_revision(encoder, revision)
     check_files(*options.get("text", ()))
     with writing(folder):

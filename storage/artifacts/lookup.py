@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from storage.artifacts.garbage_collection import readable_manifests
 from storage.artifacts.refs import ArtifactRef
-from storage.assets.embedded import EMBEDDED
 from storage.errors import ArtifactMissingError
 from storage.filesystem.names import MANIFEST
 from storage.spelling import did_you_mean
@@ -30,16 +29,6 @@ def is_made_here(name: str) -> bool:
     path = Path(name)
     is_local = path.exists() and not (path / MANIFEST).exists()  # in the store's own folder, the name is an artifact's
     return name.startswith(("checkpoint/", "report/")) and not is_local
-
-
-def check_revision(name: str, revision: str | None) -> None:
-    """Refuse a revision of an encoder that cannot be on the Hub, where it would have no effect.
-
-    Raises:
-        ValueError: The name is of an embedded encoder, a path or an artifact.
-    """
-    if revision is not None and (is_made_here(name) or name.startswith((EMBEDDED, ".", "/", "~"))):
-        raise ValueError(f"{name}: not on the Hub, so it has no revision {revision}. Remove the revision.")
 
 
 def check_kind(store: Store, kind: str) -> None:
