@@ -54,26 +54,32 @@ class SentenceEncoder(sentence_encoder.SentenceEncoder):
 
         Raises:
             TypeError: Both `config` and single settings are given.
+            ValueError: A setting is unknown or has an invalid value, or `revision` is given for another name than a
+                Hub id.
             SourceError, AssetError, ArtifactMissingError: The encoder does not exist.
             EncoderError: The encoder cannot be read, or has modules that this project cannot compute.
-            ValidationError: A setting is unknown or has an invalid value.
         """
         if reading:
             if config is not None:
                 raise TypeError(f"config and {', '.join(reading)}: give only one of them")
-            config = EncoderConfig.model_validate({"model": str(folder), **reading})
-        return super().load(_folder(str(folder), revision), config)
+            from flows.config import override
+
+            config = override(EncoderConfig(model=str(folder)), reading)
+        return super().load(_folder(folder, revision), config)
 
 
-def _folder(name: str, revision: str | None) -> Path:
+def _folder(given: str | Path, revision: str | None) -> Path:
     """Return the folder of an encoder; only a name that is not a local path is looked up in the store and the Hub."""
-    if name.startswith(EMBEDDED):
+    name = str(given.expanduser().absolute() if isinstance(given, Path) else given)  # a Path is not a Hub id
+    if revision is None and name.startswith(EMBEDDED):
         return embedded_path(name.removeprefix(EMBEDDED))
     path = Path(os.path.expanduser(name))  # noqa: PTH111 - Path's raises an error for an unknown user
-    if path.is_dir() or (path.suffix == ".onnx" and path.exists()):
+    if revision is None and (path.is_dir() or (path.suffix == ".onnx" and path.exists())):
         return path
     from flows.run_context import run_context_of
+    from storage.sources.model_sources import check_revision
     from tasks.embedding.encoders import encoder_folder, find_encoder
 
+    check_revision(name, revision)
     context = run_context_of()
     return encoder_folder(context.open_store(), find_encoder(context, name, revision))

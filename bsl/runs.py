@@ -168,7 +168,8 @@ def compare(runs: Sequence[str | Result], **settings: object) -> Result:
     """
     context = _context(settings)
     store = context.open_store()
-    names = [run.ref.key if isinstance(run, Result) else run for run in runs]
+    listed = [runs] if isinstance(runs, str | Result) else runs  # one run is refused, not read letter by letter
+    names = [run.ref.key if isinstance(run, Result) else run for run in listed]
     reports = tuple(ReportRef(key=ref.key) for ref in find_reports(store, names))
     return Result(store, comparison.compared(context, reports))
 

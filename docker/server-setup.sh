@@ -5,6 +5,16 @@
 set -eu
 here=$(dirname "$0")
 
+# `prefect server start --background` returns before the server answers.
+python -c '
+import sys, time
+from prefect.client.orchestration import get_client
+end, failure = time.monotonic() + 120, None
+with get_client(sync_client=True) as client:
+    while (failure := client.api_healthcheck()) and time.monotonic() < end:
+        time.sleep(1)
+    sys.exit(failure and f"{client.api_url} does not answer ({failure}). Start the server, or correct PREFECT_API_URL.")'
+
 # One pool for all deployments. A worker runs flows as processes: start one worker per GPU with `--limit 1`. The pool has
 # no limit, because its slots would stay occupied after kill -9 of a worker.
 prefect work-pool inspect gpu > /dev/null 2>&1 || prefect work-pool create gpu --type process

@@ -11,7 +11,7 @@ from prefect.runtime import flow_run
 from flows.config import form_of, override
 from flows.evaluation import encoder_system, frozen_scores
 from flows.recipes.adaptation import LABELS, STSB, AdaptConfig
-from flows.run_context import Site, announce_precision, command_of, computed, fix_precision, run_context_of
+from flows.run_context import Names, Site, announce_precision, command_of, computed, fix_precision, run_context_of
 from models.errors import EncoderError
 from models.views.config import AugmentConfig
 from storage.artifacts.refs import CheckpointRef, CorpusRef, ProofRef, ReportRef, ViewsRef
@@ -56,7 +56,7 @@ def _run_name() -> str:
 
 @flow(name="bsl-adapt", flow_run_name=_run_name)
 def adapt(
-    texts: list[str],
+    texts: Names,
     encoder: str | None = None,
     labels: str | None = None,
     config: AdaptOverrides | None = None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from prefect import flow
 from prefect.runtime import flow_run
 
-from flows.run_context import Site, announce_precision, computed, fix_precision, run_context_of
+from flows.run_context import Names, Site, announce_precision, computed, fix_precision, run_context_of
 from storage.artifacts.refs import EvaluationRef
 from tasks.embedding.embed import TITLE, embed, embed_tfidf
 from tasks.embedding.transforms import fit_transform, fold_transform, transform
@@ -35,7 +35,7 @@ def _run_name() -> str:
 
 @flow(name="bsl-evaluate", flow_run_name=_run_name)
 def evaluation(
-    models: list[str], suite: list[str], config: EvaluationSettings | None = None, site: Site | None = None
+    models: Names, suite: Names, config: EvaluationSettings | None = None, site: Site | None = None
 ) -> EvaluationRef:
     """Score encoders on the papers' sets.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from flows.recipes import RECIPES
 from flows.recipes.shared import ENCODERS, NO_COMMIT
-from storage.artifacts.lookup import MADE_HERE
+from storage.artifacts.lookup import is_made_here
 from storage.assets.embedded import EMBEDDED
 from storage.datasets.registry import DATASETS
 from storage.errors import SourceError
@@ -124,4 +124,4 @@ def is_hub_id(model: str) -> bool:
     """Return whether a model's name is a Hub id: not an embedded asset, file, folder or artifact."""
     if model.startswith((EMBEDDED, ".", "/", "~")) or is_vectors_file(model):
         return False
-    return not (MADE_HERE.fullmatch(model) or TAUGHT.fullmatch(model) or Path(model).exists())
+    return not (is_made_here(model) or TAUGHT.fullmatch(model) or Path(model).exists())

@@ -30,6 +30,9 @@ else:
     Site = Annotated[RunContext, Form(partial(RunContext))]  # an empty field of Prefect's form: the worker's setting
 
 
+Names = Annotated[list[str], Field(min_length=1)]  # Prefect's form and server refuse an empty list
+
+
 class _RunContextSettings(RunContext, BaseSettings):
     """`RunContext` read from environment variables. Stages receive a plain one: a worker's environment may differ."""
 

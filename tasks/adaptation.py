@@ -56,9 +56,10 @@ def choose_share(
         for done, share in enumerate([0.0, *descending]):
             scores[share] = _spearman(_cached(context, first.merged(last, share)), dev)
             chosen = share
-            progress(done + 1, len(descending) + 1, f"share {share:g}")
             # Half the maximum loss is allowed, because the general dev set has sampling error.
-            if share > 0 and not forgets(scores[share] - scores[0.0], max_forgetting / 100 / 2):
+            is_last = share > 0 and not forgets(scores[share] - scores[0.0], max_forgetting / 100 / 2)
+            progress(done + 1, done + 1 if is_last else len(descending) + 1, f"share {share:g}")
+            if is_last:
                 break
     context.draft.write(pl.DataFrame([*scores.items()], schema=WEIGHING, orient="row"))
     context.draft.note({SHARE: chosen})

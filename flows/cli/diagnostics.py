@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from tasks.diagnostics.doctor import Check
 
 
+_LAST_PORT: Final = 65535
 _DIGEST: Final = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28,}\b")  # only the first 12 digits are shown
 
 
@@ -137,9 +139,26 @@ def ui(
     if address := named_server():
         print(f"{server} has its own UI: {address.removesuffix('/api')}")
         return
+    _check_port(port)
     is_alone(inherited=True)  # with this lock, no other command marks its runs as Crashed
     url = f"http://127.0.0.1:{port}"
     os.environ["PREFECT_SERVER_UI_API_URL"] = f"{url}/api"  # else the page calls the default port
     print(f"{server}\nruns and artifacts: {url}   (stop with Ctrl-C)", flush=True)
     prefect = str(Path(sys.executable).with_name("prefect"))
     os.execv(prefect, [prefect, "server", "start", "--host", "127.0.0.1", "--port", str(port)])
+
+
+def _check_port(port: int) -> None:
+    """Check that a server can listen at a port of this machine.
+
+    Raises:
+        ValueError: The port is no port number, in use, or not permitted.
+    """
+    if not 1 <= port <= _LAST_PORT:
+        raise ValueError(f"--port {port}: expected a number from 1 to {_LAST_PORT}")
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does: a port is free after its end
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise ValueError(f"--port {port}: {error.strerror}. Choose another port, such as 4201") from error

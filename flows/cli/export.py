@@ -11,14 +11,15 @@ from cyclopts import Parameter
 from flows.cli.terminal.log_lines import spinner
 from flows.cli.terminal.options import ENCODER_FORMS, Output, Site, check_encoders, check_files
 from flows.cli.terminal.printing import print_json, print_table
+from storage.filesystem.os_errors import writing
 
 _FORMS_OF: Final = {  # option → the forms that it belongs to
     "static_dims": ("static",),
     "target": ("int8",),
     "max_loss": ("int8",),
     "min_cosine": ("int8",),
-    "text": ("dims", "static"),
-    "sentences": ("dims", "static"),
+    "text": ("int8", "dims", "static"),
+    "sentences": ("int8", "dims", "static"),
 }
 
 
@@ -47,7 +48,7 @@ class Forms:
     text: Annotated[
         tuple[str, ...] | None,
         Parameter(
-            consume_multiple=(1, None), help="files of sentences on which --dims and --static are fitted [default: NLI]"
+            consume_multiple=(1, None), help="files of sentences to fit --int8, --dims and --static on [default: NLI]"
         ),
     ] = None
     sentences: Annotated[int | None, Parameter(help="maximum number of sentences to fit on [default: 20000]")] = None
@@ -91,8 +92,15 @@ def export(
 ) -> None:
     """Write an encoder's small and fast forms: ONNX, int8, fewer dimensions, a static table."""
     options = forms.given
+    if folder.exists():
+        raise FileExistsError(f"{folder}: already exists. Name a new folder.")
     check_encoders([encoder], place)
+    from storage.sources.model_sources import check_revision
+
+    check_revision(encoder, revision)
     check_files(*options.get("text", ()))
+    with writing(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
     from flows.run_context import run_context_of
     from storage.hub.upload import check_repository, push
     from tasks.serving.compress import CompressionConfig, export_variants

@@ -53,6 +53,8 @@ def mirror(
     """Fill a Hub cache with the files that recipes read, for use as HF_HOME; exit code 1 if a file is missing."""
     if "://" in folder:
         raise ValueError(f"{folder} is not a folder on this machine. Fill a local folder and copy it there")
+    if Path(folder).is_file():
+        raise ValueError(f"{folder} is a file, expected a folder. Name a new folder, or the one to complete")
     from flows.recipes.listing import own_files
 
     own = run_context_of({"mirror": own}).mirror
@@ -74,6 +76,8 @@ def mirror(
         print_json({"files": files, "lacking": lacking, "yours": yours})
     for name in [] if output.json else yours:
         print(f"yours    {name}")
+    if not (files or lacking or yours or output.json):
+        print("nothing to fetch: everything is in the package or a local file")
     if files and not output.json:
         print(f"on machines without the Hub: HF_HOME={shlex.quote(folder)} HF_HUB_OFFLINE=1")
     return 1 if lacking else 0

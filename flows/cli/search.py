@@ -50,7 +50,7 @@ def search(
     output: Output = Output(),
 ) -> int:
     """Find the sentences of a corpus that are most similar to a query."""
-    if not query and not interactive:
+    if not (query or interactive) or not all(text.strip() for text in query):
         raise ValueError('expected a query, for example bsl search MODEL CORPUS "a man plays", or --interactive')
     if top < 1:
         raise ValueError(f"--top {top}: expected 1 or more")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from prefect import flow
 from prefect.runtime import flow_run
 
-from flows.run_context import Site, announce_precision, command_of, fix_precision, run_context_of
+from flows.run_context import Names, Site, announce_precision, command_of, fix_precision, run_context_of
 from flows.sweep.method_runs import MethodInputs, MethodRun, StartEncoder, inapplicable, start_encoder_of
 from flows.sweep.method_settings import FieldSettings, augmentation
 from flows.sweep.methods import LABELS, PROBED, Method, methods_of
@@ -47,7 +47,7 @@ def _run_name() -> str:
 
 @flow(name="bsl-field", flow_run_name=_run_name)
 def field(
-    texts: list[str],
+    texts: Names,
     encoder: str = "embedded:bert-mini",
     labels: str | None = None,
     settings: FieldSettings | None = None,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from storage.artifacts.garbage_collection import readable_manifests
 from storage.artifacts.refs import ArtifactRef
 from storage.errors import ArtifactMissingError
+from storage.filesystem.names import MANIFEST
 from storage.spelling import did_you_mean
 
 if TYPE_CHECKING:
@@ -16,13 +17,18 @@ if TYPE_CHECKING:
     from storage.artifacts.store import Store
 
 LATEST: Final = "latest"
-MADE_HERE: Final = re.compile(r"(checkpoint|report)/([0-9a-f]{4,64}|latest)")
-"""Name of an encoder from a run: its checkpoint or report."""
 MOST_COMPARED: Final = 26  # each run gets a letter
 KINDS: Final = frozenset(
     {"translations", "asset", "parallel", "back_translated"}  # kinds without a subclass of `ArtifactRef`
     | {str(ref.model_fields["kind"].default) for ref in ArtifactRef.__subclasses__() if "kind" in ref.__annotations__}
 )
+
+
+def is_made_here(name: str) -> bool:
+    """Return whether an encoder's name is of a run's checkpoint or report, and not of a local file or folder."""
+    path = Path(name)
+    is_local = path.exists() and not (path / MANIFEST).exists()  # in the store's own folder, the name is an artifact's
+    return name.startswith(("checkpoint/", "report/")) and not is_local
 
 
 def check_kind(store: Store, kind: str) -> None:

@@ -60,10 +60,10 @@ class Store:
         ValueError: the URL contains a password.
     """
 
-    def __init__(self, url: str, cache: Path | None = None) -> None:
-        self.url = without_password(url)
+    def __init__(self, url: str | Path, cache: Path | None = None) -> None:
+        self.url = without_password(str(url))
         # Several workers may share a store, so listings are not cached.
-        self.fs, root = fsspec.url_to_fs(url, use_listings_cache=False)
+        self.fs, root = fsspec.url_to_fs(str(url), use_listings_cache=False)
         self.root = root.rstrip("/")
         protocols = (self.fs.protocol,) if isinstance(self.fs.protocol, str) else self.fs.protocol
         self.local = Path(self.root) if "file" in protocols else None

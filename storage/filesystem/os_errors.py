@@ -24,6 +24,7 @@ _NOT_WRITTEN: Final = {
     errno.EACCES: "writing is not permitted. Choose a writable folder or correct the permissions.",
     errno.EPERM: "writing is not permitted. Choose a writable folder or correct the permissions.",
     errno.ENOTDIR: "a part of the path is a file, not a folder. Choose another folder.",
+    errno.EEXIST: "a part of the path is a file, not a folder. Choose another folder.",
 }
 _NOT_READ: Final = {
     errno.EACCES: "reading is not permitted. Correct the permissions, or the credentials of this process.",

@@ -11,6 +11,7 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
 from storage.artifacts.keys import NotInKey
+from storage.artifacts.lookup import is_made_here
 from storage.assets.catalog import embedded_manifest
 from storage.assets.embedded import EMBEDDED, embedded_folder, embedded_path
 from storage.errors import HubError, HubSilentError, SourceError
@@ -198,6 +199,16 @@ def check_model_name(spec: str, mirror: str | None = None) -> None:
     is_path = spec.startswith((".", "/", "~")) or (mirror is None and spec.count("/") > 1)
     if is_path and not Path(at_home(spec)).exists():
         raise _no_folder(spec)
+
+
+def check_revision(name: str, revision: str | None) -> None:
+    """Refuse a revision of an encoder that cannot be on the Hub, where it would have no effect.
+
+    Raises:
+        ValueError: The name is of an embedded encoder, a path or an artifact.
+    """
+    if revision is not None and (is_made_here(name) or name.startswith((EMBEDDED, ".", "/", "~"))):
+        raise ValueError(f"{name}: not on the Hub, so it has no revision {revision}. Remove the revision.")
 
 
 def _no_folder(spec: str) -> SourceError:

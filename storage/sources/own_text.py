@@ -118,8 +118,10 @@ class ReadingConfig(Record):
 
         Raises:
             SourceError: A path has no files, no file has a named column, or a file has no text column.
-            ValueError: An address contains a password.
+            ValueError: No path is given, or an address contains a password.
         """
+        if not paths:
+            raise ValueError("no text is given, expected at least one file, folder, pattern or dataset")
         found: list[TextSource] = []
         located = [_files(without_password(path), mirror) for path in paths]
         columns = {file: columns_of(file, format_of(file)) for _, files in located for file in files}

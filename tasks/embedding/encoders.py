@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from models.encoder.config import EncoderConfig, WordsConfig, architecture_of
 from models.errors import EncoderError
-from storage.artifacts.lookup import MADE_HERE, find
+from storage.artifacts.lookup import find, is_made_here
 from storage.artifacts.refs import ENCODER, CheckpointRef
 from storage.errors import ArtifactMissingError
 from storage.sources.model_sources import ResolvedModel, is_graph, resolve_model, settings_of
@@ -57,7 +57,7 @@ def find_encoder(
     Raises:
         SourceError, AssetError, ArtifactMissingError: The encoder does not exist.
     """
-    if MADE_HERE.fullmatch(name):
+    if is_made_here(name):
         return _checkpoint(site.open_store(), name)
     if is_vectors_file(name):
         return import_vectors(site, find_vectors_file(name), words or WordsConfig())

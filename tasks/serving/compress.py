@@ -21,7 +21,6 @@ from pydantic import Field
 from models.encoder.config import EncoderConfig
 from models.encoder.int8 import GRAPHS, SATURATES, Target, saturates_here, target_here
 from models.errors import EncoderError
-from storage.errors import StoreWriteError
 from storage.filesystem.atomic import whole
 from storage.readers.read_report import ReadReport
 from storage.record import Record
@@ -91,15 +90,12 @@ def export_variants(
         config: The forms.
 
     Raises:
-        StoreWriteError: The target exists.
         EncoderError: A form cannot be made, or int8 loses too much; then nothing is written.
         SourceError, AssetError, ArtifactMissingError: The encoder or the text does not exist.
     """
     from models.encoder.sentence_encoder import SentenceEncoder
     from models.encoder.serialization.load import saved_config
 
-    if target.exists():
-        raise StoreWriteError(f"{target}: already exists. Name a new folder.")
     limit_threads(site)
     found = find_encoder(site, name, revision)
     folder = encoder_folder(site.open_store(), found)

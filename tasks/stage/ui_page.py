@@ -23,7 +23,7 @@ from prefect.context import FlowRunContext, TaskRunContext
 from prefect.runtime import flow_run
 
 from storage.errors import StorageError
-from tasks.rendering.escaping import plain
+from tasks.rendering.escaping import code, plain
 from tasks.rendering.numbers import sized
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ _ONCE: Final = ("ingest", "nli", "make_views")  # stages that a run of one recip
 _SAME_AS_KIND: Final = (*_ONCE, "read_passages", "pair", "train", "embed", "fit_transform", "score", "compare")
 _LONGEST: Final = 60  # characters of a part of a key
 _PAUSE_MINUTES: Final = 30  # each failed request costs up to two minutes, so pause after the first
+_DIGEST: Final = re.compile(r"([0-9a-f]{12})[0-9a-f]{28,}")  # pages show the first 12 digits
 _paused_until = 0.0
 _NAMES: Final = ("recipe_name", "name", "row")  # flow parameters that name the recipe or row
 
@@ -181,10 +182,12 @@ def lineage_of(store: Store, manifest: Manifest) -> str:
     """Return the artifact and its size, links to its inputs, and a link to the run's last page."""
     lines = [f"`{manifest.ref}` · {plain(_size(manifest))}"]
     inputs = {entry.key: entry for entry in manifest.provenance.inputs.values()}
-    if inputs:
-        run = manifest.provenance.run
-        links = [_link(store, entry, run) for entry in inputs.values()]
-        lines.append(f"Made from {' · '.join(links)}")
+    links = [_link(store, entry, manifest.provenance.run) for entry in inputs.values()]
+    # A pretrained encoder is no artifact: its name distinguishes the pages of embeddings.
+    values = [value for value in manifest.provenance.config.values() if isinstance(value, dict)]
+    models = [code(_DIGEST.sub(r"\1", str(value["identity"]))) for value in values if "identity" in value]
+    if links or models:
+        lines.append(f"Made from {' · '.join([*links, *models])}")
     end = _ENDS.get(str(flow_run.flow_name))
     if end and PLACES.get(manifest.kind, _LAST) < _LAST:
         last = f"{_recipe()}-{_LAST}-{end}"

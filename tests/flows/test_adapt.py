@@ -25,6 +25,7 @@ from storage.errors import SourceError
 from storage.sources.labels import label_source
 from storage.sources.own_text import ReadingConfig
 from tasks.adaptation import choose_encoder, choose_share, evaluate_adaptation, merge
+from tasks.corpus.evaluation_sets import resolve_scored_set
 from tasks.corpus.labels import labelled_rows
 from tasks.corpus.passages import read_passages
 from tasks.embedding.embed import embed
@@ -207,7 +208,9 @@ def mismatched(context: StageContext, passages: PassagesRef) -> None:
     )
 
 
-def test_harmful_adaptation_is_worse_and_exports_the_original_encoder(own, site, start, tmp_path) -> None:
+def test_harmful_adaptation_is_worse_and_exports_the_original_encoder(
+    own, site, start, tmp_path, monkeypatch, caplog
+) -> None:
     config = override(AdaptConfig(), SMALL, {"proof": {"share": 1}})
     original, reading = resolve_encoder(site, EncoderConfig(model=start))
     passages = read_passages(site, ReadingConfig().sources([str(own)]), config.hold_out)
@@ -247,6 +250,11 @@ def test_harmful_adaptation_is_worse_and_exports_the_original_encoder(own, site,
     assert store.manifest(proof).figures["verdict"] == "WORSE"
     assert files(store.fetch(adapted) / ENCODER) == files(Path(start))
     assert store.manifest(weighing).figures["share"] == 1.0
+    monkeypatch.setattr("tasks.adaptation._spearman", lambda *_: 0.5)  # nothing is lost: the first share is enough
+    with caplog.at_level("INFO", logger="tasks.stage.ui"):
+        dev = resolve_scored_set(site, "embedded:stsb/dev")
+        choose_share(site, original, trained, dev, (0.5, 1.0), 0.5, reading)
+    assert "choosing the share, shares: 2 of 2" in caplog.text
 
 
 def test_adapt_command_rejects_unknown_setting_and_missing_file(own, site, tmp_path, capsys, monkeypatch) -> None:

@@ -192,13 +192,13 @@ def check_encoders(names: Sequence[str | None], place: Place) -> None:
         SourceError, AssetError, ArtifactMissingError: An encoder does not exist; the message suggests the closest name.
     """
     from flows.run_context import run_context_of
-    from storage.artifacts.lookup import MADE_HERE, find
+    from storage.artifacts.lookup import find, is_made_here
     from storage.sources.model_sources import check_model_name
     from storage.sources.word_vectors import check_vectors_name, is_vectors_file
 
     site = run_context_of(place.given)
     for name in filter(None, names):
-        if MADE_HERE.fullmatch(name):
+        if is_made_here(name):
             find(site.open_store(), name)
         elif is_vectors_file(name):
             check_vectors_name(name)

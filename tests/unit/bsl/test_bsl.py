@@ -18,7 +18,7 @@ import bsl.runs
 from models.encoder.config import EncoderConfig
 from models.errors import EmptyCorpusError
 from storage.assets.embedded import embedded_path
-from storage.errors import SourceError
+from storage.errors import ArtifactMissingError, SourceError
 
 ROOT = Path(__file__).parents[3]
 BLOCK = re.compile(r"^```python\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
@@ -117,10 +117,28 @@ def test_encoder_load_applies_and_checks_settings():
     assert (cls.config.pooling, cls.config.length) == ("cls", 16)
     whole = bsl.SentenceEncoder.load("embedded:bert-mini", EncoderConfig(model="x", pooling="cls", max_length=16))
     assert (cls.encode(REVIEWS) == whole.encode(REVIEWS)).all()
-    with pytest.raises(ValueError, match="poling"):
+    with pytest.raises(ValueError, match=r"poling: unknown field\. Did you mean 'pooling'\?"):
         bsl.SentenceEncoder.load("embedded:bert-mini", poling="cls")
     with pytest.raises(TypeError, match="config and pooling: give only one of them"):
         bsl.SentenceEncoder.load("embedded:bert-mini", EncoderConfig(model="x"), pooling="cls")
+
+
+def test_encoder_load_refuses_revisions_of_local_names_and_never_asks_the_hub_for_a_path(own_folder):
+    for name in ("embedded:bert-mini", "./bert", Path("bert"), "report/latest"):
+        with pytest.raises(ValueError, match="not on the Hub, so it has no revision v1"):
+            bsl.SentenceEncoder.load(name, revision="v1")
+    with pytest.raises(SourceError, match="/bert: no such folder"):
+        bsl.SentenceEncoder.load(Path("bert"))
+    with pytest.raises(ArtifactMissingError, match="'report/lastest' matches nothing"):
+        bsl.SentenceEncoder.load("report/lastest")
+
+
+def test_store_accepts_a_path_and_missing_inputs_are_named(own_folder):
+    assert bsl.Store(Path("store")).refs() == []
+    with pytest.raises(ValueError, match="no text is given"):
+        bsl.adapt([])
+    with pytest.raises(ArtifactMissingError, match="contains no report"):
+        bsl.compare("report/latest")
 
 
 def test_unknown_runtime_setting_error_suggests_nearest_name(own_folder):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from importlib.metadata import version
@@ -73,8 +74,8 @@ def store(tmp_path, monkeypatch):
             "bsl: --static-dims has an effect only with --static. Add",
         ),
         (
-            ["export", "embedded:bert-mini", "out", "--int8", "--text", "a.txt"],
-            "bsl: --text has an effect only with --dims or --static",
+            ["export", "embedded:bert-mini", "out", "--onnx", "--text", "a.txt"],
+            "bsl: --text has an effect only with --int8 or --dims or --static",
         ),
         (
             ["sweep", "tiny", "--over", "training.lr=1e-3", "--set", "training.lr=1e-4"],
@@ -279,3 +280,13 @@ def test_command_starts_its_server_before_importing_prefect(call, tmp_path):
 def test_debug_option_is_accepted_after_command_or_action(store, call):
     with pytest.raises(ValueError, match="expected hours or days"):
         main([*call, "--older-than", "soon"])
+
+
+def test_ui_refuses_a_port_that_cannot_be_served(tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
+    assert main(["ui", "--port", "99999"]) == 2
+    assert capsys.readouterr().err == "bsl: --port 99999: expected a number from 1 to 65535\n"
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        assert main(["ui", "--port", f"{other.getsockname()[1]}"]) == 2
+    assert "Address already in use. Choose another port" in capsys.readouterr().err

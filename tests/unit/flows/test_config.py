@@ -5,10 +5,13 @@ from prefect.utilities.callables import parameter_schema
 from prefect.utilities.schema_tools.validation import ValidationError, validate
 from pydantic import TypeAdapter
 
+from flows.adaptation import adapt
 from flows.cli.terminal.overrides import configured
 from flows.config import Overrides, PipelineConfig, override
+from flows.evaluation import evaluation
 from flows.pipeline import pipeline
 from flows.recipes import RECIPES, recipe
+from flows.sweep.field import field
 from models.encoder.config import EncoderConfig
 from models.objectives.config import VICRegConfig
 from models.training.config import TrainingConfig
@@ -54,6 +57,15 @@ def test_prefect_form_schema_rejects_unknown_fields(where):
     assert not validate({"recipe_name": "tiny", "overrides": {"training": {"lr": 0.1}}}, form)
     with pytest.raises(ValidationError, match="Additional properties are not allowed"):
         validate({"recipe_name": "tiny", "overrides": where}, form, raise_on_error=True)
+
+
+@every([(evaluation, "models"), (evaluation, "suite"), (adapt, "texts"), (field, "texts")])
+def test_prefect_form_schema_rejects_empty_lists(flow, name):
+    form = parameter_schema(flow.fn).model_dump()
+    given = {parameter: ["a"] for parameter in form["required"]}
+    assert not validate(given, form)
+    with pytest.raises(ValidationError, match=name):
+        validate(given | {name: []}, form, raise_on_error=True)
 
 
 def test_invalid_set_value_error_names_field_and_value():

@@ -78,6 +78,9 @@ WRONG = [
     (["pairs", "./modls", "own.txt"], "(did you mean 'models'?)"),
     (["export", "embedded:bert-mni", "out"], "Did you mean 'embedded:bert-mini'?"),
     (["export", "embedded:bert-mini", "out", "--static", "--text", "onw.txt"], "(did you mean 'own.txt'?)"),
+    (["export", "embedded:bert-mini", "out", "--int8", "--text", "onw.txt"], "(did you mean 'own.txt'?)"),
+    (["export", "embedded:bert-mini", "models"], "models: already exists. Name a new folder"),
+    (["export", "embedded:bert-mini", "own.txt/out"], "own.txt/out: a part of the path is a file"),
 ]
 
 

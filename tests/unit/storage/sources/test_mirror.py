@@ -69,8 +69,13 @@ def test_misspelt_dataset_name_gets_a_suggestion():
         assert perhaps_meant(name) == ""
 
 
-def test_mirror_command_rejects_a_remote_target(tmp_path, monkeypatch, capsys):
+def test_mirror_command_rejects_a_target_that_is_no_folder_and_says_if_nothing_is_needed(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["mirror", "s3://bucket/mirror"]) == 2
     assert "is not a folder on this machine. Fill a local folder and copy it there" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+    (tmp_path / "hub").touch()
+    assert main(["mirror", "hub"]) == 2
+    assert "hub is a file, expected a folder" in capsys.readouterr().err
+    assert main(["mirror", "new", "recipe:tiny"]) == 0
+    assert capsys.readouterr().out == "nothing to fetch: everything is in the package or a local file\n"

@@ -194,8 +194,9 @@ def test_search_command_prints_json_and_commands_report_usage_errors(model, site
     ((score, text),) = json.loads(said.out)[ORIGINALS[0]]
     assert (round(score, 5), text) == (1, ORIGINALS[0])
     assert "lines.txt: 8 of 9 texts read; excluded: 1 repeated\n" in said.err
-    assert main(["search", model[0], str(lines.path)]) == 2
-    assert "expected a query" in capsys.readouterr().err
+    for query in ([], [" "], ["dinner", ""]):
+        assert main(["search", model[0], str(lines.path), *query]) == 2
+        assert "expected a query" in capsys.readouterr().err
     assert main(["embed", model[0], str(lines.path), "vectors.csv"]) == 2
     assert "vectors.csv: expected a name that ends in .parquet" in capsys.readouterr().err
 

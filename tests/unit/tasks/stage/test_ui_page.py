@@ -97,6 +97,12 @@ def test_page_links_only_to_pages_of_the_same_run(store, told):
     assert "tiny-1-corpus" not in said
 
 
+def test_pages_of_embeddings_name_their_pretrained_encoder(store, told):
+    told("bsl-pipeline", recipe_name="tiny")
+    page = lineage_of(store, made(store, "embeddings", "embed", encoder={"identity": f"embedded:mini@{0xAB:064x}"}))
+    assert f"Made from `embedded:mini@{'0' * 12}`" in page
+
+
 def test_page_text_puts_the_verdict_above_the_lineage():
     report = "# tiny: a run\n\n**BETTER** than the start\n\n## Scores\n\nmany"
     text = page_text("# report · tiny", ["The page: `file`", report], "Made from `scores/1`")
