@@ -70,10 +70,10 @@ class SentenceEncoder(sentence_encoder.SentenceEncoder):
 
 def _folder(given: str | Path, revision: str | None) -> Path:
     """Return the folder of an encoder; only a name that is not a local path is looked up in the store and the Hub."""
-    name = str(given.expanduser().absolute() if isinstance(given, Path) else given)  # a Path is not a Hub id
+    path = Path(os.path.expanduser(given))  # noqa: PTH111 - Path's raises an error for an unknown user
+    name = str(path.absolute()) if isinstance(given, Path) else given  # a Path is not a Hub id
     if revision is None and name.startswith(EMBEDDED):
         return embedded_path(name.removeprefix(EMBEDDED))
-    path = Path(os.path.expanduser(name))  # noqa: PTH111 - Path's raises an error for an unknown user
     if revision is None and (path.is_dir() or (path.suffix == ".onnx" and path.exists())):
         return path
     from flows.run_context import run_context_of

@@ -31,8 +31,10 @@ def interval(low: float | None, high: float | None) -> str:
 
 
 def p_value(value: float | None) -> str:
-    """Return p with three digits; empty for None."""
-    return "" if value is None else f"{value:.3f}"
+    """Return p with three digits, or `<0.001`; empty for None."""
+    if value is None:
+        return ""
+    return "<0.001" if value < 0.0005 else f"{value:.3f}"
 
 
 def sized(count: float) -> str:

@@ -112,7 +112,7 @@ def training_summary(views: Sequence[str], share: float) -> str:
     return f"Training goal: {goal}. Exported weights: {100 * share:g} % from the trained encoder{rest}."
 
 
-@stage(ref=ReportRef, version=13)
+@stage(ref=ReportRef, version=14)
 def adaptation(
     context: StageContext, artifacts: AdaptationArtifacts, content: AdaptationContent, command: RunCommand
 ) -> None:

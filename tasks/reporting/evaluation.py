@@ -36,7 +36,7 @@ class Missing(Record):
         return cls(names=tuple(reasons), reasons=dict(reasons))
 
 
-@stage(ref=EvaluationRef, version=6)
+@stage(ref=EvaluationRef, version=7)
 def summarise(
     context: StageContext,
     scores: tuple[ScoresRef, ...],

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tasks.rendering.blocks import Part
 
 
-@stage(ref=SweepRef, version=7)
+@stage(ref=SweepRef, version=8)
 def compare_systems(
     context: StageContext, systems: tuple[SweepSystem, ...], settings: SweepSettings, command: RunCommand
 ) -> None:

@@ -1,6 +1,6 @@
-"""Sizes are spelled for readers."""
+"""Sizes and p-values are formatted for readers."""
 
-from tasks.rendering.numbers import sized
+from tasks.rendering.numbers import p_value, sized
 from tests.every import every
 
 
@@ -19,3 +19,7 @@ from tests.every import every
 )
 def test_sized_formats_bytes_with_units(count, text):
     assert sized(count) == text
+
+
+def test_small_p_value_is_not_shown_as_zero():
+    assert [p_value(value) for value in (None, 0.0004, 0.0005, 0.0312)] == ["", "<0.001", "0.001", "0.031"]
