@@ -95,6 +95,7 @@ def test_hub_dataset_in_an_unsupported_format_raises_hub_error(hub):
         ("train.jsonl", b"", "StopIteration"),
         ("train.jsonl.gz", gzip.compress(b'{"text": "A dog."}')[:-9], "Compressed file ended before"),
     ],
+    ids=["parquet", "empty", "gzip"],  # the bytes of gzip contain the time, and all processes need the same names
 )
 def test_damaged_hub_table_error_includes_the_cause(hub, monkeypatch, name, content, reason):
     monkeypatch.setattr("storage.hub.faults.time.sleep", pytest.fail)  # the next download would have the same bytes
