@@ -14,6 +14,7 @@ from flows.sweep.method_runs import MethodInputs, MethodRun, StartEncoder, inapp
 from flows.sweep.method_settings import FieldSettings, augmentation
 from flows.sweep.methods import LABELS, PROBED, Method, methods_of
 from flows.sweep.points import run_points, with_runs
+from models.evaluation.own_text import QUESTIONS
 from models.objectives.config import DistilConfig
 from models.views.config import AugmentConfig
 from storage.artifacts.refs import SweepRef
@@ -97,6 +98,7 @@ def field(
         for method in methods
     )
     trained_views = tuple(PROBED[views] for views in PROBED if any(method.views == views for method in tried))
+    shown_only = trained_views if shared.text.labels is None else tuple(QUESTIONS)
     page_settings = SweepSettings(
         title=f"Which method helps on {', '.join(source.name for source in files)}, from {start.title}",
         config=chosen.bootstrap,
@@ -107,7 +109,7 @@ def field(
             may_forget=chosen.may_forget,
             sources=files,
         ),
-        aside=(*trained_views, *(check.name for check in shared.checks)),
+        aside=(*shown_only, *(check.name for check in shared.checks)),
         notes=_notes(context, shared, trained_views),
         settings=chosen.model_dump_json(indent=1),
     )
@@ -192,7 +194,9 @@ def _notes(site: RunContext, shared: MethodInputs, trained_views: tuple[str, ...
         f"Budget of each method that trains: {settings.budget.spelled}{pace}. The checkpoint is the last step.",
         f"Learning rates are those for {shared.start.description}.",
     ]
-    if trained_views:
+    if shared.text.labels is not None:
+        notes.append("Labels decide. Questions are reported only, because their gains do not predict gains on labels.")
+    elif trained_views:
         views = " and ".join(f"{name}s" for name in trained_views)
         notes.append(f"Reported only, because some methods train on such views: {views}.")
     return (*notes, *summary_of(counts, shared.text.labels))

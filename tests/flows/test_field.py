@@ -70,7 +70,7 @@ def test_field_scores_every_method_on_text_labels_and_stsb(store, compared):
     ]  # so few sentences cannot be whitened, which the page says
     assert table["label"].to_list() == names * len(proofs)
     own = {(row["dataset"], row["label"]): row["mean"] for row in table.iter_rows(named=True)}
-    assert own[TEXT, "TF-IDF"] == pytest.approx((own["crop", "TF-IDF"] + own["your labels", "TF-IDF"]) / 2)
+    assert own[TEXT, "TF-IDF"] == own["your labels", "TF-IDF"] != own["crop", "TF-IDF"], "labels decide"
     assert own["your labels", "TF-IDF"] > 0.8, "good and bad are words of the text"
     folder = store.fetch(compared)
     assert (folder / "scores.svg").read_text().startswith("<svg ")

@@ -52,7 +52,7 @@ class ToyTransformConfig(TransformSettings):
 LINES = (  # file, line of its table, the same line with the toy's line, import
     (
         "storage/readers/formats.py",
-        '    "afs": FileFormat(tuple(afs.SCHEMA), afs.read),\n',
+        '    "afs": FileFormat(tuple(afs.SCHEMA), _at_once(afs.read_afs)),\n',
         '    "toy": FileFormat(toy.columns, toy.read, (".toy",)),\n',
         "from storage.readers import toy\n",
     ),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from models.evaluation.sweep import Ranking
 
 TEXT: Final = "your text"
-"""Name of the mean over the deciding questions and labels."""
+"""Name of the figure that decides: labels, else the mean over questions."""
 
 
 @dataclass(frozen=True)

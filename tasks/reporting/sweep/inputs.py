@@ -63,7 +63,7 @@ class SweepSettings(StageInputs):
     """Set that the chart draws, by its declared name; the mean of all if None."""
     aside: tuple[str, ...] = ()
     """Names of figures that are reported only and in no mean: those of sets that selected an encoder, of checks, and of
-    questions made in the same way as a system's training views."""
+    questions that do not decide."""
     runs: tuple[ReportRef, ...] = ()
     """Reports of the systems, if they are results of finished runs."""
     notes: tuple[str, ...] = ()
