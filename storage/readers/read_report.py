@@ -70,10 +70,10 @@ class ReadReport:
                 f"{self.name} contains no records, expected at least one. Correct the source, or remove it."
             )
         if self.rejected > max_bad_share * total:
+            limit = f", more than max_bad_share = {max_bad_share:.2%} allows" if max_bad_share else ""
             raise SourceError(
-                f"{self.name}: {self.rejected:,} of {total:,} records ({self.rejected / total:.2%}) cannot be read, "
-                f"more than max_bad_share = {max_bad_share:.2%} allows: "
-                f"{'; '.join(map(str, self.bad[:SHOWN_EXAMPLES]))}"
+                f"{self.name}: {self.rejected:,} of {total:,} records ({self.rejected / total:.2%}) cannot be read"
+                f"{limit}: {'; '.join(map(str, self.bad[:SHOWN_EXAMPLES]))}"
                 f"{'; …' if self.rejected > SHOWN_EXAMPLES else ''}. {self._remedy()}"
             )
 

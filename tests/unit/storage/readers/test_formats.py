@@ -40,6 +40,8 @@ def test_report_check_fails_above_max_bad_share(write, report):
         "or in a recipe set `ingest.sources[].format` or raise `ingest.max_bad_share`",
     ):
         assert said in str(caught.value)
+    with pytest.raises(SourceError, match=r"\(3\.00%\) cannot be read: "):
+        report.check(max_bad_share=0.0)
 
 
 def test_read_report_stores_only_the_first_20_bad_records(write, report):
