@@ -1,7 +1,6 @@
 """Work on a Dask cluster leaves the bytes of one process; work on a pool is refused before it would wait for ever."""
 
 import itertools
-import signal
 import sys
 import threading
 import time
@@ -37,6 +36,7 @@ from tasks.stage.run_context import RunContext
 from tests.cluster import dask_cluster
 from tests.flows.test_field import WORDS
 from tests.flows.test_translate import content, hop_of, identified, site_in, translate_all
+from tests.interrupt import interrupted_after
 from tests.tiny_encoder import write_tiny
 from tests.tiny_marian import SENTENCES, build_tiny_marian
 from tests.unit.tasks.embedding.test_shards import CORPUS, ROWS
@@ -154,13 +154,8 @@ def test_on_cluster_raises_the_error_of_a_remote_call(cluster):
 
 
 def test_keyboard_interrupt_cancels_pending_cluster_calls(cluster, tmp_path):
-    former = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    signal.setitimer(signal.ITIMER_REAL, 2)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            list(on_cluster(RunContext(cluster=cluster), slow, [(str(tmp_path), n) for n in range(200)]))
-    finally:
-        signal.signal(signal.SIGALRM, former)
+    with pytest.raises(KeyboardInterrupt), interrupted_after(2):
+        list(on_cluster(RunContext(cluster=cluster), slow, [(str(tmp_path), n) for n in range(200)]))
     time.sleep(1)
     begun = len(list(tmp_path.iterdir()))
     time.sleep(2)
@@ -257,13 +252,8 @@ def test_run_that_fills_its_work_pool_raises_pool_error(server, monkeypatch):
 
 def test_keyboard_interrupt_cancels_runs_on_the_work_pool(server):
     deployment = deploy(server)
-    former = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    signal.setitimer(signal.ITIMER_REAL, 4)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            send(count=3, at_once=2)
-    finally:
-        signal.signal(signal.SIGALRM, former)
+    with pytest.raises(KeyboardInterrupt), interrupted_after(4):
+        send(count=3, at_once=2)
     assert states(server, deployment) == ["CANCELLED", "CANCELLED"]
 
 
