@@ -19,7 +19,7 @@ from flows.recipes.adaptation import AdaptConfig
 from flows.run_context import run_context_of
 from storage.artifacts.lookup import find_reports
 from storage.artifacts.refs import ReportRef
-from storage.spelling import did_you_mean
+from storage.filesystem.spelling import did_you_mean
 from tasks.embedding import python_encoders
 from tasks.evaluation import python_api
 from tasks.reporting.publish import page_of

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal
 
 from flows.recipes import RECIPES
 from flows.recipes.shared import ENCODERS, NO_COMMIT
-from storage.artifacts.lookup import is_made_here
 from storage.assets.embedded import EMBEDDED
 from storage.datasets.registry import DATASETS
 from storage.errors import SourceError
@@ -16,6 +15,7 @@ from storage.hub.models import model_files
 from storage.hub.repositories import Repository, Snapshot
 from storage.readers.formats import is_readable
 from storage.sources.mirror import MODEL
+from storage.sources.model_sources import is_made_here
 from storage.sources.word_vectors import is_vectors_file
 from tasks.embedding.encoders import TAUGHT
 from tasks.evaluation.kinds import frozen_names

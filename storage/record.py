@@ -1,4 +1,4 @@
-"""The base class of pydantic models, also of all settings in `models`, and of sections selected by name."""
+"""The base class of pydantic models, also of all settings in `models`; fields outside keys; sections by name."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ class Record(BaseModel):
     """A frozen model that refuses unknown fields; a field's docstring is its description."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class NotInKey:
+    """Mark a field that cannot change the result, such as a path or a device: `location: Annotated[str, NotInKey]`."""
 
 
 def named(value: object) -> object:

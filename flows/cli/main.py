@@ -12,7 +12,7 @@ from cyclopts import CycloptsError, UnknownOptionError, UnusedCliTokensError
 
 from flows.cli.commands import COMMANDS, application
 from flows.cli.terminal.log_lines import printable, start_lines
-from storage.spelling import did_you_mean
+from storage.filesystem.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

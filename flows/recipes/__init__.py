@@ -13,7 +13,7 @@ from flows.recipes.tiny import TINY
 from flows.recipes.transforms import POSTHOC
 from flows.recipes.unsupervised import UNSUPERVISED
 from flows.recipes.untrained import UNTRAINED
-from storage.spelling import did_you_mean
+from storage.filesystem.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable

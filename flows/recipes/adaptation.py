@@ -16,8 +16,8 @@ from models.training.config import TrainingConfig
 from models.translation.config import CATALOGS, OPUS_MT, TranslatorConfig
 from models.views.config import AugmentConfig, CropView, TranslatedView
 from models.views.pairs import PairConfig, ViewPair
+from storage.filesystem.spelling import did_you_mean
 from storage.sources.own_text import ReadingConfig
-from storage.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from models.corpus.labels import Use

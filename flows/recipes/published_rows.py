@@ -9,7 +9,7 @@ from flows.recipes import RECIPES, recipe
 from flows.recipes.isbert import TASKS
 from flows.recipes.untrained import GLOVE
 from storage.assets.embedded import EMBEDDED
-from storage.spelling import did_you_mean
+from storage.filesystem.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -10,7 +10,7 @@ from flows.config import PipelineConfig, nested, override
 from flows.recipes import RECIPES, recipe
 from flows.sweep.studies import STUDIES, Study
 from models.evaluation.published import AVERAGE, rows_of
-from storage.spelling import did_you_mean
+from storage.filesystem.spelling import did_you_mean
 from tasks.reporting.sweep.system import SweepSystem
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from models.objectives.config import (
 )
 from models.training.config import TrainingConfig
 from models.transforms.config import FlowConfig, WhiteningConfig
-from storage.spelling import did_you_mean
+from storage.filesystem.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

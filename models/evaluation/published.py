@@ -23,7 +23,7 @@ from importlib.resources import files
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from storage.spelling import did_you_mean
+from storage.filesystem.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from storage.artifacts.manifest import Manifest, Provenance, TableEntry, describe_files, installed_versions
+from storage.artifacts.manifest import Manifest, Provenance, TableEntry, installed_versions
 from storage.artifacts.schemas import check_schema
 from storage.errors import CorruptArtifactError
 from storage.filesystem.atomic import sync
+from storage.filesystem.digests import describe_files
 from storage.filesystem.names import MANIFEST
 from storage.filesystem.os_errors import writing
 

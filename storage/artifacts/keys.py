@@ -14,10 +14,7 @@ from enum import Enum
 from pydantic import BaseModel
 
 from storage.artifacts.refs import ArtifactRef
-
-
-class NotInKey:
-    """Mark a field that cannot change the result, such as a path or a device: `location: Annotated[str, NotInKey]`."""
+from storage.record import NotInKey
 
 
 def canonical(value: object) -> object:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from storage.artifacts.garbage_collection import readable_manifests
 from storage.artifacts.refs import ArtifactRef
 from storage.errors import ArtifactMissingError
-from storage.filesystem.names import MANIFEST
-from storage.spelling import did_you_mean
+from storage.filesystem.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,13 +20,6 @@ KINDS: Final = frozenset(
     {"translations", "asset", "parallel", "back_translated"}  # kinds without a subclass of `ArtifactRef`
     | {str(ref.model_fields["kind"].default) for ref in ArtifactRef.__subclasses__() if "kind" in ref.__annotations__}
 )
-
-
-def is_made_here(name: str) -> bool:
-    """Return whether an encoder's name is of a run's checkpoint or report, and not of a local file or folder."""
-    path = Path(name)
-    is_local = path.exists() and not (path / MANIFEST).exists()  # in the store's own folder, the name is an artifact's
-    return name.startswith(("checkpoint/", "report/")) and not is_local
 
 
 def check_kind(store: Store, kind: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import platform
 import re
@@ -10,20 +9,15 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
-from fsspec.implementations.local import LocalFileSystem
 from pydantic import AwareDatetime, BaseModel, Field, JsonValue, ValidationError, model_validator
 
-from storage.artifacts.refs import KEY, KIND, ArtifactRef
+from storage.artifacts.refs import KIND, ArtifactRef
 from storage.errors import CorruptArtifactError, NewerFormatError
-from storage.filesystem.digests import version_content
-from storage.filesystem.names import MANIFEST, FileName
+from storage.filesystem.digests import SHA256, FileEntry, files_digest
+from storage.filesystem.names import FileName
 from storage.record import Record
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 FORMAT = 3  # 2 added the stage's name, 3 the folder of the files; older formats can still be read
 MOST_BYTES: Final = 64 << 20
@@ -32,13 +26,6 @@ _PART: Final = re.compile(r"(?P<table>[^/]+)-(?P<number>[0-9]{5})\.parquet")
 _MOST: Final = 2**63 - 1
 _FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)  # valid in every time zone
 _RECORDED = ("bsl-pipeline", "polars", "torch", "transformers", "tokenizers", "ctranslate2", "numpy")
-
-
-class FileEntry(Record):
-    """One file of an artifact."""
-
-    size: int = Field(ge=0, le=_MOST)
-    sha256: str = Field(pattern=KEY)
 
 
 class TableEntry(Record):
@@ -72,7 +59,7 @@ class Manifest(Record):
 
     format: int = FORMAT
     kind: str = Field(pattern=KIND)
-    key: str = Field(pattern=KEY)
+    key: str = Field(pattern=SHA256)
     provenance: Provenance
     tables: dict[str, TableEntry]
     files: dict[FileName, FileEntry] = Field(min_length=1)
@@ -168,26 +155,6 @@ def _first_fault(error: ValidationError) -> str:
     fault = error.errors(include_url=False, include_input=False)[0]
     field = ".".join(str(part) for part in fault["loc"])
     return f"{json.dumps(field)[1:-1]:.80}: {fault['msg']}"
-
-
-def files_digest(files: Mapping[str, FileEntry]) -> str:
-    """Return the sha256 over the names and hashes of files."""
-    lines = "\n".join(f"{name} {entry.sha256}" for name, entry in sorted(files.items()))
-    return hashlib.sha256(lines.encode()).hexdigest()
-
-
-def describe_files(folder: Path) -> dict[str, FileEntry]:
-    """Return size and sha256 of every file below `folder` except the manifest, by relative POSIX path.
-
-    A process hashes each version of a file once.
-    """
-    local = LocalFileSystem()
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / MANIFEST)
-    sizes = {path.relative_to(folder).as_posix(): path.stat().st_size for path in files}
-    return {
-        name: FileEntry(size=size, sha256=version_content(local, f"{folder}/{name}").sha256)
-        for name, size in sizes.items()
-    }
 
 
 def installed_versions() -> dict[str, str]:

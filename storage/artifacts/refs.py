@@ -7,10 +7,10 @@ from typing import Final, Literal
 
 from pydantic import Field
 
+from storage.filesystem.digests import SHA256
 from storage.record import Record
 
 KIND: Final = r"^[a-z0-9_]{1,64}(/[a-z0-9-]{1,64})?$"
-KEY: Final = r"^[0-9a-f]{64}$"
 ADDRESS: Final = re.compile(r"(?P<kind>[a-z0-9_]{1,64}(?:/[a-z0-9-]{1,64})??)/(?P<key>[0-9a-f]{64})(?=/|\Z)")
 """The beginning of a path relative to the store: kind and key of the artifact that contains it."""
 ENCODER: Final = "encoder"
@@ -23,7 +23,7 @@ class ArtifactRef(Record):
     """Kind and key of an artifact, the folder `<store>/<kind>/<key>/`. A kind may be nested (`translations/<name>`)."""
 
     kind: str = Field(pattern=KIND)
-    key: str = Field(pattern=KEY)
+    key: str = Field(pattern=SHA256)
 
     @property
     def path(self) -> str:

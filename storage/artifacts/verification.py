@@ -16,18 +16,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from storage.artifacts.manifest import MOST_BYTES, describe_files
+from storage.artifacts.manifest import MOST_BYTES
 from storage.artifacts.schemas import tables_of
 from storage.errors import CorruptArtifactError
 from storage.filesystem.atomic import whole
-from storage.filesystem.digests import version_content
+from storage.filesystem.digests import describe_files, version_content
 from storage.filesystem.names import MANIFEST, irregular
 from storage.filesystem.os_errors import reading
 
 if TYPE_CHECKING:
     import fsspec
 
-    from storage.artifacts.manifest import FileEntry, Manifest
+    from storage.artifacts.manifest import Manifest
+    from storage.filesystem.digests import FileEntry
 
 _KEY: Final = "sha256"  # S3 calls it x-amz-meta-sha256
 _REMEDY: Final = "Delete the artifact or run its stage again."

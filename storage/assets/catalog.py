@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, JsonValue, ValidationError
 
-from storage.artifacts.manifest import FileEntry, files_digest
 from storage.assets.embedded import MANIFEST, embedded_folder
 from storage.errors import AssetError
+from storage.filesystem.digests import FileEntry, files_digest
 from storage.record import Record
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ def embedded_folder(name: str, root: Path | None = None) -> Path:
     folder = root or assets_root()
     if name in (known := embedded_names(folder)):
         return folder / name
-    from storage.spelling import did_you_mean  # not needed to load an encoder
+    from storage.filesystem.spelling import did_you_mean  # not needed to load an encoder
 
     hint = did_you_mean(name, known, prefix=EMBEDDED)
     raise AssetError(f"unknown embedded asset {name!r}.{hint} Known assets: {', '.join(known) or 'none'} (in {folder})")

@@ -1,18 +1,23 @@
-"""Compute the sha256 of files and folders, and the row counts of Parquet files."""
+"""Compute the size and sha256 of files and folders, and the row counts of Parquet files."""
 
 from __future__ import annotations
 
 import hashlib
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
+from pydantic import Field
 
 from storage.errors import SourceError
+from storage.filesystem.names import MANIFEST
+from storage.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+SHA256: Final = r"^[0-9a-f]{64}$"
 
 
 class Content(NamedTuple):
@@ -20,6 +25,13 @@ class Content(NamedTuple):
 
     sha256: str
     rows: int | None
+
+
+class FileEntry(Record):
+    """Size in bytes and digest of a file."""
+
+    size: int = Field(ge=0, le=2**63 - 1)
+    sha256: str = Field(pattern=SHA256)
 
 
 _cache: dict[str, Content] = {}  # by file version (fsspec's ukey)
@@ -75,6 +87,26 @@ def content_sha256(files: Mapping[str, str]) -> str:
     for name in sorted(files, key=PurePosixPath):
         digest.update(f"{name}\0{files[name]}\0".encode(errors="surrogateescape"))
     return digest.hexdigest()
+
+
+def describe_files(folder: Path) -> dict[str, FileEntry]:
+    """Return size and sha256 of every file below `folder` except the manifest, by relative POSIX path.
+
+    A process hashes each version of a file once.
+    """
+    local = LocalFileSystem()
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / MANIFEST)
+    sizes = {path.relative_to(folder).as_posix(): path.stat().st_size for path in files}
+    return {
+        name: FileEntry(size=size, sha256=version_content(local, f"{folder}/{name}").sha256)
+        for name, size in sizes.items()
+    }
+
+
+def files_digest(files: Mapping[str, FileEntry]) -> str:
+    """Return the sha256 over the names and hashes of files."""
+    lines = "\n".join(f"{name} {entry.sha256}" for name, entry in sorted(files.items()))
+    return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def _rows(file: BinaryIO) -> int | None:

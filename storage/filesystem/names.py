@@ -5,16 +5,15 @@ Everybody who can write to the store can write a manifest, so its names are untr
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import stat
-from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import AfterValidator
 
-from storage.filesystem.urls import at_home
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MANIFEST: Final = "manifest.json"
 _MOST_BYTES: Final = 1024  # of a name; S3's maximum for a complete key
@@ -68,24 +67,3 @@ def kind_of(mode: int) -> str:
     """Return the file type of an `os.stat` mode in words."""
     kinds = {stat.S_IFDIR: "a folder", stat.S_IFLNK: "a link", stat.S_IFREG: "a file", stat.S_IFIFO: "a named pipe"}
     return kinds.get(stat.S_IFMT(mode), "a device or socket")
-
-
-_MOST = 10_000  # maximum number of a folder's entries to compare
-_CUTOFF = 0.7  # of `difflib`; names that share only a suffix score 0.5
-
-
-def perhaps_path(address: str) -> str:
-    """Return ` (did you mean 'letters/own.txt'?)` for a missing local path, or "" if no name is similar."""
-    if "://" in address:
-        return ""
-    full_path = Path(at_home(address))
-    try:
-        missing = next((part for part in (*reversed(full_path.parents), full_path) if not part.exists()), None)
-        if missing is None:
-            return ""
-        names = [entry.name for _, entry in zip(range(_MOST), missing.parent.iterdir(), strict=False)]
-    except (OSError, ValueError):  # an invalid file name, or an unreadable folder
-        return ""
-    near = difflib.get_close_matches(missing.name, names, n=1, cutoff=_CUTOFF)
-    found = [missing.parent / name / full_path.relative_to(missing) for name in near]
-    return "".join(f" (did you mean {str(path)!r}?)" for path in found if path.exists())

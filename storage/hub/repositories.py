@@ -14,12 +14,11 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from storage.artifacts.keys import NotInKey
 from storage.errors import HubError, HubSilentError, SourceError
 from storage.filesystem.atomic import whole
 from storage.filesystem.digests import file_sha256
 from storage.hub.faults import CHANGED, retried
-from storage.record import Record
+from storage.record import NotInKey, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

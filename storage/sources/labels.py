@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import polars as pl
 
-from storage.artifacts.keys import NotInKey
 from storage.errors import SourceError
 from storage.filesystem.digests import source_sha256
 from storage.filesystem.urls import at_home
@@ -15,7 +14,7 @@ from storage.readers.columns import Columns, known_shape, named
 from storage.readers.formats import Format, columns_of, format_of, read_table
 from storage.readers.read_report import ReadReport
 from storage.readers.text_columns import SAMPLE, is_prose, require_header
-from storage.record import Record
+from storage.record import NotInKey, Record
 from storage.sources.own_text import TITLES
 
 if TYPE_CHECKING:

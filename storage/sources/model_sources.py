@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Final
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
-from storage.artifacts.keys import NotInKey
-from storage.artifacts.lookup import is_made_here
 from storage.assets.catalog import embedded_manifest
 from storage.assets.embedded import EMBEDDED, embedded_folder, embedded_path
 from storage.errors import HubError, HubSilentError, SourceError
 from storage.filesystem.atomic import whole
 from storage.filesystem.digests import content_sha256, folder_sha256s
-from storage.filesystem.names import is_inside, perhaps_path
+from storage.filesystem.names import MANIFEST, is_inside
+from storage.filesystem.spelling import perhaps_path
 from storage.filesystem.urls import at_home, reachable
 from storage.hub.models import HubModel
 from storage.hub.repositories import Repository
-from storage.record import Record
+from storage.record import NotInKey, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -199,6 +198,13 @@ def check_model_name(spec: str, mirror: str | None = None) -> None:
     is_path = spec.startswith((".", "/", "~")) or (mirror is None and spec.count("/") > 1)
     if is_path and not Path(at_home(spec)).exists():
         raise _no_folder(spec)
+
+
+def is_made_here(name: str) -> bool:
+    """Return whether an encoder's name is of a run's checkpoint or report, and not of a local file or folder."""
+    path = Path(name)
+    is_local = path.exists() and not (path / MANIFEST).exists()  # in the store's own folder, the name is an artifact's
+    return name.startswith(("checkpoint/", "report/")) and not is_local
 
 
 def check_revision(name: str, revision: str | None) -> None:

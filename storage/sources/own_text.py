@@ -13,17 +13,16 @@ import fsspec
 import polars as pl
 from pydantic import Field
 
-from storage.artifacts.keys import NotInKey
 from storage.assets.catalog import embedded_manifest
 from storage.assets.embedded import EMBEDDED
 from storage.errors import SourceError
 from storage.filesystem.digests import joint_sha256
-from storage.filesystem.names import perhaps_path
+from storage.filesystem.spelling import perhaps_path
 from storage.filesystem.urls import reachable, without_password
 from storage.readers.columns import Columns, known_shape, named, require
 from storage.readers.formats import Format, columns_of, format_of, is_readable, read_table
 from storage.readers.text_columns import PROSE_WORDS, check_texts, first_records, is_prose, require_header
-from storage.record import Record
+from storage.record import NotInKey, Record
 from storage.sources.paths import listed
 from storage.sources.read import local_files
 from storage.sources.sources import SourceSpec, mirrored_table, perhaps_meant, resolve_source, spec_of, stem_of

@@ -13,7 +13,7 @@ import fsspec
 
 from storage.errors import SourceError
 from storage.filesystem.folders import files_below, is_hidden
-from storage.filesystem.names import perhaps_path
+from storage.filesystem.spelling import perhaps_path
 from storage.filesystem.urls import reachable
 from storage.readers.blocks import require_file
 from storage.readers.formats import SUFFIXES, is_readable

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 import fsspec
 from pydantic import ConfigDict, Field, model_validator
 
-from storage.artifacts.keys import NotInKey
 from storage.assets.embedded import EMBEDDED, embedded_path
 from storage.datasets.declaration import Dataset
 from storage.datasets.registry import DATASETS
@@ -25,7 +24,7 @@ from storage.hub.datasets import HubTable
 from storage.hub.repositories import Repository
 from storage.readers.benchmarks.sts import parts_of
 from storage.readers.formats import Format, format_of
-from storage.record import Record
+from storage.record import NotInKey, Record
 from storage.sources.paths import listed
 
 if TYPE_CHECKING:

@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import numpy as np
 
-from storage.artifacts.keys import NotInKey
 from storage.errors import SourceError
 from storage.filesystem.digests import file_sha256, source_sha256
-from storage.filesystem.names import perhaps_path
+from storage.filesystem.spelling import perhaps_path
 from storage.filesystem.urls import at_home
 from storage.readers.blocks import open_bytes
-from storage.record import Record
+from storage.record import NotInKey, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

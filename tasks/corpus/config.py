@@ -7,8 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from models.corpus.corpus import CorpusConfig
-from storage.artifacts.keys import NotInKey
-from storage.record import Record
+from storage.record import NotInKey, Record
 from storage.sources.sources import SourceSpec
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from models.encoder.config import EncoderConfig, WordsConfig, architecture_of
 from models.errors import EncoderError
-from storage.artifacts.lookup import find, is_made_here
+from storage.artifacts.lookup import find
 from storage.artifacts.refs import ENCODER, CheckpointRef
 from storage.errors import ArtifactMissingError
-from storage.sources.model_sources import ResolvedModel, is_graph, resolve_model, settings_of
+from storage.sources.model_sources import ResolvedModel, is_graph, is_made_here, resolve_model, settings_of
 from storage.sources.word_vectors import VectorsFile, find_vectors_file, is_vectors_file, read_vectors
 from tasks.stage.cached import StageContext, stage
 

@@ -11,10 +11,9 @@ import numpy as np
 import polars as pl
 
 from models.errors import EvaluationError
-from storage.artifacts.keys import NotInKey
 from storage.artifacts.refs import CorpusRef, EmbeddingsRef
 from storage.filesystem.digests import file_sha256
-from storage.record import Record
+from storage.record import NotInKey, Record
 from tasks.corpus.ingest import ingest, locate_sources
 from tasks.embedding.vectors import COMPUTATION
 from tasks.stage.cached import StageContext, stage

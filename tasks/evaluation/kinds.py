@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from storage.assets.embedded import EMBEDDED
 from storage.errors import HubError, SourceError
-from storage.spelling import did_you_mean
+from storage.filesystem.spelling import did_you_mean
 from tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet, in_full, rows_of
 from tasks.evaluation.afs import AFS, AfsKind
 from tasks.evaluation.clustering import ClusteringKind

@@ -19,9 +19,9 @@ from models.corpus.passages import HoldOutConfig, LeftOut, whole
 from models.errors import EvaluationError
 from models.evaluation.config import BootstrapConfig, ScoringConfig
 from models.evaluation.own_text import METRIC, probes, too_few
-from storage.artifacts.keys import NotInKey
 from storage.artifacts.refs import EmbeddingsRef, PassagesRef, ScoresRef, ViewsRef
 from storage.artifacts.store import Store
+from storage.record import NotInKey
 from storage.sources.labels import LabelSource
 from storage.sources.own_text import SET_PREFIX, ReadingConfig, TextSource
 from tasks.corpus.evaluation_sets import EvaluationSet, rows_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from storage.artifacts.manifest import describe_files
 from storage.assets.catalog import AssetManifest, embedded_manifest
 from storage.filesystem.atomic import whole
+from storage.filesystem.digests import describe_files
 from storage.filesystem.names import MANIFEST
 from tasks.pretraining.pretrain import MODEL
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import polars as pl
 from pydantic import Field
 
-from storage.artifacts.keys import NotInKey
 from storage.artifacts.refs import ComparisonRef, EvaluationRef, ScoresRef
-from storage.record import Record
+from storage.record import NotInKey, Record
 from tasks.rendering.blocks import Page, Part, Table
 from tasks.rendering.paper_tables import PaperTable, tables_of
 from tasks.rendering.score_tables import INTERVALS, difference_rows, missing_sets, score_rows, signatures

@@ -8,9 +8,8 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-from storage.artifacts.keys import NotInKey
 from storage.errors import StorageError
-from storage.record import Record
+from storage.record import NotInKey, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import polars as pl
 
 from models.runtime.partitions import Partitions, equal_frames
-from storage.artifacts.keys import NotInKey
-from storage.record import Record
+from storage.record import NotInKey, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

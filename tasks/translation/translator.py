@@ -22,10 +22,10 @@ from pydantic import JsonValue
 
 from models.translation.config import TRANSLATION_VERSION, Pin, TranslatorConfig
 from models.translation.loading import resolve
-from storage.artifacts.keys import NotInKey, fingerprint
+from storage.artifacts.keys import fingerprint
 from storage.assets.catalog import embedded_manifest
 from storage.assets.embedded import EMBEDDED, embedded_path
-from storage.record import Record
+from storage.record import NotInKey, Record
 from storage.sources.model_sources import ResolvedModel
 from tasks.embedding.encoders import resolve_named_model
 from tasks.stage.device import device_of

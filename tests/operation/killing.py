@@ -195,8 +195,9 @@ class Household:
 
     def digests(self) -> Digests:
         """Return the digest of each artifact; without polars, whose threads a fork lacks."""
-        from storage.artifacts.manifest import describe_files, parse_manifest
+        from storage.artifacts.manifest import parse_manifest
         from storage.artifacts.refs import ArtifactRef
+        from storage.filesystem.digests import describe_files
 
         made = {}
         for path in self.store.rglob("manifest.json"):

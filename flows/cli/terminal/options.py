@@ -192,8 +192,8 @@ def check_encoders(names: Sequence[str | None], place: Place) -> None:
         SourceError, AssetError, ArtifactMissingError: An encoder does not exist; the message suggests the closest name.
     """
     from flows.run_context import run_context_of
-    from storage.artifacts.lookup import find, is_made_here
-    from storage.sources.model_sources import check_model_name
+    from storage.artifacts.lookup import find
+    from storage.sources.model_sources import check_model_name, is_made_here
     from storage.sources.word_vectors import check_vectors_name, is_vectors_file
 
     site = run_context_of(place.given)

@@ -5,8 +5,9 @@ from typing import Annotated
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from storage.artifacts.keys import NotInKey, artifact_key, canonical
+from storage.artifacts.keys import artifact_key, canonical
 from storage.artifacts.refs import CorpusRef
+from storage.record import NotInKey
 
 
 class Located(BaseModel):

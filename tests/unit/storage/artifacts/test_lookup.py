@@ -2,7 +2,7 @@
 
 import pytest
 
-from storage.artifacts.lookup import find, is_made_here
+from storage.artifacts.lookup import find
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import ArtifactRef, CorpusRef, ReportRef
 from storage.artifacts.store import Store
@@ -57,14 +57,3 @@ def test_artifact_digest_ignores_html_pages(store, tmp_path):
     assert digests[0] == digests[1] != digests[2]
     (store.local / CorpusRef(key=f"{0:064x}").path / "page.html").write_text("7 s")
     assert damage(store, CorpusRef(key=f"{0:064x}")) is not None
-
-
-def test_encoder_names_of_runs_are_not_hub_ids_unless_local(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for name in ("checkpoint/3f", "report/latest", "report/lastest", "checkpoint/flow-1"):
-        assert is_made_here(name)
-    (tmp_path / "checkpoint" / "mine").mkdir(parents=True)
-    for name in ("checkpoint/mine", "reports/latest", "embedded:bert-mini", "someone/checkpoint"):
-        assert not is_made_here(name)
-    (tmp_path / "checkpoint" / "mine" / "manifest.json").touch()
-    assert is_made_here("checkpoint/mine")  # the store is the current folder

@@ -7,7 +7,8 @@ import polars as pl
 from models.evaluation.published import rows_of
 from models.objectives.config import BSLConfig
 from models.training.config import TrainingConfig
-from storage.artifacts.manifest import FileEntry, InputEntry, Manifest, Provenance, TableEntry
+from storage.artifacts.manifest import InputEntry, Manifest, Provenance, TableEntry
+from storage.filesystem.digests import FileEntry
 from tasks.evaluation.kinds import tables
 from tasks.rendering.blocks import split_interval
 from tasks.rendering.paper_tables import tables_of
