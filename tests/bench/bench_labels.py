@@ -4,10 +4,12 @@
     python tests/bench/bench_labels.py ENCODER --set … --setfit venv/bin/python
 
 Compared on the same rows: the original vectors; the vectors after the label training of `bsl adapt`, unmerged and
-interpolated half-way with the start; and with `--setfit` those of SetFit (Tunstall et al., 2022) with its own settings,
-in a Python that has it. All use the same head: scikit-learn's logistic regression with its default regularisation, on
-unit vectors of the labelled rows.
+merged with the start at the share that `bsl adapt` chooses on STS-B's dev set; and with `--setfit` those of SetFit
+(Tunstall et al., 2022) with its own settings, in a Python that has it. All use the same head: scikit-learn's logistic
+regression with its default regularisation, on unit vectors of the labelled rows.
 """
+
+from __future__ import annotations
 
 import argparse
 import json
@@ -16,11 +18,15 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 import torch
 from sklearn.linear_model import LogisticRegression
+
+if TYPE_CHECKING:
+    from models.encoder.sentence_encoder import SentenceEncoder
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -107,10 +113,31 @@ def figures(
     result = train(scored_pairs(class_pairs(texts, classes), 1.0, "labels", 0), start, config)
     spent = time.process_time() - began
     learnt = start.with_network(result.encoder)
-    for name, encoder in (("labels", learnt), ("labels, half", start.merged(learnt, 0.5))):
+    share, merged = chosen(start, learnt)
+    for name, encoder in (("labels", learnt), (f"labels, merged at {share}", merged)):
         vectors = [encoder.encode(own["text"].to_list()) for own in (known, asked)]
         found[name] = (accuracy(*vectors, known, asked), spent)
     return found
+
+
+def chosen(start: SentenceEncoder, learnt: SentenceEncoder) -> tuple[float, SentenceEncoder]:
+    """Return the share of the learnt weights that `bsl adapt` chooses (`tasks.adaptation`), and the merged encoder."""
+    from flows.recipes.adaptation import AdaptConfig
+    from models.evaluation.correlation import cosine_scores, spearman
+    from models.evaluation.significance.paired import forgets
+
+    dev = pl.read_parquet(ROOT / "storage/assets/stsb/dev.parquet")
+
+    def score(encoder: SentenceEncoder) -> float:
+        sides = [encoder.encode(dev[side].to_list()) for side in ("sentence1", "sentence2")]
+        return spearman(cosine_scores(*sides), dev["score"].to_numpy())
+
+    config, before = AdaptConfig().proof, score(start)
+    for share in sorted(config.shares, reverse=True):
+        merged = start.merged(learnt, share)
+        if not forgets(score(merged) - before, config.max_forgetting / 100 / 2):
+            break
+    return share, merged
 
 
 def accuracy(known_ND: np.ndarray, asked_MD: np.ndarray, known: pl.DataFrame, asked: pl.DataFrame) -> float:
