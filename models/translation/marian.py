@@ -13,7 +13,8 @@ Shapes: B sentences, S source pieces, T target pieces, V vocabulary.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import Tensor
@@ -24,6 +25,7 @@ from transformers import (
     MarianMTModel,
     NoRepeatNGramLogitsProcessor,
 )
+from transformers.models.marian.modeling_marian import MarianDecoder
 from transformers.utils import logging as transformers_logging
 
 from models.encoder.unpadded import Tokens
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
 
 CPU_TOKEN_BUDGET = 2048  # 6.5 M parameters, greedy, NLI premises: 57, 74, 87, 88, 85 sentences/s at 512, 1,024 … 8,192
 GPU_TOKEN_BUDGET = 65_536  # about 4,096 NLI sentences, from which on memory does not limit a decode step (PERF A4)
+# transformers 5.24 renames the argument and will remove the old name.
+_CACHE: Final = "cache" if "cache" in signature(MarianDecoder.forward).parameters else "past_key_values"
 _DTYPES: dict[str, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
@@ -153,8 +157,8 @@ def _next_logits(
         input_ids=piece_B[:, None],
         encoder_hidden_states=memory_BSD,
         encoder_attention_mask=mask_BS,
-        past_key_values=cache,
         use_cache=True,
+        **{_CACHE: cache},
     ).last_hidden_state
     logits_BV: Tensor = model.lm_head(hidden_B1D[:, -1]) + model.final_logits_bias
     return logits_BV.float()
