@@ -157,17 +157,20 @@ def hash_of(module: str) -> str:
     assert file is not None
     table = file.with_suffix(".csv")
     data = table.read_bytes() if table.is_file() else b""
-    return hashlib.sha256(bare(tree_of(module)).encode() + data).hexdigest()[:16]
+    # The newer Python's Unicode, the fewer characters `repr` escapes.
+    code = bare(tree_of(module)).encode("ascii", "backslashreplace")
+    return hashlib.sha256(code + data).hexdigest()[:16]
 
 
 def bare(tree: ast.Module) -> str:
-    """Dump the syntax tree without comments, docstrings and positions."""
+    """Dump the syntax tree without comments, docstrings and positions, in the form of Python 3.11."""
     copied = ast.parse(ast.unparse(tree))
     for node in ast.walk(copied):
         body = getattr(node, "body", None)
         if isinstance(body, list) and body:
             node.body = [item for item in body if not _is_text(item)]
-    return ast.dump(copied)
+    shown = {"show_empty": True} if sys.version_info >= (3, 13) else {}
+    return ast.dump(copied, **shown).replace(", type_params=[]", "")
 
 
 def _is_text(item: ast.AST) -> bool:
