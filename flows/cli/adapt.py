@@ -21,7 +21,7 @@ from flows.cli.terminal.options import (
     check_texts,
 )
 from flows.cli.terminal.overrides import settings_in
-from flows.cli.terminal.printing import BROWSE, print_result, print_sources
+from flows.cli.terminal.printing import browse_line, print_result, print_sources
 from flows.cli.terminal.start import begin
 
 if TYPE_CHECKING:
@@ -151,5 +151,5 @@ def _show(store: Store, ref: ReportRef, output: Output, original: str, details: 
         yield f"On held-out text (× 100), and on general sets. {MRR}", proof_rows(proof)
 
     which = "adapted" if verdict == "BETTER" else f"{original}, unchanged"
-    lines = [f"encoder: {folder}\n         ({which}; opens with SentenceTransformer)", BROWSE]
+    lines = [f"encoder: {folder}\n         ({which}; opens with SentenceTransformer)", browse_line()]
     print_result(store, ref, output, tables, lines, encoder=folder, proof=proof.to_dicts(), **details)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 _ANY_WIDTH: Final = 10_000  # columns
 _UNESCAPED: Final = re.compile(r"[\x7f-\x9f]")  # control characters that JSON does not escape
 _INTERVAL: Final = re.compile(r" (\[[-+\d., ]+\])")
-BROWSE: Final = "browse:  make ui, or bsl ui"
-"""Commands that show a run's stages and logs."""
 _SOURCES: Final = "How your files are read (change it with --columns, --title and --document)"
 
 
@@ -77,6 +76,11 @@ def print_line(text: str) -> None:
     """Print a sentence, wrapped between words in a terminal, not wrapped in a pipe."""
     console = Console()
     console.print(Text(printable(text)), soft_wrap=not console.is_terminal)
+
+
+def browse_line() -> str:
+    """Return a line with the command that shows a run's stages and logs; `make run` does not put `bsl` on the path."""
+    return f"browse:  {'make ui' if 'MAKELEVEL' in os.environ else 'bsl ui'}"
 
 
 def _table(rows: list[dict[str, str]]) -> Table:

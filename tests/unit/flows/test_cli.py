@@ -83,6 +83,7 @@ def store(tmp_path, monkeypatch):
         ),
         (["sweep", "tiny", "--over", "training.seed=0,1"], "--seeds sets the number of runs"),
         (["reproduce", "tiny", "--set", "training.seed=7"], "--seeds sets the number of runs"),
+        (["reproduce", "tiny", "--margin", "inf"], "--margin inf: expected a number of points above 0"),
         (["run", "tiny", "--dry-run", "--processes", "0"], "bsl: processes (BSL_PROCESSES): Input should be"),
         (
             ["embed", "embedded:bert-mini", "own.txt", "out.csv"],
