@@ -15,6 +15,7 @@ from flows.cli.terminal.options import (
     Reading,
     Settings,
     Site,
+    check_amount,
     check_encoders,
     check_files,
     check_sets,
@@ -111,8 +112,9 @@ def adapt(
     check_files(labels)
     check_encoders([encoder], place)
     config = adaptation.configured(reading)
-    check_sets(config.evaluation.sets, place)
+    check_sets(config.evaluation.sets, place, output)
     adaptation.check_effect(config.use_of(labels=labels is not None, only_judge=adaptation.labels_only_judge))
+    check_amount(texts, config, asks=labels is None)
     start = begin(place, output)
     if adaptation.suite:
         from tasks.evaluation.kinds import frozen_names

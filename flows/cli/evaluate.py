@@ -90,7 +90,7 @@ def evaluate(
 ) -> None:
     """Score any encoder on the papers' sets; compare several on the same pairs."""
     check_encoders(models, place)
-    check_sets(suite, place)
+    check_sets(suite, place, output)
     start = begin(place, output)
     from tasks.evaluation.kinds import names_of
 

@@ -7,20 +7,26 @@ options of the command. `flows.run_context` reads the environment variables in t
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from os.path import getsize, isfile
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from cyclopts import Group, Parameter
 
+from flows.cli.terminal.log_lines import be_quiet
 from flows.cli.terminal.overrides import changes_of
+from flows.prefect_server.server import use_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from flows.recipes.adaptation import AdaptConfig
+    from flows.sweep.method_settings import FieldSettings
 
 PLACE: Final = Group("Runtime", sort_key=2)
 OUTPUT: Final = Group("Output", sort_key=3)
 READING: Final = Group("Reading files", sort_key=1)
 ENCODER_FORMS: Final = "folder, Hub id, embedded:<name>, checkpoint/<key> or report/<key>"
+_SMALL_BYTES: Final = 1 << 16  # text files up to this size are read before a run
 TEXT_FORMS: Final = "files (txt, csv, tsv, jsonl, parquet), folders, patterns with *, or datasets"
 
 StoreUrl = Annotated[
@@ -146,14 +152,40 @@ def check_texts(texts: Sequence[str], place: Place) -> None:
         check_named(name, run_context_of(place.given).mirror)
 
 
-def check_sets(names: Sequence[str], place: Place) -> None:
-    """Check names of evaluation sets: the files after `own:` or `labels:`, and the splits of declared datasets.
+def check_amount(texts: Sequence[str], config: AdaptConfig | FieldSettings, *, asks: bool = False) -> None:
+    """Check that small files have enough sentences to hold some out, before a server starts; runs check all texts.
+
+    Args:
+        texts: Files, folders, patterns or datasets; only files are checked.
+        config: Settings of the columns and the parts.
+        asks: Whether questions about the text are needed.
+
+    Raises:
+        EmptyCorpusError, EvaluationError: There are too few sentences.
+        SourceError: A file cannot be read as text.
+    """
+    if not all(map(isfile, texts)) or sum(map(getsize, texts)) > _SMALL_BYTES:
+        return
+    from models.corpus.passages import LeftOut
+    from models.errors import EvaluationError
+    from models.evaluation.own_text import probes, too_few
+    from tasks.corpus.own_sentences import parts_of
+
+    _, parts = parts_of(config.sources(texts), config.hold_out, LeftOut())
+    held_out = parts.filter(part="report")
+    if asks and not probes(held_out):
+        raise EvaluationError(f"{too_few(held_out)}. Or give labels.")
+
+
+def check_sets(names: Sequence[str], place: Place, output: Output) -> None:
+    """Check names of evaluation sets: the files after `own:` or `labels:`, the splits of declared datasets, all others.
 
     Raises:
         SourceError, AssetError: A file or split does not exist; the message suggests the closest name.
+        UnknownSuiteError: A name is neither a suite nor a set.
     """
     from storage.assets.embedded import EMBEDDED
-    from storage.datasets.registry import DATASETS
+    from storage.datasets.registry import DATASETS, suites_of
     from storage.sources import labels, own_text
     from storage.sources.sources import SourceSpec, mirrored_table
 
@@ -165,6 +197,17 @@ def check_sets(names: Sequence[str], place: Place) -> None:
         dataset, _, split = name.removeprefix(EMBEDDED).rpartition("/")
         if dataset in DATASETS:
             mirrored_table(SourceSpec(dataset=dataset, split=split), None)  # raises if there is no such split
+    files = (own_text.SET_PREFIX, labels.SET_PREFIX)
+    scored = (name for name, dataset in DATASETS.items() if dataset.suites or dataset.score_range)
+    declared = {*suites_of(DATASETS.values()), *scored}
+    others = [name for name in names if not name.startswith(files)]
+    if any(name.removeprefix(EMBEDDED).partition("/")[0] not in declared for name in others):
+        use_server()  # as `begin`, before Prefect is imported
+        if not output.debug:
+            be_quiet()
+        from tasks.evaluation.kinds import names_of  # slow: imports all kinds of evaluation
+
+        names_of(others)
 
 
 def check_files(*paths: str | None) -> None:

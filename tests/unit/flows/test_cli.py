@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 from unittest.mock import patch
 
 import pytest
@@ -112,6 +113,25 @@ def test_invalid_arguments_exit_with_code_2_and_message(store, capsys, monkeypat
     said = capsys.readouterr().err
     assert message in said
     assert "pydantic" not in said
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (["evaluate", "embedded:bert-mini", "--suite", "stz"], "unknown suite or set 'stz'. Did you mean 'sts'?"),
+        (["adapt", "own.txt"], "too little text: sentences of 20 to 1,000 characters: 1, documents: 1; none is left"),
+        (["field", "own.txt"], "too little text: sentences of 20 to 1,000 characters: 1, documents: 1; none is left"),
+        (["adapt", "two.txt"], "too few documents: expected 30 questions about 10 held-out documents"),
+        (["adapt", "blank.csv", "--columns", "text"], "the text columns are empty: 'text' of blank. Name the columns"),
+    ],
+)
+def test_unknown_suite_and_small_text_are_refused_before_a_server_starts(store, capsys, monkeypatch, call, message):
+    Path("own.txt").write_text("A cat sleeps on the sofa.\n")
+    Path("two.txt").write_text("A cat sleeps on the sofa.\nA dog runs in the park.\n")
+    Path("blank.csv").write_text("title,text\nA title,\n")
+    monkeypatch.setattr("flows.cli.terminal.start.start_server", lambda: pytest.fail("a server was started"))
+    assert main(call) != 0
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("verb", [["run", "tiny", "--json"], ["evaluate", "embedded:bert-mini"]])
