@@ -128,7 +128,9 @@ def begin(place: Site, output: Output, *, serve: bool = True, **more: object) ->
     embedded = start_server() if serve else None
     from flows.run_context import run_context_of  # while the server starts
 
-    return FlowStart(run_context_of({**place.given, **more}), embedded, watched=not output.json)
+    site = run_context_of({**place.given, **more})
+    site.open_store()  # a faulty path raises before anything slow is imported
+    return FlowStart(site, embedded, watched=not output.json)
 
 
 def _wait_for(embedded: EmbeddedServer) -> None:

@@ -80,6 +80,8 @@ WRONG = [
     (["export", "embedded:bert-mini", "out", "--static", "--text", "onw.txt"], "(did you mean 'own.txt'?)"),
     (["export", "embedded:bert-mini", "out", "--int8", "--text", "onw.txt"], "(did you mean 'own.txt'?)"),
     (["export", "embedded:bert-mini", "models"], "models: already exists. Name a new folder"),
+    (["artifacts", "ls", "--store", "own.txt"], "own.txt is a file, expected a folder. Choose another folder"),
+    (["artifacts", "gc", "--store", "own.txt/store"], "own.txt is a file, expected a folder. Choose another folder"),
     (["export", "embedded:bert-mini", "own.txt/out"], "own.txt/out: a part of the path is a file"),
 ]
 
