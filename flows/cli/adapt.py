@@ -19,6 +19,7 @@ from flows.cli.terminal.options import (
     check_encoders,
     check_files,
     check_sets,
+    check_suites,
     check_texts,
 )
 from flows.cli.terminal.overrides import settings_in
@@ -112,7 +113,8 @@ def adapt(
     check_files(labels)
     check_encoders([encoder], place)
     config = adaptation.configured(reading)
-    check_sets(config.evaluation.sets, place, output)
+    check_suites(config.evaluation.sets)
+    check_sets(config.evaluation.sets, place)
     adaptation.check_effect(config.use_of(labels=labels is not None, only_judge=adaptation.labels_only_judge))
     check_amount(texts, config, asks=labels is None)
     start = begin(place, output)

@@ -41,7 +41,7 @@ def run(
     changes = settings.changes(base.precisions)
     config = override(base, changes)
     check_encoders([model for model, _ in config.models()], place)
-    check_sets(config.evaluation.sets, place, output)
+    check_sets(config.evaluation.sets, place)
     from flows.pipeline import pipeline
 
     store = start.site.open_store()

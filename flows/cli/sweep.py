@@ -75,7 +75,7 @@ def sweep(
         changes = settings.changes(sections)
         _refuse_twice(axes, changes)
         configs = grid(name, axes, changes, points.against).configs
-    check_sets([name for config in configs for name in config.evaluation.sets], place, output)
+    check_sets([name for config in configs for name in config.evaluation.sets], place)
     start = begin(place, output, pool=pool or None)
     from flows.sweep.sweep import ablation
 

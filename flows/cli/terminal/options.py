@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from cyclopts import Group, Parameter
 
-from flows.cli.terminal.log_lines import be_quiet
 from flows.cli.terminal.overrides import changes_of
-from flows.prefect_server.server import use_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -177,15 +175,14 @@ def check_amount(texts: Sequence[str], config: AdaptConfig | FieldSettings, *, a
         raise EvaluationError(f"{too_few(held_out)}. Or give labels.")
 
 
-def check_sets(names: Sequence[str], place: Place, output: Output) -> None:
-    """Check names of evaluation sets: the files after `own:` or `labels:`, the splits of declared datasets, all others.
+def check_sets(names: Sequence[str], place: Place) -> None:
+    """Check names of evaluation sets: the files after `own:` or `labels:`, and the splits of declared datasets.
 
     Raises:
         SourceError, AssetError: A file or split does not exist; the message suggests the closest name.
-        UnknownSuiteError: A name is neither a suite nor a set.
     """
     from storage.assets.embedded import EMBEDDED
-    from storage.datasets.registry import DATASETS, suites_of
+    from storage.datasets.registry import DATASETS
     from storage.sources import labels, own_text
     from storage.sources.sources import SourceSpec, mirrored_table
 
@@ -197,17 +194,29 @@ def check_sets(names: Sequence[str], place: Place, output: Output) -> None:
         dataset, _, split = name.removeprefix(EMBEDDED).rpartition("/")
         if dataset in DATASETS:
             mirrored_table(SourceSpec(dataset=dataset, split=split), None)  # raises if there is no such split
-    files = (own_text.SET_PREFIX, labels.SET_PREFIX)
-    scored = (name for name, dataset in DATASETS.items() if dataset.suites or dataset.score_range)
-    declared = {*suites_of(DATASETS.values()), *scored}
-    others = [name for name in names if not name.startswith(files)]
-    if any(name.removeprefix(EMBEDDED).partition("/")[0] not in declared for name in others):
-        use_server()  # as `begin`, before Prefect is imported
-        if not output.debug:
-            be_quiet()
-        from tasks.evaluation.kinds import names_of  # slow: imports all kinds of evaluation
 
-        names_of(others)
+
+def check_suites(names: Sequence[str]) -> None:
+    """Check names of suites, sets and protocols without importing the kinds of evaluation, which import Prefect.
+
+    Raises:
+        ValueError: A name is neither a suite nor a set; the message suggests the closest name.
+    """
+    from storage.assets.embedded import EMBEDDED
+    from storage.datasets.registry import ALL, DATASETS, PROTOCOLS, suites_of
+    from storage.sources import labels, own_text
+    from storage.spelling import did_you_mean
+
+    known = (*suites_of(DATASETS.values()), ALL, *PROTOCOLS)
+    for name in names:
+        dataset = name.removeprefix(EMBEDDED).partition("/")[0]
+        if (
+            name not in known
+            and dataset not in DATASETS
+            and not name.startswith((own_text.SET_PREFIX, labels.SET_PREFIX))
+        ):
+            hint = did_you_mean(name, (*known, *DATASETS))
+            raise ValueError(f"unknown suite or set {name!r}.{hint} `bsl evaluate --help` lists all")
 
 
 def check_files(*paths: str | None) -> None:

@@ -283,14 +283,23 @@ sys.exit(main(sys.argv[1:]))
         ["sweep", "tiny", "--over", "training.lr=1e-4,1e-3"],
         ["sweep", "momentum"],
         ["reproduce", "BSL-BERT"],
-        ["evaluate", "embedded:bert-mini"],
+        [
+            "evaluate",
+            "embedded:bert-mini",
+            "--suite",
+            "stsb-supervised",
+            "sts",
+            "embedded:stsb/dev",
+            "trec",
+            "own:own.txt",
+        ],
         ["adapt", "own.txt"],
         ["field", "own.txt"],
     ],
 )
 def test_command_starts_its_server_before_importing_prefect(call, tmp_path):
     """If Prefect were imported earlier, it would not know the server, and would start another one."""
-    (tmp_path / "own.txt").write_text("A dog runs across a field of snow.\n")
+    (tmp_path / "own.txt").write_text("".join(f"A dog runs across field {number} of snow.\n" for number in range(600)))
     environment = {name: value for name, value in os.environ.items() if name != "PREFECT_API_URL"}
     command = [sys.executable, "-c", STARTING, *call]
     ended = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
