@@ -1,5 +1,6 @@
 """The command line prints the right output and exit codes."""
 
+import errno
 import json
 import os
 import socket
@@ -142,6 +143,18 @@ def test_unreachable_prefect_server_prints_a_single_error_line(store, capsys, mo
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert err.startswith("bsl: Prefect server http://127.0.0.1:1/api does not answer (")
+
+
+def test_folders_that_cannot_be_written_are_refused_at_once(store, capsys, monkeypatch):
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")  # never reached
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "mkdir", lambda *_, **__: (_ for _ in ()).throw(PermissionError(errno.EACCES, "denied")))
+        assert main(["run", "tiny"]) == 1
+    assert f"bsl: cannot write to {store.url} (--store): writing is not permitted. Choose" in capsys.readouterr().err
+    monkeypatch.delenv("PREFECT_API_URL")
+    monkeypatch.setenv("PREFECT_HOME", "own.txt/home")
+    assert main(["run", "tiny"]) == 1
+    assert "cannot write to own.txt/home (PREFECT_HOME): a part of the path is a file" in capsys.readouterr().err
 
 
 def test_config_file_without_json_object_is_rejected(tmp_path, capsys, monkeypatch):
