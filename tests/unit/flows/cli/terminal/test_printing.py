@@ -36,6 +36,13 @@ def test_printed_text_contains_no_terminal_escape_codes(capsys, tmp_path):
     assert printed.isascii()
 
 
+def test_long_cell_of_a_table_is_cut(capsys):
+    print_table("title", [{"sentence": "word " * 10_000}])
+    printed = capsys.readouterr().out
+    assert printed.count("word") == 400
+    assert "…" in printed
+
+
 def test_command_of_the_ui_is_a_target_of_make_only_below_make(monkeypatch):
     monkeypatch.delenv("MAKELEVEL", raising=False)
     assert browse_line() == "browse:  bsl ui"
