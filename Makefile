@@ -5,7 +5,8 @@ DEVELOPED := .venv/.developed
 AUDIT := .venv/audit
 # Tests write compiled modules even where the environment forbids it: workers and commands that tests start share them.
 PYTEST_RUN = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
-PIP = $(BIN)/pip install --disable-pip-version-check
+# Progress in a terminal only; elsewhere pip would print 400 lines
+PIP = test -t 1 || export PIP_QUIET=1; $(BIN)/pip install --disable-pip-version-check
 # Build of torch; for a GPU machine for example  make install TORCH="torch==2.13.0 --index-url <CUDA wheels>"
 # Default: the installed build, which the stamp file records.
 BUILT := $(shell cat $(INSTALLED) 2>/dev/null)

@@ -15,13 +15,15 @@ from flows.cli.terminal.options import (
     Reading,
     Settings,
     Site,
+    check_amount,
     check_encoders,
     check_files,
     check_sets,
+    check_suites,
     check_texts,
 )
 from flows.cli.terminal.overrides import settings_in
-from flows.cli.terminal.printing import BROWSE, print_result, print_sources
+from flows.cli.terminal.printing import browse_line, print_result, print_sources
 from flows.cli.terminal.start import begin
 
 if TYPE_CHECKING:
@@ -111,8 +113,10 @@ def adapt(
     check_files(labels)
     check_encoders([encoder], place)
     config = adaptation.configured(reading)
+    check_suites(config.evaluation.sets)
     check_sets(config.evaluation.sets, place)
     adaptation.check_effect(config.use_of(labels=labels is not None, only_judge=adaptation.labels_only_judge))
+    check_amount(texts, config, asks=labels is None)
     start = begin(place, output)
     if adaptation.suite:
         from tasks.evaluation.kinds import frozen_names
@@ -151,5 +155,5 @@ def _show(store: Store, ref: ReportRef, output: Output, original: str, details: 
         yield f"On held-out text (× 100), and on general sets. {MRR}", proof_rows(proof)
 
     which = "adapted" if verdict == "BETTER" else f"{original}, unchanged"
-    lines = [f"encoder: {folder}\n         ({which}; opens with SentenceTransformer)", BROWSE]
+    lines = [f"encoder: {folder}\n         ({which}; opens with SentenceTransformer)", browse_line()]
     print_result(store, ref, output, tables, lines, encoder=folder, proof=proof.to_dicts(), **details)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from cyclopts import Parameter
 
-from flows.cli.terminal.options import Output, Settings, Site, check_encoders, check_sets
+from flows.cli.terminal.options import Output, Settings, Site, check_encoders, check_sets, check_suites
 from flows.cli.terminal.printing import figures_of, print_result
 from flows.cli.terminal.start import begin
 from models.encoder.config import CNNConfig, Pooling
@@ -90,6 +90,7 @@ def evaluate(
 ) -> None:
     """Score any encoder on the papers' sets; compare several on the same pairs."""
     check_encoders(models, place)
+    check_suites(suite)
     check_sets(suite, place)
     start = begin(place, output)
     from tasks.evaluation.kinds import names_of
@@ -109,12 +110,12 @@ def evaluate(
 
 def suites_listed() -> str:
     """Return the suites and the fine-tuning protocols, as lines below the help."""
-    from tasks.evaluation.kinds import ALL, suites, tuned_names
+    from storage.datasets.registry import ALL, DATASETS, PROTOCOLS, suites_of
 
     return (
-        f"suites: {', '.join(suites())}, {ALL}\n"
+        f"suites: {', '.join(suites_of(DATASETS.values()))}, {ALL}\n"
         "your text and labels: own:FILE, labels:FILE\n"
-        f"protocols that fine-tune (hours on a CPU): {', '.join(tuned_names())}"
+        f"protocols that fine-tune (hours on a CPU): {', '.join(PROTOCOLS)}"
     )
 
 

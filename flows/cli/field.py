@@ -15,6 +15,7 @@ from flows.cli.terminal.options import (
     Reading,
     Settings,
     Site,
+    check_amount,
     check_encoders,
     check_files,
     check_texts,
@@ -89,6 +90,7 @@ def field(
     check_files(labels)
     check_encoders([encoder, trial.teacher], place)
     chosen = trial.configured(reading)
+    check_amount(texts, chosen)
     start = begin(place, output)
     from flows.sweep.field import field as field_flow
 

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from flows.cli.terminal.log_lines import spinner
 from flows.cli.terminal.options import Output, Settings, Site, check_encoders, check_sets
-from flows.cli.terminal.printing import BROWSE, print_json, print_line, print_table
+from flows.cli.terminal.printing import browse_line, print_json, print_line, print_table
 from flows.cli.terminal.start import begin
 
 if TYPE_CHECKING:
@@ -108,4 +108,4 @@ def _conclude(store: Store, ref: ReportRef, title: str) -> None:
     print(f"report:  {page_of(store, ref)}")
     if encoder := _encoder(store, ref):
         print(f"encoder: {encoder}\n         (opens with SentenceTransformer)")
-    print(BROWSE)
+    print(browse_line())

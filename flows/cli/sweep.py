@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -13,6 +14,7 @@ from flows.cli.terminal.overrides import value_of
 from flows.cli.terminal.printing import print_result
 from flows.cli.terminal.start import begin
 from models.evaluation.reproduction import MARGIN
+from tasks.rendering.numbers import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -159,8 +161,8 @@ def reproduce(
     """Run the recipe of a published row, and compare its figures with the row."""
     if seeds < 1:
         raise ValueError(f"--seeds {seeds}: expected 1 or more runs")
-    if not margin > 0:
-        raise ValueError(f"--margin {margin}: expected more than 0 points, for example {MARGIN}")
+    if not 0 < margin < math.inf:
+        raise ValueError(f"--margin {margin}: expected a number of points above 0, for example {MARGIN}")
     from flows.config import override
     from flows.recipes import recipe
     from flows.recipes.published_rows import row_of
@@ -175,5 +177,11 @@ def reproduce(
     from tasks.reporting.reproduction import figure_rows
 
     store = start.site.open_store()
-    tables = [("Published and measured, × 100", figure_rows(store.scan(ref).collect()))]
-    print_result(store, ref, output, lambda: tables)
+    rows = without_empty(figure_rows(store.scan(ref).collect()), "margin")
+    print_result(store, ref, output, lambda: [(f"Published and measured, × 100; margin {margin:g}", rows)])
+
+
+def without_empty(rows: Sequence[dict[str, str]], *names: str) -> list[dict[str, str]]:
+    """Return rows without the named columns and without those that have no value in any row, for a narrow table."""
+    empty = {name for name in rows[0] if all(row[name] == MISSING for row in rows)}
+    return [{name: cell for name, cell in row.items() if name not in {*names, *empty}} for row in rows]

@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from storage.filesystem.os_errors import writing
+
 TAG: Final = "bsl"  # tag of every run; the automations of docker/ apply to runs with it
 HOME: Final = Path(".bsl")  # folder of the embedded server's database, shared by all commands in this folder
 HEARTBEAT_SECONDS: Final = 30  # Prefect's minimum; its default is 180 s
@@ -45,7 +47,11 @@ _TEMPORARY: Final = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1"
 
 
 def use_server() -> str:
-    """Set this process's Prefect settings in the environment, unless already set; return the server's description."""
+    """Set this process's Prefect settings in the environment, unless already set; return the server's description.
+
+    Raises:
+        StoreWriteError: The folder of the embedded server's database cannot be created.
+    """
     address = named_server()
     for name, value in RUN_SETTINGS.items():
         os.environ.setdefault(name, value)
@@ -53,7 +59,9 @@ def use_server() -> str:
         return f"Prefect server {address}"
     os.environ.setdefault("PREFECT_HOME", str(HOME.absolute() / "prefect"))
     # Prefect creates only the last folder of the path, and warns if its parents are missing.
-    Path(os.environ["PREFECT_HOME"]).expanduser().mkdir(parents=True, exist_ok=True)
+    home = Path(os.environ["PREFECT_HOME"]).expanduser()
+    with writing(f"{home} (PREFECT_HOME)"):
+        home.mkdir(parents=True, exist_ok=True)
     for name, value in _OWN_SERVER.items():
         os.environ.setdefault(name, value)
     return f"embedded Prefect server, database in {os.environ['PREFECT_HOME']}"

@@ -124,8 +124,8 @@ def row_of(name: str) -> tuple[str, str]:
         raise ValueError(f"no recipe or command reproduces row {name!r}: {REASONS[name]}")
     if name not in RECIPES:
         raise ValueError(
-            f"unknown row or recipe {name!r}.{did_you_mean(name, (*ROWS, *RECIPES))} Rows: {'; '.join(ROWS)}. "
-            "`bsl recipes` lists all recipes"
+            f"unknown row or recipe {name!r}.{did_you_mean(name, (*ROWS, *RECIPES))} `bsl recipes` lists all recipes "
+            "and rows"
         )
     published = recipe(name).published
     if published and published[0] in COMMANDS:
@@ -134,7 +134,7 @@ def row_of(name: str) -> tuple[str, str]:
             f"{COMMANDS[published[0]]}"
         )
     if not published or published[0] not in ROWS:
-        raise ValueError(f"recipe {name!r} reproduces no published row. Use a recipe of one of {'; '.join(ROWS)}")
+        raise ValueError(f"recipe {name!r} reproduces no published row. `bsl recipes` lists the row of each recipe")
     return published[0], name
 
 

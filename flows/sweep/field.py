@@ -196,7 +196,9 @@ def _notes(site: RunContext, shared: MethodInputs, trained_views: tuple[str, ...
     ]
     if shared.text.labels is not None:
         notes.append("Labels decide. Questions are reported only, because their gains do not predict gains on labels.")
-    elif trained_views:
-        views = " and ".join(f"{name}s" for name in trained_views)
-        notes.append(f"Reported only, because some methods train on such views: {views}.")
+    else:
+        notes.append("Questions decide, and their gains do not predict gains on labels. With --labels, labels decide.")
+        if trained_views:
+            views = " and ".join(f"{name}s" for name in trained_views)
+            notes.append(f"Reported only, because some methods train on such views: {views}.")
     return (*notes, *summary_of(counts, shared.text.labels))

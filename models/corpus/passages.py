@@ -136,10 +136,11 @@ def hold_out(sentences: pl.DataFrame, config: HoldOutConfig, left_out: LeftOut |
     for part, _ in _bounds(config):
         if remaining.filter(part=part).is_empty():
             raise EmptyCorpusError(
-                f"no sentences for the part {part!r}: {sentences.height:,} sentences of "
-                f"{sentences['document'].n_unique():,} documents, and held-out sentences are not used for training "
-                f"anywhere{_dropped_lengths(left_out, config)}. Give more text: {FEW} documents of equal length, or "
-                f"{math.ceil(2 * RUN / config.share):,} different sentences, are always enough."
+                f"too little text: sentences of {config.min_chars} to {config.max_chars:,} characters: "
+                f"{sentences.height:,}, documents: {sentences['document'].n_unique():,}; none is left for the part "
+                f"{part!r}, because held-out sentences are not used for training{_dropped_lengths(left_out, config)}. "
+                f"Give more text: {FEW} documents of equal length, or {math.ceil(2 * RUN / config.share):,} different "
+                "sentences, are always enough."
             )
     return _with_units(remaining).select(*PASSAGES.names(), "unit", "part").sort("document", "position")
 

@@ -37,7 +37,7 @@ def too_few(held_out: pl.DataFrame) -> str:
     sentences, units = held_out["sentence_id"].n_unique(), held_out["unit"].n_unique()
     return (
         f"too few documents: expected {FEWEST} questions about {FEWEST_UNITS} held-out documents, or about as many "
-        f"runs of {DRAWN} sentences (found {units} documents or runs, and {sentences} different sentences in them). "
+        f"runs of {DRAWN} sentences (found documents or runs: {units}, different sentences in them: {sentences}). "
         f"Give more text: {_ENOUGH}"
     )
 

@@ -153,8 +153,8 @@ class _Head(BaseModel):
 def _first_fault(error: ValidationError) -> str:
     """Return the first error without the offending text, which must not reach terminals and pages."""
     fault = error.errors(include_url=False, include_input=False)[0]
-    field = ".".join(str(part) for part in fault["loc"])
-    return f"{json.dumps(field)[1:-1]:.80}: {fault['msg']}"
+    field = json.dumps(".".join(str(part) for part in fault["loc"]))[1:-1]
+    return f"{field:.80}: {fault['msg']}" if field else fault["msg"]
 
 
 def installed_versions() -> dict[str, str]:

@@ -57,6 +57,7 @@ class Store:
         cache: local folder for copies of remote artifacts.
 
     Raises:
+        StoreReadError: the path, or a part of it, is a file.
         ValueError: the URL contains a password.
     """
 
@@ -67,6 +68,8 @@ class Store:
         self.root = root.rstrip("/")
         protocols = (self.fs.protocol,) if isinstance(self.fs.protocol, str) else self.fs.protocol
         self.local = Path(self.root) if "file" in protocols else None
+        if self.local is not None and (file := next(filter(os.path.isfile, (self.local, *self.local.parents)), None)):
+            raise StoreReadError(f"store {self.url}: {file} is a file, expected a folder. Choose another folder.")
         name = hashlib.sha256(self.root.encode()).hexdigest()[:16]
         self.cache = (cache or Path.home() / ".cache" / "bsl") / name
 

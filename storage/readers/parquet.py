@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Final, Literal, cast
 
@@ -57,6 +58,8 @@ def read(path: str, requested: Columns, report: ReadReport, kind: Kind) -> Itera
             done += batch.num_rows
             report.bytes_read = before + raw.tell()
             yield frame if complete.all() else frame.filter(complete)
+        if raw.seekable():
+            report.bytes_read = before + raw.seek(0, os.SEEK_END)  # the footer was read first
 
 
 def batches_of(

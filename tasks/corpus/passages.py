@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from models.corpus.labels import Use
-from models.corpus.passages import HoldOutConfig, LeftOut, documents, hold_out, passages
-from models.errors import EmptyCorpusError
+from models.corpus.passages import HoldOutConfig, LeftOut
 from models.runtime.partitions import scattered
 from storage.artifacts.refs import CorpusRef, PassagesRef
-from storage.readers.read_report import ReadReport
 from storage.sources.labels import LabelSource
-from storage.sources.own_text import TextSource, records
+from storage.sources.own_text import TextSource
 from tasks.corpus.labels import TRAIN, labelled_rows, rows_by_part, unused_rows, without_test_labels
+from tasks.corpus.own_sentences import parts_of
 from tasks.stage.cached import StageContext, stage
 from tasks.stage.ui import progress_of, show_table
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 TITLES, NEIGHBOURS = "titles", "neighbours"
 """Figures: number of documents with a title, number of sentences with a neighbour."""
-BAD_SHARE = 0.01  # maximum share of unreadable records in a source
 
 
 @stage(ref=PassagesRef, version=8)
@@ -35,11 +28,7 @@ def read_passages(context: StageContext, sources: tuple[TextSource, ...], config
     """
     show_table([source.summary for source in sources], "Your files and the columns read from them")
     left_out = LeftOut()
-    table = pl.concat(list(sentences_of(sources, config, left_out)))
-    if table.is_empty() and not left_out.short + left_out.long:
-        columns = ", ".join(f"{text!r} of {source.name}" for source in sources for text in source.texts)
-        raise EmptyCorpusError(f"the text columns are empty: {columns}. Name the columns with text (--columns).")
-    parts = hold_out(table, config, left_out)
+    table, parts = parts_of(sources, config, left_out, progress_of("reading, files"))
     context.draft.write(parts)
     sizes = parts.group_by("part", maintain_order=True).agg(pl.len(), pl.col("document").n_unique())
     context.draft.note(
@@ -55,28 +44,6 @@ def read_passages(context: StageContext, sources: tuple[TextSource, ...], config
         }
     )
     show_table(parts.sample(min(20, parts.height), seed=0).to_dicts(), "Some of your sentences")
-
-
-def sentences_of(sources: tuple[TextSource, ...], config: HoldOutConfig, left_out: LeftOut) -> Iterator[pl.DataFrame]:
-    """Read the sentences of files in order, file by file; `left_out` counts too short and too long sentences.
-
-    Raises:
-        SourceError: too many records of a file cannot be read.
-    """
-    first, progress = 0, progress_of("reading, files")
-    total = sum(len(source.files) for source in sources)
-    done = 0
-    for source in sources:
-        report = ReadReport(source.name)
-        for table in records(source, report):
-            numbered = documents(table, lines=source.ordered, first=first)
-            last = numbered.select(pl.col("document").max()).item()
-            first = first if last is None else last + 1
-            named = numbered.with_columns(source=pl.lit(source.name), lang=pl.lit(source.lang))
-            yield passages(named, config, left_out)
-            done += 1
-            progress(done, total, source.name)
-        report.check(BAD_SHARE)
 
 
 @stage(ref=CorpusRef, version=4)

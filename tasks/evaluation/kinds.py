@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from storage.assets.embedded import EMBEDDED
+from storage.datasets.registry import ALL
 from storage.errors import HubError, SourceError
 from storage.filesystem.spelling import did_you_mean
 from tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet, in_full, rows_of
@@ -48,7 +49,6 @@ KINDS: Final[tuple[AnyKind, ...]] = (
     SupervisedAfsKind(f"{AFS}-{CROSS}", lambda settings: settings.afs_cross),
 )
 """All kinds, in the order of reports."""
-ALL: Final = "all"
 
 
 class UnknownSuiteError(ValueError):

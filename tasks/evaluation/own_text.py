@@ -26,11 +26,12 @@ from storage.sources.labels import LabelSource
 from storage.sources.own_text import SET_PREFIX, ReadingConfig, TextSource
 from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from tasks.corpus.labels import TRAIN, labelled_rows, sides_of
-from tasks.corpus.passages import sentences_of
+from tasks.corpus.own_sentences import sentences_of
 from tasks.embedding.vectors import Vectors, open_vectors
 from tasks.evaluation.kind import DrawnKind, publish_scores
 from tasks.evaluation.own_labels import label_draws
 from tasks.stage.cached import StageContext, stage
+from tasks.stage.ui import progress_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -56,7 +57,7 @@ class OwnTextSet(EvaluationSet):
     def read(self) -> Mapping[str, pl.DataFrame]:
         """Return the sentences in the form of `models.corpus.passages.whole`."""
         config = HoldOutConfig()
-        tables = list(sentences_of(self.sources, config, LeftOut()))
+        tables = list(sentences_of(self.sources, config, LeftOut(), progress_of("reading, files")))
         sentences = whole(pl.concat(tables), config)
         if not probes(sentences):
             raise EvaluationError(f"{self.dataset}: {too_few(sentences)}.")

@@ -1,6 +1,7 @@
 """The Makefile installs once for each state of the requirements and build of torch, and lists existing tests."""
 
 import os
+import pty
 import shutil
 import subprocess
 from pathlib import Path
@@ -19,13 +20,13 @@ def folder(tmp_path):
     programs = tmp_path / ".venv" / "bin"
     programs.mkdir(parents=True)
     for name in ("python", "pip"):
-        (programs / name).write_text('#!/bin/sh\necho "$@" >> asked.txt\n')
+        (programs / name).write_text('#!/bin/sh\necho "$@${PIP_QUIET:+ (quiet)}" >> asked.txt\n')
         (programs / name).chmod(0o755)
     return tmp_path
 
 
-def asked(folder: Path, *arguments: str, target: str = "install", gpus: str = "") -> str:
-    """Return the calls of pip by one `make` of a target, on a machine with these GPUs."""
+def asked(folder: Path, *arguments: str, target: str = "install", gpus: str = "", terminal: int | None = None) -> str:
+    """Return the calls of pip by a `make` of a target, on a machine with these GPUs; by default without a terminal."""
     log = folder / "asked.txt"
     log.write_text("")
     programs = folder / "programs"
@@ -36,19 +37,33 @@ def asked(folder: Path, *arguments: str, target: str = "install", gpus: str = ""
         name: value for name, value in os.environ.items() if name not in {"TORCH", "EXTRA", "MAKEFLAGS", "MAKELEVEL"}
     }
     environment["PATH"] = f"{programs}:{environment['PATH']}"
-    subprocess.run(["make", target, *arguments], cwd=folder, check=True, capture_output=True, env=environment)
+    command = ["make", target, *arguments]
+    if terminal is None:
+        subprocess.run(command, cwd=folder, check=True, capture_output=True, env=environment)
+    else:
+        subprocess.run(command, cwd=folder, check=True, stdout=terminal, env=environment)
     return log.read_text()
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
 def test_install_replaces_a_different_torch_build(folder):
     first = asked(folder)
-    assert "install --disable-pip-version-check torch==2.13.0\n" in first
+    assert "install --disable-pip-version-check torch==2.13.0 (quiet)\n" in first
     assert asked(folder) == ""
     other = asked(folder, OTHER)
     assert other.index("uninstall") < other.index("torch==2.13.0 --index-url https://example.org/cuda")
     assert asked(folder, OTHER) == asked(folder) == ""
     assert asked(folder, "TORCH=torch==2.13.0") == first
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+def test_install_shows_progress_of_pip_in_a_terminal_only(folder):
+    controller, terminal = pty.openpty()
+    try:
+        assert "version-check torch==2.13.0\n" in asked(folder, terminal=terminal)
+    finally:
+        os.close(controller)
+        os.close(terminal)
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="needs make")

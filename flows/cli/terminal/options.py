@@ -7,6 +7,7 @@ options of the command. `flows.run_context` reads the environment variables in t
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from os.path import getsize, isfile
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from cyclopts import Group, Parameter
@@ -16,11 +17,14 @@ from flows.cli.terminal.overrides import changes_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from flows.recipes.adaptation import AdaptConfig
+    from flows.sweep.method_settings import FieldSettings
 
 PLACE: Final = Group("Runtime", sort_key=2)
 OUTPUT: Final = Group("Output", sort_key=3)
 READING: Final = Group("Reading files", sort_key=1)
 ENCODER_FORMS: Final = "folder, Hub id, embedded:<name>, checkpoint/<key> or report/<key>"
+_SMALL_BYTES: Final = 1 << 16  # text files up to this size are read before a run
 TEXT_FORMS: Final = "files (txt, csv, tsv, jsonl, parquet), folders, patterns with *, or datasets"
 
 StoreUrl = Annotated[
@@ -146,6 +150,31 @@ def check_texts(texts: Sequence[str], place: Place) -> None:
         check_named(name, run_context_of(place.given).mirror)
 
 
+def check_amount(texts: Sequence[str], config: AdaptConfig | FieldSettings, *, asks: bool = False) -> None:
+    """Check that small files have enough sentences to hold some out, before a server starts; runs check all texts.
+
+    Args:
+        texts: Files, folders, patterns or datasets; only files are checked.
+        config: Settings of the columns and the parts.
+        asks: Whether questions about the text are needed.
+
+    Raises:
+        EmptyCorpusError, EvaluationError: There are too few sentences.
+        SourceError: A file cannot be read as text.
+    """
+    if not all(map(isfile, texts)) or sum(map(getsize, texts)) > _SMALL_BYTES:
+        return
+    from models.corpus.passages import LeftOut
+    from models.errors import EvaluationError
+    from models.evaluation.own_text import probes, too_few
+    from tasks.corpus.own_sentences import parts_of
+
+    _, parts = parts_of(config.sources(texts), config.hold_out, LeftOut())
+    held_out = parts.filter(part="report")
+    if asks and not probes(held_out):
+        raise EvaluationError(f"{too_few(held_out)}. Or give labels.")
+
+
 def check_sets(names: Sequence[str], place: Place) -> None:
     """Check names of evaluation sets: the files after `own:` or `labels:`, and the splits of declared datasets.
 
@@ -165,6 +194,29 @@ def check_sets(names: Sequence[str], place: Place) -> None:
         dataset, _, split = name.removeprefix(EMBEDDED).rpartition("/")
         if dataset in DATASETS:
             mirrored_table(SourceSpec(dataset=dataset, split=split), None)  # raises if there is no such split
+
+
+def check_suites(names: Sequence[str]) -> None:
+    """Check names of suites, sets and protocols without importing the kinds of evaluation, which import Prefect.
+
+    Raises:
+        ValueError: A name is neither a suite nor a set; the message suggests the closest name.
+    """
+    from storage.assets.embedded import EMBEDDED
+    from storage.datasets.registry import ALL, DATASETS, PROTOCOLS, suites_of
+    from storage.filesystem.spelling import did_you_mean
+    from storage.sources import labels, own_text
+
+    known = (*suites_of(DATASETS.values()), ALL, *PROTOCOLS)
+    for name in names:
+        dataset = name.removeprefix(EMBEDDED).partition("/")[0]
+        if (
+            name not in known
+            and dataset not in DATASETS
+            and not name.startswith((own_text.SET_PREFIX, labels.SET_PREFIX))
+        ):
+            hint = did_you_mean(name, (*known, *DATASETS))
+            raise ValueError(f"unknown suite or set {name!r}.{hint} `bsl evaluate --help` lists all")
 
 
 def check_files(*paths: str | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -21,10 +22,9 @@ if TYPE_CHECKING:
     from storage.sources.own_text import TextSource
 
 _ANY_WIDTH: Final = 10_000  # columns
+_LONGEST_CELL: Final = 2_000  # characters of a table's cell; --json has the complete text
 _UNESCAPED: Final = re.compile(r"[\x7f-\x9f]")  # control characters that JSON does not escape
 _INTERVAL: Final = re.compile(r" (\[[-+\d., ]+\])")
-BROWSE: Final = "browse:  make ui, or bsl ui"
-"""Commands that show a run's stages and logs."""
 _SOURCES: Final = "How your files are read (change it with --columns, --title and --document)"
 
 
@@ -79,12 +79,22 @@ def print_line(text: str) -> None:
     console.print(Text(printable(text)), soft_wrap=not console.is_terminal)
 
 
+def browse_line() -> str:
+    """Return a line with the command that shows a run's stages and logs; `make run` does not put `bsl` on the path."""
+    return f"browse:  {'make ui' if 'MAKELEVEL' in os.environ else 'bsl ui'}"
+
+
 def _table(rows: list[dict[str, str]]) -> Table:
     """Build a table of plain text; rich would interpret a name in brackets as markup."""
     table = Table(*(Column(Text(printable(name)), overflow="fold") for name in rows[0]))
     for row in rows:
-        table.add_row(*(Text(printable(cell)) for cell in row.values()))
+        table.add_row(*(Text(_cut(printable(cell))) for cell in row.values()))
     return table
+
+
+def _cut(text: str) -> str:
+    """Cut a long text: to lay out a line of megabytes takes minutes."""
+    return text if len(text) <= _LONGEST_CELL else f"{text[:_LONGEST_CELL]} …"
 
 
 def tables_of(store: Store, ref: ArtifactRef) -> dict[str, list[dict[str, Any]]]:

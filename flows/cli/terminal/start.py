@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from flows.cli.terminal.log_lines import be_quiet, printable, spinner
 from flows.prefect_server.server import TAG, EmbeddedServer, check_server, start_server, use_server
+from storage.filesystem.os_errors import writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -121,6 +122,9 @@ def begin(place: Site, output: Output, *, serve: bool = True, **more: object) ->
         output: Options of the output.
         serve: Whether a flow will run; a dry run needs no server.
         more: Further fields of `RunContext`; None for an unset field.
+
+    Raises:
+        StoreReadError, StoreWriteError: The path of the store contains a file, or its folder cannot be created.
     """
     use_server()
     if not output.debug:
@@ -128,7 +132,12 @@ def begin(place: Site, output: Output, *, serve: bool = True, **more: object) ->
     embedded = start_server() if serve else None
     from flows.run_context import run_context_of  # while the server starts
 
-    return FlowStart(run_context_of({**place.given, **more}), embedded, watched=not output.json)
+    site = run_context_of({**place.given, **more})
+    store = site.open_store()  # a faulty path raises before anything slow is imported
+    if serve and store.local is not None:
+        with writing(f"{store.url} (--store)"):
+            store.local.mkdir(parents=True, exist_ok=True)
+    return FlowStart(site, embedded, watched=not output.json)
 
 
 def _wait_for(embedded: EmbeddedServer) -> None:

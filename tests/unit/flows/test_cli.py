@@ -1,11 +1,13 @@
 """The command line prints the right output and exit codes."""
 
+import errno
 import json
 import os
 import socket
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 from unittest.mock import patch
 
 import pytest
@@ -83,6 +85,7 @@ def store(tmp_path, monkeypatch):
         ),
         (["sweep", "tiny", "--over", "training.seed=0,1"], "--seeds sets the number of runs"),
         (["reproduce", "tiny", "--set", "training.seed=7"], "--seeds sets the number of runs"),
+        (["reproduce", "tiny", "--margin", "inf"], "--margin inf: expected a number of points above 0"),
         (["run", "tiny", "--dry-run", "--processes", "0"], "bsl: processes (BSL_PROCESSES): Input should be"),
         (
             ["embed", "embedded:bert-mini", "own.txt", "out.csv"],
@@ -113,6 +116,25 @@ def test_invalid_arguments_exit_with_code_2_and_message(store, capsys, monkeypat
     assert "pydantic" not in said
 
 
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (["evaluate", "embedded:bert-mini", "--suite", "stz"], "unknown suite or set 'stz'. Did you mean 'sts'?"),
+        (["adapt", "own.txt"], "too little text: sentences of 20 to 1,000 characters: 1, documents: 1; none is left"),
+        (["field", "own.txt"], "too little text: sentences of 20 to 1,000 characters: 1, documents: 1; none is left"),
+        (["adapt", "two.txt"], "too few documents: expected 30 questions about 10 held-out documents"),
+        (["adapt", "blank.csv", "--columns", "text"], "the text columns are empty: 'text' of blank. Name the columns"),
+    ],
+)
+def test_unknown_suite_and_small_text_are_refused_before_a_server_starts(store, capsys, monkeypatch, call, message):
+    Path("own.txt").write_text("A cat sleeps on the sofa.\n")
+    Path("two.txt").write_text("A cat sleeps on the sofa.\nA dog runs in the park.\n")
+    Path("blank.csv").write_text("title,text\nA title,\n")
+    monkeypatch.setattr("flows.cli.terminal.start.start_server", lambda: pytest.fail("a server was started"))
+    assert main(call) != 0
+    assert message in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("verb", [["run", "tiny", "--json"], ["evaluate", "embedded:bert-mini"]])
 def test_unreachable_prefect_server_prints_a_single_error_line(store, capsys, monkeypatch, verb):
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")
@@ -121,6 +143,18 @@ def test_unreachable_prefect_server_prints_a_single_error_line(store, capsys, mo
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert err.startswith("bsl: Prefect server http://127.0.0.1:1/api does not answer (")
+
+
+def test_folders_that_cannot_be_written_are_refused_at_once(store, capsys, monkeypatch):
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")  # never reached
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "mkdir", lambda *_, **__: (_ for _ in ()).throw(PermissionError(errno.EACCES, "denied")))
+        assert main(["run", "tiny"]) == 1
+    assert f"bsl: cannot write to {store.url} (--store): writing is not permitted. Choose" in capsys.readouterr().err
+    monkeypatch.delenv("PREFECT_API_URL")
+    monkeypatch.setenv("PREFECT_HOME", "own.txt/home")
+    assert main(["run", "tiny"]) == 1
+    assert "cannot write to own.txt/home (PREFECT_HOME): a part of the path is a file" in capsys.readouterr().err
 
 
 def test_config_file_without_json_object_is_rejected(tmp_path, capsys, monkeypatch):
@@ -262,14 +296,23 @@ sys.exit(main(sys.argv[1:]))
         ["sweep", "tiny", "--over", "training.lr=1e-4,1e-3"],
         ["sweep", "momentum"],
         ["reproduce", "BSL-BERT"],
-        ["evaluate", "embedded:bert-mini"],
+        [
+            "evaluate",
+            "embedded:bert-mini",
+            "--suite",
+            "stsb-supervised",
+            "sts",
+            "embedded:stsb/dev",
+            "trec",
+            "own:own.txt",
+        ],
         ["adapt", "own.txt"],
         ["field", "own.txt"],
     ],
 )
 def test_command_starts_its_server_before_importing_prefect(call, tmp_path):
     """If Prefect were imported earlier, it would not know the server, and would start another one."""
-    (tmp_path / "own.txt").write_text("A dog runs across a field of snow.\n")
+    (tmp_path / "own.txt").write_text("".join(f"A dog runs across field {number} of snow.\n" for number in range(600)))
     environment = {name: value for name, value in os.environ.items() if name != "PREFECT_API_URL"}
     command = [sys.executable, "-c", STARTING, *call]
     ended = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)

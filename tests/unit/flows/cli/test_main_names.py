@@ -31,9 +31,9 @@ start.use_server = end
 print(json.dumps([main(call) for call in json.loads(sys.argv[1])]))
 """
 FLOWS = [
-    ["adapt", "own.txt", "--suite", "stsb/test", "--set", "training.lr=1e-4"],
+    ["adapt", "long.txt", "--suite", "stsb/test", "--set", "training.lr=1e-4"],
     ["evaluate", "embedded:bert-mini", "--suite", "labels:own.txt", "--set", "bootstrap.seed=1"],
-    ["field", "own.txt", "--methods", "mean", "--set", "questions=40"],
+    ["field", "long.txt", "--methods", "mean", "--set", "questions=40"],
     ["reproduce", "tiny", "--seeds", "2"],
     ["run", "tiny", "--set", "training.lr=1e-4"],
     ["sweep", "tiny", "--over", "training.lr=1e-4,1e-3", "--set", "training.epochs=1"],
@@ -80,6 +80,8 @@ WRONG = [
     (["export", "embedded:bert-mini", "out", "--static", "--text", "onw.txt"], "(did you mean 'own.txt'?)"),
     (["export", "embedded:bert-mini", "out", "--int8", "--text", "onw.txt"], "(did you mean 'own.txt'?)"),
     (["export", "embedded:bert-mini", "models"], "models: already exists. Name a new folder"),
+    (["artifacts", "ls", "--store", "own.txt"], "own.txt is a file, expected a folder. Choose another folder"),
+    (["artifacts", "gc", "--store", "own.txt/store"], "own.txt is a file, expected a folder. Choose another folder"),
     (["export", "embedded:bert-mini", "own.txt/out"], "own.txt/out: a part of the path is a file"),
 ]
 
@@ -87,6 +89,7 @@ WRONG = [
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     (tmp_path / "own.txt").write_text("A dog runs across a field of snow.\n")
+    (tmp_path / "long.txt").write_text("".join(f"A dog runs across field {number} of snow.\n" for number in range(600)))
     (tmp_path / "table.xlsx").touch()
     (tmp_path / "own.parquet").touch()
     (tmp_path / "models").mkdir()

@@ -22,6 +22,7 @@ from storage.errors import (
     CorruptArtifactError,
     NewerFormatError,
     SchemaError,
+    StoreReadError,
     StoreWriteError,
 )
 from storage.filesystem.atomic import whole
@@ -113,10 +114,11 @@ def test_second_publisher_of_a_key_discards_its_copy(store):
     assert store.manifest(ref).created_at == before
 
 
-def test_unwritable_store_path_raises_store_write_error(tmp_path):
+def test_store_path_with_a_file_raises_store_read_error(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreWriteError, match="Choose another folder"):
-        put(Store(str(tmp_path / "file" / "store")))
+    for path in (tmp_path / "file", tmp_path / "file" / "store"):
+        with pytest.raises(StoreReadError, match=r"file is a file, expected a folder. Choose another folder"):
+            Store(path)
 
 
 def test_full_disk_on_publish_preserves_existing_artifacts(store, monkeypatch):

@@ -133,7 +133,9 @@ def test_labels_covering_all_training_text_raise_an_error(site: RunContext, tmp_
 def test_too_few_documents_or_labelled_rows_raise_an_error(site: RunContext, tmp_path: Path) -> None:
     passages = _published(site, _parts(TEXTS, held=20))
     text = HeldOutSet(passages=passages, trips=None, labels=None, use="judge", questions=100, store=site.store)
-    with pytest.raises(EvaluationError, match=r"found 20 documents or runs, and 20 different .* give labels"):
+    with pytest.raises(
+        EvaluationError, match=r"found documents or runs: 20, different sentences in them: 20\)\..*give labels"
+    ):
         check_enough(site, text)
     few = _file(tmp_path, TEXTS[:12])
     with pytest.raises(EvaluationError, match=r"12 rows \(12 test labels\): 0 of 2 classes have enough rows"):

@@ -8,7 +8,7 @@ import sys
 
 from flows.cli.main import main
 from flows.cli.terminal.log_lines import line_formatter
-from flows.cli.terminal.printing import print_json, print_line, print_table
+from flows.cli.terminal.printing import browse_line, print_json, print_line, print_table
 from flows.recipes import RECIPES
 
 
@@ -34,6 +34,20 @@ def test_printed_text_contains_no_terminal_escape_codes(capsys, tmp_path):
     printed = capsys.readouterr().out
     assert json.loads(printed) == {"text": "\x1b\x9b\x7f"}
     assert printed.isascii()
+
+
+def test_long_cell_of_a_table_is_cut(capsys):
+    print_table("title", [{"sentence": "word " * 10_000}])
+    printed = capsys.readouterr().out
+    assert printed.count("word") == 400
+    assert "…" in printed
+
+
+def test_command_of_the_ui_is_a_target_of_make_only_below_make(monkeypatch):
+    monkeypatch.delenv("MAKELEVEL", raising=False)
+    assert browse_line() == "browse:  bsl ui"
+    monkeypatch.setenv("MAKELEVEL", "1")
+    assert browse_line() == "browse:  make ui"
 
 
 def test_closed_stdout_pipe_exits_without_error_output():
