@@ -42,7 +42,7 @@ from tests.tiny_marian import SENTENCES, build_tiny_marian
 from tests.unit.tasks.embedding.test_shards import CORPUS, ROWS
 from tests.unit.tasks.embedding.test_shards import site_in as site_of_corpus
 
-COUNT, SHARD_ROWS = 32, 2
+COUNT, SHARD_ROWS = 8, 2
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +138,7 @@ def fail(site: RunContext, number: int) -> int:
 
 def test_on_cluster_preserves_call_order_and_clears_worker_cluster(cluster):
     site = RunContext(cluster=cluster)
-    assert list(on_cluster(site, double, [(n,) for n in range(600)])) == [(None, 2 * n) for n in range(600)]
+    assert list(on_cluster(site, double, [(n,) for n in range(300)])) == [(None, 2 * n) for n in range(300)]
 
 
 def test_calls_at_once_scales_with_cluster_threads():
