@@ -33,7 +33,7 @@ from tasks.stage.cluster import ClusterError, calls_at_once, found_here, on_clus
 from tasks.stage.pool import Order, PoolError, run_on_pool
 from tasks.stage.progress import planning
 from tasks.stage.run_context import RunContext
-from tests.cluster import dask_cluster
+from tests.cluster import dask_cluster, double, fail, slow
 from tests.flows.test_field import WORDS
 from tests.flows.test_translate import content, hop_of, identified, site_in, translate_all
 from tests.interrupt import interrupted_after
@@ -119,21 +119,6 @@ def test_dask_field_table_matches_single_process_table(tmp_path, cluster, monkey
     assert tables[0].equals(tables[1])
     seeds = dict(tables[0].select("label", "seeds").rows())
     assert seeds == {"original encoder": 1, "TF-IDF": 1, "masked LM": 1, "whitening": 0}
-
-
-def double(site: RunContext, number: int) -> tuple[str | None, int]:
-    return site.cluster, 2 * number
-
-
-def slow(site: RunContext, folder: str, number: int) -> None:
-    Path(folder, str(number)).touch()
-    time.sleep(0.5)
-
-
-def fail(site: RunContext, number: int) -> int:
-    if number == 3:
-        raise ModelError("the third")
-    return number
 
 
 def test_on_cluster_preserves_call_order_and_clears_worker_cluster(cluster):
