@@ -1,9 +1,17 @@
-"""A local Dask cluster for tests and benchmarks: a scheduler and worker processes."""
+"""A local Dask cluster for tests and benchmarks, and calls for it.
 
+Workers import the module of a call's function, so the calls are here and not with tests, whose imports take seconds.
+"""
+
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from distributed import LocalCluster
+
+from models.errors import ModelError
+from tasks.stage.run_context import RunContext
 
 
 @contextmanager
@@ -15,3 +23,18 @@ def dask_cluster(workers: int = 2) -> Iterator[LocalCluster]:
         n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None, scheduler_kwargs=unseen
     ) as cluster:
         yield cluster
+
+
+def double(site: RunContext, number: int) -> tuple[str | None, int]:
+    return site.cluster, 2 * number
+
+
+def slow(site: RunContext, folder: str, number: int) -> None:
+    Path(folder, str(number)).touch()
+    time.sleep(0.5)
+
+
+def fail(site: RunContext, number: int) -> int:
+    if number == 3:
+        raise ModelError("the third")
+    return number

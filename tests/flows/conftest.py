@@ -107,15 +107,15 @@ def alone(encoder) -> dict[str, object]:
 def without_charts():
     """Leave the charts of a run's training and pairs out, a third of a small run's time; test_pipeline.py has them."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("training_charts", "cosine_charts"):
-            patch.setattr(charts, name, lambda *_: [])
+        for name in ("training_charts", "training_curves", "cosine_charts"):
+            patch.setattr(charts, name, lambda *_, **__: [])
         yield
 
 
 @pytest.fixture(scope="session")
 def environment(prefect_server) -> dict[str, str]:
     """Return the environment of a process that uses the tests' server."""
-    return {**os.environ, "PREFECT_API_URL": str(get_current_settings().api.url), "OMP_NUM_THREADS": "2"}
+    return {**os.environ, "PREFECT_API_URL": str(get_current_settings().api.url)}
 
 
 @pytest.fixture

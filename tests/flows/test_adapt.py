@@ -39,6 +39,8 @@ from tasks.training.train import train
 if TYPE_CHECKING:
     from storage.artifacts.refs import ArtifactRef
 
+pytestmark = pytest.mark.usefixtures("without_charts")
+
 SMALL = {
     "translators": "",
     "training": {"max_steps": 3, "batch_size": 8},

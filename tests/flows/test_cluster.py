@@ -33,7 +33,7 @@ from tasks.stage.cluster import ClusterError, calls_at_once, found_here, on_clus
 from tasks.stage.pool import Order, PoolError, run_on_pool
 from tasks.stage.progress import planning
 from tasks.stage.run_context import RunContext
-from tests.cluster import dask_cluster
+from tests.cluster import dask_cluster, double, fail, slow
 from tests.flows.test_field import WORDS
 from tests.flows.test_translate import content, hop_of, identified, site_in, translate_all
 from tests.interrupt import interrupted_after
@@ -42,7 +42,7 @@ from tests.tiny_marian import SENTENCES, build_tiny_marian
 from tests.unit.tasks.embedding.test_shards import CORPUS, ROWS
 from tests.unit.tasks.embedding.test_shards import site_in as site_of_corpus
 
-COUNT, SHARD_ROWS = 32, 2
+COUNT, SHARD_ROWS = 8, 2
 
 
 @pytest.fixture(scope="module")
@@ -121,24 +121,9 @@ def test_dask_field_table_matches_single_process_table(tmp_path, cluster, monkey
     assert seeds == {"original encoder": 1, "TF-IDF": 1, "masked LM": 1, "whitening": 0}
 
 
-def double(site: RunContext, number: int) -> tuple[str | None, int]:
-    return site.cluster, 2 * number
-
-
-def slow(site: RunContext, folder: str, number: int) -> None:
-    Path(folder, str(number)).touch()
-    time.sleep(0.5)
-
-
-def fail(site: RunContext, number: int) -> int:
-    if number == 3:
-        raise ModelError("the third")
-    return number
-
-
 def test_on_cluster_preserves_call_order_and_clears_worker_cluster(cluster):
     site = RunContext(cluster=cluster)
-    assert list(on_cluster(site, double, [(n,) for n in range(600)])) == [(None, 2 * n) for n in range(600)]
+    assert list(on_cluster(site, double, [(n,) for n in range(300)])) == [(None, 2 * n) for n in range(300)]
 
 
 def test_calls_at_once_scales_with_cluster_threads():

@@ -11,6 +11,8 @@ from storage.artifacts.store import Store
 from tasks.reporting.sweep.advice import TEXT
 from tasks.stage.run_context import RunContext
 
+pytestmark = pytest.mark.usefixtures("without_charts")
+
 SETTINGS = FieldSettings(
     methods=("tfidf", "whitening", "masked-lm", "labels"),
     budget=Budget(steps=2),

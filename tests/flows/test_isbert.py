@@ -2,12 +2,16 @@
 
 import json
 
+import pytest
+
 from flows.pipeline import pipeline
 from models.encoder.config import CNNConfig
 from models.encoder.serialization.load import read_saved
 from storage.artifacts.refs import ENCODER, CheckpointRef
 from storage.artifacts.store import Store
 from tasks.stage.run_context import RunContext
+
+pytestmark = pytest.mark.usefixtures("without_charts")
 
 QUICK = {
     "ingest": {"corpus": {"limit": 96}},

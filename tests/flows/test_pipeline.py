@@ -12,7 +12,6 @@ from docs.build import GUIDES, ROOT
 from flows.cli.main import main
 from flows.cli.terminal.overrides import configured
 from flows.pipeline import pipeline, run
-from storage.artifacts.refs import ReportRef
 from storage.artifacts.store import Store
 from tasks.evaluation.kinds import UnknownSuiteError
 from tasks.stage.run_context import RunContext
@@ -44,11 +43,9 @@ def run_apart(store: str, kinds: tuple[str, ...], small: dict, environment: dict
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory, small, environment):
+def undisturbed(tmp_path_factory, small):
     store = Store(str(tmp_path_factory.mktemp("undisturbed") / "store"))
-    run_apart(store.url, ("",), small, environment)
-    (report,) = store.refs("report")
-    return store, ReportRef(key=report.key)
+    return store, pipeline("tiny", small, RunContext(store=store.url, save_every=2))
 
 
 def test_report_contains_scores_settings_and_charts(undisturbed, encoder):
@@ -110,10 +107,11 @@ def test_second_run_is_cached_and_publishes_no_artifact(undisturbed, small, cont
 
 
 @pytest.mark.slow
-def test_run_killed_in_every_stage_ends_with_identical_artifacts(undisturbed, small, environment, contents, tmp_path):
-    store = Store(str(tmp_path / "store"))
-    run_apart(store.url, (*KILLED_IN, ""), small, environment)
-    assert contents(store) == contents(undisturbed[0])
+def test_run_killed_in_every_stage_ends_with_identical_artifacts(small, environment, contents, tmp_path):
+    killed, whole = (Store(str(tmp_path / name)) for name in ("killed", "whole"))
+    run_apart(killed.url, (*KILLED_IN, ""), small, environment)
+    run_apart(whole.url, ("",), small, environment)
+    assert contents(killed) == contents(whole)
 
 
 def told() -> list[str]:

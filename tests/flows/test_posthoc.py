@@ -18,6 +18,8 @@ from storage.assets.embedded import embedded_path
 from tasks.stage.run_context import RunContext
 from tests.toy_sets import allow_any_rows
 
+pytestmark = pytest.mark.usefixtures("without_charts")
+
 PAIRS = 60  # per split
 SMALL = {
     "ingest": {"corpus": {"limit": 200}},

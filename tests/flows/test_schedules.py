@@ -5,16 +5,17 @@ import shutil
 from datetime import UTC, datetime, timedelta
 
 import yaml
-from prefect.server import models
-from prefect.server.database import provide_database_interface
-from prefect.server.schemas.core import Deployment, DeploymentSchedule, Flow
-from prefect.server.schemas.schedules import CronSchedule
 from prefect.settings import PREFECT_API_DATABASE_CONNECTION_URL, temporary_settings
 
 from tests.servers import ROOT
 
 
 async def runs_of(cron: str, count: int) -> list[object]:
+    from prefect.server import models  # the server is slow to import, and all processes of a session collect this test
+    from prefect.server.database import provide_database_interface
+    from prefect.server.schemas.core import Deployment, DeploymentSchedule, Flow
+    from prefect.server.schemas.schedules import CronSchedule
+
     database = provide_database_interface()
     schedule = DeploymentSchedule(schedule=CronSchedule(cron=cron))
     async with database.session_context(begin_transaction=True) as session:

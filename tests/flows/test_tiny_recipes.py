@@ -9,6 +9,8 @@ from storage.artifacts.refs import CheckpointRef
 from storage.artifacts.store import Store
 from tasks.stage.run_context import RunContext
 
+pytestmark = pytest.mark.usefixtures("without_charts")
+
 STEPS = 20
 FEW = {"batch_size": 16, "epochs": STEPS, "max_steps": STEPS, "eval_every": STEPS, "collapse": None, "select": "last"}
 # Their objectives are tested in tests/unit/models/objectives, several phases in test_phases.py.

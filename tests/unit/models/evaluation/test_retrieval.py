@@ -157,7 +157,7 @@ def test_noise_on_one_document_is_rarely_significant() -> None:
         sets = []
         for name, probe in found.items():
             guesses = [1 / generator.integers(1, 50, (1, len(probe))) for _ in range(2)]
-            sets.append(SetDraws(name, "MRR", "text", outcome_draws(guesses, probe.unit)))
+            sets.append(SetDraws(name, "MRR", "text", outcome_draws(guesses, probe.unit, resamples=400)))
         return difference_of(*mean_of(sets).systems)
 
     differences = [difference() for _ in range(40)]

@@ -80,7 +80,7 @@ def test_share_sets_the_pairs_per_epoch_and_epochs_differ(tokenizer):
 
 def test_translator_learns_pairs_and_its_export_translates_them(tokenizer, tmp_path):
     model = build_translator(SHAPE, tokenizer, seed=0)
-    learning = LearningConfig(steps=150, peak_lr=8e-3, warmup_steps=10, precision="fp32")
+    learning = LearningConfig(steps=100, peak_lr=8e-3, warmup_steps=10, precision="fp32")
     pretrain(model, pairs(tokenizer), learning, ignore)
     assert not model.model.shared.weight[-1].any(), "CTranslate2 starts decoding from zeros, so <pad> must stay zero"
     export_half(model, tokenizer, tmp_path / "model")

@@ -184,7 +184,7 @@ def test_afs_stages_score_frozen_and_fine_tuned_encoders(folder, tmp_path):
     tuning = FineTuning(
         encoder=resolve_model(str(write_tiny(tmp_path / "tiny", layers=1))),
         network=EncoderConfig(model="tiny", max_length=24),
-        config=AFS_CONFIG.model_copy(update={"batch_size": 8, "epochs": 10, "lr": 1e-2}),
+        config=AFS_CONFIG.model_copy(update={"batch_size": 8, "epochs": 8, "lr": 1e-2}),
     )
     predictions = tuple(
         predict_afs.run(
