@@ -35,7 +35,7 @@ from tests.exports import library_vectors
 STEPS = 20
 USUAL = {"precision": "fp32", "lr": 1e-3, "batch_size": 16, "max_steps": STEPS, "eval_every": STEPS, "select": "last"}
 FEWER = {"max_steps": 12}  # where the loss falls far
-LABELLED = {**FEWER, "lr": 1e-3, "batch_size": 12}
+LABELLED = {"lr": 3e-4, "batch_size": 12, "epochs": 2}
 PLUS = BSLConfig(
     k=2, momentum=0.9, momentum_schedule="cosine", target_norm="standardize", target_dropout=True,
     contrastive_weight=0.1, target_contrastive_weight=0.1, queue=32, ranking_weight=0.1,
@@ -75,7 +75,7 @@ CASES = {
         SCLConfig(control="augment", positives=3, negatives=3), "labelled", {**LABELLED, "order": "given"},
         {"dropout": 0.1},
     ),
-    "regression": Case(RegressionConfig(), "labelled", LABELLED, {"dropout": 0.1}),
+    "regression": Case(RegressionConfig(), "labelled", {**LABELLED, "lr": 1e-3}, {"dropout": 0.1}),
     "cross-softmax": Case(CrossSoftmaxConfig(), "labelled", LABELLED, {"dropout": 0.1}),
     "is-bert": Case(ISBERTConfig(), "premises", RELEASED, {"cnn": CNNConfig(channels=32)}),
     "is-bert, released": Case(ISBERTConfig(), "premises", RELEASED, {"cnn": CNNConfig(channels=32, relu=False)}),

@@ -57,7 +57,7 @@ from storage.assets.embedded import embedded_path
 config = TranslatorConfig.model_validate_json(sys.argv[1])
 translator = load_translator(embedded_path(config.model), config, Resources("cpu", cores=1), Path(sys.argv[2]))
 source = translator.vocabulary.encode(["A man in a red coat walks his old dog past the closed shops of the town"])[0]
-pending = [translator.engine.submit([source] * 30, [100] * 30) for _ in range(4)]
+pending = [translator.engine.submit([source] * 100, [100] * 100) for _ in range(4)]
 cycle = [translator]
 cycle.append(cycle)
 gc.freeze()  # as at the end of a command: the cycle is not collected, nor the translator's threads joined
