@@ -110,12 +110,12 @@ def evaluate(
 
 def suites_listed() -> str:
     """Return the suites and the fine-tuning protocols, as lines below the help."""
-    from storage.datasets.registry import ALL, DATASETS, PROTOCOLS, suites_of
+    from tasks.evaluation.kinds import ALL, suites, tuned_names
 
     return (
-        f"suites: {', '.join(suites_of(DATASETS.values()))}, {ALL}\n"
+        f"suites: {', '.join(suites())}, {ALL}\n"
         "your text and labels: own:FILE, labels:FILE\n"
-        f"protocols that fine-tune (hours on a CPU): {', '.join(PROTOCOLS)}"
+        f"protocols that fine-tune (hours on a CPU): {', '.join(tuned_names())}"
     )
 
 

@@ -72,7 +72,7 @@ def _called(words: Sequence[str]) -> int:
     function, bound = parsed(words)
     code = function(*bound.args, **bound.kwargs) or 0
     if function == app.help_print and words[0] == "evaluate":
-        from flows.cli.evaluate import suites_listed
+        from flows.cli.evaluate import suites_listed  # slow: imports all kinds of evaluation
 
         print(suites_listed())
     return code

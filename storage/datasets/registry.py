@@ -88,17 +88,6 @@ def suites_of(datasets: Iterable[Dataset]) -> dict[str, tuple[Dataset, ...]]:
 
 ALL: Final = "all"
 """Name of all suites."""
-PROTOCOLS: Final = (
-    "stsb-supervised",
-    "afs-10-fold",
-    "afs-10-fold-disjoint",
-    "afs-cross-topic",
-    "stsb-cross-encoder",
-    "afs-cross-encoder-10-fold",
-    "afs-cross-encoder-10-fold-disjoint",
-    "afs-cross-encoder-cross-topic",
-)
-"""Protocols that fine-tune an encoder before they score it; commands check names before the kinds are imported."""
 
 
 def headings_of(suite: str) -> dict[str, str]:

@@ -197,25 +197,24 @@ def check_sets(names: Sequence[str], place: Place) -> None:
 
 
 def check_suites(names: Sequence[str]) -> None:
-    """Check names of suites, sets and protocols without importing the kinds of evaluation, which import Prefect.
+    """Refuse misspelt names of suites and datasets without importing the kinds of evaluation, which import Prefect.
+
+    Names that resemble no suite and no dataset, such as protocols, are checked with the kinds.
 
     Raises:
-        ValueError: A name is neither a suite nor a set; the message suggests the closest name.
+        ValueError: A name is neither a suite nor a set, and resembles one.
     """
     from storage.assets.embedded import EMBEDDED
-    from storage.datasets.registry import ALL, DATASETS, PROTOCOLS, suites_of
+    from storage.datasets.registry import ALL, DATASETS, suites_of
     from storage.filesystem.spelling import did_you_mean
     from storage.sources import labels, own_text
 
-    known = (*suites_of(DATASETS.values()), ALL, *PROTOCOLS)
+    known = (*suites_of(DATASETS.values()), ALL, *DATASETS)
     for name in names:
-        dataset = name.removeprefix(EMBEDDED).partition("/")[0]
-        if (
-            name not in known
-            and dataset not in DATASETS
-            and not name.startswith((own_text.SET_PREFIX, labels.SET_PREFIX))
-        ):
-            hint = did_you_mean(name, (*known, *DATASETS))
+        is_known = name.removeprefix(EMBEDDED).partition("/")[0] in known
+        if is_known or name.startswith((own_text.SET_PREFIX, labels.SET_PREFIX)):
+            continue
+        if hint := did_you_mean(name, known):
             raise ValueError(f"unknown suite or set {name!r}.{hint} `bsl evaluate --help` lists all")
 
 

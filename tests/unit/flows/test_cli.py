@@ -102,7 +102,7 @@ def store(tmp_path, monkeypatch):
             ["adapt", "own.txt", "--set", "label_training.lr=1e-5"],
             "--set label_training: no effect, because the encoder trains on views. Set the field of training instead",
         ),
-        (["adapt", "own.txt", "--suite", "nosuch"], "bsl: unknown suite or set 'nosuch'"),
+        (["evaluate", "embedded:bert-mini", "--suite", "nosuch"], "bsl: unknown suite or set 'nosuch'"),
         (["adapt", "own.txt", "--translators", "nosuch"], "bsl: translators: unknown name. Expected embedded, "),
         (["adapt", "own.txt", "--config", "none.json"], "--config none.json: No such file or directory. Name a JSON"),
         (["bench", "gpu", "--device", "potato"], "bsl: no device potato: torch "),
