@@ -110,7 +110,8 @@ def evaluate(
 
 def suites_listed() -> str:
     """Return the suites and the fine-tuning protocols, as lines below the help."""
-    from tasks.evaluation.kinds import ALL, suites, tuned_names
+    from storage.datasets.registry import ALL
+    from tasks.evaluation.kinds import suites, tuned_names
 
     return (
         f"suites: {', '.join(suites())}, {ALL}\n"
