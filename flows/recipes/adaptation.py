@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from flows.recipes.shared import ALONE, ANCHOR, CROPS, PIVOTS, changed, trips_of
+from flows.recipes.shared import ALONE, ANCHOR, CROPS, PIVOTS, REHEARSAL, REHEARSED, changed, trips_of
 from models.corpus.passages import HoldOutConfig
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import EvaluationConfig
@@ -42,10 +42,16 @@ GENTLE: Final = TrainingConfig(
 
 # Regression of a pair's cosine on 1 within a class and 0 between classes, or on the given score. Pairs of classes are
 # used for one epoch, so few labels need few steps. Learning rate × steps is that of SetFit (20 positive and 20 negative
-# pairs per text, 16 per step, 2e-5), with two fifths of its pairs. Scored pairs gain from several epochs
-# (docs/research-log.md).
+# pairs per text, 16 per step, 2e-5), with two fifths of its pairs. Scored pairs gain from several epochs. A third of a
+# batch is general sentences that keep their vectors (docs/research-log.md).
 LABELLED: Final = changed(
-    GENTLE, objective=RegressionConfig(), lr=1e-4, batch_size=32, drop_last=False, max_steps=60, eval_every=60
+    GENTLE,
+    objective=REHEARSED,
+    lr=1e-4,
+    batch_size=48,
+    drop_last=False,
+    max_steps=60,
+    eval_every=60,
 )
 LABELS: Final = "labels"  # stands for the views if training uses labels
 _VIEW_NAMES: Final[dict[str, tuple[str, ...]]] = {
@@ -78,6 +84,9 @@ class AdaptConfig(ReadingConfig):
     """Objective, optimizer and schedule."""
     label_training: TrainingConfig = LABELLED
     """Objective, optimizer and schedule of training on labels, which replace the views."""
+    rehearsal: str = REHEARSAL
+    """Scored set whose sentences keep their vectors during training on labels, if `label_training.objective` has an
+    `anchor_weight`; "" for none."""
     class_epochs: int = Field(1, ge=1, le=1000)
     """Epochs over the pairs of classes, instead of `label_training.epochs`, so that few labels need few steps."""
     raw_lr: float = Field(2e-4, gt=0, le=1)
@@ -157,6 +166,12 @@ class AdaptConfig(ReadingConfig):
         if isinstance(objective, ContrastiveConfig):
             objective = changed(objective, anchor_weight=self.raw_anchor)
         return changed(self.training, lr=self.raw_lr, objective=objective)
+
+    @property
+    def rehearsed(self) -> str:
+        """Name of the scored set whose sentences keep their vectors; empty if the objective cannot preserve them."""
+        objective = self.label_training.objective
+        return self.rehearsal if isinstance(objective, RegressionConfig) and objective.anchor_weight > 0 else ""
 
     def label_training_for(self, kind: Literal["pairs", "classes"]) -> TrainingConfig:
         """Return the settings of training on scored pairs, or on pairs made from classes."""

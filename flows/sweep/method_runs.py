@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
+from flows.recipes.shared import REHEARSAL
 from flows.run_context import computed
 from flows.sweep.method_settings import Budget, FieldSettings, augmentation, pairing
 from flows.sweep.methods import LABELS, MAX_EPOCHS, SMALL, WORDS, Method, Start, methods_of
@@ -14,7 +15,7 @@ from models.objectives.config import DistilConfig, ISBERTConfig
 from storage.artifacts.refs import CheckpointRef, CorpusRef
 from storage.record import Record
 from storage.sources.model_sources import ResolvedModel, settings_of
-from tasks.corpus.evaluation_sets import ScoredSet
+from tasks.corpus.evaluation_sets import ScoredSet, resolve_scored_set
 from tasks.embedding.embed import embed, embed_tfidf
 from tasks.embedding.encoders import can_drop, described_folder, is_bare, resolve_encoder, saved_settings
 from tasks.embedding.transforms import fit_transform, fold_transform, transform
@@ -237,7 +238,8 @@ def _executed(
 def _pairs(site: RunContext, inputs: MethodInputs, method: Method, views: AugmentConfig | None) -> PairsRef:
     if views is None:
         assert inputs.text.labels is not None  # else the method is not tried
-        return pair_own_labels(site, inputs.text.passages, inputs.text.labels, "field", 0)
+        general = resolve_scored_set(site, REHEARSAL)
+        return pair_own_labels(site, inputs.text.passages, inputs.text.labels, "field", 0, general)
     assert method.views is not None  # it trains
     return pair(site, augment(site, inputs.corpus, views), pairing(method.views, inputs.settings))
 

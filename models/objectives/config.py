@@ -294,6 +294,9 @@ class RegressionConfig(MatryoshkaConfig):
     citation: ClassVar[str] = _SBERT
 
     name: Literal["regression"] = "regression"
+    anchor_weight: float = Field(default=0.0, ge=0, le=100)
+    """Weight of pairs without a score, whose vectors training preserves (rehearsal against forgetting): 1 − cosine with
+    the original encoder's vector. Deviation: 0 is published, and every pair needs a score."""
 
 
 class SoftmaxConfig(ClassifierSettings):

@@ -5,28 +5,27 @@ Shapes: B pairs, D width.
 
 from __future__ import annotations
 
-import copy
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import nn
 
 from models.errors import TrainingError
+from models.objectives.anchored import AnchoredObjective
 from models.objectives.distillation import similarity_divergence
 from models.objectives.info_nce import info_nce, nt_xent
 from models.objectives.objective import VectorObjective
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Self
 
     from models.encoder.network import Encoder
     from models.objectives.config import ContrastiveConfig, SimCSEConfig
     from models.objectives.objective import Batch, VectorLoss
 
 
-class Contrastive(VectorObjective):
+class Contrastive(AnchoredObjective):
     """NT-Xent: the two views of a sentence attract, all other sentences of the batch repel (BSL section 4.4, Table 7).
 
     Source: Chen et al., 2020 (SimCLR), equation 1. With `anchor_weight`, a second term is the KL divergence of a
@@ -40,25 +39,9 @@ class Contrastive(VectorObjective):
 
     config: ContrastiveConfig
 
-    def __init__(self, online: Encoder, config: ContrastiveConfig) -> None:
-        super().__init__(online, config)
-        anchored = config.anchor_weight > 0
-        self.target: nn.Module = copy.deepcopy(online).requires_grad_(False) if anchored else nn.Identity()
-        self.train()
-
-    def train(self, mode: bool = True) -> Self:
-        """Set training mode; the anchor has no dropout."""
-        super().train(mode)
-        self.target.eval()
-        return self
-
     def vectors_and_loss(self, batch: Batch, batch_tokens: int) -> tuple[Sequence[torch.Tensor], VectorLoss]:
-        """Return the stacked vectors of both views, the anchor's vectors if there is an anchor, and `loss`."""
-        vectors = [self.online.embed_rows(batch.tokens, batch.rows, batch_tokens)]
-        if self.config.anchor_weight > 0:
-            with torch.no_grad():
-                vectors.append(cast("Encoder", self.target).embed_rows(batch.tokens, batch.rows, batch_tokens))
-        return vectors, self.loss
+        """Return `stacked_vectors` and `loss`."""
+        return self.stacked_vectors(batch, batch_tokens), self.loss
 
     def loss(self, h_2BD: torch.Tensor, t_2BD: torch.Tensor | None = None) -> torch.Tensor:
         """Return the loss of both views' vectors h, anchored to t: a scalar ≥ 0."""

@@ -37,7 +37,7 @@ class Batch:
         view_1: (B,) sentence number of each pair's first view.
         view_2: (B,) sentence number of each pair's second view.
         labels: (B,) int64, the pair's class.
-        scores: (B,) float32 in [0, 1], the pair's gold similarity.
+        scores: (B,) float32 in [0, 1], the pair's gold similarity; NaN where it may be null and is.
         groups: (B,) uint64, the pair's group, such as its premise.
         teacher: (B, D) float32, another encoder's vector of the sentence that the pair was made from.
     """

@@ -65,3 +65,9 @@ def needs_of(config: AnyObjective) -> frozenset[Need]:
     """Return the columns that pairs must have besides their texts for this objective."""
     needs: frozenset[Need] = OBJECTIVES[type(config)].needs
     return needs
+
+
+def nullable_of(config: AnyObjective) -> frozenset[Need]:
+    """Return the needed columns that may be null in some pairs: scores, if such pairs are rehearsed."""
+    rehearses = isinstance(config, settings.RegressionConfig) and config.anchor_weight > 0
+    return frozenset({"score"} if rehearses else ())

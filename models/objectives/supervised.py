@@ -14,7 +14,8 @@ from torch.nn import functional
 
 from models.encoder.cross_encoder import CrossEncoder
 from models.errors import TrainingError
-from models.objectives.objective import Objective, VectorObjective, full_precision
+from models.objectives.anchored import AnchoredObjective
+from models.objectives.objective import Objective, full_precision
 from models.runtime.device import uploaded
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         CrossRegressionConfig,
         CrossSoftmaxConfig,
         Feature,
+        RegressionConfig,
         SoftmaxConfig,
     )
     from models.objectives.objective import Batch, VectorLoss
@@ -57,10 +59,11 @@ class Softmax(Objective):
         return cross_entropy(self.classifier(u_BD, v_BD), labels_B)
 
 
-class Regression(VectorObjective):
+class Regression(AnchoredObjective):
     """Mean of (cos(h₁, h₂) − score)²: the cosine of two sentences predicts their gold similarity.
 
-    Source: Reimers and Gurevych, EMNLP 2019 (SBERT), section 3, "Regression Objective Function".
+    Source: Reimers and Gurevych, EMNLP 2019 (SBERT), section 3, "Regression Objective Function". With `anchor_weight`,
+    pairs without a score (NaN) keep their vectors (`rehearsed_error`).
 
     Example:
         >>> objective = Regression(encoder, RegressionConfig())
@@ -69,18 +72,37 @@ class Regression(VectorObjective):
     """
 
     needs = frozenset({"score"})
+    config: RegressionConfig
 
     def vectors_and_loss(self, batch: Batch, batch_tokens: int) -> tuple[Sequence[torch.Tensor], VectorLoss]:
-        """Return h₁ and h₂, each (B, D), and their squared error."""
-        vectors = self.online.embed_rows(batch.tokens, batch.rows, batch_tokens).chunk(2)
+        """Return `stacked_vectors` and `loss`."""
         assert batch.scores is not None
-        return vectors, partial(squared_error, scores_B=uploaded(batch.scores, self.online.device))
+        scores_B = uploaded(batch.scores, self.online.device)
+        return self.stacked_vectors(batch, batch_tokens), partial(self.loss, scores_B=scores_B)
+
+    def loss(self, h_2BD: torch.Tensor, t_2BD: torch.Tensor | None = None, *, scores_B: torch.Tensor) -> torch.Tensor:
+        """Return the loss of both views' vectors h, anchored to t: a scalar ≥ 0."""
+        if t_2BD is None:
+            h1_BD, h2_BD = h_2BD.chunk(2)
+            return squared_error(h1_BD, h2_BD, scores_B)
+        return rehearsed_error(h_2BD, t_2BD, scores_B, self.config.anchor_weight)
 
 
 @full_precision
 def squared_error(h1_BD: torch.Tensor, h2_BD: torch.Tensor, scores_B: torch.Tensor) -> torch.Tensor:
     """Return the mean of (cos(h₁, h₂) − score)², a scalar ≥ 0."""
     return functional.mse_loss(functional.cosine_similarity(h1_BD, h2_BD), scores_B)
+
+
+@full_precision
+def rehearsed_error(
+    h_2BD: torch.Tensor, t_2BD: torch.Tensor, scores_B: torch.Tensor, anchor_weight: float
+) -> torch.Tensor:
+    """Return the mean over pairs of (cos(h₁, h₂) − score)², or of anchor_weight · (1 − cos(h, t)) without a score."""
+    h1_BD, h2_BD = h_2BD.chunk(2)
+    error_B = functional.cosine_similarity(h1_BD, h2_BD) - scores_B.nan_to_num()  # NaN · 0 would be a NaN gradient
+    change_B = (1 - functional.cosine_similarity(h_2BD, t_2BD)).view(2, -1).mean(dim=0)
+    return torch.where(scores_B.isnan(), anchor_weight * change_B, error_B**2).mean()
 
 
 class CrossObjective(Objective):

@@ -50,16 +50,22 @@ def tokenise_pairs(encoder: SentenceEncoder, pairs: pl.DataFrame, first_row: int
     return Batch(tokens, numbers[: len(pairs)], numbers[len(pairs) :])
 
 
-def check_pairs(pairs: pl.DataFrame, first_row: int = 0, needs: frozenset[Need] = frozenset()) -> None:
+def check_pairs(
+    pairs: pl.DataFrame,
+    first_row: int = 0,
+    needs: frozenset[Need] = frozenset(),
+    nullable: frozenset[Need] = frozenset(),
+) -> None:
     """Refuse pairs without both texts, or without a column that the objective needs.
 
     Args:
         pairs: Some rows.
         first_row: Row number of the first pair, for the message.
         needs: Columns that the objective needs besides the texts.
+        nullable: Those of them that may contain nulls.
 
     Raises:
-        TrainingError: A column is missing or contains nulls, or a score is not in [0, 1].
+        TrainingError: A column is missing or contains nulls that it may not contain, or a score is not in [0, 1].
     """
     missing = [name for name in VIEWS if name not in pairs.columns]
     if missing:
@@ -70,11 +76,11 @@ def check_pairs(pairs: pl.DataFrame, first_row: int = 0, needs: frozenset[Need] 
                 f"{name} of pair {first_row + row} is null, expected a text. Drop incomplete pairs before training."
             )
     for name in sorted(needs):
-        _check_column(pairs, name, first_row)
+        _check_column(pairs, name, first_row, nullable=name in nullable)
 
 
-def _check_column(pairs: pl.DataFrame, name: Need, first_row: int) -> None:
-    absent = pairs[name].is_null() if name in pairs.columns else pl.Series([True])
+def _check_column(pairs: pl.DataFrame, name: Need, first_row: int, *, nullable: bool) -> None:
+    absent = pairs[name].is_null() & (not nullable) if name in pairs.columns else pl.Series([True])
     if (row := _first(absent)) is not None:
         state = "null" if name in pairs.columns else "missing"
         raise TrainingError(

@@ -24,7 +24,7 @@ import polars as pl
 
 from models.encoder.cnn import with_convolutions
 from models.errors import InterruptedRunError, NonFiniteLossError
-from models.objectives.registry import build_objective, needs_of
+from models.objectives.registry import build_objective, needs_of, nullable_of
 from models.runtime.precision import settled
 from models.runtime.random_state import seeded
 from models.training.batches import BatchOrder, count_steps, permutation, steps_per_epoch
@@ -125,7 +125,7 @@ def train(
         with first_here_alone():
             order: frozenset[Need] = frozenset({"group"} if config.order == "groups" else ())
             needs = needs_of(config.objective) | order
-            data = open_token_cache(folder, pairs.lazy(), encoder, needs, teacher)
+            data = open_token_cache(folder, pairs.lazy(), encoder, needs, teacher, nullable_of(config.objective))
         total = count_steps(len(data), config)
         stack.enter_context(seeded(config.seed))
         # Seed before making convolutions and predictor, whose initial weights are random.

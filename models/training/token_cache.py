@@ -180,6 +180,7 @@ def open_token_cache(
     encoder: SentenceEncoder,
     needs: frozenset[Need] = frozenset(),
     teacher: TeacherVectors | None = None,
+    nullable: frozenset[Need] = frozenset(),
 ) -> TokenCache:
     """Open the tokenised pairs, and write them into `folder` first if they are not there.
 
@@ -189,13 +190,15 @@ def open_token_cache(
         encoder: Provides tokenizer, prompt and maximal length.
         needs: Columns that the objective needs besides the texts.
         teacher: Vectors that the objective learns from; ignored if it needs none.
+        nullable: Those of the columns that may contain nulls; a batch then has NaN.
 
     Raises:
-        TrainingError: A column is missing or contains nulls, a score is not in [0, 1], or a sentence has no vector.
+        TrainingError: A column is missing or contains nulls that it may not contain, a score is not in [0, 1], or a
+            sentence has no vector.
         EncoderError: The tokenizer has no padding token, or a text has no token.
     """
     teacher = _needed(teacher, needs)
-    digest = _digest(pairs, encoder, needs, teacher)
+    digest = _digest(pairs, encoder, needs, teacher, nullable)
     path = folder / f"tokens-{digest[:16]}"
     if not path.is_dir():
         with whole(path, first_stays=True) as unfinished:
@@ -243,11 +246,12 @@ def _digest(
     encoder: SentenceEncoder,
     needs: frozenset[Need],
     teacher: TeacherVectors | None,
+    nullable: frozenset[Need],
 ) -> str:
     columns, row = sorted(needs), 0
     views, values = ([hashlib.sha256() for _ in names] for names in (VIEWS, columns))
     for chunk in _chunks(pairs, columns):
-        check_pairs(chunk, row, needs)
+        check_pairs(chunk, row, needs, nullable)
         for digest, name in zip(views, VIEWS, strict=True):
             digest.update("".join(f"{text}\0" for text in chunk[name]).encode())
         for digest, name in zip(values, columns, strict=True):

@@ -105,6 +105,22 @@ def scored_pairs(pairs: pl.DataFrame, highest: float, source: str, shuffle_seed:
     return training if shuffle_seed is None else training.sort(scattered(pl.col("pair_id"), shuffle_seed))
 
 
+def rehearsal_pairs(general: pl.DataFrame, count: int, source: str, seed: int) -> pl.DataFrame:
+    """Draw pairs of general sentences as training pairs without a score, whose vectors training preserves.
+
+    Args:
+        general: sentence1, sentence2.
+        count: Number of pairs; a pair occurs more than once if there are fewer.
+        source: Name of the set.
+        seed: Seed of the draw.
+
+    Returns:
+        As `scored_pairs`; the score is null.
+    """
+    drawn = general.sample(count, with_replacement=count > general.height, shuffle=True, seed=seed)
+    return scored_pairs(drawn.with_columns(score=pl.lit(None, pl.Float64)), 1.0, source, None)
+
+
 def graded_pairs(pairs: pl.DataFrame, highest: float) -> pl.DataFrame:
     """Return scored sentence pairs as training pairs.
 

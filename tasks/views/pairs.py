@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -9,7 +10,7 @@ import polars as pl
 from models.corpus.labels import TEACH, Use, class_pairs, shares
 from models.errors import TrainingError
 from models.runtime.partitions import bits_for, in_range
-from models.views.annotated_pairs import labelled_pairs, scored_pairs
+from models.views.annotated_pairs import labelled_pairs, rehearsal_pairs, scored_pairs
 from models.views.pairs import PairConfig, build_pairs, count_pairs, require_pairs
 from storage.artifacts.refs import CorpusRef, NliRef, PairsRef, PassagesRef, ViewsRef
 from storage.sources.labels import LabelSource
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from tasks.stage.run_context import RunContext
 
 SAMPLE_ROWS = 20
+GENERAL_PER_LABEL = 0.5  # pairs of general sentences per pair of labels
 
 
 def pairs_of(site: RunContext, corpus: CorpusRef, views: ViewsRef, nli: NliRef | None, config: PairConfig) -> PairsRef:
@@ -64,9 +66,13 @@ def pair_own(context: StageContext, views: ViewsRef, trips: ViewsRef | None, con
     _pair(context, of_range, config, bits)
 
 
-@stage(ref=PairsRef, version=7)
-def pair_own_labels(context: StageContext, passages: PassagesRef, labels: LabelSource, use: Use, seed: int) -> None:
+@stage(ref=PairsRef, version=8)
+def pair_own_labels(
+    context: StageContext, passages: PassagesRef, labels: LabelSource, use: Use, seed: int, general: ScoredSet | None
+) -> None:
     """Make scored training pairs of labels: the given pairs, or texts paired within and across classes.
+
+    Pairs of general sentences without a score are added, so that training can preserve their vectors; None adds none.
 
     Raises:
         TrainingError: too few classes, or all scores equal.
@@ -78,9 +84,12 @@ def pair_own_labels(context: StageContext, passages: PassagesRef, labels: LabelS
         pairs = class_pairs(rows["text_1"].to_list(), classes)
     else:
         pairs = rows.select(sentence1="text_1", sentence2="text_2", score=shares(rows["label"].cast(pl.Float64)))
-    scored = scored_pairs(pairs, 1.0, "labels", 0)
-    context.draft.write(scored)
-    context.draft.note({"labels": rows.height, "pairs": scored.height})
+    training = scored_pairs(pairs, 1.0, "labels", 0)
+    if general is not None:
+        count = math.ceil(GENERAL_PER_LABEL * training.height)
+        training = pl.concat([training, rehearsal_pairs(read_scored_set(general), count, general.name, seed)])
+    context.draft.write(training)
+    context.draft.note({"labels": rows.height, "pairs": training.height})
     _show(context)
 
 

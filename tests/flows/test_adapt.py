@@ -172,7 +172,11 @@ def test_labels_split_into_disjoint_training_and_test_rows(own, site, start, tmp
     passages = PassagesRef(key=made_of(site, ref, "passages"))
     labelled = labelled_rows(store, passages, label_source(str(path)), use="adapt").filter(part="judge")
     judging = {*labelled["text_1"]}
-    learnt = {*pairs["text_1"], *pairs["text_2"]}
+    scored, general = (pairs.filter(pl.col("score").is_null() == absent) for absent in (False, True))
+    learnt = {*scored["text_1"], *scored["text_2"]}
+    assert 2 * general.height == scored.height
+    stsb = pl.read_parquet(embedded_path("stsb") / "train.parquet")
+    assert {*general["text_1"]} <= {*stsb["sentence1"]}
     assert learnt.isdisjoint(judging)
     assert learnt | judging <= {*rows["body"]}
     assert store.manifest(ref).figures["rows"] == {

@@ -16,6 +16,7 @@ from models.objectives.config import ContrastiveConfig, SimCSEConfig
 from models.training.batches import count_steps
 from storage.errors import SourceError
 from tasks.stage.run_context import RunContext
+from tasks.views.pairs import GENERAL_PER_LABEL
 from tests.domain_files import write_useb
 from tests.every import every
 
@@ -74,7 +75,8 @@ def test_few_labels_train_for_the_budget_of_setfit(classes: int, rows: int) -> N
     """Rate × steps of Tunstall et al., 2022: 20 pairs of either kind a text, 16 pairs a step, 2e-5."""
     texts = [f"text {number}" for number in range(classes * rows)]
     training = AdaptConfig().label_training_for("classes")
-    steps = count_steps(class_pairs(texts, np.arange(classes * rows) % classes).height, training)
+    labels = class_pairs(texts, np.arange(classes * rows) % classes).height
+    steps = count_steps(labels + round(GENERAL_PER_LABEL * labels), training)
     assert training.lr * steps == pytest.approx(2e-5 * len(texts) * 2 * 20 / 16)
 
 
@@ -85,6 +87,13 @@ def test_many_labels_train_for_sixty_steps() -> None:
 
 def test_scored_pairs_train_for_sixty_steps() -> None:
     assert count_steps(100, AdaptConfig().label_training_for("pairs")) == 60
+
+
+def test_general_sentences_are_rehearsed_only_with_an_anchor() -> None:
+    assert AdaptConfig().rehearsed == "embedded:stsb/train"
+    assert AdaptConfig(rehearsal="").rehearsed == ""
+    plain = override(AdaptConfig(), {"label_training": {"objective": {"name": "regression", "anchor_weight": 0}}})
+    assert plain.rehearsed == ""
 
 
 def test_unavailable_general_set_raises_and_is_looked_up_once(tmp_path: Path, caplog) -> None:

@@ -36,7 +36,9 @@ def test_configured_method_uses_step_budget_rate_and_last_step(method):
         assert (config.max_steps, config.select, config.seed) == (123, "last", 7)
         assert config.lr == getattr(method.rates, start)
         assert config.collapse is None, "a field shows what collapsed"
-        assert getattr(config.objective, "anchor_weight", 0) == (method.anchor if start != "trained" else 0)
+        own = getattr(method.objective, "anchor_weight", 0)
+        expected = method.anchor if start != "trained" and method.anchor else own
+        assert getattr(config.objective, "anchor_weight", 0) == expected
     assert method.rates.trained <= method.rates.raw * 2 <= method.rates.small * 2
 
 

@@ -12,7 +12,7 @@ PINS = {
     "simcse": "d2cb0f3831639138",
     "vicreg": "cbb627f9fa51372c",
     "barlow": "b5c9c77a0f0e4717",
-    "regression": "1697fd6b5d530793",
+    "regression": "ff5e781940c81966",
     "masked-lm": "42f6155a16bd26df",
     "tsdae": "5507e7e66ab17725",
     "isbert": "e049fe9f17a3b9f3",

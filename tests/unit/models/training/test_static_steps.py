@@ -3,6 +3,7 @@
 import logging
 from types import SimpleNamespace
 
+import polars as pl
 import pytest
 import torch
 
@@ -18,8 +19,9 @@ from models.objectives.config import (
 )
 from models.training import static_steps
 from models.training.optimizer import set_step
+from tests import tiny_training
 from tests.tiny_encoder import write_tiny
-from tests.tiny_training import CONFIG, run
+from tests.tiny_training import CONFIG, PAIRS, run
 
 CPU = torch.device("cpu")
 OBJECTIVES = {
@@ -33,6 +35,7 @@ OBJECTIVES = {
     "distillation of one view": DistilConfig(views="first"),
     "is-bert": ISBERTConfig(),
     "regression": RegressionConfig(),
+    "rehearsal": RegressionConfig(anchor_weight=2.0),
     "redundancy": BarlowConfig(),
 }
 
@@ -58,7 +61,10 @@ def taken(monkeypatch):
 
 
 @pytest.mark.parametrize(("name", "architecture"), [*((name, "bert") for name in OBJECTIVES), ("bsl", "modernbert")])
-def test_static_shape_steps_equal_packed_steps(tmp_path, taken, name, architecture):
+def test_static_shape_steps_equal_packed_steps(tmp_path, taken, monkeypatch, name, architecture):
+    if name == "rehearsal":
+        half_scored = PAIRS.with_columns(score=pl.when(pl.int_range(pl.len()) % 2 == 0).then("score"))
+        monkeypatch.setattr(tiny_training, "PAIRS", half_scored)
     folder, config = write_tiny(tmp_path / "model", architecture, dropout=0.0, layers=1), config_of(OBJECTIVES[name])
     packed = run(folder, config, static_shapes=False)
     assert not taken

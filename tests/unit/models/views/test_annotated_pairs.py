@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from models.corpus.normalize import sentence_ids
-from models.views.annotated_pairs import labelled_pairs, scored_pairs
+from models.views.annotated_pairs import labelled_pairs, rehearsal_pairs, scored_pairs
 from models.views.pairs import PairConfig
 from storage.artifacts.schemas import PAIRS
 
@@ -100,6 +100,17 @@ def test_seed_changes_only_the_order_of_scored_pairs():
     assert orders[0].equals(orders[1])
     assert len({tuple(order["pair_id"]) for order in orders}) > 1
     assert all(order.sort("pair_id").equals(orders[0].sort("pair_id")) for order in orders)
+
+
+def test_rehearsal_pairs_have_no_score_and_repeat_if_there_are_too_few():
+    few, many = (rehearsal_pairs(SCORED, count, "stsb train", 0) for count in (2, 9))
+    assert few.schema == many.schema == PAIRS
+    assert (few.height, many.height) == (2, 9)
+    assert few["score"].null_count() == 2
+    given = {*SCORED.select("sentence1", "sentence2").iter_rows()}
+    assert {*many.select("text_1", "text_2").iter_rows()} <= given
+    assert many["pair_id"].n_unique() == 9
+    assert few.equals(rehearsal_pairs(SCORED, 2, "stsb train", 0))
 
 
 def test_labelled_and_scored_options_conflict():

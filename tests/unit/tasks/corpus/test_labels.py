@@ -153,7 +153,7 @@ def test_label_row_order_leaves_corpus_and_pairs_unchanged(site: RunContext, tmp
         labels, texts = label_source(str(file)), ReadingConfig().sources([str(file)])
         passages = read_passages(site, texts, HoldOutConfig())
         corpus = training_corpus(site, passages, labels, use=use, seed=0)
-        pairs = pair_own_labels(site, passages, labels, use=use, seed=0) if use != "judge" else None
+        pairs = pair_own_labels(site, passages, labels, use=use, seed=0, general=None) if use != "judge" else None
         rows_of = labelled_rows(site.open_store(), passages, labels, use=use)
         frames = [site.open_store().scan(ref).collect().drop("source") for ref in (passages, corpus, pairs) if ref]
         made.append([rows_of, *frames])

@@ -48,7 +48,9 @@ def test_training_corpus_excludes_test_labels_and_counts_rare_classes(site, pass
     labels = labelled(tmp_path, ["rare" if row in (1, 2, 4) else ("late", "early")[row % 2] for row in range(60)])
     corpus = training_corpus.run(site, {"passages": passages, "labels": labels, "use": "field", "seed": 0})
     assert site.open_store().manifest(corpus).figures["rare_classes"] == {"rare": 3}
-    taught = pair_own_labels.run(site, {"passages": passages, "labels": labels, "use": "field", "seed": 0})
+    taught = pair_own_labels.run(
+        site, {"passages": passages, "labels": labels, "use": "field", "seed": 0, "general": None}
+    )
     texts = site.open_store().scan(taught).collect()["text_1"]
     assert not texts.is_in([SENTENCES[row] for row in (1, 2, 4)]).any()
 
