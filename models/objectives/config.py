@@ -295,8 +295,8 @@ class RegressionConfig(MatryoshkaConfig):
 
     name: Literal["regression"] = "regression"
     anchor_weight: float = Field(default=0.0, ge=0, le=100)
-    """Weight of pairs without a score, whose vectors training preserves (rehearsal against forgetting): 1 − cosine with
-    the original encoder's vector. Deviation: 0 is published, and every pair needs a score."""
+    """Weight of a term that penalises the distance of vectors from those of the original encoder, 1 − cosine. Pairs
+    without a score have this term only: they are rehearsed. Deviation: 0 is published, and every pair needs a score."""
 
 
 class SoftmaxConfig(ClassifierSettings):

@@ -63,7 +63,7 @@ class Regression(AnchoredObjective):
     """Mean of (cos(h₁, h₂) − score)²: the cosine of two sentences predicts their gold similarity.
 
     Source: Reimers and Gurevych, EMNLP 2019 (SBERT), section 3, "Regression Objective Function". With `anchor_weight`,
-    pairs without a score (NaN) keep their vectors (`rehearsed_error`).
+    a second term keeps vectors close to those of the original encoder, also of pairs without a score (NaN).
 
     Example:
         >>> objective = Regression(encoder, RegressionConfig())
@@ -85,7 +85,7 @@ class Regression(AnchoredObjective):
         if t_2BD is None:
             h1_BD, h2_BD = h_2BD.chunk(2)
             return squared_error(h1_BD, h2_BD, scores_B)
-        return rehearsed_error(h_2BD, t_2BD, scores_B, self.config.anchor_weight)
+        return anchored_error(h_2BD, t_2BD, scores_B, self.config.anchor_weight)
 
 
 @full_precision
@@ -95,14 +95,19 @@ def squared_error(h1_BD: torch.Tensor, h2_BD: torch.Tensor, scores_B: torch.Tens
 
 
 @full_precision
-def rehearsed_error(
+def anchored_error(
     h_2BD: torch.Tensor, t_2BD: torch.Tensor, scores_B: torch.Tensor, anchor_weight: float
 ) -> torch.Tensor:
-    """Return the mean over pairs of (cos(h₁, h₂) − score)², or of anchor_weight · (1 − cos(h, t)) without a score."""
+    """Return the mean over pairs of (cos(h₁, h₂) − score)² + anchor_weight · (1 − cos(h, t)), a scalar ≥ 0.
+
+    A pair without a score has the second term only; 1 − cos(h, t) is the mean over its two sentences.
+    """
     h1_BD, h2_BD = h_2BD.chunk(2)
-    error_B = functional.cosine_similarity(h1_BD, h2_BD) - scores_B.nan_to_num()  # NaN · 0 would be a NaN gradient
+    # A NaN would make the gradient NaN even where `torch.where` discards it.
+    error_B = functional.cosine_similarity(h1_BD, h2_BD) - scores_B.nan_to_num()
+    error_B = torch.where(scores_B.isnan(), 0.0, error_B**2)
     change_B = (1 - functional.cosine_similarity(h_2BD, t_2BD)).view(2, -1).mean(dim=0)
-    return torch.where(scores_B.isnan(), anchor_weight * change_B, error_B**2).mean()
+    return (error_B + anchor_weight * change_B).mean()
 
 
 class CrossObjective(Objective):
