@@ -295,8 +295,8 @@ class RegressionConfig(MatryoshkaConfig):
 
     name: Literal["regression"] = "regression"
     anchor_weight: float = Field(default=0.0, ge=0, le=100)
-    """Weight of a term that penalises the distance of vectors from those of the original encoder, 1 − cosine. Pairs
-    without a score have this term only: they are rehearsed. Deviation: 0 is published, and every pair needs a score."""
+    """Weight of a term that penalises the distance of vectors from those of the original encoder, 1 − cosine. Above 0,
+    a pair may lack a score: its loss is that distance alone (rehearsal). Deviation: 0 is published."""
 
 
 class SoftmaxConfig(ClassifierSettings):

@@ -100,14 +100,13 @@ def anchored_error(
 ) -> torch.Tensor:
     """Return the mean over pairs of (cos(h₁, h₂) − score)² + anchor_weight · (1 − cos(h, t)), a scalar ≥ 0.
 
-    A pair without a score has the second term only; 1 − cos(h, t) is the mean over its two sentences.
+    For a pair without a score it is 1 − cos(h, t) alone; both are means over the pair's two sentences.
     """
     h1_BD, h2_BD = h_2BD.chunk(2)
     # A NaN would make the gradient NaN even where `torch.where` discards it.
     error_B = functional.cosine_similarity(h1_BD, h2_BD) - scores_B.nan_to_num()
-    error_B = torch.where(scores_B.isnan(), 0.0, error_B**2)
     change_B = (1 - functional.cosine_similarity(h_2BD, t_2BD)).view(2, -1).mean(dim=0)
-    return (error_B + anchor_weight * change_B).mean()
+    return torch.where(scores_B.isnan(), change_B, error_B**2 + anchor_weight * change_B).mean()
 
 
 class CrossObjective(Objective):
