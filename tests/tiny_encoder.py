@@ -159,3 +159,11 @@ def _network(architecture: str, vocabulary: int, dropout: float, layers: int) ->
             eos_token_id=3,
         )
     )
+
+
+def add_noise(encoder: Encoder) -> None:
+    """Change all weights of a float64 encoder a little, as training does."""
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for weight in encoder.parameters():
+            weight.add_(torch.randn(weight.shape, generator=generator, dtype=torch.float64), alpha=0.05)

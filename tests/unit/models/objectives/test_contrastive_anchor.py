@@ -6,7 +6,7 @@ import torch
 from models.objectives.config import ContrastiveConfig
 from models.objectives.objective import Batch
 from models.objectives.registry import build_objective
-from tests.tiny_encoder import pairs_of, tiny_encoder
+from tests.tiny_encoder import add_noise, pairs_of, tiny_encoder
 
 TEMPERATURE, WEIGHT = 0.2, 3.0
 PLAIN, ANCHORED = (ContrastiveConfig(temperature=TEMPERATURE, anchor_weight=weight) for weight in (0.0, WEIGHT))
@@ -17,13 +17,6 @@ def setting(tmp_path):
     encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.0)
     pairs = pairs_of(tokenizer)
     return encoder.double(), Batch(pairs.tokens, pairs.view_1, pairs.view_2)
-
-
-def moved(encoder):
-    generator = torch.Generator().manual_seed(1)
-    with torch.no_grad():
-        for weight in encoder.parameters():
-            weight.add_(torch.randn(weight.shape, generator=generator, dtype=torch.float64), alpha=0.05)
 
 
 def order(h):
@@ -37,7 +30,7 @@ def test_anchor_term_is_the_divergence_from_the_start_encoder(setting):
     encoder, batch = setting
     start = [encoder.embed(batch.tokens, rows, 512).detach() for rows in (batch.view_1, batch.view_2)]
     objective = build_objective(encoder, ANCHORED)
-    moved(objective.online)
+    add_noise(objective.online)
     held = 0.0
     for before, rows in zip(start, (batch.view_1, batch.view_2), strict=True):
         now = objective.online.embed(batch.tokens, rows, 512).detach()
@@ -56,5 +49,5 @@ def test_anchor_term_starts_at_zero_and_anchor_is_frozen(setting):
     assert len(objective.learning_parameters()) == len(list(encoder.parameters()))
     assert not objective.target.training
     assert set(objective.saved_modules()) == {"online", "target"}
-    moved(objective.online)
+    add_noise(objective.online)
     assert objective(batch, 512) > build_objective(objective.online, PLAIN)(batch, 512)

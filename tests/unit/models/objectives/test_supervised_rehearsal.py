@@ -12,7 +12,7 @@ from models.objectives.config import RegressionConfig
 from models.objectives.objective import Batch
 from models.objectives.registry import build_objective
 from models.training.loop import train
-from tests.tiny_encoder import BACK_DE, ORIGINALS, pairs_of, tiny_encoder, write_tiny
+from tests.tiny_encoder import BACK_DE, ORIGINALS, add_noise, pairs_of, tiny_encoder, write_tiny
 from tests.tiny_training import CONFIG
 
 WEIGHT = 3.0
@@ -35,19 +35,12 @@ def cosines(first, second):
     return (first * second).sum(1) / (first.norm(dim=1) * second.norm(dim=1))
 
 
-def moved(encoder):
-    generator = torch.Generator().manual_seed(1)
-    with torch.no_grad():
-        for weight in encoder.parameters():
-            weight.add_(torch.randn(weight.shape, generator=generator, dtype=torch.float64), alpha=0.05)
-
-
 def test_loss_of_scored_and_unscored_pairs_equals_its_restatement(setting):
     encoder, pairs = setting
     batch = batch_of(pairs, [0.5, NAN, 1.0, NAN])
     before = [encoder.embed(batch.tokens, rows, 512).detach() for rows in (batch.view_1, batch.view_2)]
     objective = build_objective(encoder, REHEARSED)
-    moved(objective.online)
+    add_noise(objective.online)
     after = [objective.online.embed(batch.tokens, rows, 512).detach() for rows in (batch.view_1, batch.view_2)]
     error = (cosines(*after) - torch.tensor([0.5, 0.0, 1.0, 0.0])) ** 2
     change = sum(1 - cosines(*sides) for sides in zip(before, after, strict=True)) / 2
