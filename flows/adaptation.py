@@ -110,7 +110,7 @@ def run_adapt(
         )
     found = general_sets(site, config.evaluation.sets)
     dev = resolve_scored_set(site, config.evaluation.dev) if config.evaluation.dev else None
-    rehearsed = resolve_scored_set(site, config.rehearsed) if on_labels and config.rehearsed else None
+    general = resolve_scored_set(site, config.rehearsal_set) if on_labels and config.rehearsal_set else None
     sources = config.sources(texts, site.mirror)
     labelled = label_source(labels) if labels else None
 
@@ -130,7 +130,7 @@ def run_adapt(
     corpus = training_corpus(site, passages, labelled, use, config.proof.seed)
     views = trips = None
     if labelled is not None and on_labels:
-        pairs = pair_own_labels(site, passages, labelled, use, config.proof.seed, rehearsed)
+        pairs = pair_own_labels(site, passages, labelled, use, config.proof.seed, general)
         training = config.label_training_for(labelled.kind)
     else:
         views = augment(site, corpus, config.views_of(names))

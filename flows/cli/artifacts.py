@@ -26,7 +26,7 @@ from storage.errors import (
     StaleArtifactError,
     StorageError,
 )
-from tasks.rendering.numbers import sized
+from tasks.rendering.numbers import counted, sized
 
 if TYPE_CHECKING:
     from storage.artifacts.manifest import Manifest
@@ -133,7 +133,7 @@ def verify(
     elif not refs:
         print(_none_at(opened, "artifacts"))
     else:
-        print(f"{len(refs)} artifacts, {damaged} damaged{f', {unread} unread' if unread else ''}")
+        print(f"{counted(len(refs), 'artifact')}, {damaged} damaged{f', {unread} unread' if unread else ''}")
     return 1 if damaged or unread else 0
 
 
@@ -179,7 +179,7 @@ def gc(
             print(f"leftover {name}")
     if delete:
         manifests = collect(opened, manifests, left, now - older)
-    counts = f"{len(manifests)} artifacts and {len(names)} leftovers"
+    counts = f"{counted(len(manifests), 'artifact')} and {counted(len(names), 'leftover')}"
     if output.json:
         rows = [_row(manifest) for manifest in manifests]
         print_json({"artifacts": rows, "leftovers": names, "deleted": delete})

@@ -93,11 +93,16 @@ def check_server(address: str) -> str:
     There is one attempt; Prefect's client would retry for minutes.
 
     Raises:
-        OSError: The server does not answer, or requires credentials.
+        OSError: The server does not answer, or refuses the credentials.
     """
     from prefect.client.orchestration import get_client
     from prefect.exceptions import PrefectHTTPStatusError
-    from prefect.settings import PREFECT_API_REQUEST_TIMEOUT, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
+    from prefect.settings import (
+        PREFECT_API_AUTH_STRING,
+        PREFECT_API_REQUEST_TIMEOUT,
+        PREFECT_CLIENT_MAX_RETRIES,
+        temporary_settings,
+    )
 
     once = {PREFECT_CLIENT_MAX_RETRIES: 0, PREFECT_API_REQUEST_TIMEOUT: _SECONDS_TO_ANSWER}
     with temporary_settings(once), get_client(sync_client=True) as client:
@@ -109,9 +114,10 @@ def check_server(address: str) -> str:
     if fault is None:
         return version
     if isinstance(fault, PrefectHTTPStatusError) and fault.response.status_code in (401, 403):
+        given = bool(PREFECT_API_AUTH_STRING.value())
         raise OSError(
-            f"Prefect server {address} requires credentials (status {fault.response.status_code}). Set "
-            "PREFECT_API_AUTH_STRING=user:password"
+            f"Prefect server {address} {'refuses the given' if given else 'requires'} credentials (status "
+            f"{fault.response.status_code}). {'Correct' if given else 'Set'} PREFECT_API_AUTH_STRING=user:password"
         ) from fault
     line = (str(fault) or type(fault).__name__).splitlines()[0]
     raise OSError(

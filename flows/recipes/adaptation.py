@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from flows.recipes.shared import ALONE, ANCHOR, CROPS, PIVOTS, REHEARSAL, REHEARSED, changed, trips_of
+from flows.recipes.shared import ALONE, ANCHOR, CROPS, LABEL_REGRESSION, PIVOTS, REHEARSAL, changed, trips_of
 from models.corpus.passages import HoldOutConfig
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import EvaluationConfig
@@ -46,7 +46,7 @@ GENTLE: Final = TrainingConfig(
 # batch is general sentences that keep their vectors (docs/research-log.md).
 LABELLED: Final = changed(
     GENTLE,
-    objective=REHEARSED,
+    objective=LABEL_REGRESSION,
     lr=1e-4,
     batch_size=48,
     drop_last=False,
@@ -168,7 +168,7 @@ class AdaptConfig(ReadingConfig):
         return changed(self.training, lr=self.raw_lr, objective=objective)
 
     @property
-    def rehearsed(self) -> str:
+    def rehearsal_set(self) -> str:
         """Name of the scored set whose sentences keep their vectors; empty if the objective cannot preserve them."""
         objective = self.label_training.objective
         return self.rehearsal if isinstance(objective, RegressionConfig) and objective.anchor_weight > 0 else ""

@@ -46,7 +46,7 @@ ANCHOR: Final = 3.0
 encoder is trained without an anchor, which would cost all-MiniLM-L6-v2 four fifths of its gain."""
 REHEARSAL: Final = "embedded:stsb/train"
 """Scored set whose sentences keep their vectors during training on labels."""
-REHEARSED: Final = RegressionConfig(anchor_weight=0.2)
+LABEL_REGRESSION: Final = RegressionConfig(anchor_weight=0.2)
 """Objective of training on labels, which keeps vectors of labelled and of general sentences close to the original."""
 
 CROPS: Final = ViewPair(view_1="crop", view_2="crop-2")

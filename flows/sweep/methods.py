@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from flows.recipes.shared import ANCHOR, REHEARSED
+from flows.recipes.shared import ANCHOR, LABEL_REGRESSION
 from models.encoder.config import CNNConfig
 from models.objectives.config import (
     BarlowConfig,
@@ -161,7 +161,7 @@ METHODS: Final = (
         Rates(1e-3, 1e-4, 1e-4),
         {"batch_size": 128},
     ),
-    Method(LABELS, "your labels", "labels", REHEARSED, Rates(3e-4, 2e-5), {"batch_size": 48}),
+    Method(LABELS, "your labels", "labels", LABEL_REGRESSION, Rates(3e-4, 2e-5), {"batch_size": 48}),
 )
 """Methods in the order of the pages; the original encoder is first."""
 NAMES: Final = tuple(method.name for method in METHODS)

@@ -25,6 +25,7 @@ from models.errors import EvaluationError, ModelError
 from models.evaluation.reproduction import MARGIN
 from storage.artifacts.refs import ReproductionRef, SweepRef
 from tasks.evaluation.kinds import available, frozen_names, shared_names, undrawn
+from tasks.rendering.numbers import counted
 from tasks.reporting.provenance import RunCommand
 from tasks.reporting.reproduction import RowComparison, reproduce
 from tasks.reporting.sweep.compare import compare_systems
@@ -83,7 +84,7 @@ def ablation(
         raise faults[0]
     systems = tuple(with_runs(point, outcomes[point.label]) for point in points.points)
     settings = SweepSettings(
-        title=f"{points.title}; {seeds} seed{'s' if seeds > 1 else ''}",
+        title=f"{points.title}; {counted(seeds, 'seed')}",
         axis=points.axis,
         sets=tests or drawn,
         others=undrawn(names),

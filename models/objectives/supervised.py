@@ -100,7 +100,7 @@ def anchored_error(
 ) -> torch.Tensor:
     """Return the mean over pairs of (cos(h₁, h₂) − score)² + anchor_weight · (1 − cos(h, t)), a scalar ≥ 0.
 
-    For a pair without a score it is 1 − cos(h, t) alone; both are means over the pair's two sentences.
+    1 − cos(h, t) is the mean over the pair's two sentences; a pair without a score has no other error.
     """
     h1_BD, h2_BD = h_2BD.chunk(2)
     # A NaN would make the gradient NaN even where `torch.where` discards it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from models.views.config import EntailView
 
+GENERAL_PER_PAIR: Final = 0.5  # pairs of general sentences per training pair
 _WITH_PREMISE: Final = pl.Schema(
     {
         "premise_id": pl.UInt64,
@@ -105,20 +107,18 @@ def scored_pairs(pairs: pl.DataFrame, highest: float, source: str, shuffle_seed:
     return training if shuffle_seed is None else training.sort(scattered(pl.col("pair_id"), shuffle_seed))
 
 
-def rehearsal_pairs(general: pl.DataFrame, count: int, source: str, seed: int) -> pl.DataFrame:
-    """Draw pairs of general sentences as training pairs without a score, whose vectors training preserves.
+def with_rehearsal(training: pl.DataFrame, general: pl.DataFrame, source: str, seed: int) -> pl.DataFrame:
+    """Add general sentences to training pairs: `GENERAL_PER_PAIR` pairs without a score, whose vectors are preserved.
 
     Args:
-        general: sentence1, sentence2.
-        count: Number of pairs; a pair occurs more than once if there are fewer.
-        source: Name of the set.
+        training: As returned by `scored_pairs`.
+        general: sentence1, sentence2; a pair occurs more than once if there are too few.
+        source: Name of the general set.
         seed: Seed of the draw.
-
-    Returns:
-        As `scored_pairs`; the score is null.
     """
+    count = math.ceil(GENERAL_PER_PAIR * training.height)
     drawn = general.sample(count, with_replacement=count > general.height, shuffle=True, seed=seed)
-    return scored_pairs(drawn.with_columns(score=pl.lit(None, pl.Float64)), 1.0, source, None)
+    return pl.concat([training, scored_pairs(drawn.with_columns(score=pl.lit(None, pl.Float64)), 1.0, source, None)])
 
 
 def graded_pairs(pairs: pl.DataFrame, highest: float) -> pl.DataFrame:

@@ -37,6 +37,11 @@ def p_value(value: float | None) -> str:
     return "<0.001" if value < 0.0005 else f"{value:.3f}"
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun: `1 seed`, `1,024 seeds`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def sized(count: float) -> str:
     """Return bytes in the unit that leaves one to three digits before the point: `730 B`, `4.1 kB`, `1.8 GB`."""
     if count < 999.5:

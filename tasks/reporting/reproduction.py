@@ -62,7 +62,7 @@ class RowComparison(StageInputs):
     """Whether the recipe depends on the seed."""
 
 
-@stage(ref=ReproductionRef, version=7)
+@stage(ref=ReproductionRef, version=8)
 def reproduce(context: StageContext, reports: tuple[ReportRef, ...], comparison: RowComparison) -> None:
     """Compare the figures of a recipe's runs, one report per seed, with its published row."""
     row, cells = comparison.row, comparison.cells
@@ -82,7 +82,7 @@ def reproduce(context: StageContext, reports: tuple[ReportRef, ...], comparison:
     sentences = [f"{reason}." for reason in reasons]
     sentences += [_seeds_advice(figures)] if verdict == "INCONCLUSIVE" else []
     context.draft.write(figures)
-    context.draft.note({"findings": [f"{title}: {verdict}", *sentences]})
+    context.draft.note({"verdict": verdict, "findings": [f"{title}: {verdict}", *sentences]})
     publish(context, reproduction_page(title, verdict, sentences, figures))
 
 

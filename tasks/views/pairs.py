@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -10,7 +9,7 @@ import polars as pl
 from models.corpus.labels import TEACH, Use, class_pairs, shares
 from models.errors import TrainingError
 from models.runtime.partitions import bits_for, in_range
-from models.views.annotated_pairs import labelled_pairs, rehearsal_pairs, scored_pairs
+from models.views.annotated_pairs import labelled_pairs, scored_pairs, with_rehearsal
 from models.views.pairs import PairConfig, build_pairs, count_pairs, require_pairs
 from storage.artifacts.refs import CorpusRef, NliRef, PairsRef, PassagesRef, ViewsRef
 from storage.sources.labels import LabelSource
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from tasks.stage.run_context import RunContext
 
 SAMPLE_ROWS = 20
-GENERAL_PER_LABEL = 0.5  # pairs of general sentences per pair of labels
 
 
 def pairs_of(site: RunContext, corpus: CorpusRef, views: ViewsRef, nli: NliRef | None, config: PairConfig) -> PairsRef:
@@ -86,8 +84,7 @@ def pair_own_labels(
         pairs = rows.select(sentence1="text_1", sentence2="text_2", score=shares(rows["label"].cast(pl.Float64)))
     training = scored_pairs(pairs, 1.0, "labels", 0)
     if general is not None:
-        count = math.ceil(GENERAL_PER_LABEL * training.height)
-        training = pl.concat([training, rehearsal_pairs(read_scored_set(general), count, general.name, seed)])
+        training = with_rehearsal(training, read_scored_set(general), general.name, seed)
     context.draft.write(training)
     context.draft.note({"labels": rows.height, "pairs": training.height})
     _show(context)

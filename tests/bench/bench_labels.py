@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import subprocess
 import sys
 import tempfile
@@ -91,9 +90,8 @@ def figures(
     from models.encoder.sentence_encoder import SentenceEncoder
     from models.encoder.serialization.load import saved_config
     from models.training.loop import train
-    from models.views.annotated_pairs import rehearsal_pairs, scored_pairs
+    from models.views.annotated_pairs import scored_pairs, with_rehearsal
     from tasks.embedding.encoders import encoder_folder, find_encoder
-    from tasks.views.pairs import GENERAL_PER_LABEL
 
     site = run_context_of(None)
     folder = encoder_folder(site.open_store(), find_encoder(site, arguments.encoder, None))
@@ -111,9 +109,8 @@ def figures(
     changes["precision"] = computed(arguments.precision, site)
     changes = {name: value for name, value in changes.items() if value is not None}
     config = AdaptConfig().label_training_for("classes").model_copy(update=changes)
-    pairs = scored_pairs(class_pairs(texts, classes), 1.0, "labels", 0)
     general = pl.read_parquet(ROOT / "storage/assets/stsb/train.parquet")
-    pairs = pl.concat([pairs, rehearsal_pairs(general, math.ceil(GENERAL_PER_LABEL * pairs.height), "stsb", seed)])
+    pairs = with_rehearsal(scored_pairs(class_pairs(texts, classes), 1.0, "labels", 0), general, "stsb", seed)
     began = time.process_time()
     result = train(pairs, start, config)
     spent = time.process_time() - began

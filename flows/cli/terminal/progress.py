@@ -20,6 +20,7 @@ from rich.text import Text
 
 from flows.cli.terminal.log_lines import printable
 from models.runtime.progress import Progress, spelled
+from tasks.rendering.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from tasks.stage.progress import Event, StageRun
 
 SECONDS_BETWEEN_LINES: Final = 15.0
-UNITS: Final = {"corpus": "sentences", "views": "views", "pairs": "pairs", "embeddings": "vectors"}  # units of rows
+UNITS: Final = {"corpus": "sentence", "views": "view", "pairs": "pair", "embeddings": "vector"}  # units of rows
 
 
 class Terminal:
@@ -130,7 +131,7 @@ class Terminal:
 
     def _rows(self, step: StageRun) -> str:
         unit = UNITS.get(step.ref.kind)
-        return f"{self._store.manifest(step.ref).rows:,} {unit}" if unit else ""
+        return counted(self._store.manifest(step.ref).rows, unit) if unit else ""
 
     def _number(self, path: str = "") -> str:
         """Return a stage's number: `3/12 `, `3 ` if the total is unknown, or spaces for a part of another stage."""

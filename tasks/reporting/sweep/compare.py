@@ -15,6 +15,7 @@ from storage.artifacts.refs import SweepRef
 from storage.artifacts.schemas import SWEEP
 from tasks.embedding.vectors import open_vectors
 from tasks.evaluation.kinds import draws_of_sets
+from tasks.rendering.numbers import counted
 from tasks.reporting.provenance import RunCommand
 from tasks.reporting.publish import publish
 from tasks.reporting.sections import reproduce_part, settings_part, text_part
@@ -131,7 +132,7 @@ def _own_parts(context: StageContext, settings: SweepSettings, command: RunComma
 
 def _draws_note(draws: int, comparisons: int) -> str:
     return (
-        f"{draws:,} draws and {comparisons} comparison{'s' if comparisons > 1 else ''}: the smallest p that a "
+        f"{draws:,} draws and {counted(comparisons, 'comparison')}: the smallest p that a "
         f"difference can reach here is {smallest_p(draws, comparisons):.4f}."
     )
 

@@ -73,6 +73,8 @@ def test_verify_fails_on_a_damaged_artifact(store, capsys):
     part.write_bytes(part.read_bytes()[:-1] + b"?")
     assert main(["artifacts", "verify"]) == 1
     assert f"DAMAGED {REF}" in capsys.readouterr().out
+    assert main(["artifacts", "verify", str(REF)]) == 1
+    assert "\n1 artifact, 1 damaged\n" in capsys.readouterr().out
 
 
 def test_verify_distinguishes_intact_stale_and_newer_artifacts(store, capsys):
@@ -135,7 +137,7 @@ def test_ls_lists_artifacts_despite_a_damaged_manifest(store, capsys):
 
 def test_gc_without_delete_option_deletes_nothing(store, capsys):
     assert main(["artifacts", "gc", "--older-than", "0h"]) == 0
-    assert "1 artifacts and 0 leftovers can be deleted" in capsys.readouterr().out
+    assert "1 artifact and 0 leftovers can be deleted" in capsys.readouterr().out
     assert store.defect(REF) is None
     assert main(["artifacts", "gc", "--older-than", "0h", "--delete"]) == 0
     assert store.refs() == []

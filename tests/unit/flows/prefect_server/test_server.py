@@ -69,15 +69,21 @@ def guarded(monkeypatch):
 
 
 @pytest.mark.parametrize("verb", [["doctor", "tiny-avg"], ["evaluate", "embedded:bert-mini"]])
-def test_wrong_server_credentials_print_an_error_with_the_fix(guarded, verb, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (None, "requires credentials (status 401). Set PREFECT_API_AUTH_STRING=user:password"),
+        ("admin:guessed", "refuses the given credentials (status 401). Correct PREFECT_API_AUTH_STRING=user:password"),
+    ],
+)
+def test_missing_and_wrong_server_credentials_print_an_error_with_the_fix(
+    guarded, verb, given, told, tmp_path, monkeypatch, capsys
+):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
-    with temporary_settings({PREFECT_API_AUTH_STRING: "admin:guessed"}):
+    with temporary_settings({PREFECT_API_AUTH_STRING: given}):
         assert main(verb) == 1
-    told = " ".join("".join(capsys.readouterr()).replace("│", " ").split())
-    assert (
-        f"Prefect server {guarded} requires credentials (status 401). Set PREFECT_API_AUTH_STRING=user:password" in told
-    )
+    assert f"Prefect server {guarded} {told}" in " ".join("".join(capsys.readouterr()).replace("│", " ").split())
 
 
 def test_check_server_with_password_returns_the_version(guarded):

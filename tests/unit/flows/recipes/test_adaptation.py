@@ -14,9 +14,9 @@ from models.corpus.labels import class_pairs
 from models.encoder.config import EncoderConfig
 from models.objectives.config import ContrastiveConfig, SimCSEConfig
 from models.training.batches import count_steps
+from models.views.annotated_pairs import GENERAL_PER_PAIR
 from storage.errors import SourceError
 from tasks.stage.run_context import RunContext
-from tasks.views.pairs import GENERAL_PER_LABEL
 from tests.domain_files import write_useb
 from tests.every import every
 
@@ -76,7 +76,7 @@ def test_few_labels_train_for_the_budget_of_setfit(classes: int, rows: int) -> N
     texts = [f"text {number}" for number in range(classes * rows)]
     training = AdaptConfig().label_training_for("classes")
     labels = class_pairs(texts, np.arange(classes * rows) % classes).height
-    steps = count_steps(labels + round(GENERAL_PER_LABEL * labels), training)
+    steps = count_steps(labels + round(GENERAL_PER_PAIR * labels), training)
     assert training.lr * steps == pytest.approx(2e-5 * len(texts) * 2 * 20 / 16)
 
 
@@ -90,10 +90,10 @@ def test_scored_pairs_train_for_sixty_steps() -> None:
 
 
 def test_general_sentences_are_rehearsed_only_with_an_anchor() -> None:
-    assert AdaptConfig().rehearsed == "embedded:stsb/train"
-    assert AdaptConfig(rehearsal="").rehearsed == ""
+    assert AdaptConfig().rehearsal_set == "embedded:stsb/train"
+    assert AdaptConfig(rehearsal="").rehearsal_set == ""
     plain = override(AdaptConfig(), {"label_training": {"objective": {"name": "regression", "anchor_weight": 0}}})
-    assert plain.rehearsed == ""
+    assert plain.rehearsal_set == ""
 
 
 def test_unavailable_general_set_raises_and_is_looked_up_once(tmp_path: Path, caplog) -> None:

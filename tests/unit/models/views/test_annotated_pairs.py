@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from models.corpus.normalize import sentence_ids
-from models.views.annotated_pairs import labelled_pairs, rehearsal_pairs, scored_pairs
+from models.views.annotated_pairs import labelled_pairs, scored_pairs, with_rehearsal
 from models.views.pairs import PairConfig
 from storage.artifacts.schemas import PAIRS
 
@@ -102,15 +102,17 @@ def test_seed_changes_only_the_order_of_scored_pairs():
     assert all(order.sort("pair_id").equals(orders[0].sort("pair_id")) for order in orders)
 
 
-def test_rehearsal_pairs_have_no_score_and_repeat_if_there_are_too_few():
-    few, many = (rehearsal_pairs(SCORED, count, "stsb train", 0) for count in (2, 9))
-    assert few.schema == many.schema == PAIRS
-    assert (few.height, many.height) == (2, 9)
-    assert few["score"].null_count() == 2
-    given = {*SCORED.select("sentence1", "sentence2").iter_rows()}
-    assert {*many.select("text_1", "text_2").iter_rows()} <= given
-    assert many["pair_id"].n_unique() == 9
-    assert few.equals(rehearsal_pairs(SCORED, 2, "stsb train", 0))
+@pytest.mark.parametrize("labels", [3, 17])  # half as many general pairs: fewer than there are, and more
+def test_rehearsed_pairs_have_no_score_and_repeat_if_there_are_too_few(labels):
+    own = pl.DataFrame([(f"a {row}", f"b {row}", 1.0) for row in range(labels)], SCORED.schema, orient="row")
+    training = scored_pairs(own, 1.0, "labels", 0)
+    together = with_rehearsal(training, SCORED, "stsb train", 0)
+    assert together.schema == PAIRS
+    assert together.head(labels).equals(training)
+    general = together.slice(labels)
+    assert general.height == general["score"].null_count() == general["pair_id"].n_unique() == (labels + 1) // 2
+    assert {*general.select("text_1", "text_2").iter_rows()} <= {*SCORED.select("sentence1", "sentence2").iter_rows()}
+    assert together.equals(with_rehearsal(training, SCORED, "stsb train", 0))
 
 
 def test_labelled_and_scored_options_conflict():

@@ -1,6 +1,6 @@
-"""Sizes and p-values are formatted for readers."""
+"""Counts, sizes and p-values are formatted for readers."""
 
-from tasks.rendering.numbers import p_value, sized
+from tasks.rendering.numbers import counted, p_value, sized
 from tests.every import every
 
 
@@ -19,6 +19,10 @@ from tests.every import every
 )
 def test_sized_formats_bytes_with_units(count, text):
     assert sized(count) == text
+
+
+def test_count_of_one_has_a_singular_noun():
+    assert [counted(count, "seed") for count in (0, 1, 2, 1024)] == ["0 seeds", "1 seed", "2 seeds", "1,024 seeds"]
 
 
 def test_small_p_value_is_not_shown_as_zero():

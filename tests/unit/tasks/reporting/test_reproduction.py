@@ -52,6 +52,8 @@ def reproduced(tmp_path):
         )
         ref = reproduce.run(site, {"reports": reports, "comparison": asked})
         table = store.scan(ref).collect()
+        figures = store.manifest(ref).figures
+        assert figures["findings"][0].endswith(f": {figures['verdict']}")
         return (
             dict(table.select("dataset", "verdict").rows()),
             (store.fetch(ref) / "reproduction.md").read_text(),
