@@ -127,7 +127,7 @@ def main() -> int:
     if "bf16" in card.precisions:
         variants["ours bf16"], rounded = timed(lambda: ours.encode(union, bf16=True))
     else:
-        print(f"bf16: {card.emulated}")
+        print(f"bf16: not used, {card.why_not_bf16}")
     apart = max(
         float(np.abs(fp32[[row_of[text] for text in each]] - found).max())
         for each, found in zip(calls.values(), peer_vectors, strict=True)

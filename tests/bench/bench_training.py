@@ -186,7 +186,7 @@ def measure(shape: str, profile: str, rounds: int, steps: int) -> Iterator[Goal]
                 Variant("bf16, length buckets", product_steps(run, data, sorted_, bf16), limits["bf16"]),
             ]
         else:
-            print(f"bf16: {card.emulated}")
+            print(f"bf16: not used, {card.why_not_bf16}")
         title = f"{shape}, {profile} lengths, released predictor"
         ratios = table(title, variants, compare(variants, rounds, steps), "released")
         yield from (

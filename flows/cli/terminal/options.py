@@ -106,7 +106,7 @@ Changes = Annotated[
 AskedPrecision = Annotated[
     Literal["auto", "fp32", "bf16"] | None,
     Parameter(
-        help="precision of training and encoding; auto: bf16 if the device computes it in hardware, else fp32 "
+        help="precision of training and encoding; auto: bf16 if the device is faster in it, else fp32 "
         "[default: that of the recipe, else auto]"
     ),
 ]

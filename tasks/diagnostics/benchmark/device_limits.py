@@ -12,7 +12,7 @@ import torch
 from torch.nn import functional
 
 from models.runtime.device import arithmetic, wait
-from models.runtime.precision import emulates_bf16
+from models.runtime.precision import why_fp32
 from tasks.diagnostics.benchmark.results import Check, Rate, not_run
 
 if TYPE_CHECKING:
@@ -42,15 +42,20 @@ class Card:
 
     @property
     def precisions(self) -> tuple[Computed, ...]:
-        """Useful precisions for training and encoding: fp32, and bf16 if the device does not emulate it."""
+        """Useful precisions for training and encoding: fp32, and bf16 if the device is faster in it."""
         return ("fp32", "bf16") if "bf16" in self.flops else ("fp32",)
+
+    @property
+    def why_not_bf16(self) -> str:
+        """Reason why bf16 is not measured; empty if it is."""
+        return why_fp32(str(self.device))
 
     def rates(self) -> Iterator[Check | Rate]:
         """Yield the limits as rows of the tables."""
         for precision, flops in self.flops.items():
             yield Rate(f"limit: products, {precision}", flops / 1e9, "GFLOP/s")
         if "bf16" not in self.flops:
-            yield not_run("bf16", f"emulated, not used: {emulates_bf16(str(self.device))}")
+            yield not_run("bf16", f"not used: {self.why_not_bf16}")
         yield Rate("limit: memory", self.bytes_per_s / 1e9, "GB/s")
 
 
@@ -62,7 +67,7 @@ def measured(device: torch.device, shape: tuple[int, int, int] | None = None) ->
         shape: rows, in and out dimensions of the products; by default `SHAPE` of the device.
     """
     shape = shape or SHAPE[device.type]
-    precisions = ("fp32",) if emulates_bf16(str(device)) else ("fp32", "bf16")
+    precisions = ("fp32",) if why_fp32(str(device)) else ("fp32", "bf16")
     flops = {precision: _products(device, shape, precision) for precision in precisions}
     if device.type == "cpu":
         flops["int8"] = _int8_products(shape)

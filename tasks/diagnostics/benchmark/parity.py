@@ -69,7 +69,7 @@ def encoding(fixtures: Fixtures, card: Card) -> Iterator[Check]:
     )
     name = "smallest cosine of a sentence's vectors in bf16 and fp32"
     if "bf16" not in card.precisions:
-        yield not_run(name, "bf16 is emulated and not used")
+        yield not_run(name, f"not used: {card.why_not_bf16}")
         return
     half = encode_tokens(encoder, tokens, device=device, bf16=True)
     cosines = (half * here).sum(1) / np.linalg.norm(half, axis=1) / np.linalg.norm(here, axis=1)

@@ -30,7 +30,7 @@ from tests.servers import is_alive
 
 CPU = torch.device("cpu")
 CARD = Card(CPU, {"fp32": 1e12, "bf16": 2e12, "int8": 4e12}, 1e10)
-EMULATED = Card(CPU, {"fp32": 128e9, "int8": 4e12}, 1e10)
+SLOW = Card(CPU, {"fp32": 128e9, "int8": 4e12}, 1e10)
 SMALL = {"num_hidden_layers": 1, "hidden_size": 24, "intermediate_size": 48}
 
 
@@ -52,21 +52,21 @@ def small_products(monkeypatch):
 
 @pytest.mark.usefixtures("small_products")
 @pytest.mark.parametrize("lacking", ["", "no bf16 units on this processor"])
-def test_measured_cpu_limits_are_positive_and_exclude_emulated_bf16(lacking, monkeypatch):
-    monkeypatch.setattr(device_limits, "emulates_bf16", lambda _: lacking)
+def test_measured_cpu_limits_are_positive_and_exclude_slow_bf16(lacking, monkeypatch):
+    monkeypatch.setattr(device_limits, "why_fp32", lambda _: lacking)
     limits = measured(CPU)
     assert set(limits.flops) == {"fp32", "int8", *([] if lacking else ["bf16"])}
     assert min(*limits.flops.values(), limits.bytes_per_s) > 0
 
 
-def test_emulated_precision_is_reported_and_not_benchmarked(fixtures):
-    (row,) = [row for row in EMULATED.rates() if isinstance(row, Check)]
+def test_slow_precision_is_reported_and_not_benchmarked(fixtures):
+    (row,) = [row for row in SLOW.rates() if isinstance(row, Check)]
     assert row.name == "bf16"
     assert row.verdict == "not run"
     assert [row.name for row in CARD.rates()][1] == "limit: products, bf16"
     rows = [
-        *training.rates(fixtures, EMULATED, 1, 8, **SMALL),
-        *encoding.rates(fixtures, EMULATED, 16, **SMALL),
+        *training.rates(fixtures, SLOW, 1, 8, **SMALL),
+        *encoding.rates(fixtures, SLOW, 16, **SMALL),
     ]
     assert [row.name for row in rows if "fp32" in row.name and "peer" not in row.name]
     assert not any("bf16" in row.name for row in rows)
