@@ -41,9 +41,9 @@ GENTLE: Final = TrainingConfig(
 )
 
 # Regression of a pair's cosine on 1 within a class and 0 between classes, or on the given score. Pairs of classes are
-# used for one epoch, so few labels need few steps. Learning rate × steps is that of SetFit (20 positive and 20 negative
-# pairs per text, 16 per step, 2e-5), with two fifths of its pairs. Scored pairs gain from several epochs. A third of a
-# batch is general sentences that keep their vectors (docs/research-log.md).
+# used for two epochs, so few labels need few steps. Learning rate × steps is at most twice that of SetFit (20 positive
+# and 20 negative pairs per text, 16 per step, 2e-5), since vectors are held, with four fifths of its pairs. Scored pairs
+# gain from several epochs. A third of a batch is general sentences that keep their vectors (docs/research-log.md).
 LABELLED: Final = changed(
     GENTLE,
     objective=LABEL_REGRESSION,
@@ -87,7 +87,7 @@ class AdaptConfig(ReadingConfig):
     rehearsal: str = REHEARSAL
     """Scored set whose sentences keep their vectors during training on labels, if `label_training.objective` has an
     `anchor_weight`; "" for none."""
-    class_epochs: int = Field(1, ge=1, le=1000)
+    class_epochs: int = Field(2, ge=1, le=1000)
     """Epochs over the pairs of classes, instead of `label_training.epochs`, so that few labels need few steps."""
     raw_lr: float = Field(2e-4, gt=0, le=1)
     """Peak learning rate of a bare transformer, instead of `training.lr`. It cannot compare sentences yet, so it has

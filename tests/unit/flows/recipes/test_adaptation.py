@@ -70,14 +70,14 @@ def test_bare_transformer_trains_with_higher_rate_and_anchor_weight() -> None:
     assert other.view_training(raw=True).objective == SimCSEConfig()
 
 
-@pytest.mark.parametrize(("classes", "rows"), [(2, 8), (6, 8), (8, 8), (2, 16)])
-def test_few_labels_train_for_the_budget_of_setfit(classes: int, rows: int) -> None:
+@pytest.mark.parametrize(("classes", "rows"), [(2, 8), (6, 8), (2, 16)])
+def test_few_labels_train_for_twice_the_budget_of_setfit(classes: int, rows: int) -> None:
     """Rate × steps of Tunstall et al., 2022: 20 pairs of either kind a text, 16 pairs a step, 2e-5."""
     texts = [f"text {number}" for number in range(classes * rows)]
     training = AdaptConfig().label_training_for("classes")
     labels = class_pairs(texts, np.arange(classes * rows) % classes).height
     steps = count_steps(labels + round(GENERAL_PER_PAIR * labels), training)
-    assert training.lr * steps == pytest.approx(2e-5 * len(texts) * 2 * 20 / 16)
+    assert training.lr * steps == pytest.approx(2 * 2e-5 * len(texts) * 2 * 20 / 16)
 
 
 def test_many_labels_train_for_sixty_steps() -> None:
