@@ -1,5 +1,8 @@
 """Packed sentences without padding give the vectors and gradients of a padded batch."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import torch
@@ -157,3 +160,28 @@ def test_attention_dropout_applies_only_in_training(tokens):
     encoder.train()
     assert torch.equal(vectors(0), vectors(0))
     assert not torch.allclose(vectors(0), vectors(1), atol=1e-3)
+
+
+def test_mode_survives_two_threads_that_test_one_model():
+    """Without a lock, the second would find the mode that the first has set for its test, and restore that one."""
+    backbone = network("bert").train()
+    first_runs, second_runs, first_ended = threading.Event(), threading.Event(), threading.Event()
+
+    def first():
+        position = first_position(backbone, PAD, 24)
+        first_ended.set()
+        return position
+
+    def second():
+        assert first_runs.wait(10)
+        return first_position(backbone, PAD, 24)
+
+    def meet(*_):
+        mine, other = (second_runs, first_ended) if first_runs.is_set() else (first_runs, second_runs)
+        mine.set()
+        other.wait(0.2)  # with the lock, the second does not run before the first has ended
+
+    backbone.register_forward_pre_hook(meet)
+    with ThreadPoolExecutor(2) as pool:
+        assert [future.result(20) for future in (pool.submit(first), pool.submit(second))] == [0, 0]
+    assert backbone.training
