@@ -24,7 +24,9 @@ class Restated:
     decays: tuple[float, ...] = (1e-5, 1e-4, 1e-3, 1e-2)
     dtype: torch.dtype = torch.float32
 
-    def fit(self, x, y, classes, decay, dev=None):
+    def fit(
+        self, x: np.ndarray, y: np.ndarray, classes: int, decay: float, dev: tuple[np.ndarray, np.ndarray] | None = None
+    ) -> torch.nn.Linear:
         """Fit a classifier, with draws from the global generators as in the original."""
         np.random.seed(self.seed)
         torch.manual_seed(self.seed)
@@ -57,7 +59,7 @@ class Restated:
         with torch.no_grad():
             return layer(torch.from_numpy(x).to(self.dtype)).argmax(dim=1).numpy()
 
-    def score(self, layer, x, y):
+    def score(self, layer: torch.nn.Linear, x: np.ndarray, y: np.ndarray) -> float:
         return float((self.predict(layer, x) == y).mean())
 
     def best_of(self, cuts, classes):

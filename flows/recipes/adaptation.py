@@ -42,7 +42,7 @@ GENTLE: Final = TrainingConfig(
 
 # Regression of a pair's cosine on 1 within a class and 0 between classes, or on the given score. Pairs of classes are
 # used for two epochs, so few labels need few steps. Learning rate × steps is at most twice that of SetFit (20 positive
-# and 20 negative pairs per text, 16 per step, 2e-5), since vectors are held, with four fifths of its pairs. Scored pairs
+# and 20 negative pairs per text, 16 per step, 2e-5) since vectors are held, with four fifths of its pairs. Scored pairs
 # gain from several epochs. A third of a batch is general sentences that keep their vectors (docs/research-log.md).
 LABELLED: Final = changed(
     GENTLE,

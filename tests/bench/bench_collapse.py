@@ -21,6 +21,7 @@ import sys
 import tempfile
 from dataclasses import fields
 from pathlib import Path
+from typing import TypedDict
 
 import numpy as np
 import polars as pl
@@ -29,7 +30,6 @@ import torch
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 from models.encoder.config import EncoderConfig  # noqa: E402
-from models.encoder.network import Encoder  # noqa: E402
 from models.encoder.sentence_encoder import SentenceEncoder  # noqa: E402
 from models.evaluation.correlation import cosine_scores, spearman  # noqa: E402
 from models.evaluation.metrics import unit  # noqa: E402
@@ -55,13 +55,12 @@ def pairs() -> pl.DataFrame:
 
 
 def scored(split: str) -> pl.DataFrame:
-    rows = pl.read_parquet(ASSETS / "stsb" / f"{split}.parquet")
-    return rows
+    return pl.read_parquet(ASSETS / "stsb" / f"{split}.parquet")
 
 
-def judge(encoder: Encoder, tokenizer, test: pl.DataFrame) -> dict[str, float]:
+def judge(encoder: SentenceEncoder, test: pl.DataFrame) -> dict[str, float]:
     """Return test Spearman, and the mean cosine of different sentences of the test set."""
-    one, two = (SentenceEncoder(encoder, tokenizer).encode(texts) for texts in (test["sentence1"], test["sentence2"]))
+    one, two = (encoder.encode(test[side].to_list()) for side in ("sentence1", "sentence2"))
     cosines = cosine_scores(one, two)
     mean = unit(one).mean(axis=0)
     n = len(one)
@@ -70,19 +69,46 @@ def judge(encoder: Encoder, tokenizer, test: pl.DataFrame) -> dict[str, float]:
     return {"test": float(rho), "mean_cosine": cone}
 
 
+class Raised(TypedDict):
+    """The detector's first finding."""
+
+    step: int
+    message: str
+
+
+class Run(TypedDict):
+    """A finished run; the lists begin with the start's value and end with the last step's."""
+
+    target_norm: str
+    momentum: float
+    seed: int
+    steps: int
+    lr: float
+    dev: list[float]
+    test: list[float]
+    mean_cosine: list[float]
+    std: list[float]
+    effective_rank: list[float]
+    judged: dict[int, float]
+    collapsed: bool
+    raised: Raised | None
+    pairs_per_s: float
+
+
 class Watch:
     """Applies the detector to each evaluation of a finished run, as the loop does, which here did not stop."""
 
     def __init__(self, log: pl.DataFrame, steps: int) -> None:
         rows = log.filter(pl.col("alignment").is_not_null()).select(field.name for field in fields(Evaluation))
-        self.history, self.raised = [Evaluation(**row) for row in rows.to_dicts()], None
+        self.history = [Evaluation(**row) for row in rows.to_dicts()]
+        self.raised: Raised | None = None
         for number, seen in enumerate(self.history, 1):
             if finding := finding_of(self.history[:number], TrainingConfig(), final=seen.step == steps):
                 self.raised = self.raised or {"step": seen.step, "message": finding}
 
 
-def one_run(norm: str, momentum: float, seed: int, steps: int, lr: float) -> dict[str, object]:
-    encoder = SentenceEncoder.load(ASSETS / "bert-mini", MODEL)
+def one_run(norm: str, momentum: float, seed: int, steps: int, lr: float) -> Run:
+    encoder, every = SentenceEncoder.load(ASSETS / "bert-mini", MODEL), max(1, steps // EVALUATIONS)
     config = TrainingConfig(
         objective=BSLConfig(target_norm=norm, momentum=momentum),
         lr=lr,
@@ -91,24 +117,23 @@ def one_run(norm: str, momentum: float, seed: int, steps: int, lr: float) -> dic
         max_steps=steps,
         epochs=100,
         seed=seed,
-        eval_every=max(1, steps // EVALUATIONS),
+        eval_every=every,
         select="last",
         collapse=None,
         precision=PRECISION,
     )
     test = scored("test")
-    before = judge(encoder.network, encoder.tokenizer, test)
+    before = judge(encoder, test)
     with tempfile.TemporaryDirectory() as work:
-        saving = Execution(work=Path(work), save_every=config.eval_every, keep=2 * EVALUATIONS)
-        start = encoder
-        result = train(pairs(), start, config, dev=scored("dev"), execution=saving)
+        saving = Execution(work=Path(work), save_every=every, keep=2 * EVALUATIONS)
+        result = train(pairs(), encoder, config, dev=scored("dev"), execution=saving)
         watch = Watch(result.log, steps)
-        after = judge(result.encoder, encoder.tokenizer, test)
+        after = judge(encoder.with_network(result.encoder), test)
         judged = {steps: after}
         if watch.raised and watch.raised["step"] < steps:
             saved = read_snapshot(Path(work) / f"step-{watch.raised['step']:08}")
             encoder.network.load_state_dict(saved.tensors["online"])
-            judged[saved.step] = judge(encoder.network, encoder.tokenizer, test)
+            judged[saved.step] = judge(encoder, test)
     start, end = watch.history[0], watch.history[-1]
     return {
         "target_norm": norm,
@@ -116,7 +141,7 @@ def one_run(norm: str, momentum: float, seed: int, steps: int, lr: float) -> dic
         "seed": seed,
         "steps": steps,
         "lr": lr,
-        "dev": [start.dev_spearman, *(seen.dev_spearman for seen in watch.history[1:])],
+        "dev": [seen.dev_spearman for seen in watch.history if seen.dev_spearman is not None],
         "test": [before["test"], after["test"]],
         "mean_cosine": [before["mean_cosine"], after["mean_cosine"]],
         "std": [start.std, end.std],
@@ -130,11 +155,11 @@ def one_run(norm: str, momentum: float, seed: int, steps: int, lr: float) -> dic
     }
 
 
-def key(row: dict[str, object]) -> tuple[object, ...]:
-    return tuple(row[name] for name in ("target_norm", "momentum", "seed", "steps", "lr"))
+def key(row: Run) -> tuple[object, ...]:
+    return row["target_norm"], row["momentum"], row["seed"], row["steps"], row["lr"]
 
 
-def table(rows: list[dict[str, object]]) -> str:
+def table(rows: list[Run]) -> str:
     """Return a table with one line per cell: means over seeds ± standard deviation, and the detector's findings."""
     lines = [
         "| target_norm | momentum | seeds | dev best | dev end | test end | std | effective rank | mean cosine "
@@ -148,7 +173,9 @@ def table(rows: list[dict[str, object]]) -> str:
             _spread([100 * max(_numbers(row["dev"][1:])) for row in of]),
             _spread([100 * _numbers(row["dev"])[-1] for row in of]),
             _spread([100 * row["test"][1] for row in of]),
-            *(_spread([row[name][1] for row in of], 3) for name in ("std", "effective_rank", "mean_cosine")),
+            _spread([row["std"][1] for row in of], 3),
+            _spread([row["effective_rank"][1] for row in of], 3),
+            _spread([row["mean_cosine"][1] for row in of], 3),
         )
         raised = [row["raised"]["step"] for row in of if row["raised"]]
         verdicts = f"{sum(row['collapsed'] for row in of)} of {len(of)}", f"{len(raised)} of {len(of)} {raised or ''}"
@@ -188,7 +215,7 @@ def main() -> None:
     if chosen.quick:
         chosen.norms, chosen.momenta, chosen.seeds, chosen.steps = ("none", "standardize"), (0.999,), 1, 60
     torch.set_num_threads(chosen.threads)
-    rows = [json.loads(line) for line in chosen.out.read_text().splitlines()] if chosen.out.exists() else []
+    rows: list[Run] = [json.loads(line) for line in chosen.out.read_text().splitlines()] if chosen.out.exists() else []
     print(f"precision: {PRECISION}")
     rows = [row for row in rows if "judged" in row and (row["steps"], row["lr"]) == (chosen.steps, chosen.lr)]
     done = {key(row) for row in rows}

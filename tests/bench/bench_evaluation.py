@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
@@ -27,6 +28,7 @@ import torch
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+T = TypeVar("T")
 MIRROR = os.environ.get("BSL_DATA_MIRROR", "")
 PUBLISHED = {"sts12": 72.37, "sts13": 80.60, "sts14": 75.60, "sts15": 85.39, "sts16": 78.99, "stsb": 82.03}
 SENTEVAL = {
@@ -68,7 +70,7 @@ class Took:
     cpu: float
 
 
-def timed(work: Callable[[], object]) -> tuple[Took, object]:
+def timed(work: Callable[[], T]) -> tuple[Took, T]:
     """Return the time of a call, and its result."""
     wall, cpu = time.perf_counter(), time.process_time()
     made = work()
@@ -100,7 +102,7 @@ def main() -> int:
         return 0
     from sentence_transformers import SentenceTransformer
 
-    from models.encoder.sentence_encoder import SentenceEncoder, tokenise
+    from models.encoder.sentence_encoder import SentenceEncoder
     from models.encoder.serialization.load import saved_config
     from models.evaluation.significance.bootstrap import spearman_resamples
     from tasks.diagnostics.benchmark.device_limits import measured
@@ -133,10 +135,9 @@ def main() -> int:
         for each, found in zip(calls.values(), peer_vectors, strict=True)
     )
     print(f"largest difference of an fp32 component from sentence-transformers: {apart:.1e} (bound 1e-5)")
-    encoder, tokenizer = ours
     # Operations for the sentences that each variant embeds; the peer embeds repeated sentences repeatedly.
     needed = {
-        name: 2 * matrices(encoder) * len(tokenise(tokenizer, given, encoder.config.length).ids)
+        name: 2 * matrices(ours.network) * len(ours.tokenize(given).ids)
         for name, given in (("peer", [text for each in calls.values() for text in each]), ("ours", union))
     }
     for name, took in variants.items():

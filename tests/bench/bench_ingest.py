@@ -23,6 +23,7 @@ import time
 import unicodedata
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypedDict
 
 import numpy as np
 import polars as pl
@@ -146,6 +147,15 @@ VARIANTS: dict[str, Callable[[Path, Path], Iterator[pl.Series]]] = {
 }
 
 
+class Result(TypedDict):
+    """Cost of a variant's process, and the number and digest of the ids it published."""
+
+    seconds: float
+    mib: float
+    unique: int
+    ids: str
+
+
 def child(name: str, source: Path) -> None:
     """Run one variant, and print its seconds, its peak memory and a digest of the published ids."""
     with tempfile.TemporaryDirectory(dir=source.parent) as folder:
@@ -159,17 +169,14 @@ def child(name: str, source: Path) -> None:
         for ids in steps:
             digest.update(ids.to_numpy().tobytes())
             unique += len(ids)
-    print(
-        json.dumps(
-            {"seconds": seconds, "mib": int(peak.split()[1]) / 1024, "unique": unique, "ids": digest.hexdigest()}
-        )
-    )
+    result = Result(seconds=seconds, mib=int(peak.split()[1]) / 1024, unique=unique, ids=digest.hexdigest())
+    print(json.dumps(result))
 
 
-def run(name: str, source: Path) -> dict[str, float]:
+def run(name: str, source: Path) -> Result:
     command = [sys.executable, __file__, "--child", name, "--source", str(source)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    result = json.loads(done.stdout.splitlines()[-1])
+    result: Result = json.loads(done.stdout.splitlines()[-1])
     print(f"  {name:13} {result['seconds']:8.2f} s {result['mib']:7.0f} MiB  {result['unique']:,} unique", flush=True)
     return result
 
@@ -178,7 +185,7 @@ def compare(source: Path, rows: int, rounds: int) -> bool:
     """Time all variants and print their ratios; return whether the goals are met."""
     order = [name for _ in range(rounds) for name in ("ours", "polars")]
     order.insert(len(order) // 2, "datasets.map")  # takes a minute: once, between the others
-    results: dict[str, list[dict[str, float]]] = {name: [] for name in VARIANTS}
+    results: dict[str, list[Result]] = {name: [] for name in VARIANTS}
     for name in order:
         results[name].append(run(name, source))
     if len({result["ids"] for runs in results.values() for result in runs}) != 1:

@@ -65,9 +65,9 @@ def main() -> int:
                         flush=True,
                     )
     for (text, rows, name), pairs in found.items():
-        values, seconds = zip(*pairs, strict=True)
+        values, times = zip(*pairs, strict=True)
         each = " ".join(f"{value:.1f}" for value in values)
-        print(f"{text} {rows} {name}: {np.mean(values):.2f} ({each}), {np.mean(seconds):.0f} CPU s")
+        print(f"{text} {rows} {name}: {np.mean(values):.2f} ({each}), {np.mean(times):.0f} CPU s")
     return 0
 
 
@@ -99,8 +99,7 @@ def figures(
         folder, saved_config(folder, arguments.encoder) or EncoderConfig(model=arguments.encoder)
     )
     texts, classes = known["text"].to_list(), known["label"].rank("dense").cast(int).to_numpy() - 1
-    vectors = [start.encode(own["text"].to_list()) for own in (known, asked)]
-    found = {"frozen": (accuracy(*vectors, known, asked), 0.0)}
+    found = {"frozen": (accuracy_of(start, known, asked), 0.0)}
     if arguments.setfit:
         found["setfit"] = setfit(arguments.setfit, folder, known, asked, seed)
     if arguments.peer_only:
@@ -117,8 +116,7 @@ def figures(
     learnt = start.with_network(result.encoder)
     share, merged = chosen(start, learnt)
     for name, encoder in (("labels", learnt), (f"labels, merged at {share}", merged)):
-        vectors = [encoder.encode(own["text"].to_list()) for own in (known, asked)]
-        found[name] = (accuracy(*vectors, known, asked), spent)
+        found[name] = (accuracy_of(encoder, known, asked), spent)
     return found
 
 
@@ -140,6 +138,11 @@ def chosen(start: SentenceEncoder, learnt: SentenceEncoder) -> tuple[float, Sent
         if not forgets(score(merged) - before, config.max_forgetting / 100 / 2):
             break
     return share, merged
+
+
+def accuracy_of(encoder: SentenceEncoder, known: pl.DataFrame, asked: pl.DataFrame) -> float:
+    """Return `accuracy` of an encoder's vectors."""
+    return accuracy(encoder.encode(known["text"].to_list()), encoder.encode(asked["text"].to_list()), known, asked)
 
 
 def accuracy(known_ND: np.ndarray, asked_MD: np.ndarray, known: pl.DataFrame, asked: pl.DataFrame) -> float:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 if TYPE_CHECKING:
-    from storage.artifacts.refs import ArtifactRef
+    from storage.artifacts.refs import CorpusRef, ViewsRef
     from tasks.stage.run_context import RunContext
     from tasks.translation.translator import ResolvedTranslator
 
@@ -103,7 +103,7 @@ def plan(folder: Path, count: int) -> None:
     from tasks.stage.shards import plan_shards
     from tasks.translation.translate import CPU_SHARD_ROWS
 
-    store, ref = site(folder).open_store(), made(folder, "corpus")
+    store, ref = site(folder).open_store(), corpus_of(folder)
     table, bits = store.scan(ref), bits_for(store.manifest(ref).rows)
     lots = (in_range(table, number, bits).collect() for number in range(1 << bits))
     with store.workspace() as scratch:
@@ -119,7 +119,7 @@ def augment(folder: Path, _count: int) -> str:
     from tasks.views.augment import make_views
 
     routes = tuple(Route(method=f"bt-{lang}", hops=(hop_of(f"en-{lang}"), hop_of(f"{lang}-en"))) for lang in LANGS)
-    corpus = made(folder, "corpus")
+    corpus = corpus_of(folder)
     arguments = {"corpus": corpus, "routes": routes, "parts": (), "filters": UNFILTERED, "original": True}
     return make_views.run(site(folder), arguments).key
 
@@ -129,7 +129,7 @@ def pair(folder: Path, _count: int) -> str:
     from models.views.pairs import PairConfig
     from tasks.views.pairs import pair as stage
 
-    return stage.run(site(folder), {"views": made(folder, "views"), "config": PairConfig()}).key
+    return stage.run(site(folder), {"views": views_of(folder), "config": PairConfig()}).key
 
 
 def pair_thinned(folder: Path, _count: int) -> str:
@@ -138,14 +138,14 @@ def pair_thinned(folder: Path, _count: int) -> str:
     from tasks.views.pairs import pair as stage
 
     config = PairConfig(subsample_words=1e-3)
-    return stage.run(site(folder), {"views": made(folder, "views"), "config": config}).key
+    return stage.run(site(folder), {"views": views_of(folder), "config": config}).key
 
 
 def tfidf(folder: Path, _count: int) -> str:
     """Fit TF-IDF on the corpus, and embed a small corpus."""
     from tasks.embedding.embed import embed_tfidf
 
-    arguments = {"corpus": made(folder, "corpus"), "sets": made(folder, "small corpus")}
+    arguments = {"corpus": corpus_of(folder), "sets": corpus_of(folder, "small corpus")}
     return embed_tfidf.run(site(folder), arguments).key
 
 
@@ -153,7 +153,7 @@ def report(folder: Path, _count: int) -> None:
     """Make the examples of views in a report."""
     from tasks.reporting.run.page import _examples
 
-    if len(_examples(site(folder).open_store(), made(folder, "views"))) != 5:
+    if len(_examples(site(folder).open_store(), views_of(folder))) != 5:
         raise SystemExit("the views have no five examples")
 
 
@@ -195,11 +195,18 @@ def hop_of(name: str) -> "ResolvedTranslator":
     )
 
 
-def made(folder: Path, what: str) -> "ArtifactRef":
-    """Return the artifact of a step."""
-    from storage.artifacts.refs import CorpusRef, ViewsRef
+def corpus_of(folder: Path, name: str = "corpus") -> "CorpusRef":
+    """Return the corpus of a step."""
+    from storage.artifacts.refs import CorpusRef
 
-    return {"views": ViewsRef}.get(what, CorpusRef)(key=(folder / what).read_text())
+    return CorpusRef(key=(folder / name).read_text())
+
+
+def views_of(folder: Path) -> "ViewsRef":
+    """Return the views of `augment`."""
+    from storage.artifacts.refs import ViewsRef
+
+    return ViewsRef(key=(folder / "views").read_text())
 
 
 def run_step(name: str, folder: Path, count: int) -> None:

@@ -14,7 +14,9 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -30,6 +32,7 @@ from models.evaluation.probe.problem import Fit, Part, Problem, make_problem  # 
 from models.evaluation.probe.search import DECAYS, STRENGTHS, probe  # noqa: E402
 from tests.senteval_restated import Restated  # noqa: E402
 
+T = TypeVar("T")
 GOAL_FAST, GOAL_SKLEARN, GOAL_SENTEVAL, GOAL_GROWTH = 40.0, 30.0, 15.0, 1.1
 MR, SST2 = 10_662, 67_349
 # Measured on the embedded bert-mini's mean vectors of MR: standard deviation along the axes, and norm of the mean.
@@ -47,7 +50,7 @@ class Cost:
         return Cost(self.wall * factor, self.cpu * factor)
 
 
-def timed(work: Callable[[], object]) -> tuple[object, Cost]:
+def timed(work: Callable[[], T]) -> tuple[T, Cost]:
     wall, cpu = time.perf_counter(), time.process_time()
     result = work()
     return result, Cost(time.perf_counter() - wall, time.process_time() - cpu)
@@ -77,7 +80,7 @@ def restated(problem: Problem, plain: Restated, fits: int) -> tuple[list[float],
     inner = problem.folds[0].inner[0]
     fit, dev = ((problem.features[rows], problem.labels[rows]) for rows in (inner.fit, inner.dev))
     found, cost = timed(lambda: [plain.score(plain.fit(*fit, 2, decay, dev), *dev) for decay in DECAYS])
-    return list(found), cost.times(fits / len(DECAYS))  # type: ignore[call-overload]
+    return found, cost.times(fits / len(DECAYS))
 
 
 def scikit_learn(problem: Problem, grid: Sequence[float], fits: int) -> tuple[list[np.ndarray], Cost]:
@@ -130,8 +133,8 @@ def compare(rows: int, width: int, config: ProbeConfig) -> bool:
         return False
     costs = {}
     for protocol in config.protocols:
-        outcomes, costs[protocol] = timed(lambda protocol=protocol: probe([problem], protocol, config))
-        accuracy = np.mean([outcome.right.mean() for outcome in outcomes[0]])  # type: ignore[index]
+        outcomes, costs[protocol] = timed(partial(probe, [problem], protocol, config))
+        accuracy = np.mean([outcome.right.mean() for outcome in outcomes[0]])
         print(f"  {protocol}: accuracy {100 * accuracy:.2f}", flush=True)
     print("\n| variant | s | CPU s | basis |\n|---|--:|--:|---|")
     basis = {"fast": "whole", "senteval": "whole"}
@@ -161,7 +164,7 @@ def growth(sizes: Sequence[int], width: int, config: ProbeConfig) -> bool:
             cuts = {"train": slice(0, rows), "dev": slice(rows, rows + 1000), "test": slice(rows + 1000, None)}
             parts = {name: Part(features[cut], labels[cut], np.arange(len(labels[cut]))) for name, cut in cuts.items()}
             problem = make_problem("sst2", "split", parts, ("0", "1"), folds=config.folds, seed=0)
-            spent.append(timed(lambda protocol=protocol, problem=problem: probe([problem], protocol, one_round))[1])
+            spent.append(timed(partial(probe, [problem], protocol, one_round))[1])
         costs = ", ".join(f"{rows:,}: {1e6 * cost.cpu / rows:.0f}" for rows, cost in zip(sizes, spent, strict=True))
         factor = (spent[-1].cpu / sizes[-1]) / (spent[0].cpu / sizes[0])
         print(

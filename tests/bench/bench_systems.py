@@ -97,8 +97,8 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     wanted = parser.parse_args()
     torch.set_num_threads(wanted.threads)
-    hf_logging.set_verbosity_error()
-    hf_logging.disable_progress_bar()
+    hf_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    hf_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     encoders = [wanted.encoder] if wanted.encoder else list(ENCODERS)[: 1 if wanted.quick else None]
     rounds, steps = wanted.rounds or (2 if wanted.quick else 5), wanted.steps or (1 if wanted.quick else 3)
     pairs, clock = sentences("nli"), time.process_time if wanted.cpu_time else time.perf_counter

@@ -18,7 +18,6 @@ import polars as pl
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 from models.encoder.config import EncoderConfig  # noqa: E402
-from models.encoder.network import Encoder  # noqa: E402
 from models.encoder.sentence_encoder import SentenceEncoder  # noqa: E402
 from models.evaluation.correlation import cosine_scores, spearman  # noqa: E402
 from models.runtime.precision import computed  # noqa: E402
@@ -41,10 +40,8 @@ def setting(seed: int, steps: int, *, dropout: bool) -> TrainingConfig:
     return base.model_copy(update={**changes, "seed": seed})
 
 
-def score(network: Encoder, tokenizer: object, pairs: pl.DataFrame) -> float:
-    first, second = (
-        SentenceEncoder(network, tokenizer).encode(texts) for texts in (pairs["sentence1"], pairs["sentence2"])
-    )
+def score(encoder: SentenceEncoder, pairs: pl.DataFrame) -> float:
+    first, second = (encoder.encode(pairs[side].to_list()) for side in ("sentence1", "sentence2"))
     return 100 * spearman(cosine_scores(first, second), pairs["score"])
 
 
@@ -61,9 +58,10 @@ def main() -> None:
     print(f"{len(pairs):,} pairs, {PRECISION}\n\n| target dropout | seed | dev | test |\n|---|--:|--:|--:|", flush=True)
     for seed in (0, 1):
         for dropout in (False, True):
-            network = SentenceEncoder.load(embedded_path("bert-mini"), MODEL)
-            done = train(pairs, network, setting(seed, given.steps, dropout=dropout), dev=dev)
-            reached = 100 * done.best_dev, score(done.encoder, network.tokenizer, test)
+            start = SentenceEncoder.load(embedded_path("bert-mini"), MODEL)
+            done = train(pairs, start, setting(seed, given.steps, dropout=dropout), dev=dev)
+            assert done.best_dev is not None  # there is a dev set
+            reached = 100 * done.best_dev, score(start.with_network(done.encoder), test)
             print(f"| {'on' if dropout else 'off'} | {seed} | {reached[0]:.2f} | {reached[1]:.2f} |", flush=True)
 
 

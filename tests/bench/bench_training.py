@@ -30,6 +30,7 @@ sys.path.insert(0, str(ROOT))
 
 from models.encoder.config import EncoderConfig  # noqa: E402
 from models.encoder.sentence_encoder import SentenceEncoder  # noqa: E402
+from models.objectives.bsl import BSL  # noqa: E402
 from models.objectives.config import BSLConfig  # noqa: E402
 from models.objectives.objective import Objective  # noqa: E402
 from models.objectives.registry import build_objective  # noqa: E402
@@ -101,6 +102,13 @@ def live(net: Objective, config: TrainingConfig) -> TrainingState:
     return TrainingState("", 10**9, net, make_optimizer(net, config))
 
 
+def released_net(shape: str, profile: str, dropout: float = 0.1) -> BSL:
+    """Return a new network with the released settings."""
+    net = build_objective(encoder_of(shape, profile, dropout), RELEASED_CONFIG.objective)
+    assert isinstance(net, BSL)
+    return net
+
+
 def difference(shape: str, profile: str, data: TokenCache, order: BatchOrder) -> tuple[float, float]:
     """Compare the product's step with the released one on one batch without dropout.
 
@@ -109,7 +117,7 @@ def difference(shape: str, profile: str, data: TokenCache, order: BatchOrder) ->
         largest gradient (in fp32, batch normalisation of random weights' similar vectors would show only rounding).
     """
     torch.manual_seed(1)
-    net = build_objective(encoder_of(shape, profile, dropout=0.0), RELEASED_CONFIG.objective)
+    net = released_net(shape, profile, dropout=0.0)
     batch = data.take(order.rows(1))
     with torch.no_grad():
         with arithmetic(net.online.device, bf16=False):
@@ -175,7 +183,7 @@ def measure(shape: str, profile: str, rounds: int, steps: int) -> Iterator[Goal]
         print(", ".join(f"{name} {flops / 1e9:,.0f} GFLOP/s" for name, flops in card.flops.items()), flush=True)
         run = live(build_objective(encoder_of(shape, profile), fp32.objective), fp32)
         limits = {name: flops / flops_a_token(run.objective, data, random) for name, flops in card.flops.items()}
-        released = released_steps(build_objective(encoder_of(shape, profile), fp32.objective), data, random)
+        released = released_steps(released_net(shape, profile), data, random)
         variants = [
             Variant("released", released, limits["fp32"]),
             Variant("fp32, random batches", product_steps(run, data, random, fp32), limits["fp32"]),

@@ -50,7 +50,7 @@ def naive(folder: Path, texts: Sequence[str], *, forced: bool) -> Variant:
     import torch
     from transformers import GenerationConfig, MarianMTModel, MarianTokenizer
 
-    tokenizer, model = MarianTokenizer.from_pretrained(folder), MarianMTModel.from_pretrained(folder).eval()
+    tokenizer, model = MarianTokenizer.from_pretrained(folder), MarianMTModel.from_pretrained(folder).eval()  # type: ignore[no-untyped-call]
     pad = model.config.pad_token_id
 
     def run() -> list[str]:
@@ -60,7 +60,7 @@ def naive(folder: Path, texts: Sequence[str], *, forced: bool) -> Variant:
                 [f"{TOKEN}{text}" for text in texts[start : start + 32]], return_tensors="pt", padding=True
             )
             limit = inputs.input_ids.shape[1] + 1 if forced else 256
-            search = GenerationConfig(
+            search = GenerationConfig(  # type: ignore[no-untyped-call]
                 num_beams=4, max_new_tokens=limit, pad_token_id=pad, eos_token_id=0, decoder_start_token_id=pad,
                 bad_words_ids=[[pad]], max_length=None,
             )  # fmt: skip

@@ -4,6 +4,7 @@ import itertools
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 import torch
@@ -17,6 +18,9 @@ from models.training.config import TrainingConfig
 from models.training.optimizer import make_optimizer, take_step
 from models.training.snapshots import TrainingState
 from models.training.token_cache import open_token_cache
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
 
 RATE, BATCH, SEED = 1e-5, 64, 0  # the weights hardly move, so all rounds time the same work
 Step = Callable[[], float]
@@ -56,7 +60,7 @@ def plain_step(
 
     def step() -> float:
         value = loss()
-        value.backward()
+        value.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(learning, 1.0)
         optimizer.step()
         optimizer.zero_grad()
@@ -67,7 +71,7 @@ def plain_step(
     return step
 
 
-def sentence_transformer(encoder: EncoderConfig):
+def sentence_transformer(encoder: EncoderConfig) -> "SentenceTransformer":
     """Return the same encoder loaded by sentence-transformers, in training mode."""
     from sentence_transformers import SentenceTransformer
 

@@ -60,6 +60,7 @@ def sentence_transformers_step(
     def value() -> torch.Tensor:
         frame = next(frames)
         features = [model.preprocess(frame[side].to_list()) for side in ("text_1", "text_2")]
-        return network(features, torch.tensor(frame[column].to_list()))
+        result: torch.Tensor = network(features, torch.tensor(frame[column].to_list()))
+        return result
 
     return plain_step(list(network.parameters()), value)

@@ -10,7 +10,8 @@ from transformers import AutoTokenizer
 
 from models.encoder.network import Encoder
 from models.encoder.sentence_encoder import SentenceEncoder
-from models.objectives.objective import Batch, Objective
+from models.objectives.bsl import BSL
+from models.objectives.objective import Batch
 from models.training.batches import BatchOrder
 from models.training.token_cache import TokenCache
 from storage.assets.embedded import embedded_path
@@ -18,7 +19,7 @@ from storage.assets.embedded import embedded_path
 RATE = 1e-5  # learning rate: the weights hardly change, so all rounds time the same work
 
 
-def released_loss(net: Objective, batch: Batch) -> torch.Tensor:
+def released_loss(net: BSL, batch: Batch) -> torch.Tensor:
     """BYOLoss.py: [2 − 2cos(p(o₁), t₂)] + [2 − 2cos(p(o₂), t₁)], each view padded to its longest sentence."""
     views = [batch.tokens.padded(rows) for rows in (batch.view_1, batch.view_2)]
     p1, p2 = (net.predictor(net.online(*view)) for view in views)
@@ -28,7 +29,7 @@ def released_loss(net: Objective, batch: Batch) -> torch.Tensor:
     return ((2 - 2 * cosine(p1, t2)) + (2 - 2 * cosine(p2, t1))).mean()
 
 
-def released_steps(net: Objective, data: TokenCache, order: BatchOrder) -> Callable[[int], int]:
+def released_steps(net: BSL, data: TokenCache, order: BatchOrder) -> Callable[[int], int]:
     """Return the released code's step."""
     learning = net.learning_parameters()
     optimizer = torch.optim.AdamW(learning, lr=RATE, eps=1e-6, weight_decay=0.0, foreach=False, fused=False)
@@ -36,7 +37,7 @@ def released_steps(net: Objective, data: TokenCache, order: BatchOrder) -> Calla
     def step(number: int) -> int:
         batch = data.take(order.rows(number))
         loss = released_loss(net, batch)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(learning, 1.0, foreach=False)
         optimizer.step()
         optimizer.zero_grad()
@@ -68,6 +69,8 @@ def sentence_transformers_steps(
     texts = Dataset.from_dict({"anchor": frame["text_1"].to_list(), "positive": frame["text_2"].to_list()})
     trainer = SentenceTransformerTrainer(model, arguments, texts, loss=MultipleNegativesRankingLoss(model))
     trainer.create_optimizer_and_scheduler(10**6)
+    optimizer = trainer.optimizer
+    assert optimizer is not None
     trainer.current_gradient_accumulation_steps = 1  # as train() would set it
 
     def step(number: int) -> int:
@@ -75,8 +78,8 @@ def sentence_transformers_steps(
         useful = sum(int(value.sum()) for name, value in inputs.items() if name.endswith("attention_mask"))
         trainer.training_step(model, inputs)
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        trainer.optimizer.step()
-        trainer.optimizer.zero_grad()
+        optimizer.step()
+        optimizer.zero_grad()
         return useful
 
     return step

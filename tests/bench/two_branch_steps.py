@@ -17,24 +17,26 @@ from torch import nn
 from transformers import AutoModel, AutoTokenizer
 
 from models.encoder.config import EncoderConfig
-from models.objectives.config import TwoBranchConfig
+from models.objectives.config import BarlowConfig, BSLConfig, VICRegConfig
 from tests.bench.stepping import SEED, Step, batches, plain_step, product_step, training
 
 LENGTH = 64
+
+TwoBranches = BSLConfig | VICRegConfig | BarlowConfig
 
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 """Loss of a view's predictions (B, D) and the target's vectors of the other view (B, D)."""
 
 
 def two_branch_steps(
-    encoder_folder: Path, pairs: pl.DataFrame, objective: TwoBranchConfig, loss: Loss
+    encoder_folder: Path, pairs: pl.DataFrame, objective: TwoBranches, loss: Loss
 ) -> tuple[Step, Step]:
     """Return our step, and the plain one with the sum of `loss` over both views."""
     encoder = EncoderConfig(model=str(encoder_folder), max_length=LENGTH)
     return product_step(encoder, pairs, training(objective)), _plain(encoder_folder, pairs, objective, loss)
 
 
-def _plain(folder: Path, pairs: pl.DataFrame, objective: TwoBranchConfig, loss: Loss) -> Step:
+def _plain(folder: Path, pairs: pl.DataFrame, objective: TwoBranches, loss: Loss) -> Step:
     tokenizer = AutoTokenizer.from_pretrained(folder)
     online = AutoModel.from_pretrained(folder).train()
     target = copy.deepcopy(online).eval()
@@ -63,7 +65,8 @@ def _plain(folder: Path, pairs: pl.DataFrame, objective: TwoBranchConfig, loss: 
 def _mean(model: nn.Module, view: dict[str, torch.Tensor]) -> torch.Tensor:
     x_BTD = model(input_ids=view["input_ids"], attention_mask=view["attention_mask"]).last_hidden_state
     mask_BT1 = view["attention_mask"][..., None].to(x_BTD.dtype)
-    return (x_BTD * mask_BT1).sum(dim=1) / mask_BT1.sum(dim=1)
+    mean_BD: torch.Tensor = (x_BTD * mask_BT1).sum(dim=1) / mask_BT1.sum(dim=1)
+    return mean_BD
 
 
 def _predictor(width: int, k: int) -> nn.Module:

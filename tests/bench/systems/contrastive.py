@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import polars as pl
+import torch
 
 from models.encoder.config import EncoderConfig
 from models.objectives.config import ContrastiveConfig
@@ -21,8 +22,9 @@ def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Step, Step]:
     loss = MultipleNegativesRankingLoss(model, scale=1 / objective.temperature)
     some = batches(pairs, training(objective))
 
-    def peer():
+    def peer() -> torch.Tensor:
         batch = next(some)
-        return loss([model.preprocess(batch[name].to_list()) for name in ("text_1", "text_2")], None)
+        value: torch.Tensor = loss([model.preprocess(batch[name].to_list()) for name in ("text_1", "text_2")], None)
+        return value
 
     return product_step(encoder, pairs, training(objective)), plain_step(list(model.parameters()), peer)

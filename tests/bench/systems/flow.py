@@ -19,7 +19,7 @@ from torch.nn import functional
 from models.encoder.config import EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.transforms.config import FlowConfig
-from models.transforms.glow import FlatAdam, Glow
+from models.transforms.glow import ActNorm, FlatAdam, Glow, Step
 
 CONFIG = FlowConfig()
 TEXTS = 1024  # batches cycle through these texts
@@ -31,7 +31,7 @@ def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Callable[[], float
         encoder_folder, EncoderConfig(model=str(encoder_folder), pooling="first-last", max_length=64)
     )
     texts = pl.concat([pairs["text_1"], pairs["text_2"]]).unique(maintain_order=True).head(TEXTS).to_list()
-    batches = list(torch.tensor(encoder.encode(texts)).split(CONFIG.batch_size))
+    batches = list(torch.split(torch.tensor(encoder.encode(texts)), CONFIG.batch_size))
     ours = Glow(batches[0].shape[1], CONFIG)
     ours.settle(batches[0])
     plain = PlainGlow(ours)
@@ -43,7 +43,7 @@ def _our_steps(glow: Glow, batches: list[torch.Tensor]) -> Callable[[], float]:
 
     def step() -> float:
         loss = glow.bits_per_dimension(next(order))
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         adam.step()
         return float(loss.detach())
 
@@ -63,6 +63,7 @@ def _plain_steps(glow: "PlainGlow", batches: list[torch.Tensor]) -> Callable[[],
         with torch.no_grad():
             for number, p in enumerate(parameters):
                 m, v = moments[number]
+                assert p.grad is not None
                 m = 0.9 * m + (1 - 0.9) * p.grad
                 v = 0.999 * v + (1 - 0.999) * p.grad**2
                 moments[number] = (m, v)
@@ -73,7 +74,7 @@ def _plain_steps(glow: "PlainGlow", batches: list[torch.Tensor]) -> Callable[[],
 
 
 class PlainActNorm(nn.Module):
-    def __init__(self, ours: nn.Module) -> None:
+    def __init__(self, ours: ActNorm) -> None:
         super().__init__()
         self.shift = nn.Parameter(ours.shift_W.detach().clone().view(1, -1, 1, 1))
         self.scale = nn.Parameter(ours.scale_W.detach().clone().view(1, -1, 1, 1))
@@ -84,7 +85,9 @@ class PlainActNorm(nn.Module):
 
 
 class PlainStep(nn.Module):
-    def __init__(self, ours: nn.Module, width: int) -> None:
+    reversal: torch.Tensor
+
+    def __init__(self, ours: Step, width: int) -> None:
         super().__init__()
         self.norm = PlainActNorm(ours.norm)
         self.register_buffer("reversal", torch.eye(width).flip(0).view(width, width, 1, 1))
@@ -112,7 +115,8 @@ class PlainGlow(nn.Module):
     def __init__(self, ours: Glow) -> None:
         super().__init__()
         levels = zip(ours.levels, ours.widths, strict=True)
-        self.levels = nn.ModuleList(nn.ModuleList(PlainStep(step, width) for step in level) for level, width in levels)
+        self.levels = [[PlainStep(step, width) for step in level] for level, width in levels]
+        self.registered = nn.ModuleList(step for level in self.levels for step in level)
 
     def forward(self, vectors: torch.Tensor) -> torch.Tensor:
         x, log_p, done = vectors[:, :, None, None], torch.zeros(len(vectors)), []
@@ -131,4 +135,5 @@ class PlainGlow(nn.Module):
 
 def _log_prob(x: torch.Tensor) -> torch.Tensor:
     zeros = torch.zeros_like(x)
-    return Normal(zeros, torch.exp(zeros)).log_prob(x).sum(dim=(1, 2, 3))
+    density: torch.Tensor = Normal(zeros, torch.exp(zeros)).log_prob(x)  # type: ignore[no-untyped-call]
+    return density.sum(dim=(1, 2, 3))

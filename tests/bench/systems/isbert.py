@@ -74,7 +74,7 @@ def _peer(encoder: Encoder, batches: Iterator[Batch]) -> Callable[[], float]:
     def step() -> float:
         batch = next(batches)
         loss = _released_loss(encoder, *batch.tokens.padded(batch.view_1))
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(learning, CONFIG.clip, foreach=False)
         optimizer.step()
         optimizer.zero_grad()
@@ -91,10 +91,11 @@ def _released_loss(encoder: Encoder, ids_BT: torch.Tensor, mask_BT: torch.Tensor
     vectors_BD = (x_BTD * weights_BT1).sum(1) / weights_BT1.sum(1)
     lengths = mask_BT.sum(1).tolist()
     tokens_ND = torch.cat([x_TD[:length] for x_TD, length in zip(x_BTD, lengths, strict=True)])
-    positive_NB = torch.block_diag(*(torch.ones(length, 1) for length in lengths))
+    positive_NB = torch.block_diag(*(torch.ones(length, 1) for length in lengths))  # type: ignore[no-untyped-call]
     products_NB = tokens_ND @ vectors_BD.T
     own_NB, other_NB = products_NB * positive_NB, products_NB * (1 - positive_NB)
     softplus = torch.nn.functional.softplus
     e_pos = (math.log(2) - softplus(-own_NB)).sum() / len(products_NB)
     e_neg = (softplus(-other_NB) + other_NB - math.log(2)).sum() / (len(products_NB) * (len(lengths) - 1))
-    return e_neg - e_pos
+    loss: torch.Tensor = e_neg - e_pos
+    return loss

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import polars as pl
+import torch
 from transformers import AutoModelForMaskedLM, AutoTokenizer, DataCollatorForLanguageModeling
 
 from models.encoder.config import EncoderConfig
@@ -20,12 +21,13 @@ def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Step, Step]:
     collate = DataCollatorForLanguageModeling(tokenizer=tokenizer, mlm=True, mlm_probability=objective.share)
     some = batches(pairs, training(objective))
 
-    def peer():
+    def peer() -> torch.Tensor:
         tokens = tokenizer(
             next(some)["text_1"].to_list(), truncation=True, max_length=64, return_special_tokens_mask=True
         )
         rows = [{name: tokens[name][row] for name in tokens} for row in range(len(tokens["input_ids"]))]
-        return model(**collate(rows)).loss
+        loss: torch.Tensor = model(**collate(rows)).loss
+        return loss
 
     encoder = EncoderConfig(model=str(encoder_folder), max_length=64)
     return product_step(encoder, pairs, training(objective)), plain_step(list(model.parameters()), peer)

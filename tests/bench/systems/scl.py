@@ -41,7 +41,7 @@ def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Step, Step]:
         u_BD, v_BD = (objective.online(side["input_ids"], side["attention_mask"]) for side in padded)
         loss = released_loss(objective, u_BD, v_BD, frame["label"].to_list(), frame["group"].to_list())
         optimizer.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(learning, config.clip, foreach=False)
         optimizer.step()
         return float(loss.detach())

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import polars as pl
+import torch
 
 from models.encoder.config import EncoderConfig
 from models.objectives.config import SimCSEConfig
@@ -21,8 +22,9 @@ def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Step, Step]:
     loss = MultipleNegativesRankingLoss(model, scale=1 / objective.temperature)
     some = batches(pairs, training(objective))
 
-    def peer():
+    def peer() -> torch.Tensor:
         texts = next(some)["text_1"].to_list()
-        return loss([model.preprocess(texts), model.preprocess(texts)], None)
+        value: torch.Tensor = loss([model.preprocess(texts), model.preprocess(texts)], None)
+        return value
 
     return product_step(encoder, pairs, training(objective)), plain_step(list(model.parameters()), peer)

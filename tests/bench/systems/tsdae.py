@@ -5,7 +5,8 @@ from pathlib import Path
 
 import polars as pl
 import torch
-from transformers import AutoConfig
+from transformers import AutoConfig, ModernBertModel
+from transformers.models.modernbert.modeling_modernbert import ModernBertEncoderLayer
 
 from models.encoder.config import EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
@@ -34,12 +35,14 @@ def published(encoder: EncoderConfig, damaged: pl.DataFrame) -> Callable[[], flo
 
     model = sentence_transformer(encoder)
     # The loss loads the decoder from the encoder's original folder.
+    assert model.transformers_model is not None
     model.transformers_model.config._name_or_path = encoder.model
     loss, some = DenoisingAutoEncoderLoss(model, tie_encoder_decoder=True), batches(damaged, training(TSDAEConfig()))
 
     def value() -> torch.Tensor:
         batch = next(some)
-        return loss([model.preprocess(batch[name].to_list()) for name in ("text_1", "text_2")], None)
+        result: torch.Tensor = loss([model.preprocess(batch[name].to_list()) for name in ("text_1", "text_2")], None)
+        return result
 
     return plain_step([*dict.fromkeys(loss.parameters())], value)
 
@@ -48,10 +51,11 @@ def padded(encoder: EncoderConfig, damaged: pl.DataFrame) -> Callable[[], float]
     """Return a step with ModernBERT's layers as causal decoder on padded rows, full cross-attention, and all logits."""
     online = SentenceEncoder.load(Path(encoder.model), encoder)
     backbone, width = online.network.backbone.train(), online.width
+    assert isinstance(backbone, ModernBertModel)
+    layers = [layer for layer in backbone.layers if isinstance(layer, ModernBertEncoderLayer)]
     head = vocabulary_head(backbone)
     looks = torch.nn.ModuleList(
-        torch.nn.MultiheadAttention(width, backbone.config.num_attention_heads, batch_first=True)
-        for _ in backbone.layers
+        torch.nn.MultiheadAttention(width, backbone.config.num_attention_heads, batch_first=True) for _ in layers
     )
     some = batches(damaged, training(TSDAEConfig()))
 
@@ -59,11 +63,12 @@ def padded(encoder: EncoderConfig, damaged: pl.DataFrame) -> Callable[[], float]
         x = backbone.embeddings(input_ids=ids)
         rotation = backbone.rotary_emb(x, torch.arange(ids.shape[1])[None], "full_attention")
         future = torch.full((ids.shape[1],) * 2, -torch.inf).triu(1)[None, None]
-        for layer, look in zip(backbone.layers, looks, strict=True):
+        for layer, look in zip(layers, looks, strict=True):
             x = x + layer.attn(layer.attn_norm(x), position_embeddings=rotation, attention_mask=future)[0]
             x = x + look(x, vectors[:, None], vectors[:, None], need_weights=False)[0]
             x = x + layer.mlp(layer.mlp_norm(x))
-        return backbone.final_norm(x)
+        result: torch.Tensor = backbone.final_norm(x)
+        return result
 
     def value() -> torch.Tensor:
         batch = next(some)
