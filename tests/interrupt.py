@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import signal
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from tasks.diagnostics.benchmark.budget import is_logging
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,10 +15,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def interrupted_after(seconds: float) -> Iterator[None]:
-    """Raise KeyboardInterrupt in the main thread after some seconds, but never inside `logging`.
-
-    There it can leave the module's lock locked, and all other threads of this process would wait for it forever.
-    """
+    """Raise KeyboardInterrupt in the main thread after some seconds, but never inside `logging`."""
     former = signal.signal(signal.SIGALRM, _interrupt)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
@@ -28,9 +26,7 @@ def interrupted_after(seconds: float) -> Iterator[None]:
 
 
 def _interrupt(_number: int, frame: FrameType | None) -> None:
-    while frame is not None:
-        if frame.f_code.co_filename == logging.__file__:
-            signal.setitimer(signal.ITIMER_REAL, 0.01)
-            return
-        frame = frame.f_back
+    if is_logging(frame):
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        return
     raise KeyboardInterrupt

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import signal
 import subprocess
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from models.errors import ModelError
@@ -14,12 +16,13 @@ from tasks.diagnostics.benchmark.results import Check, Rate, holds, not_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
     from types import FrameType
 
 AGAIN_S: Final = 5.0  # interval for repeated interruptions, if the work swallowed the first one
 FAULTS: Final = (RuntimeError, OSError, ValueError, ImportError, MemoryError, ModelError)
 """Errors of a machine that lacks memory, a kernel or a package."""
+_LOGGING: Final = str(Path(logging.__file__).parent)
+_LATER_S: Final = 0.01  # delay of an interruption that found the main thread inside `logging`
 
 
 class OutOfTimeError(BaseException):
@@ -60,7 +63,10 @@ def within(section: str, rows: Iterable[Check | Rate], budget_s: float, *, must:
 def _interrupted(after_s: float) -> Iterator[None]:
     """Raise OutOfTimeError in the block after some seconds; restore another timer of the process at the end."""
 
-    def raise_error(_number: int, _frame: FrameType | None) -> None:
+    def raise_error(_number: int, frame: FrameType | None) -> None:
+        if is_logging(frame):
+            signal.setitimer(signal.ITIMER_REAL, _LATER_S, AGAIN_S)
+            return
         raise OutOfTimeError
 
     began, handler = time.monotonic(), signal.getsignal(signal.SIGALRM)
@@ -73,6 +79,19 @@ def _interrupted(after_s: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, handler)
         if other_s:
             signal.setitimer(signal.ITIMER_REAL, max(other_s - (time.monotonic() - began), 1e-3), again_s)
+
+
+def is_logging(frame: FrameType | None) -> bool:
+    """Return whether a stack is inside `logging`.
+
+    An exception that a signal raises there can leave the lock of the module locked, and every other thread that logs
+    would wait forever.
+    """
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(_LOGGING):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def finished(command: Sequence[str], log: Path) -> int:

@@ -1,5 +1,6 @@
 """`bsl bench` on a CPU with small shapes: its checks pass, and they can fail."""
 
+import logging
 import re
 import signal
 import sys
@@ -181,6 +182,29 @@ def test_time_budget_restores_the_previous_timer_and_handler():
         assert signal.getsignal(signal.SIGALRM) is handler
     finally:
         signal.setitimer(signal.ITIMER_REAL, *timer)
+
+
+def test_budget_does_not_interrupt_logging():
+    """An exception right after `logging` has locked its module would leave it locked for all other threads."""
+    told = []
+
+    class Slow(logging.Handler):
+        def emit(self, record):
+            deadline = time.monotonic() + 0.2
+            while time.monotonic() < deadline:
+                pass
+            told.append(record.getMessage())
+
+    def telling():
+        logger = logging.getLogger("bsl-test-budget")
+        logger.addHandler(Slow())
+        logger.warning("complete")
+        time.sleep(10)
+        yield Rate("one", 1.0, "x")
+
+    *_, last = within("telling", telling(), 0.05, must=True)
+    assert last == not_run("telling: complete", "cut after 0.05 s")
+    assert told == ["complete"]
 
 
 def test_cut_command_leaves_no_child_process(tmp_path):
