@@ -1,5 +1,6 @@
 """Fixtures shared by several test packages."""
 
+import logging
 import os
 
 import pytest
@@ -33,6 +34,16 @@ def _no_quiet_of_another_test(monkeypatch):
     for name in QUIET:
         monkeypatch.setenv(name, "")  # so that teardown also removes a value set by the test
         monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def _logging_is_unlocked():
+    """An interruption inside `logging` can leave its lock locked, and any thread that logs would wait forever."""
+    yield
+    locked = logging._lock._is_owned()
+    if locked:
+        logging._lock.release()
+    assert not locked, "this test left the lock of logging locked in the main thread"
 
 
 @pytest.fixture(scope="session")
