@@ -1,8 +1,8 @@
 """Resolve precision `auto` to bf16 or fp32 for a device, before artifact keys are computed.
 
-bf16 is faster only where the device multiplies faster in it. A CPU with AVX2 emulates it: a bf16 product takes seven
-times as long as one in fp32. With the bf16 units of AVX-512 it takes half as long on AMD, but 1.8 times as long on an
-Intel processor without AMX, or whose virtual machine hides AMX.
+Not every device is faster in bf16. A CPU with AVX2 emulates it: a bf16 product takes seven times as long as one in
+fp32. With the bf16 units of AVX-512 it takes half as long on AMD, but 1.8 times as long on an Intel processor without
+AMX, or whose virtual machine hides AMX.
 """
 
 from __future__ import annotations
