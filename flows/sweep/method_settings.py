@@ -73,7 +73,7 @@ class FieldSettings(ReadingConfig):
     may_forget: float = Field(0.005, ge=0, le=2)
     """Maximum drop of a method on STS-B, significant or not; a method with a larger drop is not recommended."""
     precision: Precision = "auto"
-    """Precision of training and encoding. `auto`: bf16 if the device computes it natively, else fp32."""
+    """Precision of training and encoding. `auto`: bf16 if the device is faster in it, else fp32."""
     bootstrap: BootstrapConfig = BootstrapConfig(resamples=10_000)
     """Bootstrap settings; a comparison of all pairs of methods needs many draws."""
 

@@ -37,7 +37,7 @@ class LearningConfig(Record):
     seed: int = Field(default=0, ge=0)
     """Seed of initial weights, order of examples and masks."""
     precision: Precision = "auto"
-    """Arithmetic of matrix products; weights stay fp32. `auto`: bf16 where the device computes in it natively, else
+    """Arithmetic of matrix products; weights stay fp32. `auto`: bf16 where the device is faster in it, else
     fp32."""
 
 

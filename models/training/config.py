@@ -75,7 +75,7 @@ class TrainingConfig(Record):
     """Seed of the predictor's initial weights, dropout and the order of the pairs."""
     precision: Precision = "auto"
     """Forward arithmetic of the encoders and predictor; weights, target, pooling and loss stay fp32. `auto`: bf16 where
-    the device computes in it natively, else fp32. The presets of published rows use fp32, so that a row is the same on
+    the device is faster in it, else fp32. The presets of published rows use fp32, so that a row is the same on
     every machine."""
     length_buckets: int | None = Field(default=None, ge=2, le=100_000)
     """Deviation: number of consecutive batches whose pairs are regrouped by length, which reduces padding in attention
