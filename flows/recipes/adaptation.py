@@ -89,6 +89,9 @@ class AdaptConfig(ReadingConfig):
     `anchor_weight`; "" for none."""
     class_epochs: int = Field(2, ge=1, le=1000)
     """Epochs over the pairs of classes, instead of `label_training.epochs`, so that few labels need few steps."""
+    class_anchor: float = Field(0.05, gt=0, le=100)
+    """Anchor weight of training on classes, instead of `label_training.objective.anchor_weight` if that is above 0: few
+    labels of classes teach less if their vectors are held strongly (docs/research-log.md)."""
     raw_lr: float = Field(2e-4, gt=0, le=1)
     """Peak learning rate of a bare transformer, instead of `training.lr`. It cannot compare sentences yet, so it has
     more to learn and less to forget."""
@@ -170,14 +173,16 @@ class AdaptConfig(ReadingConfig):
     @property
     def rehearsal_set(self) -> str:
         """Name of the scored set whose sentences keep their vectors; empty if the objective cannot preserve them."""
-        objective = self.label_training.objective
-        return self.rehearsal if isinstance(objective, RegressionConfig) and objective.anchor_weight > 0 else ""
+        return self.rehearsal if _is_anchored(self.label_training) else ""
 
     def label_training_for(self, kind: Literal["pairs", "classes"]) -> TrainingConfig:
         """Return the settings of training on scored pairs, or on pairs made from classes."""
+        training = self.label_training
         if kind == "pairs":
-            return self.label_training
-        return changed(self.label_training, epochs=self.class_epochs)
+            return training
+        if _is_anchored(training):
+            training = changed(training, objective=changed(training.objective, anchor_weight=self.class_anchor))
+        return changed(training, epochs=self.class_epochs)
 
     def training_encoder(self, reading: EncoderConfig, names: tuple[str, ...]) -> EncoderConfig:
         """Return the encoder settings for training; views by dropout get the rate `DROPOUT` unless a rate is set."""
@@ -195,3 +200,8 @@ class AdaptConfig(ReadingConfig):
             sides = {"lang_1": self.lang, "lang_2": self.lang}
             pairings.append(ViewPair(view_1="original", view_2=trip.method, **sides))
         return PairConfig(pairings=tuple(pairings), drop_identical=True)
+
+
+def _is_anchored(training: TrainingConfig) -> bool:
+    objective = training.objective
+    return isinstance(objective, RegressionConfig) and objective.anchor_weight > 0

@@ -12,7 +12,7 @@ from flows.config import override
 from flows.recipes.adaptation import AdaptConfig
 from models.corpus.labels import class_pairs
 from models.encoder.config import EncoderConfig
-from models.objectives.config import ContrastiveConfig, SimCSEConfig
+from models.objectives.config import ContrastiveConfig, RegressionConfig, SimCSEConfig
 from models.training.batches import count_steps
 from models.views.annotated_pairs import GENERAL_PER_PAIR
 from storage.errors import SourceError
@@ -94,6 +94,14 @@ def test_general_sentences_are_rehearsed_only_with_an_anchor() -> None:
     assert AdaptConfig(rehearsal="").rehearsal_set == ""
     plain = override(AdaptConfig(), {"label_training": {"objective": {"name": "regression", "anchor_weight": 0}}})
     assert plain.rehearsal_set == ""
+
+
+def test_classes_are_anchored_less_than_scored_pairs() -> None:
+    config = AdaptConfig()
+    weights = [config.label_training_for(kind).objective.anchor_weight for kind in ("pairs", "classes")]
+    assert weights == [0.2, 0.05]
+    plain = override(config, {"label_training": {"objective": {"name": "regression", "anchor_weight": 0}}})
+    assert plain.label_training_for("classes").objective == RegressionConfig()
 
 
 def test_unavailable_general_set_raises_and_is_looked_up_once(tmp_path: Path, caplog) -> None:
