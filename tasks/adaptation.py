@@ -82,7 +82,7 @@ def merge(
     context.draft.note({SHARE: share, "max_length": result.config.length})
 
 
-@stage(ref=ProofRef, version=19)
+@stage(ref=ProofRef, version=20)
 def evaluate_adaptation(
     context: StageContext,
     vectors: tuple[EmbeddingsRef, EmbeddingsRef],

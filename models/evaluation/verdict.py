@@ -21,7 +21,8 @@ STOPPED: Final = "STOPPED"
 _GENTLER: Final = (
     "You get the original encoder. Train more gently: lower training.lr (raw_lr for a bare transformer) or "
     "training.max_steps, raise training.objective.anchor_weight (raw_anchor for a bare transformer), or give more "
-    "text. After training on labels, set these fields of label_training instead."
+    "text. After training on labels, set these fields of label_training instead (classes: class_anchor in the place of "
+    "its anchor_weight)."
 )
 RELEVANT: Final = 0.5  # points; thousands of pairs make smaller, irrelevant differences significant
 _DETECTABLE: Final = 0.02  # difference that labels should detect
