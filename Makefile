@@ -22,14 +22,15 @@ WEAK := tests/flows/test_adapt.py tests/unit/models/training \
   tests/unit/models/encoder/test_int8.py tests/unit/models/translation/test_ctranslate.py \
   tests/unit/models/runtime/test_device_arithmetic.py tests/unit/tasks/embedding/test_embed.py
 
-# Whole runs as users start them: from the Hub, by a deployment, on a Dask cluster, in processes, from Python
+# Whole runs as users start them: from the Hub, by a deployment, on a Dask cluster, in processes, from Python, from a wheel
 JOURNEYS := tests/flows/test_recipes_from_the_hub.py tests/unit/bsl tests/flows/test_cluster.py \
   tests/flows/test_deployment.py::test_deployed_run_evaluation_and_pool_sweep_report_equal_scores \
-  tests/flows/test_seams.py tests/flows/test_pipeline_suites.py tests/flows/test_reproduce.py \
-  tests/flows/test_lanes.py::test_two_lanes_produce_the_same_checkpoints_and_table \
+  tests/flows/test_seams.py tests/flows/test_pipeline_suites.py tests/flows/test_reproduce.py tests/flows/test_wheel.py \
+  tests/flows/test_workers.py::test_two_workers_produce_the_same_checkpoints_and_table \
   tests/unit/tasks/training/test_distributed.py::test_training_with_two_processes_gives_single_process_weights
 
-.PHONY: install develop run test test-slow test-journeys test-avx2 lint bench bench-gpu bench-cpu docs ui audit sbom clean
+.PHONY: install develop run check check-types check-tests test test-slow test-differential test-journeys test-avx2 test-assets \
+  test-benchmarks coverage mutants lint bench bench-gpu bench-cpu docs ui audit sbom clean
 ifneq ($(TORCH),$(BUILT))
 .PHONY: $(INSTALLED)
 endif
@@ -37,17 +38,42 @@ endif
 run: install  ## run recipe `tiny`: raw sentences to an evaluated encoder, on this machine, without the Hub
 	@$(BIN)/bsl run tiny
 
+check: develop  ## seconds: style, types, and the tests of the files that differ from HEAD (SINCE=COMMIT for another commit)
+	@$(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
+	@$(MAKE) --no-print-directory -j2 check-types check-tests
+
+check-types:
+	@$(BIN)/dmypy run
+
+check-tests:
+	@tests=$$($(BIN)/python tests/changed.py $(SINCE)); test -z "$$tests" || $(PYTEST_RUN) -q -n 0 $$tests
+
 test: lint  ## all checks: style, types, import contract, tests
 	$(PYTEST_RUN) $(PYTEST)
 
 test-slow: develop  ## the tests that `make test` skips: kills, whole runs, long sequences
 	$(PYTEST_RUN) -m slow
 
+test-differential: develop  ## thousands of generated inputs beside peers; `make test` runs a sample
+	BSL_GENERATED=7000 $(PYTEST_RUN) -m differential
+
 test-journeys: develop  ## those slow tests that run a whole job as users do
 	$(PYTEST_RUN) -m slow $(JOURNEYS)
 
 test-avx2: develop  ## some tests as on a processor with only AVX2: torch and oneDNN read the variables when they load
 	ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 $(PYTEST_RUN) $(WEAK)
+
+test-assets: develop  ## tests of assets/, where the embedded models are made
+	$(PYTEST_RUN) tests/assets
+
+test-benchmarks: develop  ## tests of `make bench-cpu`; its smoke test is part of `make test`
+	$(PYTEST_RUN) tests/benchmarks
+
+coverage: develop  ## which tests reach which line (.coverage), and their seconds (.durations): half an hour
+	$(PYTEST_RUN) --cov --cov-context=test --cov-report= --durations=0 | tee .durations
+
+mutants: develop  ## tests against COUNT small faults in FOLDER, after `make coverage`; lists those that no test finds
+	$(BIN)/python -m tests.mutants $(FOLDER) --count $(COUNT) --seed $(SEED)
 
 lint: develop
 	$(BIN)/ruff check .
@@ -56,10 +82,11 @@ lint: develop
 	$(BIN)/lint-imports
 
 bench: develop  ## ratios against peers measured in the same run; prints tables for BENCHMARKS.md
-	for bench in tests/bench/bench_*.py; do $(BIN)/python $$bench || exit 1; done
+	for bench in $(basename $(notdir $(wildcard benchmarks/speed/bench_*.py))); do \
+	  $(BIN)/python -m benchmarks.speed.$$bench || exit 1; done
 
 bench-gpu bench-cpu: install  ## correctness, speed and utilisation of this machine's GPU or CPU (at most 10 or 5 minutes)
-	@$(BIN)/bsl bench $(@:bench-%=%)
+	@$(BIN)/python -m benchmarks $(@:bench-%=%)
 
 docs: install  ## build the documentation site in site/; a broken link is an error
 	$(PIP) --constraint constraints.txt --editable '.[docs]'

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flows.config import override
-from flows.recipes import RECIPES
-from flows.recipes import recipe as find_recipe
+from bsl.flows.config import override
+from bsl.flows.recipes import RECIPES
+from bsl.flows.recipes import recipe as find_recipe
+from bsl.storage.filesystem.values import require_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from flows.config import PipelineConfig
+    from bsl.flows.config import PipelineConfig
 
 
 def recipe(name: str, changes: Mapping[str, Any] | None = None) -> PipelineConfig:
@@ -30,7 +31,7 @@ def recipe(name: str, changes: Mapping[str, Any] | None = None) -> PipelineConfi
         >>> recipe("tiny", {"training": {"max_steps": 50}}).phases[-1].training.max_steps
         50
     """
-    return override(find_recipe(name), dict(changes or {}))
+    return override(find_recipe(require_name(name, "the recipe")), dict(changes or {}))
 
 
 def recipes() -> list[str]:

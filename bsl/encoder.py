@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self, overload
 
-from models.encoder import sentence_encoder
-from models.encoder.config import EncoderConfig
-from storage.assets.embedded import EMBEDDED, embedded_path
+import torch
+
+from bsl.imports import importing
+from bsl.models.encoder import sentence_encoder
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.texts import texts_of
+from bsl.models.runtime.rows import unit
+from bsl.storage.assets.embedded import EMBEDDED, embedded_path
+from bsl.storage.filesystem.values import require_name
+from bsl.vectors import as_vectors, progress_bar
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
     from pydantic import JsonValue
+
+    from bsl.models.runtime.progress import OnProgress
 
 
 class SentenceEncoder(sentence_encoder.SentenceEncoder):
@@ -62,23 +75,130 @@ class SentenceEncoder(sentence_encoder.SentenceEncoder):
         if reading:
             if config is not None:
                 raise TypeError(f"config and {', '.join(reading)}: give only one of them")
-            from flows.config import override
+            with importing():
+                from bsl.flows.config import override
 
             config = override(EncoderConfig(model=str(folder)), reading)
         return super().load(_folder(folder, revision), config)
 
+    @overload
+    def encode(
+        self,
+        texts: str | Sequence[str],
+        *,
+        batch_size: int | None = ...,
+        show_progress_bar: bool | None = ...,
+        convert_to_numpy: bool = ...,
+        convert_to_tensor: Literal[True],
+        normalize_embeddings: bool = ...,
+        batch_tokens: int | None = ...,
+        device: str | torch.device | None = ...,
+        bf16: bool = ...,
+        on_progress: OnProgress | None = ...,
+    ) -> torch.Tensor: ...
+
+    @overload
+    def encode(
+        self,
+        texts: str | Sequence[str],
+        *,
+        batch_size: int | None = ...,
+        show_progress_bar: bool | None = ...,
+        convert_to_numpy: bool = ...,
+        convert_to_tensor: Literal[False] = ...,
+        normalize_embeddings: bool = ...,
+        batch_tokens: int | None = ...,
+        device: str | torch.device | None = ...,
+        bf16: bool = ...,
+        on_progress: OnProgress | None = ...,
+    ) -> NDArray[np.float32]: ...
+
+    def encode(
+        self,
+        texts: str | Sequence[str],
+        *,
+        batch_size: int | None = None,
+        show_progress_bar: bool | None = None,
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
+        normalize_embeddings: bool = False,
+        batch_tokens: int | None = None,
+        device: str | torch.device | None = None,
+        bf16: bool = False,
+        on_progress: OnProgress | None = None,
+    ) -> NDArray[np.float32] | torch.Tensor:
+        """Embed texts: (n, D) float32, row i belongs to text i; one text gives (D,).
+
+        The first arguments are named as in sentence-transformers.
+
+        Args:
+            texts: One text, or any number of texts: a list, a tuple, or a column (NumPy, pandas, Polars, Arrow).
+            batch_size: Texts of the greatest length per forward pass, more of shorter ones; None for the device's
+                default, which is usually fastest.
+            show_progress_bar: Show the number of encoded texts.
+            convert_to_numpy: Return an array; without it, the tensor of `convert_to_tensor`.
+            convert_to_tensor: Return a tensor on the device of the network.
+            normalize_embeddings: Divide each vector by its length.
+            batch_tokens: Padded tokens per forward pass, instead of `batch_size`.
+            device: Device to compute on, to which the network is moved; None for the network's device.
+            bf16: Compute the forward pass in bf16 (about twice as fast or more; vectors differ in the third digit).
+            on_progress: Called as (sentences done, sentences in total, detail), instead of a bar.
+
+        Raises:
+            TypeError: `texts` is not a text, or a sequence or column of texts.
+            ValueError: `batch_size` is below 1.
+            EncoderError: The tokenizer has no padding token.
+            NoEmbeddingError: A text is not a valid string or has no token, or its vector is not finite.
+        """
+        if batch_size is not None and batch_size < 1:
+            raise ValueError(f"batch_size is {batch_size}, expected 1 or more")
+        tokens = self.tokenize([texts] if isinstance(texts, str) else texts)
+        if batch_size is not None and batch_tokens is None:
+            batch_tokens = batch_size * max(map(int, tokens.lengths), default=1)
+        with progress_bar(show_progress_bar) as bar:
+            report = on_progress or bar
+            vectors = sentence_encoder.encode_tokens(
+                self.network, tokens, batch_tokens=batch_tokens, device=device, bf16=bf16, on_progress=report
+            )
+        vectors = unit(vectors) if normalize_embeddings else vectors
+        found = vectors[0] if isinstance(texts, str) else vectors
+        if convert_to_numpy and not convert_to_tensor:
+            return found
+        return torch.from_numpy(found).to(self.network.device)
+
+    def similarity(self, first: Sequence[str] | ArrayLike, second: Sequence[str] | ArrayLike) -> NDArray[np.float32]:
+        """Return the cosine similarity of each pair, (n of first, n of second), in [-1, 1].
+
+        Args:
+            first: Texts, or their vectors: an array, a tensor, or a list of vectors. One text or vector is n = 1.
+            second: The same; one may be texts and the other vectors.
+
+        Raises:
+            TypeError, ValueError, NoEmbeddingError: As for `encode`, or vectors have another width than the encoder.
+        """
+        cosines: NDArray[np.float32] = self._units(first) @ self._units(second).T
+        return cosines
+
+    def _units(self, given: object) -> NDArray[np.float32]:
+        vectors = as_vectors(given, self.width)
+        if vectors is None:
+            vectors = self.encode([given] if isinstance(given, str) else texts_of(given))
+        return unit(vectors)
+
 
 def _folder(given: str | Path, revision: str | None) -> Path:
     """Return the folder of an encoder; only a name that is not a local path is looked up in the store and the Hub."""
+    require_name(str(given), "the encoder")
     path = Path(os.path.expanduser(given))  # noqa: PTH111 - Path's raises an error for an unknown user
     name = str(path.absolute()) if isinstance(given, Path) else given  # a Path is not a Hub id
     if revision is None and name.startswith(EMBEDDED):
         return embedded_path(name.removeprefix(EMBEDDED))
     if revision is None and (path.is_dir() or (path.suffix == ".onnx" and path.exists())):
         return path
-    from flows.run_context import run_context_of
-    from storage.sources.model_sources import check_revision
-    from tasks.embedding.encoders import encoder_folder, find_encoder
+    with importing():
+        from bsl.flows.run_context import run_context_of
+        from bsl.storage.sources.model_sources import check_revision
+        from bsl.tasks.embedding.encoders import encoder_folder, find_encoder
 
     check_revision(name, revision)
     context = run_context_of()

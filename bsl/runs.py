@@ -7,34 +7,38 @@ such as BSL_STORE, BSL_DATA_MIRROR and BSL_DEVICE.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bsl.configs import recipe
 from bsl.encoder import SentenceEncoder
-from flows import adaptation, comparison, pipeline
-from flows.config import PipelineConfig, override
-from flows.recipes.adaptation import AdaptConfig
-from flows.run_context import run_context_of
-from storage.artifacts.lookup import find_reports
-from storage.artifacts.refs import ReportRef
-from storage.filesystem.spelling import did_you_mean
-from tasks.embedding import python_encoders
-from tasks.evaluation import python_api
-from tasks.reporting.publish import page_of
-from tasks.stage.run_context import RunContext
+from bsl.flows import adaptation, comparison, pipeline
+from bsl.flows.config import PipelineConfig, override
+from bsl.flows.recipes.adaptation import AdaptConfig
+from bsl.flows.run_context import run_context_of
+from bsl.storage.artifacts.lookup import find_reports
+from bsl.storage.artifacts.refs import ReportRef
+from bsl.storage.filesystem.spelling import did_you_mean
+from bsl.storage.filesystem.values import require_name
+from bsl.storage.sources.label_names import set_with_label_columns, with_label_columns
+from bsl.tables import Files
+from bsl.tasks.embedding import python_encoders
+from bsl.tasks.evaluation import python_api
+from bsl.tasks.reporting.publish import page_of
+from bsl.tasks.stage.run_context import RunContext
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     import polars as pl
     from pydantic import JsonValue
 
-    from storage.artifacts.refs import ArtifactRef
-    from storage.artifacts.store import Store
-    from tasks.embedding.python_encoders import TextEncoder
+    from bsl.models.evaluation.uses import UseName
+    from bsl.storage.artifacts.refs import ArtifactRef
+    from bsl.storage.artifacts.store import Store
+    from bsl.tasks.embedding.python_encoders import TextEncoder
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,12 @@ class Result:
         return dict(self.store.manifest(self.ref).figures)
 
     @property
+    def finding(self) -> str:
+        """The verdict, the uses that it holds for, and advice, as commands print them; empty without a comparison."""
+        findings = self.figures.get("findings")
+        return " ".join(map(str, findings)) if isinstance(findings, list) else ""
+
+    @property
     def scores(self) -> pl.DataFrame:
         """Scores, one per row: model, dataset, split, metric, protocol, value, interval and signature."""
         return self.store.scan(self.ref, "scores").collect()
@@ -71,7 +81,7 @@ class Result:
         Raises:
             ArtifactMissingError: The run trained no encoder.
         """
-        from tasks.embedding.encoders import encoder_folder, find_encoder
+        from bsl.tasks.embedding.encoders import encoder_folder, find_encoder
 
         context = RunContext(store=self.store.url)
         return SentenceEncoder.load(encoder_folder(self.store, find_encoder(context, self.ref.path, None)))
@@ -89,17 +99,22 @@ def run(config: str | PipelineConfig, changes: Mapping[str, Any] | None = None, 
         UnknownRecipeError, ValueError: As for `recipe`.
         SourceError: A source, a set or a model is not available.
     """
-    context = _context(settings)
+    context = context_of(settings)
     complete = recipe(config, changes) if isinstance(config, str) else override(config, dict(changes or {}))
     return Result(context.open_store(), pipeline.run(complete, context).report)
 
 
 def adapt(
-    texts: Sequence[str | Path] | Path,
+    texts: object,
     encoder: str | None = None,
     *,
-    labels: str | Path | None = None,
+    labels: object = None,
+    label_column: str | None = None,
+    text_columns: Sequence[str] = (),
+    document: str | None = None,
     labels_only_judge: bool = False,
+    accept: bool = False,
+    used_for: UseName | None = None,
     changes: Mapping[str, Any] | None = None,
     **settings: object,
 ) -> Result:
@@ -107,34 +122,61 @@ def adapt(
 
     Args:
         texts: Files (txt, csv, tsv, jsonl, parquet), folders, patterns with `*`, embedded datasets; one needs no list.
+            Or a table (DataFrame of pandas or Polars, Arrow table, `datasets.Dataset`), or a list or column of texts.
         encoder: Original encoder, a name that `SentenceEncoder.load` accepts; by default `embedded:mini-sentence`.
-        labels: A file of scored pairs or of texts with a class: training uses one part, the rest decides the verdict.
+        labels: A file or table of scored pairs or of texts with a class: training uses one part, the rest decides the
+            verdict. Or lists: (texts, classes), (texts, texts, scores), or the classes of the given list of texts.
+        label_column: Column of the labels with classes or scores; by default guessed.
+        text_columns: Text column of the labels, two for pairs; by default guessed.
+        document: Column of texts or labels with the same value in all rows of a document, writer or customer; labelled
+            rows with the same value are all training or all test labels.
         labels_only_judge: Train on views of the text, and use all labels for the verdict.
+        accept: Without labels, export the adapted encoder, although no gain is proved.
+        used_for: Use that decides the verdict: `classify`, `group`, `similarity` or `search`; by default the use that
+            the labels are for. `figures["uses"]` of the result has the score of each use before and after.
         changes: Fields of the settings to change.
         **settings: Runtime settings by name.
 
     Raises:
+        TypeError: The texts or labels are neither files nor a table nor lists.
         ValueError: A setting is unknown, has an invalid value, or conflicts with the labels.
         SourceError: A file cannot be read, or contains too little text.
     """
-    context, config = _context(settings), override(AdaptConfig(), dict(changes or {}))
-    start = encoder or config.encoder.model
-    files = [str(text) for text in ([texts] if isinstance(texts, str | Path) else texts)]
-    label_file = None if labels is None else str(labels)
-    report = adaptation.run_adapt(files, start, label_file, config, context, labels_only_judge=labels_only_judge)
+    chosen = {"document": document, "accept": accept or None, "used_for": used_for}
+    given = {name: value for name, value in chosen.items() if value is not None}
+    context, config = context_of(settings), override(AdaptConfig(), dict(changes or {}), given)
+    start = require_name(encoder or config.encoder.model, "the encoder")
+    with Files() as files:
+        named = files.texts(texts)
+        of_labels = None if labels is None else files.labels(labels, texts)
+        if of_labels is not None:
+            of_labels = with_label_columns(of_labels, label_column, text_columns)
+        report = adaptation.run_adapt(named, start, of_labels, config, context, labels_only_judge=labels_only_judge)
     return Result(context.open_store(), report)
 
 
 def evaluate(
-    encoder: str | Path | TextEncoder, suite: Iterable[str] = ("sts",), *, name: str | None = None, **settings: object
+    encoder: str | Path | TextEncoder,
+    suite: object = ("sts",),
+    *,
+    name: str | None = None,
+    label_column: str | None = None,
+    text_columns: Sequence[str] = (),
+    document: str | None = None,
+    **settings: object,
 ) -> python_api.Evaluation:
     """Score an encoder on the papers' sets.
 
     Args:
         encoder: A name that `SentenceEncoder.load` accepts, an object with `encode(list[str]) -> array`, or a callable
             with that signature.
-        suite: Suites such as `sts`, `senteval` or `all`; sets such as `stsb/dev` or `trec`.
+        suite: Suites such as `sts`, `senteval` or `all`; sets such as `stsb/dev` or `trec`; tables of labels, as for
+            `adapt`; lists (texts, classes) or (texts, texts, scores). One needs no list.
         name: Name of the encoder in signatures.
+        label_column: Column with classes or scores in sets `labels:FILE`; by default guessed.
+        text_columns: Text column in these sets, two for pairs; by default guessed.
+        document: Column in these sets with the same value in all rows of a writer or customer; the bootstrap draws
+            these rows together.
         **settings: Runtime settings by name.
 
     Returns:
@@ -150,10 +192,13 @@ def evaluate(
         >>> "spearman" in found.scores["metric"]
         True
     """
-    context = _context(settings)
-    if isinstance(encoder, str | Path):
-        return python_api.evaluate(SentenceEncoder.load(encoder), suite, context, name=name or str(encoder))
-    return python_api.evaluate(encoder, suite, context, name=name)
+    context = context_of(settings)
+    found: TextEncoder = encoder if not isinstance(encoder, str | Path) else SentenceEncoder.load(encoder)
+    named = name or (str(encoder) if isinstance(encoder, str | Path) else None)
+    with Files() as files:
+        sets = [set_with_label_columns(one, label_column, text_columns, document) for one in files.suite(suite)]
+        result = python_api.evaluate(found, sets, context, name=named)
+        return replace(result, scores=files.without_folder(result.scores))
 
 
 def compare(runs: Sequence[str | Result], **settings: object) -> Result:
@@ -166,10 +211,10 @@ def compare(runs: Sequence[str | Result], **settings: object) -> Result:
     Raises:
         StorageError: A name matches no run in the store, or several.
     """
-    context = _context(settings)
+    context = context_of(settings)
     store = context.open_store()
     listed = [runs] if isinstance(runs, str | Result) else runs  # one run is refused, not read letter by letter
-    names = [run.ref.key if isinstance(run, Result) else run for run in listed]
+    names = [run.ref.key if isinstance(run, Result) else require_name(run, "a run") for run in listed]
     reports = tuple(ReportRef(key=ref.key) for ref in find_reports(store, names))
     return Result(store, comparison.compared(context, reports))
 
@@ -193,10 +238,10 @@ def embed_corpus(
         EvaluationError: The object returns no vector for a sentence, or a vector that is not finite.
     """
     ingest = (recipe(config) if isinstance(config, str) else config).ingest
-    return python_encoders.embed_corpus(encoder, ingest, _context(settings), name).path
+    return python_encoders.embed_corpus(encoder, ingest, context_of(settings), name).path
 
 
-def _context(settings: Mapping[str, object]) -> RunContext:
+def context_of(settings: Mapping[str, object]) -> RunContext:
     """Return the run context; the environment provides the fields that are not given."""
     for name in settings:
         if name not in RunContext.model_fields:

@@ -9,8 +9,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tasks.rendering.charts import Mark, score_chart
-from tasks.rendering.svg import MUTED, SERIES, inline, plot
+from bsl.tasks.rendering.charts import Mark, score_chart
+from bsl.tasks.rendering.svg import MUTED, SERIES, inline, plot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

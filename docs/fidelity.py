@@ -20,7 +20,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from flows.recipes import recipe
+from bsl.flows.recipes import recipe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from storage.artifacts.schemas import TABLES
+from bsl.storage.artifacts.schemas import TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -153,8 +153,8 @@ KINDS: Final = (
     ),
     Kind(
         "sweep",
-        "The figure of a point, method or run over seeds, its interval, and its difference from a reference.",
-        ("sweep", "costs"),
+        "The figure of a point or run over seeds, its interval, and its difference from a reference.",
+        ("sweep",),
         'table.select("label", "dataset", "mean", "difference", "verdict")',
         "`sweep.html`, the page; `sweep.md`",
     ),
@@ -173,8 +173,15 @@ KINDS: Final = (
     Kind(
         "proof",
         "A score before and after an adaptation, and the difference.",
-        ("proof",),
+        ("proof", "samples"),
         'table.select("evidence", "role", "before", "after", "ci_low", "ci_high")',
+    ),
+    Kind(
+        "classifier",
+        "The number of test rows of a class for which a classifier predicts a class.",
+        ("classifier",),
+        'table.filter(pl.col("label") != pl.col("predicted")).sort("rows", descending=True)',
+        "`classifier.safetensors` with weights and biases; `classifier.json` with classes, regularisation, temperature",
     ),
 )
 

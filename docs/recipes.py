@@ -5,18 +5,18 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Final
 
+from bsl.flows.recipes import RECIPES, recipe
+from bsl.flows.recipes.listing import listings
+from bsl.flows.recipes.published_rows import COMMANDS, ROWS, deviations
+from bsl.models.evaluation.published import AVERAGE, rows_of
 from docs.fidelity import whole_table
 from docs.kinds import contents
-from flows.recipes import RECIPES, recipe
-from flows.recipes.listing import listings
-from flows.recipes.published_rows import COMMANDS, ROWS, deviations
-from models.evaluation.published import AVERAGE, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flows.config import PipelineConfig
-    from flows.recipes.listing import Listing
+    from bsl.flows.config import PipelineConfig
+    from bsl.flows.recipes.listing import Listing
 
 FOLDER: Final = "recipes"
 _INDEX: Final = """\

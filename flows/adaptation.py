@@ -5,40 +5,54 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from prefect import flow
 from prefect.runtime import flow_run
 
-from flows.config import form_of, override
-from flows.evaluation import encoder_system, frozen_scores
-from flows.recipes.adaptation import LABELS, STSB, AdaptConfig
-from flows.run_context import Names, Site, announce_precision, command_of, computed, fix_precision, run_context_of
-from models.errors import EncoderError
-from models.views.config import AugmentConfig
-from storage.artifacts.refs import CheckpointRef, CorpusRef, ProofRef, ReportRef, ViewsRef
-from storage.assets.embedded import EMBEDDED
-from storage.errors import SourceError
-from storage.sources.labels import label_source
-from storage.sources.own_text import SET_PREFIX
-from tasks.adaptation import choose_encoder, choose_share, evaluate_adaptation, merge
-from tasks.corpus.evaluation_sets import resolve_scored_set
-from tasks.corpus.passages import corpus_sample, read_passages, training_corpus
-from tasks.embedding.encoders import can_drop, check_learns, is_bare, resolve_encoder, with_saved_settings
-from tasks.evaluation.kinds import FoundSets, available, frozen_names
-from tasks.evaluation.own_text import HeldOutSet, check_enough
-from tasks.evaluation.systems import NamedEncoder
-from tasks.reporting.adaptation import AdaptationArtifacts, AdaptationContent, adaptation
-from tasks.reporting.provenance import RunCommand
-from tasks.stage.log_context import show_logs
-from tasks.stage.progress import announce
-from tasks.training.train import train
-from tasks.views.augment import augment
-from tasks.views.pairs import pair_own, pair_own_labels
+from bsl.flows.checked_flow import flow
+from bsl.flows.config import override
+from bsl.flows.evaluation import encoder_system, frozen_scores
+from bsl.flows.forms import form_of
+from bsl.flows.recipes.adaptation import LABELS, STSB, AdaptConfig
+from bsl.flows.run_context import Names, Site, announce_precision, command_of, computed, fix_precision, run_context_of
+from bsl.models.errors import EncoderError
+from bsl.models.evaluation.uses import UseName, deciding_use
+from bsl.models.evaluation.verdict import TO_LABEL_ROWS, no_labels
+from bsl.models.views.config import AugmentConfig
+from bsl.storage.artifacts.refs import CheckpointRef, CorpusRef, EmbeddingsRef, ProofRef, ReportRef, ViewsRef
+from bsl.storage.assets.embedded import EMBEDDED
+from bsl.storage.errors import SourceError
+from bsl.storage.filesystem.urls import Public
+from bsl.storage.sources.labels import sources_and_labels
+from bsl.storage.sources.own_text import SET_PREFIX
+from bsl.tasks.adaptation import choose_encoder, choose_share, evaluate_adaptation, merge
+from bsl.tasks.corpus.evaluation_sets import resolve_scored_set
+from bsl.tasks.corpus.labels import counts_line
+from bsl.tasks.corpus.passages import corpus_sample, read_passages, training_corpus
+from bsl.tasks.embedding.encoders import (
+    can_drop,
+    check_learns,
+    described_folder,
+    is_bare,
+    resolve,
+)
+from bsl.tasks.embedding.to_label import choose_to_label
+from bsl.tasks.evaluation.kinds import FoundSets, available, frozen_names
+from bsl.tasks.evaluation.own_text import HeldOutSet, check_enough
+from bsl.tasks.evaluation.systems import NamedEncoder
+from bsl.tasks.reporting.adaptation import AdaptationArtifacts, AdaptationContent, adaptation
+from bsl.tasks.reporting.base_card import base_card
+from bsl.tasks.reporting.provenance import RunCommand
+from bsl.tasks.stage.log_context import show_logs
+from bsl.tasks.stage.progress import announce, is_planning
+from bsl.tasks.training.classifier import train_classifier
+from bsl.tasks.training.train import train
+from bsl.tasks.views.augment import augment
+from bsl.tasks.views.pairs import pair_own, pair_own_labels
 
 SETTINGS = "settings.json"  # file to save the page's section *the complete settings* in
 if TYPE_CHECKING:
-    from models.encoder.config import EncoderConfig
-    from storage.sources.model_sources import ResolvedModel
-    from tasks.stage.run_context import RunContext
+    from bsl.models.encoder.config import EncoderConfig
+    from bsl.storage.sources.model_sources import ResolvedModel
+    from bsl.tasks.stage.run_context import RunContext
 
     AdaptOverrides = dict[str, Any]
 else:
@@ -57,8 +71,8 @@ def _run_name() -> str:
 @flow(name="bsl-adapt", flow_run_name=_run_name)
 def adapt(
     texts: Names,
-    encoder: str | None = None,
-    labels: str | None = None,
+    encoder: Public | None = None,
+    labels: Public | None = None,
     config: AdaptOverrides | None = None,
     site: Site | None = None,
     labels_only_judge: bool = False,
@@ -100,8 +114,8 @@ def run_adapt(
     precision = (config.label_training if on_labels else config.training).precision
     announce_precision(site, {"training": precision, "evaluation": config.evaluation.precision})
     config = fix_precision(config, site)
-    start, resolved = resolve_encoder(site, config.encoder)
-    reading = with_saved_settings(site, start, resolved)
+    resolved = resolve(site, config.encoder)
+    start, reading = resolved.encoder, resolved.config
     check_learns(start)
     if config.views == "dropout" and not can_drop(site, start):
         raise EncoderError(
@@ -111,26 +125,32 @@ def run_adapt(
     found = general_sets(site, config.evaluation.sets)
     dev = resolve_scored_set(site, config.evaluation.dev) if config.evaluation.dev else None
     general = resolve_scored_set(site, config.rehearsal_set) if on_labels and config.rehearsal_set else None
-    sources = config.sources(texts, site.mirror)
-    labelled = label_source(labels) if labels else None
+    sources, labelled = sources_and_labels(config, texts, labels, site.mirror)
+    deciding = deciding_use(config.used_for, labelled.kind if labelled else None)
 
     passages = read_passages(site, sources, config.hold_out)
     held_out = HeldOutSet(
         passages=passages,
-        trips=None,
         labels=labelled,
         use=use,
         questions=config.proof.questions,
         seed=config.proof.seed,
         store=site.abroad().store,
     )
-    check_enough(site, held_out)
+    check_enough(site, held_out, deciding, names)
+    if deciding is None:
+        announce(no_labels(accept=config.accept))
+    to_label = None
     if labelled is None:
-        announce("without labels no gain can be proved: you get the original encoder. Give labels with --labels")
+        to_label = choose_to_label(site, sources, start, reading, TO_LABEL_ROWS, config.proof.seed)
     corpus = training_corpus(site, passages, labelled, use, config.proof.seed)
+    own = corpus if config.rehearses_text else None
+    if labelled is not None and not is_planning():
+        counts = site.open_store().manifest(corpus).figures
+        announce(f"labels: {counts_line(counts, labelled, use)}")
     views = trips = None
     if labelled is not None and on_labels:
-        pairs = pair_own_labels(site, passages, labelled, use, config.proof.seed, general)
+        pairs = pair_own_labels(site, passages, labelled, use, config.proof.seed, general, own)
         training = config.label_training_for(labelled.kind)
     else:
         views = augment(site, corpus, config.views_of(names))
@@ -143,8 +163,10 @@ def run_adapt(
     weighing = choose_share(site, start, trained, dev, shares, config.proof.max_forgetting, reading)
     merged = merge(site, start, trained, weighing, reading)
     sets = FoundSets({f"{SET_PREFIX}{held_out.dataset}": held_out, **found.sets}, found.missing)
-    proof = _evaluated(site, start, merged, reading, sets, config)
-    adapted = choose_encoder(site, start, merged, proof)
+    proof, vectors = _evaluated(site, start, merged, reading, sets, config, deciding, names)
+    adapted = choose_encoder(site, start, merged, proof, accept=config.accept)
+    has_classes = labelled is not None and labelled.kind == "classes"
+    classifier = train_classifier(site, vectors, adapted, held_out) if has_classes else None
     artifacts = AdaptationArtifacts(
         passages=passages,
         corpus=corpus,
@@ -154,7 +176,9 @@ def run_adapt(
         trained=trained,
         weighing=weighing,
         proof=proof,
+        classifier=classifier,
         adapted=adapted,
+        to_label=to_label,
     )
     described = AdaptationContent(
         encoder=encoder,
@@ -164,6 +188,7 @@ def run_adapt(
         missing=tuple(found.missing),
         settings=config.model_dump_json(indent=1),
         translators=tuple(hop.model for hop in config.trip.hops) if config.trip else (),
+        base=base_card(described_folder(site.open_store(), start)),
     )
     return adaptation(site, artifacts, described, RunCommand(command=command))
 
@@ -175,8 +200,10 @@ def _evaluated(
     reading: EncoderConfig,
     sets: FoundSets,
     config: AdaptConfig,
-) -> ProofRef:
-    """Compare the adapted encoder with the original on all sets."""
+    deciding: UseName | None,
+    views: tuple[str, ...],
+) -> tuple[ProofRef, tuple[EmbeddingsRef, EmbeddingsRef]]:
+    """Compare the adapted encoder with the original on all sets; return also the vectors of both."""
     precision = computed(config.evaluation.precision, site)
     networks = {"start": start, "adapted": merged}
     candidates = [NamedEncoder(label=label, encoder=network, config=reading) for label, network in networks.items()]
@@ -188,7 +215,8 @@ def _evaluated(
     ]
     vectors, bootstrap = (before.embeddings, after.embeddings), config.evaluation.bootstrap
     bound = config.proof.max_forgetting
-    return evaluate_adaptation(site, vectors, merged, sets.drawn, tuple(undrawn), bootstrap, bound)
+    proof = evaluate_adaptation(site, vectors, merged, sets.drawn, tuple(undrawn), bootstrap, bound, deciding, views)
+    return proof, vectors
 
 
 def general_sets(site: RunContext, names: tuple[str, ...]) -> FoundSets:

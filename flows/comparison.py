@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from prefect import flow
 from prefect.runtime import flow_run
 
-from flows.run_context import command_of, run_context_of
-from models.errors import EvaluationError
-from models.evaluation.config import BootstrapConfig
-from storage.artifacts.lookup import find_reports
-from storage.artifacts.refs import ReportRef, SweepRef
-from tasks.evaluation.kinds import available, kind_of, names_of, shared_names, undrawn
-from tasks.reporting.provenance import RunCommand
-from tasks.reporting.sweep.compare import compare_systems
-from tasks.reporting.sweep.inputs import SweepSettings
-from tasks.reporting.sweep.runs import dev_of, run_systems, settings_of
-from tasks.stage.log_context import show_logs
-from tasks.stage.run_context import RunContext
+from bsl.flows.checked_flow import flow
+from bsl.flows.run_context import command_of, run_context_of
+from bsl.models.errors import EvaluationError
+from bsl.models.evaluation.config import BootstrapConfig
+from bsl.storage.artifacts.lookup import find_reports
+from bsl.storage.artifacts.refs import ReportRef, SweepRef
+from bsl.storage.filesystem.urls import Public
+from bsl.tasks.evaluation.kinds import available, kind_of, names_of, shared_names, undrawn
+from bsl.tasks.reporting.provenance import RunCommand
+from bsl.tasks.reporting.sweep.compare import compare_systems
+from bsl.tasks.reporting.sweep.inputs import SweepSettings
+from bsl.tasks.reporting.sweep.runs import dev_of, run_systems, settings_of
+from bsl.tasks.stage.log_context import show_logs
+from bsl.tasks.stage.run_context import RunContext
 
 _NO_SET = "The runs share no set of pairs or questions, so there are no paired differences."
 
@@ -26,7 +27,7 @@ def _run_name() -> str:
 
 
 @flow(name="bsl-compare", flow_run_name=_run_name)
-def comparing(runs: list[str], site: RunContext | None = None) -> SweepRef:
+def comparing(runs: list[Public], site: RunContext | None = None) -> SweepRef:
     """Compare finished runs on the sets with bootstrap draws that all of them were evaluated on.
 
     Args:

@@ -5,24 +5,23 @@ from __future__ import annotations
 import difflib
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
-from pydantic_core import core_schema
+from pydantic import BaseModel, Field, ValidationError, field_validator
+from pydantic_core import to_jsonable_python
 
-from models.evaluation.published import rows_of
-from models.objectives.config import OBJECTIVE_CONFIGS, AnyObjective
-from models.transforms.config import AnyTransform
-from storage.filesystem.urls import shown
-from tasks.settings import RunSettings
+from bsl.flows.parameters import check_texts
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.evaluation.published import rows_of
+from bsl.storage.filesystem.secrets import shown
+from bsl.storage.filesystem.values import MOST
+from bsl.tasks.settings import RunSettings
 
 if TYPE_CHECKING:
-    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
-    from pydantic.json_schema import JsonSchemaValue
-    from pydantic_core import CoreSchema, ErrorDetails
+    from pydantic_core import ErrorDetails
 
-    from models.runtime.precision import Precision
+    from bsl.models.runtime.precision import Precision
 
 
 _FIRST_WORDS: Final = 4  # words of a field's description that are searched for a misspelt name
@@ -35,23 +34,74 @@ def explain(problem: ErrorDetails, base: BaseModel) -> str:
         problem: The error.
         base: A valid configuration of the same type; the message suggests its fields.
     """
-    # pydantic puts the name of the chosen objective between the section and its field.
-    path = ".".join(str(part) for part in problem["loc"] if part not in OBJECTIVE_CONFIGS)
+    names, model = _located(problem, base)
+    path = ".".join(names)
     if problem["type"] == "value_error" and not path:
         return str(problem["ctx"]["error"])  # a validator of the whole configuration; its message is complete
-    model: object = base
-    for part in problem["loc"][:-1]:
-        model = OBJECTIVE_CONFIGS[str(part)]() if part in OBJECTIVE_CONFIGS else _section(model, str(part))
-    fields = type(model).model_fields if isinstance(model, BaseModel) else {}
+    fields = model.model_fields if model else {}
     if problem["type"] != "extra_forbidden":
         message = problem["msg"].removeprefix("Value error, ")
-        if problem["type"] == "string_pattern_mismatch" and (field := fields.get(str(problem["loc"][-1]))):
+        if problem["type"] == "string_pattern_mismatch" and (field := fields.get(names[-1])):
             message = f"expected: {field.description}"
-        return f"{path}: {message} (found {shown(repr(problem['input']))[:200]})"
-    nearest = _nearest(str(problem["loc"][-1]), type(model)) if isinstance(model, BaseModel) else None
+        return f"{path}: {message} (found {_short(problem['input'])})"
+    nearest = _nearest(names[-1], model) if model else None
     hint = f". Did you mean {nearest!r}?" if nearest else "."
     listed = f" Fields: {', '.join(fields)}" if fields else ""
     return f"{path}: unknown field{hint}{listed}"
+
+
+def _short(value: object) -> str:
+    """Return the first characters of a value on one line, without passwords."""
+    try:
+        text = " ".join(shown(repr(value)).split())
+        return text if len(text) <= MOST else f"{text[: MOST - 2]} …"
+    except ValueError:  # Python prints no number of more than 4,300 digits
+        return "a number of thousands of digits"
+
+
+def _located(problem: ErrorDetails, base: BaseModel) -> tuple[list[str], type[BaseModel] | None]:
+    """Return the path of a field as in `--set`, and the model that contains its last name.
+
+    pydantic's path also contains its names for members of unions, such as that of the chosen objective.
+    """
+    kinds: list[Any] = [type(base)]
+    names: list[str] = []
+    parent: type[BaseModel] | None = None
+    for number, part in enumerate(problem["loc"], 1):
+        models = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
+        holders = [model for model in models if part in model.model_fields]
+        is_unknown = problem["type"] == "extra_forbidden" and number == len(problem["loc"])
+        if holders or (models and is_unknown):
+            parent = (holders or models)[0]
+            kinds = [kind for holder in holders for kind in _kinds(holder.model_fields[str(part)].annotation)]
+        elif chosen := [model for model in models if part in _tags(model)]:
+            kinds = chosen
+            continue
+        elif isinstance(part, int) or (_has_mapping(kinds) and not part.startswith("dict[")):
+            parent, kinds = None, [kind for outer in kinds for inner in get_args(outer) for kind in _kinds(inner)]
+        else:
+            continue
+        names.append(str(part))
+    return names, parent
+
+
+def _kinds(annotation: Any) -> list[Any]:  # noqa: ANN401 - an annotation: a type, a union or another form
+    """Return the members of a union, without their metadata."""
+    if get_origin(annotation) is Annotated:
+        return _kinds(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType):
+        return [kind for member in get_args(annotation) for kind in _kinds(member)]
+    return [annotation]
+
+
+def _tags(model: type[BaseModel]) -> tuple[object, ...]:
+    """Return pydantic's names for a member of a union: that of its class, and the value of its field `name`."""
+    named = model.model_fields.get("name")
+    return (model.__name__, named.default if named else None)
+
+
+def _has_mapping(kinds: Sequence[Any]) -> bool:
+    return any(get_origin(kind) in (dict, Mapping) for kind in kinds)
 
 
 def _nearest(name: str, model: type[BaseModel]) -> str | None:
@@ -69,16 +119,6 @@ def _nearest(name: str, model: type[BaseModel]) -> str | None:
             phrases.setdefault("_".join(words[start:end]), field)
     nearest = difflib.get_close_matches(name, phrases, n=1, cutoff=0.8)
     return phrases[nearest[0]] if nearest else None
-
-
-def _section(model: object, name: str) -> object:
-    """Return the section `name` of a configuration; an unset section gives an empty instance of its type."""
-    found = getattr(model, name, model)
-    if found is not None or not isinstance(model, BaseModel):
-        return found
-    kinds = get_args(type(model).model_fields[name].annotation)
-    sections = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
-    return sections[0].model_construct() if len(sections) == 1 else None
 
 
 C = TypeVar("C", bound=BaseModel)
@@ -142,90 +182,6 @@ class PipelineConfig(RunSettings):
         return [*encoders, *translators, *rewriters]
 
 
-def partial(model: type[BaseModel], first: Sequence[str] = ()) -> type[BaseModel]:
-    """Return a pydantic model with every field optional, also the nested ones: the fields that a user may override.
-
-    In Prefect, a nested parameter of a run replaces the deployment's parameter completely. Optional fields that
-    `override` merges leave the recipe's other fields unchanged.
-
-    Args:
-        model: The model to copy.
-        first: Fields that Prefect's run form shows first.
-    """
-    named = model.model_fields.get("name")
-    chosen = str(named.default) if named is not None and get_origin(named.annotation) is Literal else None
-    fields: dict[str, Any] = {}
-    for name in dict.fromkeys((*first, *model.model_fields)):
-        field = model.model_fields[name]
-        default = chosen if name == "name" else None  # choosing an objective in the form sends its name
-        fields[name] = (_overridable(field.annotation) | None, Field(default, description=field.description))
-    return create_model(
-        f"{model.__name__}Overrides",
-        __config__=ConfigDict(frozen=True, extra="forbid", title=chosen or "Change"),  # the label of its button
-        __doc__=model.__doc__,
-        **fields,
-    )
-
-
-def _overridable(kind: Any) -> Any:  # noqa: ANN401 - an annotation: a type, a union or another form
-    union = get_args(kind)[0] if get_origin(kind) is Annotated else kind
-    if union in (AnyObjective, AnyTransform):
-        # Only a name chooses an objective or a transform; only fields change the one in the recipe.
-        members = get_args(union)
-        names = tuple(member.model_fields["name"].default for member in members)
-        return Literal[names] | Union[tuple(map(partial, members))]  # noqa: UP007
-    if type(None) in get_args(kind):
-        return Union[tuple(_overridable(member) for member in get_args(kind))]  # noqa: UP007
-    return partial(kind) if isinstance(kind, type) and issubclass(kind, BaseModel) else kind
-
-
-@dataclass(frozen=True)
-class Form:
-    """Annotation that shows every field of a model as optional in Prefect's run form, and drops unchanged fields.
-
-    The form sends all fields of the model, null where nothing was entered. In any other mapping null is a value, as in
-    `--set training.collapse=null`.
-    """
-
-    model: type[BaseModel]
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:  # noqa: ANN401
-        return core_schema.no_info_before_validator_function(self._changes, handler(source))
-
-    def __get_pydantic_json_schema__(self, _: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        return handler(self.model.__pydantic_core_schema__)
-
-    def _changes(self, given: object) -> object:
-        sent = isinstance(given, Mapping) and given.keys() >= self.model.model_fields.keys()
-        return _without_nulls(given) if sent else given
-
-
-def _without_nulls(section: Any) -> Any:  # noqa: ANN401 - a section or a value
-    """Return a section without nulls and without inner sections of nulls only."""
-    if not isinstance(section, Mapping):
-        return section
-    inner = {name: _without_nulls(value) for name, value in section.items()}
-    return {name: value for name, value in inner.items() if value is not None and value != {}}
-
-
-def form_of(model: type[BaseModel], first: Sequence[str] = ()) -> Any:  # noqa: ANN401 - a type for annotations
-    """Return the type of a flow parameter that changes a configuration: a mapping in the form `override` takes.
-
-    Args:
-        model: The configuration.
-        first: Fields that Prefect's run form shows first.
-    """
-    return Annotated[dict[str, Any], Form(partial(model, first))]
-
-
-if TYPE_CHECKING:
-    Overrides = dict[str, Any]
-else:
-    Overrides = form_of(
-        PipelineConfig, first=("ingest", "encoder", "training", "augment", "pairs", "evaluation", "transform")
-    )
-
-
 def override(config: C, *changes: Mapping[str, Any]) -> C:
     """Return a validated configuration with changes. Configurations are merged only here.
 
@@ -237,8 +193,9 @@ def override(config: C, *changes: Mapping[str, Any]) -> C:
         ValueError: A field is unknown (the message suggests the closest name), has the wrong type or is out of bounds;
             or the recipe does not train and `changes` sets training fields without an objective.
     """
-    fields = config.model_dump()
+    fields = _fields(config)
     for layer in changes:
+        check_texts(layer)
         if isinstance(config, PipelineConfig) and fields["training"] is None:
             _check_trains(config.title.partition(":")[0], layer.get("training"))
         fields = _merged(fields, layer)
@@ -250,7 +207,8 @@ def override(config: C, *changes: Mapping[str, Any]) -> C:
 
 def difference(base: BaseModel, target: BaseModel) -> dict[str, Any]:
     """Return the changes with which `override` turns `base` into `target`, as JSON values."""
-    return _difference(base.model_dump(mode="json"), target.model_dump(mode="json"))
+    first, second = (to_jsonable_python(_fields(config)) for config in (base, target))
+    return _difference(first, second)
 
 
 def nested(path: str, value: object) -> dict[str, Any]:
@@ -268,6 +226,16 @@ def _check_trains(recipe: str, training: object) -> None:
         raise ValueError(
             f"{fields}: recipe {recipe} does not train. Set training.objective as well, or use a recipe that trains"
         )
+
+
+def _fields(value: Any) -> Any:  # noqa: ANN401 - a configuration, or a value in one
+    """Return settings as mappings; of encoders only the given fields, so that a folder can provide the others."""
+    if isinstance(value, BaseModel):
+        kept = value.model_fields_set if isinstance(value, EncoderConfig) else type(value).model_fields
+        return {name: _fields(inner) for name, inner in value if name in kept}
+    if isinstance(value, Mapping):
+        return {name: _fields(inner) for name, inner in value.items()}
+    return tuple(map(_fields, value)) if isinstance(value, tuple) else value
 
 
 def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

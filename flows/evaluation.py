@@ -5,27 +5,27 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from prefect import flow
 from prefect.runtime import flow_run
 
-from flows.run_context import Names, Site, announce_precision, computed, fix_precision, run_context_of
-from storage.artifacts.refs import EvaluationRef
-from tasks.embedding.embed import TITLE, embed, embed_tfidf
-from tasks.embedding.transforms import fit_transform, fold_transform, transform
-from tasks.evaluation.comparison import compare
-from tasks.evaluation.kinds import available, kind_of, names_of, tables
-from tasks.evaluation.systems import EvaluationSettings, NamedEncoder, System, find_encoder_systems
-from tasks.reporting.evaluation import Missing, summarise
-from tasks.stage.log_context import show_logs
+from bsl.flows.checked_flow import flow
+from bsl.flows.run_context import Names, Site, announce_precision, computed, fix_precision, run_context_of
+from bsl.storage.artifacts.refs import EvaluationRef
+from bsl.tasks.embedding.embed import TITLE, embed, embed_tfidf
+from bsl.tasks.embedding.transforms import fit_transform, fold_transform, transform
+from bsl.tasks.evaluation.comparison import compare
+from bsl.tasks.evaluation.kinds import available, kind_of, names_of, score, tables
+from bsl.tasks.evaluation.systems import EvaluationSettings, NamedEncoder, System, find_encoder_systems
+from bsl.tasks.reporting.evaluation import Missing, summarise
+from bsl.tasks.stage.log_context import show_logs
 
 if TYPE_CHECKING:
-    from models.evaluation.config import ScoringConfig
-    from models.runtime.precision import Computed
-    from models.transforms.config import AnyTransform
-    from storage.artifacts.refs import ComparisonRef, CorpusRef, ScoresRef
-    from tasks.evaluation.kinds import FoundSets
-    from tasks.settings import RunSettings
-    from tasks.stage.run_context import RunContext
+    from bsl.models.evaluation.config import ScoringConfig
+    from bsl.models.runtime.precision import Computed
+    from bsl.models.transforms.config import AnyTransform
+    from bsl.storage.artifacts.refs import ComparisonRef, CorpusRef, ScoresRef
+    from bsl.tasks.evaluation.kinds import FoundSets
+    from bsl.tasks.settings import RunSettings
+    from bsl.tasks.stage.run_context import RunContext
 
 
 def _run_name() -> str:
@@ -37,7 +37,7 @@ def _run_name() -> str:
 def evaluation(
     models: Names, suite: Names, config: EvaluationSettings | None = None, site: Site | None = None
 ) -> EvaluationRef:
-    """Score encoders on the papers' sets.
+    """Score encoders on the papers' sets. A set that is missing, or that the Hub does not deliver, is listed.
 
     Args:
         models: Folders, Hub ids, `embedded:` names, `checkpoint/<key>` or `report/<key>`; each is compared with the
@@ -53,7 +53,7 @@ def evaluation(
     announce_precision(context, {"evaluation": settings.precision})
     configured, precision = settings.precision, computed(settings.precision, context)
     settings = fix_precision(settings, context)
-    found = available(context, names_of(suite))
+    found = available(context, names_of(suite), skip_failed_downloads=True)
     candidates = find_encoder_systems(context, models, settings.reading, configured)
 
     embedded = candidates if found.embedded() else []
@@ -95,10 +95,10 @@ def run_systems(
 def frozen_scores(site: RunContext, system: System, found: FoundSets, config: ScoringConfig) -> list[ScoresRef]:
     """Score a system's vectors on every kind of set that needs no fine-tuning."""
     return [
-        scores
+        score(site, system.embeddings, system.label, system.checkpoint, kind.title, covered, config.bootstrap, probe)
         for kind, sets in found.frozen()
         if (covered := system.of(sets))
-        for scores in kind.scores(site, system, covered, config)
+        for probe in [config.probe if kind.probes else None]
     ]
 
 

@@ -8,38 +8,55 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from prefect import flow
+from prefect import State
 from prefect.runtime import flow_run
+from prefect.states import Completed
 
-from flows.config import Overrides, PipelineConfig, override
-from flows.evaluation import differences, frozen_scores, run_systems
-from flows.recipes import RecipeName, recipe
-from flows.run_context import Site, announce_precision, command_of, computed, fix_precision, run_context_of
-from storage.artifacts.refs import CheckpointRef, ReportRef
-from tasks.corpus.evaluation_sets import resolve_scored_set
-from tasks.corpus.ingest import ingest, locate_sources, nli
-from tasks.embedding.encoders import check_learns, resolve_encoder, with_saved_settings
-from tasks.evaluation.kinds import available, frozen_names, tables
-from tasks.evaluation.systems import NamedEncoder
-from tasks.reporting.evaluation import Missing
-from tasks.reporting.provenance import RunCommand
-from tasks.reporting.run.content import ReportContent, RunArtifacts
-from tasks.reporting.run.report import report
-from tasks.stage.log_context import show_logs
-from tasks.training.distributed import require_equal_shares
-from tasks.training.teachers import check_teaching, find_teachers, teach
-from tasks.training.train import train
-from tasks.views.augment import augment
-from tasks.views.methods import column_view
-from tasks.views.pairs import pairs_of
+from bsl.flows.checked_flow import flow
+from bsl.flows.config import PipelineConfig, override
+from bsl.flows.evaluation import differences, frozen_scores, run_systems
+from bsl.flows.faults import is_fault
+from bsl.flows.forms import form_of
+from bsl.flows.own_text import own_text
+from bsl.flows.recipes import RecipeName, recipe
+from bsl.flows.run_context import Site, announce_precision, command_of, computed, fix_precision, run_context_of
+from bsl.models.errors import ModelError
+from bsl.models.views.pairs import OWN_LABELS
+from bsl.storage.artifacts.refs import CheckpointRef, ReportRef
+from bsl.storage.sources.model_sources import ResolvedModel
+from bsl.tasks.corpus.evaluation_sets import resolve_scored_set
+from bsl.tasks.corpus.ingest import ingest, locate_sources, nli
+from bsl.tasks.embedding.encoders import check_learns, resolve
+from bsl.tasks.evaluation.kinds import FoundSets, available, frozen_names, tables
+from bsl.tasks.evaluation.systems import NamedEncoder
+from bsl.tasks.reporting.base_card import NO_CARD, base_card
+from bsl.tasks.reporting.evaluation import Missing
+from bsl.tasks.reporting.provenance import RunCommand
+from bsl.tasks.reporting.run.content import ReportContent, RunArtifacts
+from bsl.tasks.reporting.run.report import report
+from bsl.tasks.stage.log_context import show_logs
+from bsl.tasks.stage.pool import NO_FIGURE
+from bsl.tasks.training.distributed import require_equal_shares
+from bsl.tasks.training.teachers import check_teaching, find_teachers, teach
+from bsl.tasks.training.train import train
+from bsl.tasks.views.augment import augment
+from bsl.tasks.views.methods import column_view
+from bsl.tasks.views.pairs import pairs_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from storage.artifacts.refs import ScoresRef
-    from tasks.evaluation.systems import System
-    from tasks.stage.run_context import RunContext
+    from bsl.storage.artifacts.refs import ScoresRef
+    from bsl.tasks.evaluation.systems import System
+    from bsl.tasks.stage.run_context import RunContext
+
+    Overrides = dict[str, Any]
+else:
+    Overrides = form_of(
+        PipelineConfig, first=("ingest", "encoder", "training", "augment", "pairs", "evaluation", "transform")
+    )
+"""Changes of a recipe, as a parameter of flows."""
 
 
 def _run_name() -> str:
@@ -53,7 +70,9 @@ def _run_name() -> str:
 
 
 @flow(name="bsl-pipeline", flow_run_name=_run_name)
-def pipeline(recipe_name: RecipeName, overrides: Overrides | None = None, site: Site | None = None) -> ReportRef:
+def pipeline(
+    recipe_name: RecipeName, overrides: Overrides | None = None, site: Site | None = None, of_sweep: bool = False
+) -> ReportRef | State[ReportRef]:
     """Run a recipe, from raw sentences to the report of its evaluated encoder.
 
     Args:
@@ -61,13 +80,20 @@ def pipeline(recipe_name: RecipeName, overrides: Overrides | None = None, site: 
         overrides: Fields of the recipe to change, such as `{"training": {"lr": 0.0003}}`; a field left at None has
             the recipe's value.
         site: Store, mirror and device that replace the worker's BSL_STORE, BSL_DATA_MIRROR and BSL_DEVICE.
+        of_sweep: End the run as Completed, named NoFigure and with the reason, if it cannot be trained or scored; by
+            default it fails.
     """
     show_logs()
     changes = overrides or {}
     config, context = override(recipe(recipe_name), changes), run_context_of(site)
     command = command_of("run", [recipe_name], {}, list(changed_settings(changes)))
     announce_precision(context, config.precisions)
-    return run(config, context, command).report
+    try:
+        return run(config, context, command).report
+    except ModelError as error:
+        if of_sweep and is_fault(error):
+            return Completed(name=NO_FIGURE, message=str(error))
+        raise
 
 
 def changed_settings(changes: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
@@ -104,8 +130,8 @@ def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
         command: The command that repeats the run, printed in the report.
     """
     config = fix_precision(config, site)
-    start, named = resolve_encoder(site, config.encoder, config.words)
-    encoder = with_saved_settings(site, start, named)
+    resolved = resolve(site, config.encoder, config.words)
+    start, encoder = resolved.encoder, resolved.config
     if config.phases:
         check_learns(start)
     found = available(site, frozen_names(config.evaluation.sets))
@@ -117,8 +143,11 @@ def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
         require_equal_shares(phase.training, site.processes)
     teachers = [find_teachers(site, phase.teachers) for phase in config.phases]
 
-    sources = locate_sources(site, config.ingest)
-    corpus = ingest(site, sources, config.ingest)
+    own = own_text(site, config.ingest)
+    sources = () if own else locate_sources(site, config.ingest)
+    corpus = own.corpus if own else ingest(site, sources, config.ingest)
+    if own:
+        found = FoundSets({**own.sets, **found.sets}, found.missing)
     for phase, found_teachers in zip(config.phases, teachers, strict=True):
         check_teaching(site, corpus, found_teachers, phase.training.objective)
     labelled = nli(site, sources, corpus, config.ingest) if config.needs_labels else None
@@ -127,7 +156,13 @@ def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
         bad_share, columns = config.ingest.max_bad_share, config.augment.given
         given = tuple(column_view(site, sources, corpus, view, bad_share) for view in columns)
         views = augment(site, corpus, config.augment, labelled, given)
-    pairs = [pairs_of(site, corpus, views, labelled, phase.pairs) for phase in config.phases if views]
+    pairs = [
+        own.label_pairs(site, phase.training)
+        if own and phase.pairs.scored == OWN_LABELS
+        else pairs_of(site, corpus, views, labelled, phase.pairs)
+        for phase in config.phases
+        if views
+    ]
     checkpoints: list[CheckpointRef] = []
     for phase, training_pairs, found_teachers in zip(config.phases, pairs, teachers, strict=True):
         teacher = teach(site, corpus, found_teachers, computed(config.evaluation.precision, site))
@@ -157,6 +192,7 @@ def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
         published=config.published,
         settings=config.settings,
         sources=config.ingest.sources,
+        base=base_card(start.described) if isinstance(start, ResolvedModel) else NO_CARD,
     )
     page = report(site, artifacts, settings, RunCommand(command=command))
     # A transform fitted on each dataset gives several systems with the same label.

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeVar
 
-from pydantic import AliasChoices, Field, ValidationError
+from pydantic import AliasChoices, Field, ValidationError, WithJsonSchema
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from flows.config import Form, partial
-from models.runtime import precision
-from storage.filesystem.urls import Address
-from tasks.stage.device import device_of
-from tasks.stage.progress import announce
-from tasks.stage.run_context import RunContext
+from bsl.flows.forms import Form, partial
+from bsl.models.runtime import precision
+from bsl.storage.filesystem.secrets import PUBLIC_PATTERN
+from bsl.storage.filesystem.urls import Address, Public
+from bsl.storage.record import LARGEST, WHOLE
+from bsl.tasks.stage.device import device_of
+from bsl.tasks.stage.progress import announce
+from bsl.tasks.stage.run_context import RunContext
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pydantic import BaseModel
+    from pydantic.config import JsonDict
     from pydantic_core import ErrorDetails
 
-    from models.runtime.precision import Computed, Precision
+    from bsl.models.runtime.precision import Computed, Precision
 
 
 if TYPE_CHECKING:
@@ -30,13 +33,21 @@ else:
     Site = Annotated[RunContext, Form(partial(RunContext))]  # an empty field of Prefect's form: the worker's setting
 
 
-Names = Annotated[list[str], Field(min_length=1)]  # Prefect's form and server refuse an empty list
+Names = Annotated[list[Public], Field(min_length=1)]  # Prefect's form and server refuse an empty list
+MOST_SEEDS: Final = 1000
+Seeds = Annotated[int, Field(ge=1, le=MOST_SEEDS), WHOLE]
+_STORABLE: Final[JsonDict] = {"minimum": -LARGEST, "maximum": LARGEST, "pattern": PUBLIC_PATTERN}
+Setting = Annotated[Any, WithJsonSchema({**_STORABLE, "items": {**_STORABLE, "items": _STORABLE}})]
+"""A value of any field, which Prefect's server refuses if it must not be recorded."""
 
 
 class _RunContextSettings(RunContext, BaseSettings):
     """`RunContext` read from environment variables. Stages receive a plain one: a worker's environment may differ."""
 
-    model_config = SettingsConfigDict(env_prefix="BSL_", env_ignore_empty=True, case_sensitive=False)
+    model_config = SettingsConfigDict(
+        env_prefix="BSL_", env_ignore_empty=True, env_parse_none_str="none", case_sensitive=False
+    )
+    numbers_as_text: ClassVar[bool] = True
 
     mirror: Address | None = Field(None, validation_alias=AliasChoices("mirror", "BSL_DATA_MIRROR"))
 
@@ -51,8 +62,17 @@ def run_context_of(given: RunContext | Mapping[str, object] | None = None) -> Ru
     Raises:
         ValueError: A value is invalid; the message names the field and its variable.
     """
-    options = given.model_dump(exclude_unset=True) if isinstance(given, RunContext) else given or {}
-    explicit = {field: options[field] for field in RunContext.model_fields if options.get(field) is not None}
+    options: Mapping[str, object]
+    if isinstance(given, RunContext):  # None is a value, if the default is another
+        unset = {name for name, field in RunContext.model_fields.items() if field.default is None}
+        options = given.model_dump(exclude_unset=True)
+    else:
+        unset, options = set(RunContext.model_fields), given or {}
+    explicit = {
+        name: value
+        for name, value in options.items()
+        if name in RunContext.model_fields and (value is not None or name not in unset)
+    }
     try:
         settings = _RunContextSettings.model_validate(explicit)
     except ValidationError as error:

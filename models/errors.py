@@ -26,6 +26,8 @@ import pickle
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from bsl.storage.filesystem.os_errors import not_written
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
@@ -168,13 +170,21 @@ def load_errors(folder: Path, kind: type[ModelError]) -> Iterator[None]:
             "for safetensors."
         ) from error
     except BaseException as error:
-        if not isinstance(error, Exception) and type(error).__module__ != _PANICS:
+        if not isinstance(error, Exception):
+            if not is_panic(error):
+                raise
+        elif not_written(error):  # the disk of a converted model is full; reading causes no such error
             raise
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise kind(
             f"{folder}: cannot be loaded ({reason:.300}). Check that the copy is complete, and that its files are of "
             "the same model."
         ) from error
+
+
+def is_panic(error: BaseException) -> bool:
+    """Return whether an error is a panic of code in Rust, which is not an `Exception`."""
+    return type(error).__module__ == _PANICS
 
 
 def _rebuild(kind: type[ModelError], args: tuple[object, ...], state: dict[str, object]) -> ModelError:

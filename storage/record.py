@@ -1,18 +1,100 @@
-"""The base class of pydantic models, also of all settings in `models`; fields outside keys; sections by name."""
+"""The base class of all records and settings; bounds of numbers; removed and added fields, and fields outside keys."""
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic_core import PydanticCustomError, core_schema
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler
+
+LARGEST: Final = 2**63 - 1
+"""Largest whole number of databases, Arrow and torch; Prefect's server cannot list a run with a larger one."""
+
+
+def _number(value: object) -> object:
+    """Refuse true, false and text, which pydantic would convert to a number, and Prefect's form would not."""
+    if isinstance(value, bool | str | bytes):
+        kind = "true or false" if isinstance(value, bool) else "text"
+        raise PydanticCustomError("number_type", "Input should be a number, not {kind}", {"kind": kind})
+    return value
+
+
+def _whole(value: object) -> object:
+    """Refuse as `_number`, and convert 1e3; pydantic's message on 1e30 would not name the bound."""
+    number = _number(value)
+    return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
+WHOLE: Final = BeforeValidator(_whole)
+"""Annotation of a whole number outside a record, such as a flow's parameter."""
+FINITE: Final = BeforeValidator(_number)
+"""Annotation of any other number outside a record."""
+
+
+def _bounded(schema: Any, record: type[Record]) -> Any:  # noqa: ANN401 - a part of a core schema
+    """Return a record's schema in which every number is finite and at most `LARGEST`, and its JSON schema says so."""
+    if isinstance(schema, list | tuple):
+        return type(schema)(_bounded(part, record) for part in schema)
+    if not isinstance(schema, dict) or _is_bounded(schema, record):
+        return schema
+    largest = {"int": LARGEST, "float": sys.float_info.max}.get(schema.get("type", ""))
+    if largest is None:
+        return {name: part if name == "metadata" else _bounded(part, record) for name, part in schema.items()}
+    number: Any = dict(schema)
+    number |= {} if "ge" in number or "gt" in number else {"ge": -largest}
+    number |= {} if "le" in number or "lt" in number else {"le": largest}
+    number |= {"allow_inf_nan": False} if number["type"] == "float" else {}
+    if record.numbers_as_text:
+        return number
+    return core_schema.no_info_before_validator_function(_whole if number["type"] == "int" else _number, number)
+
+
+def _is_bounded(schema: Mapping[str, Any], record: type[Record]) -> bool:
+    """Return whether a part of a schema is another record, or a number with bounds."""
+    if schema.get("type") == "model":
+        return schema["cls"] is not record and issubclass(schema["cls"], Record)
+    function = schema.get("function")
+    return isinstance(function, dict) and function.get("function") in (_number, _whole)
 
 
 class Record(BaseModel):
-    """A frozen model that refuses unknown fields; a field's docstring is its description."""
+    """A frozen model that refuses unknown fields; a field's docstring is its description.
+
+    Every number is finite, at most `LARGEST`, and not given as text.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    removed: ClassVar[Mapping[str, object]] = {}
+    """Removed fields with their last defaults: artifact keys still contain them, so that removing a field keeps all
+    keys of its default."""
+    numbers_as_text: ClassVar[bool] = False
+    """Whether numbers may also be text, as in environment variables."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:  # noqa: ANN401
+        """Return pydantic's schema with bounds on all numbers, so that no field can lack them."""
+        bounded: core_schema.CoreSchema = _bounded(handler(source), cls)
+        return bounded
 
 
 class NotInKey:
     """Mark a field that cannot change the result, such as a path or a device: `location: Annotated[str, NotInKey]`."""
+
+
+class AddedAs:
+    """Mark a field added after a release: `size: Annotated[int, AddedAs(0)] = 0`.
+
+    At this value, its first default, the field is not in artifact keys, so that adding it keeps all keys.
+    """
+
+    def __init__(self, value: object) -> None:
+        self.value = value
 
 
 def named(value: object) -> object:

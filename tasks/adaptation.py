@@ -8,30 +8,38 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from models.encoder.config import EncoderConfig
-from models.evaluation.config import BootstrapConfig
-from storage.artifacts.refs import ENCODER, CheckpointRef, EmbeddingsRef, ProofRef, ScoresRef, WeighingRef
-from storage.artifacts.schemas import PROOF, WEIGHING
-from storage.filesystem.names import MANIFEST
-from storage.sources.model_sources import ResolvedModel
-from tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet, in_full, read_scored_set
-from tasks.embedding.encoders import encoder_folder
-from tasks.evaluation.comparison import paired_draws
-from tasks.evaluation.kinds import kind_of
-from tasks.rendering.evidence import weighed
-from tasks.stage.cached import StageContext, stage
-from tasks.stage.device import device_of, limit_threads
-from tasks.stage.ui import progress_of, show_table
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.evaluation.config import BootstrapConfig
+from bsl.models.evaluation.uses import UseName
+from bsl.storage.artifacts.refs import ENCODER, CheckpointRef, EmbeddingsRef, ProofRef, ScoresRef, WeighingRef
+from bsl.storage.artifacts.schemas import PROOF, WEIGHING
+from bsl.storage.filesystem.names import MANIFEST
+from bsl.storage.sources.model_sources import ResolvedModel
+from bsl.tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet, in_full, read_scored_set
+from bsl.tasks.embedding.encoders import encoder_folder
+from bsl.tasks.embedding.vectors import open_vectors
+from bsl.tasks.evaluation.comparison import paired_draws
+from bsl.tasks.evaluation.kinds import kind_of
+from bsl.tasks.evaluation.own_text import HeldOutSet, questions_like
+from bsl.tasks.evaluation.samples import samples_of
+from bsl.tasks.rendering.escaping import plain
+from bsl.tasks.rendering.evidence import weighed
+from bsl.tasks.stage.cached import StageContext, stage
+from bsl.tasks.stage.device import device_of
+from bsl.tasks.stage.ui import progress_of, show_markdown, show_table
 
 if TYPE_CHECKING:
-    from models.encoder.sentence_encoder import CachedEncoder, SentenceEncoder
-    from models.evaluation.proof import BeforeAfter
+    from pydantic import JsonValue
 
-SHARE, VERDICT = "share", "verdict"
-"""Figures of a weighing; of a proof."""
+    from bsl.models.encoder.sentence_encoder import CachedEncoder, SentenceEncoder
+    from bsl.models.evaluation.proof import AdaptationComparison
+
+SHARE, VERDICT, USE, DRAWS, ADAPTED = "share", "verdict", "verdict_for", "draws", "adapted"
+"""Figures of a weighing; of a proof: its word, the use that the word holds for, and the number of draws; of an exported
+encoder."""
 
 
-@stage(ref=WeighingRef, version=11)
+@stage(ref=WeighingRef, version=11, uses_torch=True)
 def choose_share(
     context: StageContext,
     start: CheckpointRef | ResolvedModel,
@@ -46,7 +54,7 @@ def choose_share(
     If all shares lose too much, the smallest is chosen. A single share is chosen without scoring, and so is the largest
     share without a dev set.
     """
-    from models.evaluation.significance.paired import forgets
+    from bsl.models.evaluation.significance.paired import forgets
 
     descending, scores = sorted(shares, reverse=True), dict[float, float]()
     chosen = descending[0]
@@ -67,7 +75,7 @@ def choose_share(
         show_table(weighed(scores.items()), "General dev set × 100 by share of the trained weights")
 
 
-@stage(ref=CheckpointRef, version=2)
+@stage(ref=CheckpointRef, version=3, uses_torch=True)
 def merge(
     context: StageContext,
     start: CheckpointRef | ResolvedModel,
@@ -82,7 +90,7 @@ def merge(
     context.draft.note({SHARE: share, "max_length": result.config.length})
 
 
-@stage(ref=ProofRef, version=20)
+@stage(ref=ProofRef, version=23, uses_torch=True)
 def evaluate_adaptation(
     context: StageContext,
     vectors: tuple[EmbeddingsRef, EmbeddingsRef],
@@ -91,6 +99,8 @@ def evaluate_adaptation(
     undrawn: tuple[ScoresRef, ...],
     config: BootstrapConfig,
     max_forgetting: float,
+    deciding: UseName | None,
+    views: tuple[str, ...],
 ) -> None:
     """Compare the original and the adapted encoder on held-out text, labels and general sets, and reach a verdict.
 
@@ -102,64 +112,89 @@ def evaluate_adaptation(
         undrawn: scores of both encoders on the other sets, the same sets in the same order.
         config: number and seed of the draws.
         max_forgetting: points that a general set with draws may lose.
+        deciding: the use that decides; None if nothing does.
+        views: names of the training views, or `labels`.
     """
-    from models.evaluation.proof import evidence
-    from models.evaluation.verdict import judged
-    from tasks.rendering.evidence import proof_rows
+    from bsl.models.evaluation.proof import adaptation_comparisons
+    from bsl.models.evaluation.verdict import adaptation_verdict
+    from bsl.tasks.rendering.evidence import answer_rows, proof_rows
 
-    limit_threads(context.site)
-    rows = [*evidence(paired_draws(context.store, vectors, sets, config)), *_undrawn(context, undrawn)]
-    verdict = judged(rows, max_forgetting)
+    drawn = paired_draws(context.store, vectors, sets, config)
+    rows = [*adaptation_comparisons(drawn, deciding, questions_like(views)), *_undrawn(context, undrawn)]
+    share = float(str(context.store.manifest(adapted).figures[SHARE]))
+    smaller = f"proof.shares=[{share / 2:g}]" if "labels" in views else f"proof.share={share / 2:g}"
+    verdict = adaptation_verdict(rows, max_forgetting, smaller)
     unused = "" if verdict.word == "BETTER" else f" The adapted encoder is checkpoint/{adapted.key[:12]}."
     table = pl.DataFrame([asdict(row) for row in rows], schema=PROOF).fill_nan(None)
     context.draft.write(table)
-    context.draft.note({VERDICT: verdict.word, "reason": verdict.reason, "advice": verdict.advice + unused})
-    show_table(proof_rows(table), f"{verdict.word}: {verdict.reason}")
+    before, after = (open_vectors(context.store, one) for one in vectors)
+    changed = [samples_of(text, before, after) for text in sets.values() if isinstance(text, HeldOutSet)]
+    context.draft.write_all(changed, "samples")
+    answers: list[JsonValue] = [{**asdict(row), "answer": row.answer} for row in rows if row.use]
+    context.draft.note(
+        {
+            VERDICT: verdict.word,
+            USE: verdict.use,
+            "reason": verdict.reason,
+            "advice": verdict.advice + unused,
+            "used_for": deciding,
+            "uses": answers,
+            DRAWS: config.resamples,
+        }
+    )
+    show_markdown(f"## {plain(verdict.headline)}\n\n{plain(verdict.reason)}. {plain(verdict.advice)}")
+    show_table(answer_rows(table, config.resamples), "What it is better for, × 100")
+    show_table(proof_rows(table.filter(pl.col("use").is_null()), config.resamples), "Other figures × 100")
 
 
-@stage(ref=CheckpointRef, version=2)
+@stage(ref=CheckpointRef, version=3)
 def choose_encoder(
     context: StageContext,
     start: CheckpointRef | ResolvedModel,
     adapted: CheckpointRef,
     proof: ProofRef,
+    *,
+    accept: bool = False,
 ) -> None:
-    """Publish the final encoder: the adapted one if its verdict is BETTER, else the original files, unchanged."""
-    better = context.store.manifest(proof).figures[VERDICT] == "BETTER"
+    """Publish the final encoder: the adapted one if its verdict is BETTER, else the original files, unchanged.
+
+    With `accept`, the adapted encoder is also published if nothing is proved.
+    """
+    word = context.store.manifest(proof).figures[VERDICT]
+    better = word == "BETTER" or (accept and word == "NOT PROVED")
     # An embedded model's folder contains a manifest, which would be wrong for this artifact.
     ignored = shutil.ignore_patterns(MANIFEST, ".*")
     folder = encoder_folder(context.store, adapted if better else start)
     shutil.copytree(folder, context.draft.folder / ENCODER, ignore=ignored)
-    context.draft.note({"adapted": better})
+    context.draft.note({ADAPTED: better})
 
 
-def _undrawn(context: StageContext, scores: tuple[ScoresRef, ...]) -> list[BeforeAfter]:
+def _undrawn(context: StageContext, scores: tuple[ScoresRef, ...]) -> list[AdaptationComparison]:
     """Return both encoders' scores on sets without draws; the first half of `scores` is of the original encoder."""
-    from models.evaluation.proof import undrawn_evidence
+    from bsl.models.evaluation.proof import comparisons_without_draws
 
     if not scores:
         return []
     tables, half = [context.store.scan(ref).collect() for ref in scores], len(scores) // 2
     before, after = pl.concat(tables[:half]), pl.concat(tables[half:])
     headlines = {name: kind_of(in_full(name)).headline for name in before["dataset"].unique()}
-    return undrawn_evidence(before, after, headlines)
+    return comparisons_without_draws(before, after, headlines)
 
 
 def _loaded(context: StageContext, ref: CheckpointRef | ResolvedModel, config: EncoderConfig) -> SentenceEncoder:
-    from models.encoder.sentence_encoder import SentenceEncoder
+    from bsl.models.encoder.sentence_encoder import SentenceEncoder
 
-    limit_threads(context.site)
     return SentenceEncoder.load(encoder_folder(context.store, ref), config)
 
 
 def _cached(context: StageContext, encoder: SentenceEncoder) -> CachedEncoder:
-    from models.encoder.sentence_encoder import CachedEncoder
+    from bsl.models.encoder.sentence_encoder import CachedEncoder
 
     return CachedEncoder(encoder, device=device_of(context.site))
 
 
 def _spearman(encode: CachedEncoder, dev: ScoredSet) -> float:
-    from models.evaluation.correlation import cosine_scores, spearman
+    from bsl.models.evaluation.correlation import cosine_scores, spearman
 
     rows = read_scored_set(dev)
     first, second = (encode(rows[side].to_list()) for side in ("sentence1", "sentence2"))

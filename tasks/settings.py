@@ -8,14 +8,14 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from models.encoder.config import EncoderConfig, WordsConfig
-from models.evaluation.config import EvaluationConfig
-from models.training.config import TrainingConfig
-from models.transforms.config import TransformConfig
-from models.views.config import AugmentConfig
-from models.views.pairs import PairConfig
-from storage.record import Record
-from tasks.corpus.config import IngestConfig
+from bsl.models.encoder.config import EncoderConfig, WordsConfig
+from bsl.models.evaluation.config import EvaluationConfig
+from bsl.models.training.config import TrainingConfig
+from bsl.models.transforms.config import TransformConfig
+from bsl.models.views.config import AugmentConfig
+from bsl.models.views.pairs import OWN_LABELS, PairConfig
+from bsl.storage.record import Record
+from bsl.tasks.corpus.config import IngestConfig
 
 
 class Phase(Record):
@@ -27,7 +27,7 @@ class Phase(Record):
     """The objective, its optimizer and schedule."""
     teacher: EncoderConfig | None = None
     """Teacher whose vectors of the corpus the objective learns from, if it needs one: as `encoder.model`, or vectors
-    named `embeddings/<key>` in the store, which tasks.embedding.python_encoders makes with any Python object."""
+    named `embeddings/<key>` in the store, which bsl.tasks.embedding.python_encoders makes with any Python object."""
     more_teachers: tuple[EncoderConfig, ...] = ()
     """Further teachers; the similarity of two sentences is then the mean over all teachers."""
 
@@ -54,7 +54,7 @@ class RunSettings(Record):
     """Earlier trainings; each starts from the result of the one before."""
     teacher: EncoderConfig | None = None
     """Teacher whose vectors of the corpus the objective learns from, if it needs one: as `encoder.model`, or vectors
-    named `embeddings/<key>` in the store, which tasks.embedding.python_encoders makes with any Python object."""
+    named `embeddings/<key>` in the store, which bsl.tasks.embedding.python_encoders makes with any Python object."""
     more_teachers: tuple[EncoderConfig, ...] = ()
     """Further teachers; the similarity of two sentences is then the mean over all teachers."""
     training: TrainingConfig | None
@@ -83,8 +83,8 @@ class RunSettings(Record):
 
     @property
     def scored(self) -> tuple[str, ...]:
-        """Scored sets used as training pairs."""
-        return tuple(phase.pairs.scored for phase in self.phases if phase.pairs.scored is not None)
+        """Scored sets used as training pairs, without own labels."""
+        return tuple(phase.pairs.scored for phase in self.phases if phase.pairs.scored not in (None, OWN_LABELS))
 
     @property
     def systems(self) -> tuple[str, ...]:
@@ -112,6 +112,14 @@ class RunSettings(Record):
             raise ValueError(
                 "`earlier` has trainings, but `training` is null. Move the last of `earlier` to `training`."
             )
+        return self
+
+    @model_validator(mode="after")
+    def _has_its_labels(self) -> Self:
+        own = self.ingest.own_text
+        trains = any(phase.pairs.scored == OWN_LABELS for phase in self.phases)
+        if trains and (own is None or own.labels is None):
+            raise ValueError(f"pairs.scored={OWN_LABELS} needs labels. Set ingest.own_text.labels to a file.")
         return self
 
     @model_validator(mode="after")

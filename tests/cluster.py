@@ -3,6 +3,8 @@
 Workers import the module of a call's function, so the calls are here and not with tests, whose imports take seconds.
 """
 
+import os
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,8 +12,8 @@ from pathlib import Path
 
 from distributed import LocalCluster
 
-from models.errors import ModelError
-from tasks.stage.run_context import RunContext
+from bsl.models.errors import ModelError
+from bsl.tasks.stage.run_context import RunContext
 
 
 @contextmanager
@@ -38,3 +40,30 @@ def fail(site: RunContext, number: int) -> int:
     if number == 3:
         raise ModelError("the third")
     return number
+
+
+def where(site: RunContext, number: int) -> tuple[int, str, int]:
+    return number, os.environ["OMP_NUM_THREADS"], os.getpid()
+
+
+def die(site: RunContext, number: int) -> int:
+    """Die as call 2; the others take longer than it, so some wait behind it."""
+    time.sleep(0.2 if number == 2 else 0.4)
+    if number == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def note_process(site: RunContext, folder: str, number: int) -> int:
+    """Return after 3 s, or at once as call 1; leave the process in a file for each attempt."""
+    attempt = len(list(Path(folder).glob(f"{number}-*")))
+    time.sleep(0.0 if number == 1 else 3.0)
+    Path(folder, f"{number}-{attempt}").write_text(str(os.getpid()))
+    return number
+
+
+def wait_or_fail(site: RunContext, seconds: float) -> float:
+    if seconds < 0:
+        raise ModelError("the third")
+    time.sleep(seconds)
+    return seconds

@@ -6,11 +6,11 @@ import os
 import pytest
 from hypothesis import settings
 
-from flows.cli.terminal.log_lines import QUIET
+from bsl.flows.cli.terminal.log_lines import QUIET
 
 # One thread for each pytest process and its subprocesses; read when torch is imported.
 os.environ["OMP_NUM_THREADS"] = "1"
-os.environ["GOMP_SPINCOUNT"] = "2000"  # the value that tasks sets; tests may import tasks after torch
+os.environ["GOMP_SPINCOUNT"] = "2000"  # the value that the command sets
 
 settings.register_profile("house", deadline=None)  # the first call of torch takes longer than the default 200 ms
 settings.load_profile("house")

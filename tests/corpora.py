@@ -2,10 +2,10 @@
 
 import polars as pl
 
-from models.corpus.normalize import sentence_ids
-from storage.artifacts.manifest import Provenance
-from storage.artifacts.refs import CorpusRef
-from tasks.stage.run_context import RunContext
+from bsl.models.corpus.normalize import sentence_ids
+from bsl.storage.artifacts.manifest import Provenance
+from bsl.storage.artifacts.refs import CorpusRef
+from bsl.tasks.stage.run_context import RunContext
 
 
 def publish_corpus(site: RunContext, texts: list[str], lang: str = "en") -> CorpusRef:

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 
-from models.encoder.sentence_encoder import SentenceEncoder
+from bsl.models.encoder.sentence_encoder import SentenceEncoder
 
 
 def library_vectors(folder, texts, batch_size=32):

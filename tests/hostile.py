@@ -8,11 +8,11 @@ from pathlib import Path
 
 import polars as pl
 
-from storage.artifacts.manifest import Provenance
-from storage.artifacts.refs import ArtifactRef, ViewsRef
-from storage.artifacts.store import Store
-from storage.errors import ArtifactMissingError, CorruptArtifactError
-from storage.filesystem.names import MANIFEST
+from bsl.storage.artifacts.manifest import Provenance
+from bsl.storage.artifacts.refs import ArtifactRef, ViewsRef
+from bsl.storage.artifacts.store import Store
+from bsl.storage.errors import ArtifactMissingError, CorruptArtifactError
+from bsl.storage.filesystem.names import MANIFEST
 
 VIEWS = pl.DataFrame(
     {"sentence_id": [1, 2], "method": ["original", "bt-de"], "text": ["A cat sits.", "A cat is sitting."]},

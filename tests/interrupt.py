@@ -6,7 +6,7 @@ import signal
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tasks.diagnostics.benchmark.budget import is_logging
+from benchmarks.device.budget import is_logging
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -30,7 +30,7 @@ from transformers import (
     XLNetModel,
 )
 
-from models.encoder.sentence_encoder import SentenceEncoder
+from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from tests.hub.repositories import dense, files_of, model_files, sentences
 
 TEXTS = sorted(sentences()[:24], key=len)

@@ -2,9 +2,9 @@
 
 import polars as pl
 
-from storage.readers.columns import Columns
-from storage.readers.formats import format_of, read_table
-from storage.readers.read_report import ReadReport
+from bsl.storage.readers.columns import Columns
+from bsl.storage.readers.formats import format_of, read_table
+from bsl.storage.readers.read_report import ReadReport
 
 
 def table(path: str, wanted: Columns, report: ReadReport) -> pl.DataFrame:

@@ -10,7 +10,7 @@ import pytest
 from s3fs import S3FileSystem
 from werkzeug.serving import make_server
 
-from storage.artifacts.store import Store
+from bsl.storage.artifacts.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

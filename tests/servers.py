@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 PREFECT = Path(sys.executable).with_name("prefect")
-SERVER = (sys.executable, str(ROOT / "tests" / "sqlite_server.py"), "server", "start", "--host", "127.0.0.1")
+SERVER = (str(PREFECT), "server", "start", "--host", "127.0.0.1")
 SECONDS_TO_START = 300.0  # on a busy machine
 
 
@@ -48,7 +48,16 @@ def runs_in(folder: Path) -> dict[str, str]:
 def prepare(environment: Mapping[str, str]) -> None:
     """Give a server its work pool, queues and automations."""
     own = {**environment, "PATH": f"{PREFECT.parent}:{environment['PATH']}"}
-    done = subprocess.run([ROOT / "docker" / "server-setup.sh"], env=own, capture_output=True, text=True, check=False)
+    _run([ROOT / "docker" / "server-setup.sh"], own)
+
+
+def add_schedules(environment: Mapping[str, str]) -> None:
+    """Give deployment nli its schedule."""
+    _run([ROOT / "docker" / "schedules.sh"], {**environment, "PATH": f"{PREFECT.parent}:{environment['PATH']}"})
+
+
+def _run(command: list[Path], environment: Mapping[str, str]) -> None:
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

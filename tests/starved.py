@@ -6,9 +6,9 @@ from pathlib import Path
 
 import polars as pl
 
-from storage.artifacts.refs import ViewsRef
-from tasks.stage.cached import StageContext, stage
-from tasks.stage.run_context import RunContext
+from bsl.storage.artifacts.refs import ViewsRef
+from bsl.tasks.stage.cached import StageContext, stage
+from bsl.tasks.stage.run_context import RunContext
 
 NEEDED, LEFT = 256 << 20, 64 << 20  # bytes
 

@@ -12,20 +12,20 @@ import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import CONFIG_MAPPING, AutoModel, ModernBertConfig, ModernBertModel, PreTrainedTokenizerFast
 
-from models.encoder.config import EncoderConfig
-from models.encoder.network import Encoder
-from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.static import StaticTable
-from models.encoder.unpadded import Tokens
-from models.training.batches import tokenise_pairs
-from storage.assets.embedded import embedded_path
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.network import Encoder
+from bsl.models.encoder.sentence_encoder import SentenceEncoder
+from bsl.models.encoder.static import StaticTable
+from bsl.models.encoder.unpadded import Tokens
+from bsl.models.training.batches import tokenise_pairs
+from bsl.storage.assets.embedded import embedded_path
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    from models.objectives.objective import Batch
+    from bsl.models.objectives.objective import Batch
 
 # Four SNLI-like sentences with a German and a French round trip.
 ORIGINALS = [
@@ -86,8 +86,9 @@ def write_shallow(folder: Path, asset: str = "bert-mini") -> Path:
 def pairs_of(
     tokenizer: PreTrainedTokenizerBase, one: list[str] = BACK_DE, two: list[str] = BACK_FR, **known: Any
 ) -> Batch:
-    """Return tokenised pairs of texts, with known fields of the batch."""
-    return replace(tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": one, "text_2": two})), **known)
+    """Return tokenised pairs of texts, with known columns."""
+    pairs = tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": one, "text_2": two}))
+    return replace(pairs, columns=known)
 
 
 def random_tokens(lengths: list[int], seed: int = 0) -> Tokens:
@@ -97,11 +98,11 @@ def random_tokens(lengths: list[int], seed: int = 0) -> Tokens:
 
 
 def every_field() -> dict[str, Any]:
-    """Return the fields of a batch of four pairs that objectives may need."""
+    """Return the columns of a batch of four pairs that objectives may need."""
     return {
-        "scores": np.array([1.0, 0.8, 0.0, 0.5], dtype=np.float32),
-        "labels": np.array([0, 1, 2, 0]),
-        "groups": np.array([1, 1, 1, 2], dtype=np.uint64),
+        "score": np.array([1.0, 0.8, 0.0, 0.5], dtype=np.float32),
+        "label": np.array([0, 1, 2, 0]),
+        "group": np.array([1, 1, 1, 2], dtype=np.uint64),
         "teacher": np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32),
     }
 

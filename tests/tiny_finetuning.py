@@ -9,19 +9,19 @@ from pathlib import Path
 
 import polars as pl
 
-from models.encoder.config import EncoderConfig
-from models.evaluation.config import BootstrapConfig
-from models.training.config import AFS_CONFIG, STSB_CONFIG, STSB_CROSS_CONFIG
-from storage.artifacts.refs import ArtifactRef
-from storage.datasets.registry import DATASETS
-from storage.readers.benchmarks.afs import TOPICS
-from storage.sources.model_sources import resolve_model
-from tasks.corpus.evaluation_sets import resolve_scored_set
-from tasks.evaluation.afs import find_afs_set
-from tasks.evaluation.finetuning.afs import predict_afs
-from tasks.evaluation.finetuning.finetune import FineTuning
-from tasks.evaluation.finetuning.sts import score_supervised
-from tasks.stage.run_context import RunContext
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.evaluation.config import BootstrapConfig
+from bsl.models.training.config import AFS_CONFIG, STSB_CONFIG, STSB_CROSS_CONFIG
+from bsl.storage.artifacts.refs import ArtifactRef
+from bsl.storage.datasets.registry import DATASETS
+from bsl.storage.readers.benchmarks.afs import TOPICS
+from bsl.storage.sources.model_sources import resolve_model
+from bsl.tasks.corpus.evaluation_sets import resolve_scored_set
+from bsl.tasks.evaluation.afs import find_afs_set
+from bsl.tasks.evaluation.finetuning.afs import predict_afs
+from bsl.tasks.evaluation.finetuning.finetune import FineTuning
+from bsl.tasks.evaluation.finetuning.sts import score_supervised
+from bsl.tasks.stage.run_context import RunContext
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 
 FIRST = ORIGINALS * 3
@@ -59,10 +59,10 @@ def run(folder: Path, store: str, kind: str) -> tuple[RunContext, ArtifactRef]:
     if kind == "afs":
         arguments = find_afs_set(site)
         fold = {"arguments": arguments, "protocol": "cross-topic", "fold": 0}
-        return site, predict_afs.run(site, common | fold)
+        return site, predict_afs(site, **common, **fold)
     sets = tuple(resolve_scored_set(site, f"stsb/{split}") for split in ("train", "dev", "test"))
     task = {"model": "tiny", "checkpoint": "", "sets": sets, "bootstrap": BootstrapConfig(resamples=100)}
-    return site, score_supervised.run(site, common | task)
+    return site, score_supervised(site, **common, **task)
 
 
 if __name__ == "__main__":

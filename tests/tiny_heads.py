@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from sentence_transformers.sentence_transformer import modules as theirs
 
-from models.encoder.cnn import CNN, TokenReLU
-from models.encoder.heads import TOKENS, Dense, Normalize
-from models.encoder.network import Encoder
-from models.encoder.sentence_encoder import SentenceEncoder
+from bsl.models.encoder.cnn import CNN, TokenReLU
+from bsl.models.encoder.heads import TOKENS, Dense, Normalize
+from bsl.models.encoder.network import Encoder
+from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from tests.tiny_encoder import BACK_DE, ORIGINALS, WIDTH, tiny_encoder
 
 TEXTS = [*ORIGINALS, *BACK_DE, "x", "dogs"]

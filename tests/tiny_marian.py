@@ -11,9 +11,9 @@ import sentencepiece
 import torch
 from transformers import GenerationConfig, MarianConfig, MarianMTModel, MarianTokenizer
 
-from models.translation.batching import BatchedTranslator
-from models.translation.config import Resources, TranslatorConfig
-from models.translation.loading import load_translator
+from bsl.models.translation.batching import BatchedTranslator
+from bsl.models.translation.config import Resources, TranslatorConfig
+from bsl.models.translation.loading import load_translator
 
 NAMES = ("Anna", "Tom", "the teacher", "my neighbour", "a young woman", "the old man", "our doctor", "the girl in red")
 ACTS = (

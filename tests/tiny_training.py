@@ -14,14 +14,14 @@ import numpy as np
 import polars as pl
 import torch
 
-from models.encoder.config import EncoderConfig
-from models.encoder.sentence_encoder import SentenceEncoder
-from models.objectives.config import BSLConfig
-from models.training.config import TrainingConfig
-from models.training.loop import TrainingResult, train
-from models.training.snapshots import Execution
-from models.training.token_cache import TeacherVectors
-from tasks.stage.sigterm import stop_requested
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.sentence_encoder import SentenceEncoder
+from bsl.models.objectives.config import BSLConfig
+from bsl.models.training.config import TrainingConfig
+from bsl.models.training.loop import TrainingResult, train
+from bsl.models.training.snapshots import Execution
+from bsl.models.training.token_cache import TeacherVectors
+from bsl.tasks.stage.sigterm import stop_requested
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS
 
 PAIRS = pl.DataFrame(

@@ -6,16 +6,13 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from models.evaluation.config import ScoringConfig
-from storage.artifacts.refs import EmbeddingsRef, ScoresRef
-from storage.assets.embedded import embedded_path
-from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
-from tasks.embedding.vectors import Vectors, open_vectors
-from tasks.evaluation.kind import FrozenKind, digests, publish_scores, signed
-from tasks.evaluation.systems import System
-from tasks.rendering.paper_tables import PaperTable
-from tasks.stage.cached import StageContext, stage
-from tasks.stage.run_context import RunContext
+from bsl.models.evaluation.config import ScoringConfig
+from bsl.storage.assets.embedded import embedded_path
+from bsl.tasks.corpus.evaluation_sets import EvaluationSet, rows_of
+from bsl.tasks.embedding.vectors import Vectors
+from bsl.tasks.evaluation.kind import FrozenKind, digests, with_signatures
+from bsl.tasks.rendering.paper_tables import PaperTable
+from bsl.tasks.stage.run_context import RunContext
 
 TOY: Final = "paraphrases"
 READ: Final[list[str]] = []
@@ -36,6 +33,8 @@ class Paraphrases(EvaluationSet):
 class ParaphraseKind(FrozenKind[Paraphrases]):
     """Accuracy of the nearest neighbour."""
 
+    title = "Paraphrases"
+
     @property
     def suites(self) -> Mapping[str, tuple[str, ...]]:
         return {TOY: (TOY,)}
@@ -43,24 +42,12 @@ class ParaphraseKind(FrozenKind[Paraphrases]):
     def find(self, site: RunContext, name: str) -> Paraphrases:
         return Paraphrases()
 
-    def scores(self, site: RunContext, system: System, sets: tuple[Paraphrases, ...], config: ScoringConfig):
-        return [score_paraphrases(site, system.embeddings, system.label, system.checkpoint, sets)]
-
     def figures(self, sets: tuple[Paraphrases, ...], vectors: Vectors, config: ScoringConfig, device: str = "cpu"):
         return paraphrase_figures(sets, vectors)
 
     @property
     def tables(self) -> tuple[PaperTable, ...]:
         return (PaperTable(title="Paraphrases found", columns=((TOY, "Found"),), metrics=("accuracy",)),)
-
-
-@stage(ref=ScoresRef, version=1)
-def score_paraphrases(
-    context: StageContext, embeddings: EmbeddingsRef, model: str, checkpoint: str, sets: tuple[Paraphrases, ...]
-) -> None:
-    """The example's own cached stage."""
-    figures = paraphrase_figures(sets, open_vectors(context.store, embeddings))
-    publish_scores(context, figures, model, checkpoint, 0, f"Paraphrases found by {model}")
 
 
 def paraphrase_figures(sets: tuple[Paraphrases, ...], vectors: Vectors) -> pl.DataFrame:
@@ -79,4 +66,4 @@ def paraphrase_figures(sets: tuple[Paraphrases, ...], vectors: Vectors) -> pl.Da
         rows.append({"dataset": wanted.dataset, "subset": "all", "split": "test", "metric": "accuracy"})
         rows[-1] |= {"protocol": "nearest", "value": value, "n": count, "ci_low": None, "ci_high": None}
     figures = pl.DataFrame(rows)
-    return signed(figures, digests(figures, sets), vectors.computation, by="neighbour")
+    return with_signatures(figures, digests(figures, sets), vectors.computation, by="neighbour")

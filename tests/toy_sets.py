@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.datasets.registry import DATASETS
+from bsl.storage.datasets.registry import DATASETS
 
 
 def allow_any_rows(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:

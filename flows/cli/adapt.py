@@ -8,32 +8,34 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from cyclopts import Parameter
 
-from flows.cli.terminal.options import (
+from bsl.flows.cli.terminal.options import (
     ENCODER_FORMS,
     TEXT_FORMS,
+    LabelColumns,
     Output,
     Reading,
     Settings,
     Site,
     check_amount,
     check_encoders,
-    check_files,
+    check_labels,
     check_sets,
     check_suites,
     check_texts,
 )
-from flows.cli.terminal.overrides import settings_in
-from flows.cli.terminal.printing import browse_line, print_result, print_sources
-from flows.cli.terminal.start import begin
+from bsl.flows.cli.terminal.overrides import settings_in
+from bsl.flows.cli.terminal.printing import ANSWERS, browse_line, print_result, print_sources
+from bsl.flows.cli.terminal.start import begin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flows.recipes.adaptation import AdaptConfig
-    from models.corpus.labels import Use
-    from storage.artifacts.refs import ReportRef
-    from storage.artifacts.store import Store
+    from bsl.flows.recipes.adaptation import AdaptConfig
+    from bsl.models.corpus.labels import Use
+    from bsl.storage.artifacts.refs import ReportRef
+    from bsl.storage.artifacts.store import Store
 
+_FILL_IN = "fill in its column `label`, then give it with --labels"
 PRECISIONS = ("training", "label_training", "evaluation")  # sections of the settings with a precision
 
 
@@ -45,11 +47,22 @@ class Adaptation:
     labels_only_judge: Annotated[
         bool, Parameter(help="train on views of the text, and use all labels for the verdict", negative="")
     ] = False
+    accept: Annotated[
+        bool, Parameter(help="without labels: export the adapted encoder, although no gain is proved", negative="")
+    ] = False
+    used_for: Annotated[
+        Literal["classify", "group", "similarity", "search"] | None,
+        Parameter(
+            name="--for",
+            help="use of the encoder that decides the verdict [default: classify for labels of classes, similarity for "
+            "scored pairs]",
+        ),
+    ] = None
     suite: Annotated[
         tuple[str, ...],
         Parameter(
             consume_multiple=(1, None),
-            help="general suites or sets in addition to STS-B; in sts and useb, no set may lose half a point",
+            help="general suites or sets in addition to STS-B; in sts, no set may lose half a point",
         ),
     ] = ()
     views: Annotated[
@@ -66,13 +79,18 @@ class Adaptation:
         Raises:
             ValueError: The file or its `evaluation` is not a JSON object, or a field or value is invalid.
         """
-        from flows.config import override
-        from flows.recipes.adaptation import AdaptConfig
+        from bsl.flows.config import override
+        from bsl.flows.recipes.adaptation import AdaptConfig
 
         from_file = settings_in(self.config)
         if self.suite and not isinstance(section := from_file.get("evaluation", {}), dict):
             raise ValueError(f"--config {self.config}: evaluation is {section!r}, expected a JSON object of settings")
-        options = {"views": self.views, "translators": self.translators}
+        options = {
+            "views": self.views,
+            "translators": self.translators,
+            "accept": self.accept or None,
+            "used_for": self.used_for,
+        }
         given = {name: value for name, value in options.items() if value is not None} | reading.given
         suite = {"evaluation": {"sets": self.suite}} if self.suite else {}
         return override(AdaptConfig(), from_file, given, suite, self.settings.changes(PRECISIONS))
@@ -101,31 +119,42 @@ def adapt(
     ] = None,
     labels: Annotated[
         str | None,
-        Parameter(help="file of scored pairs or of texts with a class: half for training, half for the verdict"),
+        Parameter(
+            help="table with a text column and a column of classes, or two text columns and a score; half for "
+            "training, half for the verdict"
+        ),
     ] = None,
+    columns: LabelColumns = LabelColumns(),
     adaptation: Adaptation = Adaptation(),
     reading: Reading = Reading(),
     place: Site = Site(),
     output: Output = Output(),
 ) -> None:
     """Adapt an encoder to your text; you get the new encoder only if it is better, else the original encoder."""
+    from bsl.models.evaluation.uses import deciding_use
+    from bsl.storage.sources.labels import label_source
+
     check_texts(texts, place)
-    check_files(labels)
+    check_labels(labels)
     check_encoders([encoder], place)
+    labels = columns.of_file(labels, reading.encoding)
     config = adaptation.configured(reading)
     check_suites(config.evaluation.sets)
     check_sets(config.evaluation.sets, place)
     adaptation.check_effect(config.use_of(labels=labels is not None, only_judge=adaptation.labels_only_judge))
-    check_amount(texts, config, asks=labels is None)
+    deciding_use(config.used_for, label_source(labels).kind if labels else None)
+    check_amount(texts, config, labels)
     start = begin(place, output)
     if adaptation.suite:
-        from tasks.evaluation.kinds import frozen_names
+        from bsl.tasks.evaluation.kinds import frozen_names
 
         frozen_names(config.evaluation.sets)
-    details = print_sources(config.sources(texts, start.site.mirror), labels, output)
-    from flows.adaptation import adapt as adapting
-    from flows.config import difference
-    from flows.recipes.adaptation import AdaptConfig
+    from bsl.storage.sources.labels import sources_and_labels
+
+    details = print_sources(*sources_and_labels(config, texts, labels, start.site.mirror), output)
+    from bsl.flows.adaptation import adapt as adapting
+    from bsl.flows.config import difference
+    from bsl.flows.recipes.adaptation import AdaptConfig
 
     ref = start.run(
         adapting,
@@ -141,19 +170,37 @@ def adapt(
 
 def _show(store: Store, ref: ReportRef, output: Output, original: str, details: dict[str, Any]) -> None:
     """Print the evidence, the verdict and the paths of page and encoder, or JSON with `--json`."""
-    from storage.artifacts.refs import ProofRef
-    from tasks.rendering.evidence import MRR, proof_rows
+    import polars as pl
+
+    from bsl.storage.artifacts.refs import ProofRef
+    from bsl.tasks.embedding.to_label import TO_LABEL
+    from bsl.tasks.rendering.evidence import MRR, answer_rows, proof_rows
+    from bsl.tasks.reporting.publish import page_of
 
     manifest = store.manifest(ref)
-    inputs, verdict = manifest.provenance.inputs, manifest.figures["verdict"]
+    inputs = manifest.provenance.inputs
     proof = store.scan(ProofRef(key=inputs["proof"].key)).collect()
     folder = f"{store.url}/checkpoint/{inputs['adapted'].key}/encoder"
+
+    draws = cast("int", manifest.figures["draws"])
 
     def tables() -> Iterator[tuple[str, list[dict[str, str]]]]:
         rows = cast("dict[str, int]", manifest.figures["rows"])
         yield "Rows", [{name: f"{count:,}" for name, count in rows.items()}]
-        yield f"On held-out text (× 100), and on general sets. {MRR}", proof_rows(proof)
+        if answers := answer_rows(proof, draws):
+            yield ANSWERS, answers
+        others = proof_rows(proof.filter(pl.col("use").is_null()), draws)
+        yield f"Other figures on held-out text (× 100), and on general sets. {MRR}", others
 
-    which = "adapted" if verdict == "BETTER" else f"{original}, unchanged"
-    lines = [f"encoder: {folder}\n         ({which}; opens with SentenceTransformer)", browse_line()]
+    which = "adapted" if manifest.figures["adapted"] else f"{original}, unchanged"
+    to_label = page_of(store, ref).with_name(TO_LABEL)
+    split = str(manifest.figures["split of labels"])
+    classify = [f"{manifest.figures['classifier']} Use it: bsl classify {ref} new.csv out.csv"]
+    lines = [
+        *([split] if split else []),
+        *([f"label:   {to_label}\n         ({_FILL_IN})"] if to_label.exists() else []),
+        *(classify if manifest.figures["classifier"] else []),
+        f"encoder: {folder}\n         ({which}; opens with SentenceTransformer)",
+        browse_line(),
+    ]
     print_result(store, ref, output, tables, lines, encoder=folder, proof=proof.to_dicts(), **details)

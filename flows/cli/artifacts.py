@@ -3,38 +3,42 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import polars as pl
 from cyclopts import Parameter
 from rich.console import Console
+from rich.highlighter import JSONHighlighter
 from rich.table import Table
 from rich.text import Text
 
-from flows.cli.terminal.log_lines import printable
-from flows.cli.terminal.options import Output, StoreUrl
-from flows.cli.terminal.printing import print_json
-from flows.run_context import run_context_of
-from storage.artifacts.garbage_collection import collect, collectable, leftovers, readable_manifests
-from storage.artifacts.lookup import check_kind, find
-from storage.errors import (
+from bsl.flows.cli.terminal.log_lines import printable
+from bsl.flows.cli.terminal.options import Output, StoreUrl
+from bsl.flows.cli.terminal.printing import findings_of, print_json, print_line, print_table, result_tables
+from bsl.flows.run_context import run_context_of
+from bsl.storage.artifacts.garbage_collection import collect, collectable, leftovers, readable_manifests
+from bsl.storage.artifacts.leases import store_time
+from bsl.storage.artifacts.lookup import check_kind, find
+from bsl.storage.errors import (
     ArtifactMissingError,
     CorruptArtifactError,
     NewerFormatError,
     StaleArtifactError,
     StorageError,
 )
-from tasks.rendering.numbers import counted, sized
+from bsl.storage.filesystem.control_characters import visible_json
+from bsl.tasks.rendering.numbers import counted, sized
 
 if TYPE_CHECKING:
-    from storage.artifacts.manifest import Manifest
-    from storage.artifacts.refs import ArtifactRef
-    from storage.artifacts.store import Store
+    from bsl.storage.artifacts.manifest import Manifest
+    from bsl.storage.artifacts.refs import ArtifactRef
+    from bsl.storage.artifacts.store import Store
 
 SHOWN = 10  # rows of a table
 _LONGEST = timedelta(days=36_500)
+_LONGEST_RUN = 200  # characters of a run's name
 _WIDE = 108  # width of a line of `ls` without the artifact's name
 _NARROW = 38  # width without the columns seconds and run, and with a short time
 Artifact = Annotated[str, Parameter(help="<kind>/<key>, a prefix of the key, or <kind>/latest")]
@@ -71,7 +75,7 @@ def ls(
     elif ordered:
         _print(ordered, opened.url)
     else:
-        print(_none_at(opened, kind or "artifacts"))
+        print(printable(_none_at(opened, kind or "artifacts")))
 
 
 def _none_at(store: Store, what: str) -> str:
@@ -93,7 +97,7 @@ def _row(manifest: Manifest) -> dict[str, object]:
 
 
 def show(artifact: Artifact, /, *, store: StoreUrl = None, output: Output = Output()) -> None:
-    """Print the manifest of an artifact and its first rows."""
+    """Print the verdict and tables of a result, then the manifest of an artifact and its first rows."""
     opened = _open(store)
     ref = find(opened, artifact)
     manifest = opened.check(ref)
@@ -101,8 +105,12 @@ def show(artifact: Artifact, /, *, store: StoreUrl = None, output: Output = Outp
         first = {table: opened.scan(ref, table).head(SHOWN).collect().to_dicts() for table in manifest.tables}
         print_json({"manifest": manifest.model_dump(mode="json"), "first": first})
         return
+    for line in findings_of(manifest):
+        print_line(line)
+    for title, rows in result_tables(opened, manifest):
+        print_table(title, rows)
     console = Console()
-    console.print_json(manifest.model_dump_json())
+    console.print(JSONHighlighter()(visible_json(manifest.model_dump_json(indent=2))), soft_wrap=True)
     with pl.Config(tbl_width_chars=console.width):
         for table in manifest.tables:
             print(printable(opened.scan(ref, table).head(SHOWN).collect()))
@@ -125,15 +133,15 @@ def verify(
         verdict, reason = _verdict(opened, ref)
         rows.append({"artifact": ref.path, "verdict": verdict, "reason": reason})
         if not output.json:
-            print(f"{verdict:<7} {ref}{': ' + reason if reason else ''}")
+            print(printable(f"{verdict:<7} {ref}{': ' + reason if reason else ''}"))
     verdicts = [row["verdict"] for row in rows]
     damaged, unread = verdicts.count("DAMAGED"), verdicts.count("unread")
     if output.json:
         print_json(rows)
     elif not refs:
-        print(_none_at(opened, "artifacts"))
+        print(printable(_none_at(opened, "artifacts")))
     else:
-        print(f"{counted(len(refs), 'artifact')}, {damaged} damaged{f', {unread} unread' if unread else ''}")
+        print(printable(f"{counted(len(refs), 'artifact')}, {damaged} damaged{f', {unread} unread' if unread else ''}"))
     return 1 if damaged or unread else 0
 
 
@@ -169,14 +177,14 @@ def gc(
 ) -> None:
     """List or delete old artifacts that no newer report or evaluation needs, and leftovers."""
     opened = _open(store)
-    older, now = age(older_than), datetime.now(UTC)
+    older, now = age(older_than), store_time(opened)
     manifests = collectable(opened, older, now)
     left = leftovers(opened, older, now)
     names = [f"{opened.url}/{path}" if isinstance(path, str) else str(path) for path in left]
     if not output.json:
         _print(manifests, opened.url)
         for name in names:
-            print(f"leftover {name}")
+            print(printable(f"leftover {name}"))
     if delete:
         manifests = collect(opened, manifests, left, now - older)
     counts = f"{counted(len(manifests), 'artifact')} and {counted(len(names), 'leftover')}"
@@ -184,7 +192,7 @@ def gc(
         rows = [_row(manifest) for manifest in manifests]
         print_json({"artifacts": rows, "leftovers": names, "deleted": delete})
     else:
-        print(f"deleted {counts}" if delete else f"{counts} can be deleted; add --delete")
+        print(printable(f"deleted {counts}" if delete else f"{counts} can be deleted; add --delete"))
 
 
 def export(
@@ -205,7 +213,7 @@ def export(
     """Copy one artifact to a new folder or .zip."""
     opened = _open(store)
     ref = find(opened, artifact)
-    from tasks.reporting.export import additions, export_figures  # imports Prefect, which would slow down `ls`
+    from bsl.tasks.reporting.export import additions, export_figures  # imports Prefect, which would slow down `ls`
 
     if form and onnx:
         raise ValueError(f"--as {form} writes only figures, --onnx writes an encoder. Remove one of them")
@@ -217,16 +225,11 @@ def export(
     if output.json:
         print_json({"artifact": ref.path, "written": written})
     else:
-        print(written)
+        print(printable(written))
 
 
 def _open(store: str | None) -> Store:
     return run_context_of({"store": store}).open_store()
-
-
-def _plain(text: str) -> Text:
-    """Return untrusted text without markup or control characters."""
-    return Text("".join(letter if letter.isprintable() else "�" for letter in text[:200]))
 
 
 def _print(manifests: list[Manifest], title: str) -> None:
@@ -234,11 +237,11 @@ def _print(manifests: list[Manifest], title: str) -> None:
     console = Console()
     # Names are never truncated, because names of one kind have the same beginning; other columns shrink instead.
     narrow = console.is_terminal and console.width < _WIDE + longest
-    table = Table(title=Text(title))
+    table = Table(title=Text(printable(title)))
     for name in ("artifact", "rows", "size", "made", *(() if narrow else ("seconds", "run"))):
         table.add_column(name, justify="right" if name in {"rows", "size", "seconds"} else "left", no_wrap=True)
     for manifest in manifests:
         created = manifest.created_at.astimezone().strftime("%m-%d %H:%M" if narrow else "%Y-%m-%d %H:%M:%S")
-        rest = () if narrow else (f"{manifest.duration_s:.1f}", _plain(manifest.provenance.run))
+        rest = () if narrow else (f"{manifest.duration_s:.1f}", Text(printable(manifest.provenance.run[:_LONGEST_RUN])))
         table.add_row(str(manifest.ref), f"{manifest.rows:,}", sized(manifest.size), created, *rest)
     Console(width=max(console.width, (_NARROW if narrow else _WIDE) + longest)).print(table)

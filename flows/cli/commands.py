@@ -19,11 +19,13 @@ class Command:
         name: The word on the command line; for an action, the command and the action.
         function: `<module of flows/cli>:<function>`, or empty if the command has actions.
         help: The line in the help.
+        example: A call, below the help of the command.
     """
 
     name: str
     function: str
     help: str
+    example: str = ""
 
 
 COMMANDS: Final[dict[str, tuple[Command, ...]]] = {
@@ -35,19 +37,33 @@ COMMANDS: Final[dict[str, tuple[Command, ...]]] = {
         Command(
             "reproduce", "sweep:reproduce", "Run the recipe of a published row, and compare its figures with the row."
         ),
-        Command("recipes", "recipes:recipes", "List the recipes, or print the complete configuration of one."),
+        Command(
+            "recipes", "recipes:recipes", "List the recipes by family, or print the complete configuration of one."
+        ),
     ),
     "Own text": (
-        Command("adapt", "adapt:adapt", "Adapt an encoder to your text; you get the new one only if it is better."),
-        Command("field", "field:field", "Try all methods on your text, and report which method to use."),
+        Command(
+            "adapt",
+            "adapt:adapt",
+            "Adapt an encoder to your text; you get the new one only if it is better.",
+            "bsl adapt reviews.csv --labels labelled.csv --label-column stars",
+        ),
     ),
     "Evaluate": (
-        Command("evaluate", "evaluate:evaluate", "Score encoders on the papers' sets; compare several."),
+        Command(
+            "evaluate",
+            "evaluate:evaluate",
+            "Score encoders on the papers' sets or your labels; compare several.",
+            "bsl evaluate embedded:mini-sentence report/latest --suite sts labels:labelled.csv",
+        ),
         Command("compare", "compare:compare", "Compare finished runs on the same pairs."),
     ),
     "Use an encoder": (
         Command("embed", "search:embed", "Write the vectors of a file's sentences."),
         Command("search", "search:search", "Find the sentences of a corpus that are most similar to a query."),
+        Command(
+            "classify", "classify:classify", "Classify the texts of a file, after bsl adapt with labels of classes."
+        ),
         Command("pairs", "search:pairs", "Find the most similar pairs of sentences in a corpus."),
         Command("export", "export:export", "Write small and fast forms: ONNX, int8, fewer dimensions, a static table."),
     ),
@@ -63,13 +79,10 @@ COMMANDS: Final[dict[str, tuple[Command, ...]]] = {
     ),
     "Set up": (
         Command("doctor", "diagnostics:doctor", "Check devices, disk, store, server, models and data of a recipe."),
-        Command("bench", "diagnostics:bench", "Check and measure a GPU or a processor: parity, rates, limits."),
-        Command("assets", "", "List, verify or rebuild the models and texts in the package."),
-        Command("assets ls", "assets:ls", "List them, with licences and sizes."),
-        Command("assets verify", "assets:verify", "Recompute their checksums and figures; minutes."),
-        Command("assets build", "assets:build", "Train all models from a mirror of licensed collections."),
+        Command("assets", "", "List the models and texts in the package."),
+        Command("assets ls", "assets:ls", "List them, with licences, sizes and checksums; check every file."),
         Command("mirror", "hub:mirror", "Fill a Hub cache with the files that recipes read, for use as HF_HOME."),
-        Command("pins", "hub:pins", "List the Hub commits that recipes read; compare them with the Hub."),
+        Command("pins", "hub:pins", "List the Hub commits that recipes read."),
         Command("ui", "diagnostics:ui", "Serve the Prefect UI with the runs of this folder."),
         Command(
             "completion",
@@ -82,7 +95,7 @@ COMMANDS: Final[dict[str, tuple[Command, ...]]] = {
 
 
 def application() -> App:
-    """Return the parser of the command line; `flows.cli.main` prints its errors."""
+    """Return the parser of the command line; `bsl.flows.cli.main` prints its errors."""
     app = App(
         name="bsl",
         help="Raw sentences in, an evaluated sentence encoder out.",
@@ -100,9 +113,10 @@ def application() -> App:
             parent, _, name = command.name.rpartition(" ")
             if command.function:
                 (app[parent] if parent else app).command(
-                    f"flows.cli.{command.function}",
+                    f"bsl.flows.cli.{command.function}",
                     name=name,
                     help=command.help,
+                    help_epilogue=f"Example: {command.example}" if command.example else None,
                     group=None if parent else group,
                     sort_key=position,
                 )

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from flows.cli.sweep import show_sweep
-from flows.cli.terminal.options import Output, Site
-from flows.cli.terminal.start import begin
+from bsl.flows.cli.sweep import show_sweep
+from bsl.flows.cli.terminal.options import Output, Site
+from bsl.flows.cli.terminal.start import begin
 
 
 def compare(
@@ -22,13 +22,13 @@ def compare(
     output: Output = Output(),
 ) -> None:
     """Compare finished runs on the same pairs."""
-    from flows.run_context import run_context_of
-    from storage.artifacts.lookup import find_reports
+    from bsl.flows.run_context import run_context_of
+    from bsl.storage.artifacts.lookup import find_reports
 
     store = run_context_of(place.given).open_store()
     names = [str(ref) for ref in find_reports(store, runs)]  # a misspelt name raises before the flow starts
     start = begin(place, output)
-    from flows.comparison import comparing
+    from bsl.flows.comparison import comparing
 
     ref = start.run(comparing, [], runs=names)
     show_sweep(store, ref, output)

@@ -7,16 +7,26 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from cyclopts import Parameter
 
-from flows.cli.terminal.options import Output, Settings, Site, check_encoders, check_sets, check_suites
-from flows.cli.terminal.printing import figures_of, print_result
-from flows.cli.terminal.start import begin
-from models.encoder.config import CNNConfig, Pooling
+from bsl.flows.cli.terminal.options import (
+    LABELLED,
+    LabelColumns,
+    Output,
+    Settings,
+    Site,
+    check_encoders,
+    check_sets,
+    check_suites,
+)
+from bsl.flows.cli.terminal.printing import figures_of, print_result, print_sets
+from bsl.flows.cli.terminal.start import begin
+from bsl.models.encoder.config import CNNConfig
+from bsl.models.encoder.pooling import POOLINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from storage.artifacts.refs import EvaluationRef
-    from storage.artifacts.store import Store
+    from bsl.storage.artifacts.refs import EvaluationRef
+    from bsl.storage.artifacts.store import Store
 
 
 @Parameter(name="*")
@@ -25,8 +35,11 @@ class Reading:
     """Options for reading an encoder's folder or file."""
 
     pooling: Annotated[
-        Pooling | None,
-        Parameter(help="pooling of token vectors, for a bare transformer [default: mean]"),
+        str | None,
+        Parameter(
+            help=f"pooling of token vectors: {', '.join(POOLINGS)}, or several, such as cls+mean, which are "
+            "concatenated [default: the folder's, or mean for a bare transformer]"
+        ),
     ] = None
     max_length: Annotated[
         int | None, Parameter(help="maximum tokens per sentence, for a bare transformer [default: 64]")
@@ -50,7 +63,7 @@ class Reading:
 
     @property
     def given(self) -> dict[str, Any]:
-        """The options by the names of their settings (`tasks.evaluation.systems.Reading`).
+        """The options by the names of their settings (`bsl.tasks.evaluation.systems.Reading`).
 
         Raises:
             ValueError: The widths of convolutions are malformed.
@@ -83,54 +96,66 @@ def evaluate(
             help="suites, sets such as stsb/dev or trec, and protocols that fine-tune; listed below [default: sts]",
         ),
     ] = ("sts",),
+    columns: LabelColumns = LabelColumns(),
+    document: Annotated[
+        str | None,
+        Parameter(
+            group=LABELLED,
+            help="column of files of labels with the same value in all rows of a writer or customer; the bootstrap "
+            "draws these together",
+        ),
+    ] = None,
     reading: Reading = Reading(),
     settings: Settings = Settings(),
     place: Site = Site(),
     output: Output = Output(),
-) -> None:
-    """Score any encoder on the papers' sets; compare several on the same pairs."""
-    check_encoders(models, place)
+) -> int:
+    """Score any encoder on the papers' sets; compare several on the same pairs.
+
+    A suite is scored on those of its sets that are available; exit code 1 if a set that is named itself is missing.
+    """
+    suite = columns.of_sets(suite, document)
     check_suites(suite)
+    check_encoders(models, place)
     check_sets(suite, place)
     start = begin(place, output)
-    from tasks.evaluation.kinds import names_of
+    print_sets(suite, start.site.mirror)
+    from bsl.tasks.evaluation.kinds import named_sets, names_of
 
-    names_of(suite)  # an unknown suite raises before a run starts
-    from flows.config import override
-    from flows.evaluation import evaluation
-    from tasks.evaluation.systems import EvaluationSettings
+    names_of(suite)  # a set without scores raises before a run starts
+    from bsl.flows.config import override
+    from bsl.flows.evaluation import evaluation
+    from bsl.tasks.evaluation.systems import EvaluationSettings
 
-    by_options = EvaluationSettings.model_validate(
-        {"reading": reading.given, "precision": settings.precision or "auto"}
-    )
-    config = override(by_options, settings.changes())
+    options = {"reading": reading.given, "precision": settings.precision or "auto"}
+    config = override(EvaluationSettings(), options, settings.changes())
     ref = start.run(evaluation, [], models=list(models), suite=list(suite), config=config)
-    _show(start.site.open_store(), ref, output)
+    missing = _show(start.site.open_store(), ref, output)
+    return 1 if missing.keys() & {*named_sets(suite)} else 0
 
 
 def suites_listed() -> str:
     """Return the suites and the fine-tuning protocols, as lines below the help."""
-    from storage.datasets.registry import ALL
-    from tasks.evaluation.kinds import suites, tuned_names
+    from bsl.storage.datasets.registry import ALL, DATASETS, OTHER_SETS, suites_of
 
     return (
-        f"suites: {', '.join(suites())}, {ALL}\n"
+        f"suites: {', '.join(suites_of(DATASETS.values()))}, {ALL}\n"
         "your text and labels: own:FILE, labels:FILE\n"
-        f"protocols that fine-tune (hours on a CPU): {', '.join(tuned_names())}"
+        f"protocols that fine-tune (hours on a CPU): {', '.join(OTHER_SETS)}"
     )
 
 
 def _convolutions(kernels: str | None) -> CNNConfig | None:
     try:
-        return None if kernels is None else CNNConfig.model_validate({"kernels": kernels.split(",")})
+        return None if kernels is None else CNNConfig(kernels=tuple(map(int, kernels.split(","))))
     except ValueError as error:
         raise ValueError(f"--cnn {kernels}: expected odd numbers such as 1,3,5") from error
 
 
-def _show(store: Store, ref: EvaluationRef, output: Output) -> None:
-    """Print the papers' tables, all scores, differences and missing sets, or JSON with `--json`."""
-    from tasks.evaluation.kinds import tables
-    from tasks.rendering.paper_tables import paper_tables
+def _show(store: Store, ref: EvaluationRef, output: Output) -> dict[str, str]:
+    """Print the papers' tables, all scores, differences and missing sets, or JSON with `--json`; return the missing."""
+    from bsl.tasks.evaluation.kinds import tables
+    from bsl.tasks.rendering.paper_tables import paper_tables
 
     def printed() -> Iterator[tuple[str, list[dict[str, str]]]]:
         yield from paper_tables(store.scan(ref, "scores").collect(), tables())
@@ -138,4 +163,7 @@ def _show(store: Store, ref: EvaluationRef, output: Output) -> None:
 
     missing = cast("dict[str, str]", store.manifest(ref).figures["missing"])
     export = f"export:  bsl artifacts export {ref} TARGET --as markdown   (or latex, mteb)"
-    print_result(store, ref, output, printed, [f"missing: {name}: {why}" for name, why in missing.items()] + [export])
+    reasons = {why: [name for name in missing if missing[name] == why] for why in missing.values()}
+    lines = [f"missing: {', '.join(names)}: {why}" for why, names in reasons.items()]
+    print_result(store, ref, output, printed, [*lines, export])
+    return missing

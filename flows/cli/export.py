@@ -8,10 +8,19 @@ from typing import Annotated, Any, Final, Literal
 
 from cyclopts import Parameter
 
-from flows.cli.terminal.log_lines import spinner
-from flows.cli.terminal.options import ENCODER_FORMS, Output, Site, check_encoders, check_files
-from flows.cli.terminal.printing import print_json, print_table
-from storage.filesystem.os_errors import writing
+from bsl.flows.cli.terminal.log_lines import printable, spinner
+from bsl.flows.cli.terminal.options import (
+    ENCODER_FORMS,
+    LabelColumns,
+    Output,
+    Site,
+    check_encoders,
+    check_files,
+    check_sets,
+    check_suites,
+)
+from bsl.flows.cli.terminal.printing import print_json, print_line, print_table
+from bsl.storage.filesystem.os_errors import writing
 
 _FORMS_OF: Final = {  # option → the forms that it belongs to
     "static_dims": ("static",),
@@ -85,6 +94,11 @@ def export(
     /,
     *,
     forms: Forms = Forms(),
+    suite: Annotated[
+        tuple[str, ...],
+        Parameter(consume_multiple=(1, None), help="score all forms on these sets too: labels:FILE, own:FILE, sts …"),
+    ] = (),
+    columns: LabelColumns = LabelColumns(),
     revision: Annotated[str | None, Parameter(help="commit of a Hub model")] = None,
     upload: Upload = Upload(),
     place: Site = Site(),
@@ -95,18 +109,23 @@ def export(
     if folder.exists():
         raise FileExistsError(f"{folder}: already exists. Name a new folder.")
     check_encoders([encoder], place)
-    from storage.sources.model_sources import check_revision
+    from bsl.storage.sources.model_sources import check_revision
 
     check_revision(encoder, revision)
     check_files(*options.get("text", ()))
+    suite = columns.of_sets(suite)
+    check_suites(suite)
+    check_sets(suite, place)
     with writing(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
-    from flows.run_context import run_context_of
-    from storage.hub.upload import check_repository, push
-    from tasks.serving.compress import CompressionConfig, export_variants
-    from tasks.serving.measures import TITLE
+    from bsl.flows.run_context import run_context_of
+    from bsl.storage.hub.upload import check_repository, push
+    from bsl.tasks.serving.compress import CompressionConfig, export_variants
+    from bsl.tasks.serving.form_scores import TITLE as SCORES
+    from bsl.tasks.serving.form_scores import losses
+    from bsl.tasks.serving.measures import TITLE
 
-    config = CompressionConfig.model_validate(options)
+    config = CompressionConfig.model_validate(options | {"suite": suite})
     if upload.push_to_hub:
         check_repository(upload.push_to_hub)
     elif upload.public:
@@ -114,15 +133,18 @@ def export(
             "--public has an effect only with --push-to-hub. Add --push-to-hub ORG/NAME, or remove --public"
         )
     with spinner(f"writing the forms of {encoder}, and measuring each"):
-        rows = export_variants(run_context_of(place.given), encoder, revision, folder, config)
+        measured = export_variants(run_context_of(place.given), encoder, revision, folder, config)
     if not output.json:
-        print_table(TITLE, rows)
-        print(f"folder:  {folder}")
+        print_table(TITLE, measured.forms)
+        if measured.scores:
+            print_table(SCORES, measured.scores)
+            print_line(losses(measured.scores) or "No form loses on these sets.")
+        print(printable(f"folder:  {folder}"))
     address = push(folder, upload.push_to_hub, public=upload.public) if upload.push_to_hub else None
     if output.json:
-        print_json({"folder": folder, "forms": rows, "hub": address})
+        print_json({"folder": folder, "forms": measured.forms, "scores": measured.scores, "hub": address})
     elif address:
-        print(f"hub:     {address}")
+        print(printable(f"hub:     {address}"))
 
 
 def _dims(text: str | None) -> tuple[int, ...]:

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from cyclopts import Parameter
 
-from flows.cli.terminal.options import Changes, Output
-from flows.cli.terminal.overrides import configured
-from flows.cli.terminal.printing import print_json, print_table
-from flows.run_context import run_context_of
-from storage.datasets.registry import DATASETS
-from storage.errors import StorageError
-from storage.sources.mirror import MODEL, fill_cache
-from storage.sources.sources import SourceSpec, perhaps_meant
+from bsl.flows.cli.terminal.log_lines import printable
+from bsl.flows.cli.terminal.options import Changes, Output
+from bsl.flows.cli.terminal.overrides import configured
+from bsl.flows.cli.terminal.printing import print_json, print_table
+from bsl.flows.run_context import run_context_of
+from bsl.storage.datasets.registry import DATASETS
+from bsl.storage.errors import StorageError
+from bsl.storage.sources.mirror import MODEL, fill_cache
+from bsl.storage.sources.sources import SourceSpec, perhaps_meant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from flows.config import PipelineConfig
-    from flows.hub import HubPin, PinStatus
+    from bsl.flows.config import PipelineConfig
 
 RECIPE: Final = "recipe:"
 
@@ -55,7 +55,7 @@ def mirror(
         raise ValueError(f"{folder} is not a folder on this machine. Fill a local folder and copy it there")
     if Path(folder).is_file():
         raise ValueError(f"{folder} is a file, expected a folder. Name a new folder, or the one to complete")
-    from flows.recipes.listing import own_files
+    from bsl.flows.recipes.listing import own_files
 
     own = run_context_of({"mirror": own}).mirror
     recipes = [configured(name.removeprefix(RECIPE), settings) for name in names if name.startswith(RECIPE)]
@@ -68,24 +68,24 @@ def mirror(
             for file, outcome in fill_cache(Path(folder), target, own):
                 files[str(file)] = outcome
                 if not output.json:
-                    print(f"{outcome:<8} {file}")
+                    print(printable(f"{outcome:<8} {file}"))
         except StorageError as error:
             lacking[name] = f"{error}{perhaps_meant(name)}"
-            print(f"lacking  {name}: {lacking[name]}", file=sys.stderr)
+            print(printable(f"lacking  {name}: {lacking[name]}"), file=sys.stderr)
     if output.json:
         print_json({"files": files, "lacking": lacking, "yours": yours})
     for name in [] if output.json else yours:
-        print(f"yours    {name}")
+        print(printable(f"yours    {name}"))
     if not (files or lacking or yours or output.json):
         print("nothing to fetch: everything is in the package or a local file")
     if files and not output.json:
-        print(f"on machines without the Hub: HF_HOME={shlex.quote(folder)} HF_HUB_OFFLINE=1")
+        print(printable(f"on machines without the Hub: HF_HOME={shlex.quote(folder)} HF_HUB_OFFLINE=1"))
     return 1 if lacking else 0
 
 
 def _targets(names: Sequence[str], recipes: Sequence[PipelineConfig]) -> Iterator[str | SourceSpec]:
     """Yield the models, sources and sets of the names; without names, every split of every declared set."""
-    from flows.hub import needed
+    from bsl.flows.hub import needed
 
     if not names:
         yield from (f"{declared.name}/{split}" for declared in DATASETS.values() for split in declared.splits)
@@ -98,44 +98,22 @@ def _pinned(name: str) -> str:
     """Append to a model's name the revision that a recipe pins, unless it has one."""
     if not name.startswith(MODEL) or "@" in name:
         return name
-    from flows.recipes import RECIPES
+    from bsl.flows.recipes import RECIPES
 
     pins = dict(model for make in RECIPES.values() for model in make().models())
     revision = pins.get(name.removeprefix(MODEL))
     return f"{name}@{revision}" if revision else name
 
 
-def pins(
-    *,
-    check: Annotated[bool, Parameter(help="compare the commits with the newest commits on the Hub")] = False,
-    output: Output = Output(),
-) -> int:
-    """List the Hub commits that recipes read; compare them with the Hub.
+def pins(*, output: Output = Output()) -> None:
+    """List the Hub commits that recipes read."""
+    from bsl.flows.hub import pins as pinned
 
-    Exit code 1 if the Hub does not serve a pinned repository, or a pin is missing without a recorded reason.
-    """
-    from flows.hub import look, unexplained
-    from flows.hub import pins as pinned
-
-    known = pinned()
-    if not check:
-        if output.json:
-            print_json([asdict(pin) for pin in known])
-        else:
-            print_table("Hub commits", [_row(pin.kind, pin, pin.revision or "newest", pin.reason) for pin in known])
-        return 1 if unexplained(known) else 0
-    findings = [look(pin) for pin in known]
     if output.json:
-        print_json({"pins": [asdict(finding) for finding in findings]})
-    else:
-        rows = [_row(found.verdict, found.pin, _commits(found), found.detail) for found in findings]
-        print_table("Hub commits, compared with the newest commits", rows)
-    return 1 if unexplained(known) or any(finding.verdict == "lacking" for finding in findings) else 0
-
-
-def _commits(found: PinStatus) -> str:
-    return " → ".join((commit or "none")[:12] for commit in (found.pin.revision, found.newest))
-
-
-def _row(verdict: str, pin: HubPin, commit: str, remark: str) -> dict[str, str]:
-    return {"": verdict, "repository": pin.name, "commit": commit, "remark": remark}
+        print_json([asdict(pin) for pin in pinned()])
+        return
+    rows = [
+        {"": pin.kind, "repository": pin.name, "commit": pin.revision or "newest", "remark": pin.reason}
+        for pin in pinned()
+    ]
+    print_table("Hub commits", rows)

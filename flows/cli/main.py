@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import atexit
 import gc
+import io
 import os
 import sys
 from typing import TYPE_CHECKING, Final
 
 from cyclopts import CycloptsError, UnknownOptionError, UnusedCliTokensError
 
-from flows.cli.commands import COMMANDS, application
-from flows.cli.terminal.log_lines import printable, start_lines
-from storage.filesystem.spelling import did_you_mean
+from bsl.flows.cli.commands import COMMANDS, application
+from bsl.flows.cli.terminal.log_lines import printable, start_lines
+from bsl.flows.cli.terminal.options import TEXTS
+from bsl.storage.filesystem.caches import have_home
+from bsl.storage.filesystem.os_errors import check_umask
+from bsl.storage.filesystem.secrets import without_password
+from bsl.storage.filesystem.spelling import did_you_mean
+from bsl.tasks.stage.device import let_threads_sleep
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from inspect import BoundArguments
 
 USAGE_ERROR, FAILURE, INTERRUPTED, CUT_OFF = 2, 1, 130, 141
@@ -23,7 +29,7 @@ FIRST_STEPS: Final = """\
 Raw sentences in, an evaluated sentence encoder out. First steps:
 
   bsl run tiny          a complete run on this machine, without the Hub or a GPU; minutes
-  bsl recipes           all recipes: the papers' systems with published rows, requirements and GPU hours
+  bsl recipes           all recipes, by family; --all: with published rows, requirements and GPU hours
   bsl doctor RECIPE     check whether this machine has everything that a recipe needs
 
 All commands: bsl --help"""
@@ -38,17 +44,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     141: the reader of a pipe, such as `head`, closed the pipe.
     """
     words = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # the terminal's encoding may lack a character
     # Imports make a million objects and little garbage: collect less often, and not at the end of the process.
     gc.set_threshold(10_000)
+    let_threads_sleep()
     atexit.register(gc.freeze)
     if not words:
         print(FIRST_STEPS)
         return 0
     if misspelt := _misspelt(words):
-        print(misspelt, file=sys.stderr)
+        print(printable(misspelt), file=sys.stderr)
         return USAGE_ERROR
     start_lines()
     try:
+        check_umask()
+        have_home()
         return _called(words)
     except CycloptsError as error:
         print(f"bsl: {printable(refusal(error, words))}", file=sys.stderr)
@@ -68,11 +80,35 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
 
 
+def _check_addresses(words: Sequence[str], texts: Collection[str] = ()) -> None:
+    """Refuse passwords in addresses before any of them is used, recorded or part of an error.
+
+    Args:
+        words: The command and its arguments.
+        texts: Those that are texts: a URL in them is no address, and they are not recorded.
+
+    Raises:
+        ValueError: A word contains one; the message names its option.
+    """
+    for previous, word in zip(("", *words), words, strict=False):
+        try:
+            if word not in texts:
+                without_password(word)
+        except ValueError as error:
+            option = word.partition("=")[0] if word.startswith("--") else previous if previous.startswith("--") else ""
+            raise ValueError(f"{option}: {error}" if option else str(error)) from None
+
+
 def _called(words: Sequence[str]) -> int:
-    function, bound = parsed(words)
+    try:
+        function, bound = parsed(words)
+    except CycloptsError:
+        _check_addresses(words)  # its message would repeat them
+        raise
+    _check_addresses(words, bound.arguments.get(TEXTS, ()))
     code = function(*bound.args, **bound.kwargs) or 0
     if function == app.help_print and words[0] == "evaluate":
-        from flows.cli.evaluate import suites_listed  # slow: imports all kinds of evaluation
+        from bsl.flows.cli.evaluate import suites_listed  # slow: imports the datasets
 
         print(suites_listed())
     return code
@@ -100,9 +136,9 @@ def parsed(words: Sequence[str]) -> tuple[Callable[..., int | None], BoundArgume
 def _failed(error: Exception) -> int | None:
     """Print a known error in one line and return the exit code; None for an unexpected error."""
     # Imported only for an error, to keep `--help` fast.
-    from flows.cli.terminal.start import failed, is_server_error
-    from models.errors import ModelError
-    from storage.errors import StorageError
+    from bsl.flows.cli.terminal.start import failed, is_server_error
+    from bsl.models.errors import ModelError
+    from bsl.storage.errors import StorageError
 
     if isinstance(error, StorageError | ModelError | OSError | ImportError | ValueError):
         print(f"bsl: {printable(_message(error))}", file=sys.stderr)

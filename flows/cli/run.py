@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from flows.cli.terminal.log_lines import spinner
-from flows.cli.terminal.options import Output, Settings, Site, check_encoders, check_sets
-from flows.cli.terminal.printing import browse_line, print_json, print_line, print_table
-from flows.cli.terminal.start import begin
+from bsl.flows.cli.terminal.log_lines import printable, spinner
+from bsl.flows.cli.terminal.options import Output, Settings, Site, check_encoders, check_sets
+from bsl.flows.cli.terminal.printing import browse_line, print_json, print_line, print_table
+from bsl.flows.cli.terminal.start import begin
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from storage.artifacts.refs import ReportRef
-    from storage.artifacts.store import Store
-    from tasks.stage.progress import StageRun
+    from bsl.storage.artifacts.refs import ReportRef
+    from bsl.storage.artifacts.store import Store
+    from bsl.tasks.stage.progress import StageRun
 
 
 def run(
@@ -32,28 +32,27 @@ def run(
     output: Output = Output(),
 ) -> int:
     """Run a recipe from raw sentences to its report."""
-    # First, because the server takes the longest to start; a misspelt name ends it while it imports.
-    start = begin(place, output, serve=not dry_run, processes=processes)
-    from flows.config import override
-    from flows.recipes import recipe as find_recipe
+    from bsl.flows.config import override
+    from bsl.flows.recipes import recipe as find_recipe
 
     base = find_recipe(recipe)
     changes = settings.changes(base.precisions)
     config = override(base, changes)
     check_encoders([model for model, _ in config.models()], place)
     check_sets(config.evaluation.sets, place)
-    from flows.pipeline import pipeline
+    start = begin(place, output, serve=not dry_run, processes=processes)
+    from bsl.flows.pipeline import pipeline
 
     store = start.site.open_store()
     parameters: dict[str, Any] = {"recipe_name": recipe, "overrides": changes or None}
     if dry_run:
-        from tasks.stage.progress import planning
+        from bsl.tasks.stage.progress import planning
 
         with spinner(f"{recipe}: looking for sources and models"), planning() as plan:
             pipeline.fn(**parameters, site=start.site)
         _dry_run(store, plan, as_json=output.json)
         return 0
-    from models.evaluation.verdict import STOPPED
+    from bsl.models.evaluation.verdict import STOPPED
 
     ref = start.run(pipeline, [config], [recipe], **parameters)
     if output.json:
@@ -79,7 +78,7 @@ def _dry_run(store: Store, plan: Sequence[StageRun], *, as_json: bool) -> None:
 
 
 def _outcome(store: Store, ref: ReportRef) -> dict[str, Any]:
-    from tasks.reporting.publish import page_of
+    from bsl.tasks.reporting.publish import page_of
 
     manifest = store.manifest(ref)
     return {
@@ -98,14 +97,14 @@ def _encoder(store: Store, ref: ReportRef) -> str | None:
 
 
 def _conclude(store: Store, ref: ReportRef, title: str) -> None:
-    from tasks.rendering.score_tables import INTERVALS, score_rows
-    from tasks.reporting.publish import page_of
+    from bsl.tasks.rendering.score_tables import INTERVALS, score_rows
+    from bsl.tasks.reporting.publish import page_of
 
     print_table(f"{title}\n{INTERVALS}", score_rows(store.scan(ref, "scores").collect()))
     figures = store.manifest(ref).figures
     if verdict := figures.get("verdict"):
         print_line(f"{verdict}: {figures['reason']}. {figures['advice']}")
-    print(f"report:  {page_of(store, ref)}")
+    print(printable(f"report:  {page_of(store, ref)}"))
     if encoder := _encoder(store, ref):
-        print(f"encoder: {encoder}\n         (opens with SentenceTransformer)")
-    print(browse_line())
+        print(printable(f"encoder: {encoder}\n         (opens with SentenceTransformer)"))
+    print(printable(browse_line()))

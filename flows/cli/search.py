@@ -12,17 +12,25 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 from rich.console import Console
 
-from flows.cli.terminal.log_lines import printable
-from flows.cli.terminal.options import ENCODER_FORMS, AskedPrecision, Output, Place, check_encoders, check_files
-from flows.cli.terminal.printing import print_json, print_table
+from bsl.flows.cli.terminal.log_lines import printable
+from bsl.flows.cli.terminal.options import (
+    ENCODER_FORMS,
+    AskedEncoding,
+    AskedPrecision,
+    Output,
+    Place,
+    check_encoders,
+    check_files,
+)
+from bsl.flows.cli.terminal.printing import print_json, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from models.runtime.precision import Computed
-    from storage.sources.sources import SourceSpec
-    from tasks.serving.search import Index
-    from tasks.stage.run_context import RunContext
+    from bsl.models.runtime.precision import Computed
+    from bsl.storage.sources.sources import SourceSpec
+    from bsl.tasks.serving.search import Index
+    from bsl.tasks.stage.run_context import RunContext
 
 Model = Annotated[str, Parameter(help=ENCODER_FORMS)]
 Corpus = Annotated[str, Parameter(help="file of text, CSV, JSONL or Parquet, a folder, or a pattern with *")]
@@ -34,6 +42,10 @@ class Use:
     """Options for reading and embedding sentences, and runtime settings."""
 
     column: Annotated[str | None, Parameter(help="column of sentences [default: the only column of text]")] = None
+    keep: Annotated[
+        tuple[str, ...], Parameter(consume_multiple=(1, None), help="other columns to copy or show, such as id")
+    ] = ()
+    encoding: AskedEncoding = None
     precision: AskedPrecision = None
     place: Place = Place()
 
@@ -57,12 +69,14 @@ def search(
     index = _opened_index(model, corpus, use)
 
     def answer(queries: list[str]) -> None:
+        queries = list(map(_as_text, queries))
         results = dict(zip(queries, index.search(queries, top), strict=True))
         if output.json:
-            print_json(results)
+            print_json({text: [_with_kept(index, *hit) for hit in hits] for text, hits in results.items()})
             return
         for text, hits in results.items():
-            print_table(text, [{"cosine": f"{score:.3f}", "sentence": sentence} for score, sentence in hits])
+            rows = [{"cosine": f"{score:.3f}", **_kept(index, hit), "sentence": hit} for score, hit in hits]
+            print_table(text, rows, are_texts=True)
 
     if query:
         answer(list(query))
@@ -74,13 +88,31 @@ def search(
     return 0
 
 
+def _kept(index: Index, sentence: str) -> dict[str, str]:
+    return {name: value or "" for name, value in index.beside.get(sentence, {}).items()}
+
+
+def _other(index: Index, sentence: str) -> dict[str, str]:
+    return {f"other {name}": value for name, value in _kept(index, sentence).items()}
+
+
+def _with_kept(index: Index, score: float, sentence: str) -> list[object]:
+    """Return a hit for JSON: cosine and sentence, with `--keep` also its columns."""
+    return [score, sentence, *([index.beside.get(sentence, {})] if index.beside else [])]
+
+
+def _as_text(word: str) -> str:
+    """Return a word of the command line as text: in an ASCII locale, Python passes UTF-8 as lone surrogates."""
+    return os.fsencode(word).decode("utf-8", "surrogateescape")
+
+
 def embed(
     model: Model,
     source: Annotated[
         str, Parameter(name="IN", help="file of text, CSV, JSONL or Parquet, a folder, or a pattern with *")
     ],
     target: Annotated[
-        Path, Parameter(name="OUT.parquet", help="new file with columns text and embedding, rows as in IN")
+        Path, Parameter(name="OUT.parquet", help="new file with columns text and embedding (and --keep), rows as in IN")
     ],
     /,
     *,
@@ -93,10 +125,10 @@ def embed(
     if target.exists():
         raise FileExistsError(f"{target}: already exists. Name a new file, or delete this one.")
     with _using(model, source, use) as (site, spec, precision):
-        from tasks.serving.search import embed_file
-        from tasks.stage.ui import progress_of
+        from bsl.tasks.serving.search import embed_file
+        from bsl.tasks.stage.ui import progress_of
 
-        count = embed_file(site, model, spec, target, precision, progress_of("embedding, sentences"))
+        count = embed_file(site, model, spec, target, precision, progress_of("embedding, sentences"), use.keep)
     if output.json:
         print_json({"sentences": count, "file": target})
     else:
@@ -118,22 +150,32 @@ def pairs(
         raise ValueError(f"--top {top}: expected 1 or more")
     if not -1 <= above < 1:
         raise ValueError(f"--above {above:g}: expected a cosine, a number from -1 to below 1, such as 0.9")
-    found = _opened_index(model, corpus, use).pairs(top, above)
+    index = _opened_index(model, corpus, use)
+    found = index.pairs(top, above)
     if output.json:
         print_json(found)
     elif found:
-        rows = [{"cosine": f"{score:.3f}", "sentence": first, "other": second} for score, first, second in found]
-        print_table(corpus, rows)
+        rows = [
+            {
+                "cosine": f"{score:.3f}",
+                **_kept(index, first),
+                "sentence": first,
+                **_other(index, second),
+                "other": second,
+            }
+            for score, first, second in found
+        ]
+        print_table(corpus, rows, are_texts=True)
     else:
-        print(f"no pair of sentences has a cosine above {above:g}")
+        print(printable(f"no pair of sentences has a cosine above {above:g}"))
 
 
 def _opened_index(model: str, corpus: str, use: Use) -> Index:
     """Embed a corpus and return its index."""
     with _using(model, corpus, use) as (site, source, precision):
-        from tasks.serving.search import index
+        from bsl.tasks.serving.search import index
 
-        found = index(site, model, source, precision)
+        found = index(site, model, source, precision, use.keep)
     print(printable(f"{corpus}: {found.taken}"), file=sys.stderr)
     return found
 
@@ -147,20 +189,36 @@ def _using(model: str, path: str, use: Use) -> Iterator[tuple[RunContext, Source
     check_files(path)
     check_encoders([model], use.place)
     os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"  # else each load draws a progress bar
-    from flows.prefect_server.server import use_server
-    from flows.run_context import computed, run_context_of
+    from bsl.flows.prefect_server.server import use_server
+    from bsl.flows.run_context import computed, run_context_of
 
     use_server()
     # Only Prefect sends shards to a cluster, and it does not run here.
     site = run_context_of(use.place.given).model_copy(update={"cluster": None})
-    from flows.cli.terminal.progress import watching
-    from models.runtime.precision import explained
-    from models.runtime.progress import Progress
-    from storage.sources.sources import SourceSpec
-    from tasks.stage.device import device_of
+    from bsl.flows.cli.terminal.progress import watching
+    from bsl.models.runtime.precision import explained
+    from bsl.models.runtime.progress import Progress
+    from bsl.storage.sources.sources import SourceSpec
+    from bsl.tasks.stage.device import device_of
 
     with watching(site.open_store(), None, Console(stderr=True)) as terminal:
         terminal.show("", Progress(f"reading {path}", 0, 0))
         precision = use.precision or "auto"
-        print(f"precision: {explained(precision, device_of(site))}", file=sys.stderr)
-        yield site, SourceSpec(path=path, columns=tuple(filter(None, [use.column]))), computed(precision, site)
+        print(printable(f"precision: {explained(precision, device_of(site))}"), file=sys.stderr)
+        spec = SourceSpec(path=path, columns=tuple(filter(None, [use.column])), encoding=use.encoding)
+        _print_columns(spec, use.column)
+        yield site, spec, computed(precision, site)
+
+
+def _print_columns(spec: SourceSpec, named: str | None) -> None:
+    """Print which columns of tables are guessed to be text."""
+    from bsl.storage.sources.read import check_columns
+    from bsl.storage.sources.sources import resolve_sources
+
+    if named is not None:
+        return
+    found = [source for source in resolve_sources(spec) if source.format != "txt"]
+    columns = dict.fromkeys(column for source in found for column in check_columns(source))
+    if columns:
+        listed = " and ".join(f"`{column}`" for column in columns)
+        print(printable(f"{spec.path}: text in {listed} (change it with --column)"), file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Process of the embedded server: a script with the port as its argument; imports no other module of this project.
+"""Process of our own Prefect server: `server_process.py DESCRIPTOR [--ui]`; imports no other module of this project.
 
 Prefect's ephemeral server survives a command killed with -9, starts only after the command's imports, and does not lock
 its database. `prefect server start --background` runs one server for each port, and nothing ends it.
@@ -7,35 +7,47 @@ its database. `prefect server start --background` runs one server for each port,
   command ends, also by kill -9.
 - Start: one server at a time creates or migrates the database, because two servers that create one SQLite file both
   fail. Afterwards servers start in parallel; ten in sequence would exceed the tenth command's timeout.
+- Address: the command opens the listening socket and passes its descriptor, so no other program can take the port.
+- Visitors: Prefect's API has no password here, and a browser sends requests of any page to this machine. Requests with
+  another host name (DNS rebinding) or from a page of another machine or port are refused.
+
+With `--ui` it also serves the UI and runs the background services, until Ctrl-C.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import re
 import signal
+import socket
 import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from uvicorn import Server
 
 _SECONDS_TO_END: Final = 3.0
+_CAUSE: Final = re.compile(r"[\w.]+(?:Error|Exception|Exit|Interrupt)\b")  # an exception's line in a traceback
+_LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+_HTTP: Final = 80  # port of an address without one
 
 
-def serve(port: int) -> None:
-    """Serve on a TCP port of this machine until the command ends."""
-    threading.Thread(target=_end_with_the_command, daemon=True).start()
-    server = _server(port)
-    server.run()
+def serve(descriptor: int, *, ui: bool) -> None:
+    """Serve on an open listening socket until the command ends, or with the UI until Ctrl-C."""
+    os.umask(0o077)  # the database contains paths and settings: only its owner reads it
+    if not ui:
+        threading.Thread(target=_end_with_the_command, daemon=True).start()
+    server = _server()
+    server.run(sockets=[socket.socket(fileno=descriptor)])
     if not server.started:
         sys.exit(3)  # as `uvicorn` does
 
@@ -48,7 +60,7 @@ def _end_with_the_command() -> None:
     os._exit(1)  # uvicorn would wait for open connections
 
 
-def _server(port: int) -> Server:
+def _server() -> Server:
     import uvicorn
     from prefect.server.api.server import create_app  # takes seconds, so before the lock is taken
 
@@ -59,7 +71,65 @@ def _server(port: int) -> Server:
                 if self.started:
                     note_migrated()
 
-    return OneAtATime(uvicorn.Config(create_app, factory=True, host="127.0.0.1", port=port, log_level="error"))
+    def guarded_app() -> LoopbackOnly:
+        return LoopbackOnly(create_app())
+
+    return OneAtATime(uvicorn.Config(guarded_app, factory=True, log_level="error"))
+
+
+class LoopbackOnly:
+    """ASGI application that answers only requests to this machine, from its own pages and this machine's programs."""
+
+    def __init__(self, app: Callable[..., Awaitable[None]]) -> None:
+        self._app = app
+
+    async def __call__(
+        self, scope: Mapping[str, Any], receive: Callable[[], Awaitable[Any]], send: Callable[[Any], Awaitable[None]]
+    ) -> None:
+        """Answer a request; refuse one of another page or host with status 403."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, _printing_failure(send))
+        elif is_local(dict(scope["headers"])):
+            await self._app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": 1008})
+        else:
+            text = (
+                b"This Prefect server, 127.0.0.1 or localhost, answers only its own pages and programs of its machine."
+            )
+            await send({"type": "http.response.start", "status": 403, "headers": [(b"content-type", b"text/plain")]})
+            await send({"type": "http.response.body", "body": text})
+
+
+def _printing_failure(send: Callable[[Any], Awaitable[None]]) -> Callable[[Any], Awaitable[None]]:
+    """Print why the application does not start, in one line: uvicorn would log a long traceback, or nothing."""
+
+    async def send_and_print(message: Mapping[str, Any]) -> None:
+        if message["type"] == "lifespan.startup.failed":
+            lines = [line for line in message.get("message", "").splitlines() if _CAUSE.match(line)]
+            sys.stderr.write(f"Prefect server: {lines[-1] if lines else 'its start failed'}\n")
+        await send(message)
+
+    return send_and_print
+
+
+def is_local(headers: Mapping[bytes, bytes]) -> bool:
+    """Return whether a request names this machine as its host and, if a page sent it, the page is of this server.
+
+    A page of another port of this machine is of another program, perhaps with content of others.
+    """
+    own = _loopback_port(b"//" + headers.get(b"host", b""))
+    return own is not None and (b"origin" not in headers or _loopback_port(headers[b"origin"]) == own)
+
+
+def _loopback_port(address: bytes) -> int | None:
+    """Return the port in an address of this machine; None for other addresses."""
+    with suppress(ValueError):  # no address
+        parts = urlsplit(address.decode("latin-1"))
+        if parts.hostname in _LOOPBACK:
+            return parts.port or _HTTP
+    return None
 
 
 @contextmanager
@@ -91,4 +161,4 @@ def migration_lock() -> Iterator[Callable[[], None]]:
 
 
 if __name__ == "__main__":
-    serve(int(sys.argv[1]))
+    serve(int(sys.argv[1]), ui="--ui" in sys.argv[2:])

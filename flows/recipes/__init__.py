@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
-from flows.recipes.distillation import DISTILLATION, MULTILINGUAL
-from flows.recipes.isbert import ISBERT, TRANSFER
-from flows.recipes.paper import PAPER
-from flows.recipes.plus import PLUS
-from flows.recipes.supervised import SUPERVISED
-from flows.recipes.tiny import TINY
-from flows.recipes.transforms import POSTHOC
-from flows.recipes.unsupervised import UNSUPERVISED
-from flows.recipes.untrained import UNTRAINED
-from storage.filesystem.spelling import did_you_mean
+from bsl.flows.recipes.distillation import DISTILLATION, MULTILINGUAL
+from bsl.flows.recipes.isbert import ISBERT, TRANSFER
+from bsl.flows.recipes.paper import PAPER
+from bsl.flows.recipes.plus import PLUS
+from bsl.flows.recipes.supervised import SUPERVISED
+from bsl.flows.recipes.tiny import TINY
+from bsl.flows.recipes.transforms import POSTHOC
+from bsl.flows.recipes.unsupervised import UNSUPERVISED
+from bsl.flows.recipes.untrained import UNTRAINED
+from bsl.storage.filesystem.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from flows.config import PipelineConfig
+    from bsl.flows.config import PipelineConfig
 
 _ALL: Final[tuple[Callable[[], PipelineConfig], ...]] = (
     *TINY, *PAPER, *UNTRAINED, *POSTHOC, *UNSUPERVISED, *ISBERT, *TRANSFER, *SUPERVISED, *MULTILINGUAL, *DISTILLATION,

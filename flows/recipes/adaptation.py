@@ -6,21 +6,23 @@ from typing import TYPE_CHECKING, Final, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from flows.recipes.shared import ALONE, ANCHOR, CROPS, LABEL_REGRESSION, PIVOTS, REHEARSAL, changed, trips_of
-from models.corpus.passages import HoldOutConfig
-from models.encoder.config import EncoderConfig
-from models.evaluation.config import EvaluationConfig
-from models.evaluation.proof import AdaptationEvaluationConfig
-from models.objectives.config import ContrastiveConfig, RegressionConfig
-from models.training.config import TrainingConfig
-from models.translation.config import CATALOGS, OPUS_MT, TranslatorConfig
-from models.views.config import AugmentConfig, CropView, TranslatedView
-from models.views.pairs import PairConfig, ViewPair
-from storage.filesystem.spelling import did_you_mean
-from storage.sources.own_text import ReadingConfig
+from bsl.flows.recipes.shared import ALONE, ANCHOR, CROPS, LABEL_REGRESSION, PIVOTS, REHEARSAL, changed, trips_of
+from bsl.models.corpus.passages import HoldOutConfig
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.evaluation.config import EvaluationConfig
+from bsl.models.evaluation.proof import AdaptationEvaluationConfig
+from bsl.models.evaluation.uses import UseName
+from bsl.models.objectives.config import ContrastiveConfig
+from bsl.models.training.config import TrainingConfig
+from bsl.models.translation.config import CATALOGS, OPUS_MT, TranslatorConfig
+from bsl.models.views.config import AugmentConfig, CropView, TranslatedView
+from bsl.models.views.pairs import PairConfig, ViewPair
+from bsl.storage.filesystem.spelling import did_you_mean
+from bsl.storage.filesystem.urls import Public
+from bsl.storage.sources.own_text import ReadingConfig
 
 if TYPE_CHECKING:
-    from models.corpus.labels import Use
+    from bsl.models.corpus.labels import Use
 
 DEFAULT_ENCODER: Final = "embedded:mini-sentence"
 STSB: Final = "embedded:stsb/test"
@@ -84,9 +86,12 @@ class AdaptConfig(ReadingConfig):
     """Objective, optimizer and schedule."""
     label_training: TrainingConfig = LABELLED
     """Objective, optimizer and schedule of training on labels, which replace the views."""
-    rehearsal: str = REHEARSAL
+    rehearsal: Public = REHEARSAL
     """Scored set whose sentences keep their vectors during training on labels, if `label_training.objective` has an
     `anchor_weight`; "" for none."""
+    own_rehearsal: bool = True
+    """Whether sentences of the training text keep their vectors too, so that search in the text does not get worse
+    (docs/research-log.md)."""
     class_epochs: int = Field(2, ge=1, le=1000)
     """Epochs over the pairs of classes, instead of `label_training.epochs`, so that few labels need few steps."""
     class_anchor: float = Field(0.05, gt=0, le=100)
@@ -98,6 +103,13 @@ class AdaptConfig(ReadingConfig):
     raw_anchor: float = Field(ANCHOR, ge=0, le=100)
     """Anchor weight of a bare transformer, instead of `training.objective.anchor_weight`, if the objective is
     `contrastive`: how strongly training preserves the similarities of the original encoder."""
+    accept: bool = False
+    """Export the adapted encoder although no labels prove a gain; after training on views its share of the trained
+    weights is `proof.share`. It is not exported if a general set loses too much."""
+    used_for: UseName | None = None
+    """Use of the encoder that decides the verdict: `classify` (a classifier is trained on the vectors), `group` (texts
+    of one class are near each other), `similarity` (cosines of pairs), `search` (in your text). By default the use
+    that the labels are for: classes decide about `classify`, scored pairs about `similarity`."""
     proof: AdaptationEvaluationConfig = AdaptationEvaluationConfig()
     """Evaluation of the adapted encoder on held-out text."""
     evaluation: EvaluationConfig = EvaluationConfig(sets=(STSB,), dev="embedded:stsb/dev")
@@ -141,8 +153,11 @@ class AdaptConfig(ReadingConfig):
             only_judge: Whether labels are excluded from training.
 
         Raises:
-            ValueError: `only_judge` without labels, or labels for training together with a choice of views.
+            ValueError: `only_judge` without labels, `accept` with labels, or labels for training together with a
+                choice of views.
         """
+        if self.accept and labels:
+            raise ValueError("--accept: conflicts with --labels, because labels decide the verdict. Remove one of them")
         if only_judge and not labels:
             raise ValueError("--labels-only-judge: expected --labels FILE. Add it, or remove --labels-only-judge")
         if labels and not only_judge and self.views != "auto":
@@ -165,23 +180,26 @@ class AdaptConfig(ReadingConfig):
         """Return the settings of training on views, for a bare transformer (`raw`) or for a sentence encoder."""
         if not raw:
             return self.training
-        objective = self.training.objective
-        if isinstance(objective, ContrastiveConfig):
-            objective = changed(objective, anchor_weight=self.raw_anchor)
+        objective = self.training.objective.with_anchor(self.raw_anchor)
         return changed(self.training, lr=self.raw_lr, objective=objective)
 
     @property
     def rehearsal_set(self) -> str:
         """Name of the scored set whose sentences keep their vectors; empty if the objective cannot preserve them."""
-        return self.rehearsal if _is_anchored(self.label_training) else ""
+        return self.rehearsal if self.label_training.objective.nullable else ""
+
+    @property
+    def rehearses_text(self) -> bool:
+        """Whether training on labels preserves vectors of the user's text."""
+        return self.own_rehearsal and bool(self.label_training.objective.nullable)
 
     def label_training_for(self, kind: Literal["pairs", "classes"]) -> TrainingConfig:
         """Return the settings of training on scored pairs, or on pairs made from classes."""
         training = self.label_training
         if kind == "pairs":
             return training
-        if _is_anchored(training):
-            training = changed(training, objective=changed(training.objective, anchor_weight=self.class_anchor))
+        if training.objective.nullable:
+            training = changed(training, objective=training.objective.with_anchor(self.class_anchor))
         return changed(training, epochs=self.class_epochs)
 
     def training_encoder(self, reading: EncoderConfig, names: tuple[str, ...]) -> EncoderConfig:
@@ -200,8 +218,3 @@ class AdaptConfig(ReadingConfig):
             sides = {"lang_1": self.lang, "lang_2": self.lang}
             pairings.append(ViewPair(view_1="original", view_2=trip.method, **sides))
         return PairConfig(pairings=tuple(pairings), drop_identical=True)
-
-
-def _is_anchored(training: TrainingConfig) -> bool:
-    objective = training.objective
-    return isinstance(objective, RegressionConfig) and objective.anchor_weight > 0

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from flows.recipes.paper import multilingual, multilingual_sup, nli
-from flows.recipes.shared import ACROSS, ALONE, ENCODERS, beside_original, changed, trips_of
-from flows.recipes.supervised import sbert_nli_stsb
-from flows.recipes.tiny import TRAINING, tiny_multilingual, whole_sample
-from models.encoder.config import EncoderConfig
-from models.objectives.config import DistilConfig
-from models.training.config import CONGEN_CONFIG, DISTIL_CONFIG, MULTILINGUAL_DISTIL_CONFIG
-from models.translation.config import OPUS_MT
-from models.translation.filters import UNFILTERED
-from models.views.config import AugmentConfig
-from models.views.pairs import PairConfig
+from bsl.flows.recipes.paper import multilingual, multilingual_sup, nli
+from bsl.flows.recipes.shared import ACROSS, ALONE, ENCODERS, beside_original, changed, trips_of
+from bsl.flows.recipes.supervised import sbert_nli_stsb
+from bsl.flows.recipes.tiny import TRAINING, tiny_multilingual, whole_sample
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.objectives.config import DistilConfig
+from bsl.models.training.config import CONGEN_CONFIG, DISTIL_CONFIG, MULTILINGUAL_DISTIL_CONFIG
+from bsl.models.translation.config import OPUS_MT
+from bsl.models.views.config import AugmentConfig
+from bsl.models.views.pairs import PairConfig
 
 if TYPE_CHECKING:
-    from flows.config import PipelineConfig
+    from bsl.flows.config import PipelineConfig
 
 _LENGTH: Final = {"max_length": 128}  # tokens, as in ConGen and multilingual distillation
 
@@ -31,7 +30,7 @@ def distil() -> PipelineConfig:
     return changed(
         nli(),
         title="distil: SimCSE-RoBERTa-large teaches BERT-base on SNLI and MultiNLI",
-        augment=AugmentConfig(translations=trips_of("en", OPUS_MT)[:1], filters=UNFILTERED),
+        augment=AugmentConfig(translations=trips_of("en", OPUS_MT)[:1], filters=()),
         pairs=beside_original("bt-de"),
         encoder=changed(ENCODERS["bert-base-uncased"], **_LENGTH),
         teacher=changed(ENCODERS["unsup-simcse-roberta-large"], pooling="cls", **_LENGTH),

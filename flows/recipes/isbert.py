@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from flows.config import PipelineConfig
-from flows.recipes.paper import nli
-from flows.recipes.shared import ALONE, EMBEDDED_STSB, ENCODERS, NLI, NO_VIEWS, SAMPLE, as_printed, changed
-from models.encoder.config import CNNConfig, EncoderConfig
-from models.objectives.config import ISBERTConfig
-from models.training.config import TrainingConfig
-from storage.datasets.registry import DATASETS
-from storage.sources.sources import SourceSpec
-from tasks.corpus.config import IngestConfig
+from bsl.flows.config import PipelineConfig
+from bsl.flows.recipes.paper import nli
+from bsl.flows.recipes.shared import ALONE, EMBEDDED_STSB, ENCODERS, NLI, NO_VIEWS, SAMPLE, as_printed, changed
+from bsl.models.encoder.config import CNNConfig, EncoderConfig
+from bsl.models.objectives.config import ISBERTConfig
+from bsl.models.training.config import TrainingConfig
+from bsl.storage.datasets.registry import DATASETS
+from bsl.storage.sources.sources import SourceSpec
+from bsl.tasks.corpus.config import IngestConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,21 +9,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from flows.recipes import RECIPES, recipe
-from flows.recipes.published_rows import RECORDS, ROWS
-from flows.recipes.shared import ENTAIL
-from models.evaluation.published import rows_of
-from storage.assets.embedded import EMBEDDED
-from storage.datasets.registry import DATASETS, suites_of
-from storage.sources.word_vectors import is_vectors_file
+from bsl.flows.recipes import RECIPES, recipe
+from bsl.flows.recipes.published_rows import RECORDS, ROWS
+from bsl.flows.recipes.shared import ENTAIL
+from bsl.models.evaluation.published import rows_of
+from bsl.storage.assets.embedded import EMBEDDED
+from bsl.storage.datasets.registry import DATASETS, suites_of
+from bsl.storage.sources.word_vectors import is_vectors_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from flows.config import PipelineConfig
-    from storage.datasets.declaration import Dataset
-    from storage.sources.sources import SourceSpec
-    from tasks.settings import Phase
+    from bsl.flows.config import PipelineConfig
+    from bsl.storage.datasets.declaration import Dataset
+    from bsl.storage.sources.sources import SourceSpec
+    from bsl.tasks.settings import Phase
 
 TOKENS_PER_S: Final = 9_297
 PAIRS_PER_S: Final = 1_000_000 / 3600

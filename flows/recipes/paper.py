@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from flows.config import PipelineConfig
-from flows.recipes.shared import (
+from bsl.flows.config import PipelineConfig
+from bsl.flows.recipes.shared import (
     ACROSS,
     ENCODERS,
     ENTAIL,
@@ -16,7 +16,7 @@ from flows.recipes.shared import (
     changed,
     trips_of,
 )
-from models.training.config import (
+from bsl.models.training.config import (
     MULTILINGUAL_RELEASED_CONFIG,
     PAPER_CONFIG,
     RELEASED_CONFIG,
@@ -24,12 +24,11 @@ from models.training.config import (
     SUPERVISED_CONFIG,
     SUPERVISED_RELEASED_CONFIG,
 )
-from models.translation.config import OPUS_MT
-from models.translation.filters import UNFILTERED
-from models.views.config import AugmentConfig, GivenView, MaskedView, SynonymView, translation
-from models.views.pairs import PairConfig
-from storage.sources.sources import SourceSpec
-from tasks.corpus.config import IngestConfig
+from bsl.models.translation.config import OPUS_MT
+from bsl.models.views.config import AugmentConfig, GivenView, MaskedView, SynonymView, translation
+from bsl.models.views.pairs import PairConfig
+from bsl.storage.sources.sources import SourceSpec
+from bsl.tasks.corpus.config import IngestConfig
 
 _BOOKS: Final = SourceSpec(path="books", name="books", limit=5_000_000)
 
@@ -39,7 +38,7 @@ def nli() -> PipelineConfig:
     return PipelineConfig(
         title="nli: BSL-BERT on SNLI and MultiNLI",
         ingest=NLI,
-        augment=AugmentConfig(translations=trips_of("en", OPUS_MT), filters=UNFILTERED),
+        augment=AugmentConfig(translations=trips_of("en", OPUS_MT), filters=()),
         pairs=PairConfig(),
         encoder=ENCODERS["bert-base-uncased"],
         training=PAPER_CONFIG,
@@ -66,7 +65,7 @@ def nli_authors_views() -> PipelineConfig:
         nli(),
         title="nli-authors-views: BSL-BERT on the authors' pairs of views",
         ingest=IngestConfig(sources=(SourceSpec(dataset="back_translated_nli"),)),
-        augment=AugmentConfig(given=(GivenView(),), filters=UNFILTERED),
+        augment=AugmentConfig(given=(GivenView(),), filters=()),
         pairs=beside_original("given"),
     )
 
@@ -184,9 +183,7 @@ def multilingual() -> PipelineConfig:
     return changed(
         nli(),
         title="multilingual: BSL-uns on SNLI and MultiNLI in six languages",
-        augment=AugmentConfig(
-            translations=tuple(translation(OPUS_MT[f"en-{lang}"]) for lang in LANGUAGES), filters=UNFILTERED
-        ),
+        augment=AugmentConfig(translations=tuple(translation(OPUS_MT[f"en-{lang}"]) for lang in LANGUAGES), filters=()),
         pairs=PairConfig(pairings=ACROSS),
         encoder=ENCODERS["bert-base-multilingual-cased"],
         evaluation=as_printed("sts17-bsl"),
@@ -204,7 +201,7 @@ def multilingual_released() -> PipelineConfig:
     return changed(
         base,
         title="multilingual-released: BSL-uns as its code was released",
-        augment=AugmentConfig(translations=(*base.augment.translations, *trips_of("en", OPUS_MT)), filters=UNFILTERED),
+        augment=AugmentConfig(translations=(*base.augment.translations, *trips_of("en", OPUS_MT)), filters=()),
         pairs=PairConfig(pairings=(*PairConfig().pairings, *ACROSS), drop_identical=True),
         training=MULTILINGUAL_RELEASED_CONFIG,
     )
@@ -239,7 +236,7 @@ def _variant(title: str, augment: AugmentConfig, views: tuple[str, ...], row: st
     return changed(
         nli(),
         title=title,
-        augment=changed(augment, filters=UNFILTERED),
+        augment=changed(augment, filters=()),
         pairs=beside_original(*views),
         published=(f"BSL-BERT, {row}", "BSL-BERT"),
     )

@@ -5,78 +5,45 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
-from flows.recipes import RECIPES, recipe
-from flows.recipes.isbert import TASKS
-from flows.recipes.untrained import GLOVE
-from storage.assets.embedded import EMBEDDED
-from storage.filesystem.spelling import did_you_mean
+from bsl.flows.recipes import RECIPES, recipe
+from bsl.flows.recipes.isbert import TASKS
+from bsl.flows.recipes.untrained import GLOVE
+from bsl.storage.assets.embedded import EMBEDDED
+from bsl.storage.filesystem.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pydantic import BaseModel
 
-    from flows.config import PipelineConfig
+    from bsl.flows.config import PipelineConfig
 
-ROWS: Final[Mapping[str, tuple[str, ...]]] = {
-    "BSL-BERT": ("nli", "nli-authors-views"),
-    "BSL-RoBERTa": ("nli-roberta",),
-    "BSL-BERT, NLI_entail": ("entail",),
-    "BSL-BERT, Back-translation + NLI_entail": ("nli-entail",),
-    "BSL-BERT, Synonym": ("synonym",),
-    "BSL-BERT, MLM": ("mlm",),
-    "BSL-BERT, 5M Book": ("books",),
-    "BSL-BERT, 5M Book + NLI": ("books-nli",),
-    "BSL-SBERT": ("sbert", "bsl-sbert-nli", "sbert-released"),
-    "BSL-SRoBERTa": ("sroberta", "bsl-sroberta-nli"),
-    "BSL-uns": ("multilingual",),
-    "BSL-sup": ("multilingual-sup", "xlmr-sbert-bsl"),
-    "BSL-BERT on AFS": ("afs",),
-    "Contrastive, batch 64": ("contrastive",),
-    "BERT-mlm": ("bert-mlm",),
-    "BERT-mlm on AFS": ("afs-mlm",),
-    "GloVe avg.": ("glove",),
-    "GloVe avg. on AFS": ("glove",),
-    "BERT avg.": ("bert-second-to-last",),
-    "BERT avg. on AFS": ("bert-second-to-last",),
-    "BERT [CLS]": ("bert-second-to-last-cls",),
-    "mean, BERT-base": ("bert-avg",),
-    "[CLS], BERT-base": ("bert-cls",),
-    "first-last avg., BERT-base": ("bert-first-last",),
-    "mean, RoBERTa-base": ("roberta-avg",),
-    "[CLS], RoBERTa-base": ("roberta-cls",),
-    "BERT-flow": ("flow",),
-    "BERT-flow (target), BERT-base": ("flow-target",),
-    "BERT-flow on SBERT": ("flow-sbert",),
-    "whitening-256 (NLI), BERT-base": ("whitening",),
-    "whitening-256 (target), BERT-base": ("whitening-target",),
-    "SimCSE, BERT-base": ("simcse", "published-simcse"),
-    "SimCSE, RoBERTa-base": ("published-simcse-roberta",),
-    "SimCSE, supervised, BERT-base": ("published-simcse-sup",),
-    "SimCSE, supervised, RoBERTa-base": ("published-simcse-sup-roberta",),
-    "IS-BERT-NLI": ("isbert",),
-    "IS-BERT-task": tuple(f"isbert-{task}" for task in TASKS),
-    "IS-BERT-AFS": ("isbert-afs",),
-    "SBERT": ("sbert-nli", "published-sbert"),
-    "SBERT on AFS": ("published-sbert",),
-    "SRoBERTa": ("sroberta-nli", "published-sroberta"),
-    "SBERT-STSb": ("sbert-stsb",),
-    "SBERT-NLI-STSb": ("sbert-nli-stsb",),
-    "mBERT": ("mbert-avg",),
-    "XLM-R": ("xlmr-avg",),
-    "mBERT-nli-stsb": ("mbert-nli-stsb",),
-    "XLM-R-nli-stsb": ("xlmr-nli-stsb",),
-    "mBERT ← SBERT-nli-stsb": ("mbert-sbert",),
-    "XLM-R ← SBERT-nli-stsb": ("xlmr-sbert", "published-xlmr-distilled"),
-    "LaBSE": ("published-labse",),
-    "paraphrase-multilingual-mpnet-base-v2": ("published-mpnet-multilingual",),
-    "allpalln-lambda0.3-SCL": ("scl", "scl-released"),
-    "allpalln-lambda0.1-SCL": ("scl-transfer",),
-    "3p3n-lambda0.5-SCL": ("scl-3p3n",),
-    "SBERT baseline (SCL)": ("scl-baseline",),
-    "allpalln-Augment": ("scl-augment",),
-    "3p3n-Augment": ("scl-augment-3p3n",),
-}
+_REPRODUCING: Final = (
+    *("nli", "nli-authors-views", "nli-roberta", "entail", "nli-entail", "synonym", "mlm", "books", "books-nli"),
+    *("sbert", "bsl-sbert-nli", "sbert-released", "sroberta", "bsl-sroberta-nli", "multilingual", "multilingual-sup"),
+    *("xlmr-sbert-bsl", "afs", "contrastive", "bert-mlm", "afs-mlm", "glove", "bert-second-to-last"),
+    *("bert-second-to-last-cls", "bert-avg", "bert-cls", "bert-first-last", "roberta-avg", "roberta-cls"),
+    *("flow", "flow-target", "flow-sbert", "whitening", "whitening-target", "simcse", "published-simcse"),
+    *("published-simcse-roberta", "published-simcse-sup", "published-simcse-sup-roberta"),
+    *("isbert", *(f"isbert-{task}" for task in TASKS), "isbert-afs", "sbert-nli", "published-sbert", "sroberta-nli"),
+    *("published-sroberta", "sbert-stsb", "sbert-nli-stsb", "mbert-avg", "xlmr-avg", "mbert-nli-stsb"),
+    *("xlmr-nli-stsb", "mbert-sbert", "xlmr-sbert", "published-xlmr-distilled", "published-labse"),
+    *("published-mpnet-multilingual", "scl", "scl-released", "scl-transfer", "scl-3p3n", "scl-baseline"),
+    *("scl-augment", "scl-augment-3p3n"),
+)
+"""Recipes that reproduce the first row of their `published`, and its row on AFS if the second is that."""
+
+
+def _rows() -> dict[str, tuple[str, ...]]:
+    rows: dict[str, tuple[str, ...]] = {}
+    for name in _REPRODUCING:
+        first, *others = recipe(name).published
+        for row in (first, *(other for other in others[:1] if other == f"{first} on AFS")):
+            rows[row] = (*rows.get(row, ()), name)
+    return rows
+
+
+ROWS: Final[Mapping[str, tuple[str, ...]]] = _rows()
 """Published row → the recipes that reproduce it. `bsl reproduce ROW` runs the first recipe; the others start the same
 system from another encoder, or are its authors' checkpoint. A run is compared with the closest recipe; every difference
 is a deviation."""
@@ -134,7 +101,9 @@ def row_of(name: str) -> tuple[str, str]:
             f"{COMMANDS[published[0]]}"
         )
     if not published or published[0] not in ROWS:
-        raise ValueError(f"recipe {name!r} reproduces no published row. `bsl recipes` lists the row of each recipe")
+        raise ValueError(
+            f"recipe {name!r} reproduces no published row. `bsl recipes --all` lists the row of each recipe"
+        )
     return published[0], name
 
 

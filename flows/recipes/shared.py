@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from pydantic import BaseModel
 
-from models.encoder.config import EncoderConfig
-from models.evaluation.config import EvaluationConfig
-from models.objectives.config import RegressionConfig
-from models.translation.filters import UNFILTERED
-from models.views.config import ORIGINAL, AugmentConfig, EntailView, TranslatedView, round_trip
-from models.views.pairs import PairConfig, ViewPair
-from storage.sources.sources import SourceSpec
-from tasks.corpus.config import IngestConfig
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.evaluation.config import EvaluationConfig
+from bsl.models.objectives.config import RegressionConfig
+from bsl.models.views.config import ORIGINAL, AugmentConfig, EntailView, TranslatedView, round_trip
+from bsl.models.views.pairs import PairConfig, ViewPair
+from bsl.storage.sources.sources import SourceSpec
+from bsl.tasks.corpus.config import IngestConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from models.translation.config import TranslatorConfig
+    from bsl.models.translation.config import TranslatorConfig
 
 
 ENTAIL: Final = EntailView(hypotheses=4)  # 1 of 22,471 SNLI premises has more
@@ -38,7 +37,7 @@ NLI: Final = IngestConfig(
 )
 SAMPLE: Final = IngestConfig(sources=(SourceSpec(dataset="embedded:nli-sample"),))
 EMBEDDED_STSB: Final = EvaluationConfig(sets=("embedded:stsb/dev", "embedded:stsb/test"), dev="embedded:stsb/dev")
-NO_VIEWS: Final = AugmentConfig(filters=UNFILTERED)
+NO_VIEWS: Final = AugmentConfig(filters=())
 """The sentence is its only view."""
 
 ANCHOR: Final = 3.0

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from flows.config import PipelineConfig
-from flows.recipes.paper import nli, sbert, sroberta
-from flows.recipes.shared import ALONE, ENCODERS, NO_VIEWS, as_printed, changed
-from flows.recipes.tiny import tiny_entail
-from models.encoder.config import EncoderConfig
-from models.objectives.config import CrossSoftmaxConfig, RegressionConfig, SCLConfig, SoftmaxConfig
-from models.training.config import NLI_CONFIG, SCL_CONFIG, SCL_RELEASED_CONFIG, STSB_CONFIG, TrainingConfig
-from storage.sources.sources import SourceSpec
-from tasks.corpus.config import IngestConfig
+from bsl.flows.config import PipelineConfig
+from bsl.flows.recipes.paper import nli, sbert, sroberta
+from bsl.flows.recipes.shared import ALONE, ENCODERS, NO_VIEWS, as_printed, changed
+from bsl.flows.recipes.tiny import tiny_entail
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.objectives.config import CrossSoftmaxConfig, RegressionConfig, SCLConfig, SoftmaxConfig
+from bsl.models.training.config import NLI_CONFIG, SCL_CONFIG, SCL_RELEASED_CONFIG, STSB_CONFIG, TrainingConfig
+from bsl.storage.sources.sources import SourceSpec
+from bsl.tasks.corpus.config import IngestConfig
 
 LABELLED: Final = changed(ALONE, labelled=True)
 _STSB: Final = as_printed("stsb/dev", "stsb/test")

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from typing import Final
 
-from flows.config import PipelineConfig
-from flows.recipes.shared import ACROSS, EMBEDDED_STSB, ENTAIL, LANGUAGES, SAMPLE, beside_original, changed, trips_of
-from models.corpus.corpus import CorpusConfig
-from models.encoder.config import EncoderConfig
-from models.evaluation.config import EvaluationConfig
-from models.objectives.config import BSLConfig
-from models.training.config import TrainingConfig
-from models.translation.config import MINI
-from models.views.config import AugmentConfig, translation
-from models.views.pairs import PairConfig, ViewPair
+from bsl.flows.config import PipelineConfig
+from bsl.flows.recipes.shared import (
+    ACROSS,
+    EMBEDDED_STSB,
+    ENTAIL,
+    LANGUAGES,
+    SAMPLE,
+    beside_original,
+    changed,
+    trips_of,
+)
+from bsl.models.corpus.corpus import CorpusConfig
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.evaluation.config import EvaluationConfig
+from bsl.models.objectives.config import BSLConfig
+from bsl.models.training.config import TrainingConfig
+from bsl.models.translation.config import MINI
+from bsl.models.views.config import AugmentConfig, translation
+from bsl.models.views.pairs import PairConfig, ViewPair
 
 # A small encoder and weak views need these deviations; docs/research-log.md has the alternatives. The encoder learns
 # from captions within 100 steps, then forgets other text. This reproduces no published row, so the original encoder is

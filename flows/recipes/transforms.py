@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from flows.config import PipelineConfig
-from flows.recipes.shared import ALONE, EMBEDDED_STSB, ENCODERS, NLI, NO_VIEWS, SAMPLE, as_printed, changed
-from models.encoder.config import EncoderConfig
-from models.transforms.config import FlowConfig, WhiteningConfig
+from bsl.flows.config import PipelineConfig
+from bsl.flows.recipes.shared import ALONE, EMBEDDED_STSB, ENCODERS, NLI, NO_VIEWS, SAMPLE, as_printed, changed
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.transforms.config import FlowConfig, WhiteningConfig
 
 
 def flow() -> PipelineConfig:

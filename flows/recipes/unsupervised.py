@@ -1,34 +1,31 @@
-"""Unsupervised recipes other than BSL: masked LM, TSDAE, SimCSE, contrastive, VICReg, Barlow Twins."""
+"""Unsupervised recipes other than BSL: masked LM, TSDAE, SimCSE, contrastive."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from flows.recipes.paper import afs, nli
-from flows.recipes.shared import ALONE, ENCODERS, NO_VIEWS, changed
-from flows.recipes.tiny import TRAINING, whole_sample
-from models.encoder.config import EncoderConfig
-from models.objectives.config import (
-    BarlowConfig,
+from bsl.flows.recipes.paper import afs, nli
+from bsl.flows.recipes.shared import ALONE, ENCODERS, NO_VIEWS, changed
+from bsl.flows.recipes.tiny import TRAINING, whole_sample
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.objectives.config import (
     BSLConfig,
     ContrastiveConfig,
     MaskedLMConfig,
     SimCSEConfig,
     TSDAEConfig,
-    VICRegConfig,
 )
-from models.training.config import PAPER_CONFIG, TrainingConfig
-from models.translation.filters import UNFILTERED
-from models.views.config import ORIGINAL, AugmentConfig, DeletedView
-from models.views.pairs import PairConfig, ViewPair
-from storage.sources.sources import SourceSpec
-from tasks.corpus.config import IngestConfig
+from bsl.models.training.config import PAPER_CONFIG, TrainingConfig
+from bsl.models.views.config import ORIGINAL, AugmentConfig, DeletedView
+from bsl.models.views.pairs import PairConfig, ViewPair
+from bsl.storage.sources.sources import SourceSpec
+from bsl.tasks.corpus.config import IngestConfig
 
 if TYPE_CHECKING:
-    from flows.config import PipelineConfig
-    from models.objectives.config import AnyObjective
+    from bsl.flows.config import PipelineConfig
+    from bsl.models.objectives.config import AnyObjective
 
-_DAMAGED: Final = AugmentConfig(rewritings=(DeletedView(),), filters=UNFILTERED)
+_DAMAGED: Final = AugmentConfig(rewritings=(DeletedView(),), filters=())
 _FROM_DAMAGED: Final = PairConfig(pairings=(ViewPair(view_1="deleted", view_2=ORIGINAL),))
 _WIKI: Final = SourceSpec(path="wiki1m_for_simcse.txt", name="wiki1m", limit=1_000_000)
 _MLM: Final = TrainingConfig(objective=MaskedLMConfig(), lr=5e-5, precision="fp32", select="last", collapse=None)
@@ -121,19 +118,12 @@ def simcse() -> PipelineConfig:
 
 def contrastive() -> PipelineConfig:
     """Contrastive (Table 7): the pairs of `nli`, other pairs of the batch as negatives; set `training.batch_size`."""
-    return _on_round_trips(
-        "contrastive", ContrastiveConfig(), ("Contrastive, batch 64", "BSL-BERT, batch 64", "BSL-BERT")
+    return changed(
+        nli(),
+        title=f"contrastive: {ContrastiveConfig.title} on SNLI and MultiNLI",
+        training=changed(PAPER_CONFIG, objective=ContrastiveConfig()),
+        published=("Contrastive, batch 64", "BSL-BERT, batch 64", "BSL-BERT"),
     )
-
-
-def vicreg() -> PipelineConfig:
-    """VICReg (Bardes et al., 2022) in BSL's two branches, on the pairs of `nli`."""
-    return _on_round_trips("vicreg", VICRegConfig(), ("BSL-BERT", "BERT avg."))
-
-
-def barlow() -> PipelineConfig:
-    """Barlow Twins (Zbontar et al., 2021) in BSL's two branches, on the pairs of `nli`."""
-    return _on_round_trips("barlow", BarlowConfig(), ("BSL-BERT", "BERT avg."))
 
 
 def bsl_sts() -> PipelineConfig:
@@ -166,16 +156,6 @@ def tiny_contrastive() -> PipelineConfig:
     return _tiny_round_trips("contrastive training", ContrastiveConfig())
 
 
-def tiny_vicreg() -> PipelineConfig:
-    """`vicreg` on a laptop: round trips of the embedded sentences; minutes."""
-    return _tiny_round_trips("VICReg", VICRegConfig(target_norm="standardize"))
-
-
-def tiny_barlow() -> PipelineConfig:
-    """`barlow` on a laptop: round trips of the embedded sentences; minutes."""
-    return _tiny_round_trips("Barlow Twins", BarlowConfig(target_norm="standardize"))
-
-
 def tiny_bsl() -> PipelineConfig:
     """BSL as published, on a laptop: it gets worse, because the embedded encoder's vectors share a direction; minutes.
 
@@ -191,12 +171,6 @@ def tiny_bsl_normed() -> PipelineConfig:
     """
     base = _tiny_round_trips("BSL", BSLConfig(target_norm="standardize"), collapse=None)
     return changed(base, title="tiny-bsl-normed: BSL, target standardised, on the embedded NLI sample")
-
-
-def _on_round_trips(name: str, objective: AnyObjective, published: tuple[str, ...]) -> PipelineConfig:
-    training = changed(PAPER_CONFIG, objective=objective)
-    title = f"{name}: {objective.label} on SNLI and MultiNLI"
-    return changed(nli(), title=title, training=training, published=published)
 
 
 def _tiny(title: str, base: PipelineConfig, training: TrainingConfig, **settings: object) -> PipelineConfig:
@@ -220,6 +194,6 @@ def _tiny_round_trips(what: str, objective: AnyObjective, **training: object) ->
 
 
 UNSUPERVISED: Final = (
-    bert_mlm, afs_mlm, tsdae, simcse, contrastive, vicreg, barlow, bsl_sts,
-    tiny_mlm, tiny_tsdae, tiny_simcse, tiny_contrastive, tiny_vicreg, tiny_barlow, tiny_bsl, tiny_bsl_normed,
+    bert_mlm, afs_mlm, tsdae, simcse, contrastive, bsl_sts,
+    tiny_mlm, tiny_tsdae, tiny_simcse, tiny_contrastive, tiny_bsl, tiny_bsl_normed,
 )  # fmt: skip

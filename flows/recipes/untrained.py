@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from flows.config import PipelineConfig
-from flows.recipes.paper import multilingual
-from flows.recipes.shared import ALONE, EMBEDDED_STSB, ENCODERS, NLI, NO_VIEWS, SAMPLE, as_printed, changed
-from models.encoder.config import EncoderConfig
+from bsl.flows.config import PipelineConfig
+from bsl.flows.recipes.paper import multilingual
+from bsl.flows.recipes.shared import ALONE, EMBEDDED_STSB, ENCODERS, NLI, NO_VIEWS, SAMPLE, as_printed, changed
+from bsl.models.encoder.config import EncoderConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from models.encoder.config import Pooling
-    from models.evaluation.config import EvaluationConfig
+    from bsl.models.evaluation.config import EvaluationConfig
 
 GLOVE: Final = "glove.840B.300d.txt"
 _TFIDF: Final = ("Unigram-TFIDF", "Unigram-TFIDF on AFS")
@@ -29,9 +28,8 @@ def _recipe(
     purpose: str,
     model: str,
     published: tuple[str, ...],
-    pooling: Pooling = "mean",
+    pooling: str | None = None,
     *,
-    normalize: bool = False,
     evaluation: EvaluationConfig = _ENGLISH,
 ) -> Callable[[], PipelineConfig]:
     """Return the recipe function of an encoder, as `bsl recipes` lists it.
@@ -41,8 +39,7 @@ def _recipe(
         purpose: First line of the recipe's docstring.
         model: A key of `ENCODERS`, an embedded model or a file of word vectors.
         published: Published rows that the report shows.
-        pooling: As in `EncoderConfig`; a saved encoder has its own pooling.
-        normalize: As in `EncoderConfig`.
+        pooling: As in `EncoderConfig`; None for that of the saved encoder, or `mean`.
         evaluation: Sets to score on.
     """
 
@@ -53,7 +50,7 @@ def _recipe(
             ingest=SAMPLE if evaluation == EMBEDDED_STSB else NLI,
             augment=NO_VIEWS,
             pairs=ALONE,
-            encoder=changed(base, pooling=pooling, normalize=normalize),
+            encoder=changed(base, pooling=pooling) if pooling else base,
             training=None,
             evaluation=evaluation,
             published=published,
@@ -148,7 +145,7 @@ UNTRAINED: Final[tuple[Callable[[], PipelineConfig], ...]] = (
         "sup-simcse-roberta-base", ("SimCSE, supervised, RoBERTa-base",), "cls-pooler",
     ),
     _recipe(
-        "published-labse", "LaBSE (Table 3): its authors' checkpoint.", "LaBSE", ("LaBSE",), "cls", normalize=True,
+        "published-labse", "LaBSE (Table 3): its authors' checkpoint.", "LaBSE", ("LaBSE",), "cls",
         evaluation=_LANGUAGES,
     ),
     _recipe(

@@ -6,17 +6,17 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from flows.config import PipelineConfig, nested, override
-from flows.recipes import RECIPES, recipe
-from flows.sweep.studies import STUDIES, Study
-from models.evaluation.published import AVERAGE, rows_of
-from storage.filesystem.spelling import did_you_mean
-from tasks.reporting.sweep.system import SweepSystem
+from bsl.flows.config import PipelineConfig, nested, override
+from bsl.flows.recipes import RECIPES, recipe
+from bsl.flows.sweep.studies import OWN, STUDIES, Study
+from bsl.models.evaluation.published import AVERAGE, rows_of
+from bsl.storage.filesystem.spelling import did_you_mean
+from bsl.tasks.reporting.sweep.system import SweepSystem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from models.training.config import TrainingConfig
+    from bsl.models.training.config import TrainingConfig
 
 RECIPE: Final = "recipe"
 """Axis with recipes as values."""
@@ -49,7 +49,13 @@ class Grid:
     shown: str | None
 
 
-def grid(name: str, over: Mapping[str, Sequence[Any]], changes: Mapping[str, Any], against: Sequence[str] = ()) -> Grid:
+def grid(
+    name: str,
+    over: Mapping[str, Sequence[Any]],
+    changes: Mapping[str, Any],
+    against: Sequence[str] = (),
+    study: Study | None = None,
+) -> Grid:
     """Return all combinations of the axes' values; a recipe without training is one point for all training values.
 
     Training does not stop at a collapse and never returns the original encoder, unless `changes` or an axis sets this.
@@ -59,12 +65,13 @@ def grid(name: str, over: Mapping[str, Sequence[Any]], changes: Mapping[str, Any
         over: Field → values; overrides a study's axes.
         changes: Other changes to every point.
         against: Labels of the points that all others are compared with; overrides a study's references.
+        study: The study, if it is not in `STUDIES`.
 
     Raises:
         ValueError: Unknown study, recipe, field or label; an axis without values or with a repeated value; a point
             that fits a transform on each set, or sets a seed.
     """
-    declared = _declared(name, over)
+    declared = study or _declared(name, over)
     axes = {field: tuple(values) for field, values in (over or declared.over).items()}
     for field, values in axes.items():
         if not values or len(set(map(str, values))) < len(values):
@@ -93,9 +100,10 @@ def _declared(name: str, over: Mapping[str, Sequence[Any]]) -> Study:
     if name in STUDIES:
         return STUDIES[name]
     if name not in RECIPES:
-        hint = did_you_mean(name, (*STUDIES, *RECIPES))
+        hint = did_you_mean(name, (*STUDIES, OWN, *RECIPES))
         raise ValueError(
-            f"unknown study or recipe {name!r}.{hint} Studies: {', '.join(STUDIES)}. `bsl recipes` lists the recipes"
+            f"unknown study or recipe {name!r}.{hint} Studies: {', '.join((*STUDIES, OWN))}. `bsl recipes` lists the "
+            "recipes"
         )
     if not over:
         raise ValueError(f"{name} is a recipe, not a study. Name the fields to vary: --over FIELD=VALUE,VALUE")

@@ -6,10 +6,10 @@ from functools import cache
 from itertools import product
 from typing import Final
 
-from flows.recipes.listing import COLUMN, listings, printed_in
-from flows.recipes.published_rows import COMMANDS, REASONS, ROWS
-from flows.sweep.studies import STUDIES
-from models.evaluation.published import published_rows
+from bsl.flows.recipes.listing import COLUMN, listings, printed_in
+from bsl.flows.recipes.published_rows import COMMANDS, REASONS, ROWS
+from bsl.flows.sweep.studies import STUDIES
+from bsl.models.evaluation.published import published_rows
 
 _LAPTOP: Final = "tiny-"  # prefix of studies on embedded models, which no paper has
 

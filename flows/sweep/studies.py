@@ -8,13 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from flows.recipes.plus import VARIANTS
-from flows.recipes.published_rows import ROWS
+from bsl.flows.recipes.plus import VARIANTS
+from bsl.flows.recipes.published_rows import ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 Values = tuple[Any, ...]
+OWN: Final = "own"
+"""Name of the study on the user's text, which `bsl.flows.sweep.own` declares for a text."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,8 @@ _METHODS: Final = {
     "tiny-contrastive": "Contrastive",
 }
 _SYSTEMS: Final = (
-    "bert-avg", "bert-cls", "bert-mlm", "tsdae", "flow", "whitening", "isbert", "simcse", "contrastive", "vicreg",
-    "barlow", "nli", "sbert-nli", "bsl-sbert-nli",
+    "bert-avg", "bert-cls", "bert-mlm", "tsdae", "flow", "whitening", "isbert", "simcse", "contrastive", "nli",
+    "sbert-nli", "bsl-sbert-nli",
 )  # fmt: skip
 """Recipes of the systems; without SCL, which starts from another encoder (`scl-lambda`)."""
 _ROWS: Final = {recipe: row for row, recipes in ROWS.items() for recipe in recipes}
@@ -69,8 +71,6 @@ _TINY_SYSTEMS: Final = {
     "tiny-isbert": "IS-BERT-NLI",
     "tiny-simcse": "SimCSE, BERT-base",
     "tiny-contrastive": "Contrastive, batch 64",
-    "tiny-vicreg": None,
-    "tiny-barlow": None,
     "tiny-bsl": "BSL-BERT",
     "tiny-bsl-normed": None,
     "tiny": None,
@@ -231,7 +231,7 @@ STUDIES: Final[Mapping[str, Study]] = {
         references=("tiny-avg", "tiny-bsl-normed"),
     ),
     "plus": Study(
-        "BSL+ on the embedded encoder, without each of its parts, with other parts, and other methods",
+        "BSL+ on the embedded encoder, without each of its parts, and other methods",
         "tiny-plus",
         {"variant": tuple(VARIANTS)},
         variants=VARIANTS,

@@ -10,78 +10,102 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Annotated, Any
 
-from prefect import flow
 from prefect.runtime import flow_run
 from pydantic import Field
 
-from flows.config import Overrides, override
-from flows.pipeline import changed_settings
-from flows.recipes import recipe
-from flows.recipes.published_rows import RECORDS, cells_of, deviations, row_of
-from flows.run_context import Site, announce_precision, command_of, run_context_of
-from flows.sweep.grid import Grid, grid
-from flows.sweep.points import jobs_of, run_points, unless_stopped, with_runs
-from models.errors import EvaluationError, ModelError
-from models.evaluation.reproduction import MARGIN
-from storage.artifacts.refs import ReproductionRef, SweepRef
-from tasks.evaluation.kinds import available, frozen_names, shared_names, undrawn
-from tasks.rendering.numbers import counted
-from tasks.reporting.provenance import RunCommand
-from tasks.reporting.reproduction import RowComparison, reproduce
-from tasks.reporting.sweep.compare import compare_systems
-from tasks.reporting.sweep.inputs import SweepSettings
-from tasks.stage.log_context import show_logs
+from bsl.flows.checked_flow import flow
+from bsl.flows.config import override
+from bsl.flows.pipeline import Overrides, changed_settings
+from bsl.flows.recipes import recipe
+from bsl.flows.recipes.published_rows import RECORDS, cells_of, deviations, row_of
+from bsl.flows.run_context import Seeds, Setting, Site, announce_precision, command_of, run_context_of
+from bsl.flows.sweep.grid import Grid, grid
+from bsl.flows.sweep.own import START, OwnRequest, axes, check_own
+from bsl.flows.sweep.own_run import own_study
+from bsl.flows.sweep.points import jobs_of, run_points, unless_stopped, with_runs
+from bsl.models.errors import EvaluationError, ModelError
+from bsl.models.evaluation.reproduction import MARGIN
+from bsl.storage.artifacts.refs import ReproductionRef, SweepRef
+from bsl.storage.filesystem.urls import Public
+from bsl.storage.record import FINITE, LARGEST, WHOLE
+from bsl.tasks.evaluation.kinds import available, frozen_names, shared_names, undrawn
+from bsl.tasks.rendering.numbers import counted
+from bsl.tasks.reporting.provenance import RunCommand
+from bsl.tasks.reporting.reproduction import RowComparison, reproduce
+from bsl.tasks.reporting.sweep.compare import compare_systems
+from bsl.tasks.reporting.sweep.inputs import SweepSettings
+from bsl.tasks.reporting.sweep.runs import dev_of
+from bsl.tasks.stage.log_context import show_logs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from bsl.flows.config import PipelineConfig
+    from bsl.tasks.corpus.evaluation_sets import EvaluationSet
 
 
 def _run_name() -> str:
     return f"{flow_run.parameters['name']}, {flow_run.parameters['seeds']} seeds"
 
 
-@flow(name="bsl-ablation", flow_run_name=_run_name)
+def without_dev_sets(drawn: Mapping[str, EvaluationSet], configs: Iterable[PipelineConfig]) -> dict[str, EvaluationSet]:
+    """Return the sets that selected no encoder of the configurations and that are no dev split."""
+    selecting = {dev_of(config.model_dump(mode="json")) for config in configs}
+    return {
+        name: evaluation_set
+        for name, evaluation_set in drawn.items()
+        if name.removeprefix("embedded:") not in selecting and getattr(evaluation_set, "split", "") != "dev"
+    }
+
+
+@flow(name="bsl-sweep", flow_run_name=_run_name)
 def ablation(
-    name: str,
-    over: dict[str, list[Any]] | None = None,
-    seeds: Annotated[int, Field(ge=1)] = 1,
+    name: Public,
+    over: dict[str, list[Setting]] | None = None,
+    seeds: Seeds = 1,
     overrides: Overrides | None = None,
-    against: list[str] | None = None,
-    lanes: Annotated[int, Field(ge=1)] | None = None,
+    against: list[Public] | None = None,
+    workers: Annotated[int, Field(ge=1, le=LARGEST), WHOLE] | None = None,
     site: Site | None = None,
+    own: OwnRequest | None = None,
 ) -> SweepRef:
     """Run a grid of configurations, and compare them.
 
     Args:
-        name: A declared study (`momentum`, `batch`, …), or a recipe that `over` changes.
+        name: A declared study (`momentum`, `batch`, …; `own` on your text), or a recipe that `over` changes.
         over: Field → values, such as `{"training.objective.momentum": [0.5, 0.999]}`; all combinations are run.
             `recipe` is also a field. Overrides the axes of a declared study.
         seeds: Runs of each point that depends on the seed, with `training.seed` 0, 1, ….
         overrides: Other changes, the same for all points; changes of `training` apply to the points that train.
         against: Labels of the points that all others are compared with; defaults to those of the study, else the first.
-        lanes: Number of parallel runs. Defaults to 1, in this process, and to 256 on a pool. With 2 or more, each run
-            has its own process and a share of the cores.
+        workers: Worker processes of this machine (Dask), which share the runs and the cores, or have a GPU each.
+            Defaults to none: this process executes all runs. On a pool, the number of runs at a time, 256 by default.
         site: Store, mirror and device; defaults to the worker's environment. With a `cluster`, its workers run the
             points; with `pool`, those of a work pool.
+        own: Text, labels and original encoder of the study `own`.
     """
     show_logs()
-    context = run_context_of(site)
-    points = grid(name, over or {}, overrides or {}, against or ())
+    context, changes = run_context_of(site), overrides or {}
+    check_own(name, own)
+    study = own_study(context, own, changes) if own else None
+    points = grid(
+        name, axes(over or {}) if study else over or {}, changes, against or (), study.study if study else None
+    )
     names = [frozen_names(config.evaluation.sets) for config in points.configs]
     drawn = available(context, _shared_names(points, names)).drawn  # raises before any training if no set is found
-    tests = {
-        name: evaluation_set for name, evaluation_set in drawn.items() if getattr(evaluation_set, "split", "") != "dev"
-    }  # dev selects encoders
+    tests = without_dev_sets(drawn, points.configs)
     announce_precision(context, points.configs[0].precisions)
     rows = zip(points.points, points.recipes, points.configs, strict=True)
     jobs = {point.label: jobs_of(recipe_name, config, seeds, context) for point, recipe_name, config in rows}
     outcomes = {
         label: [unless_stopped(f"{label}, seed {seed}", outcome, context) for seed, outcome in enumerate(of_point)]
-        for label, of_point in run_points(jobs, context, lanes).items()
+        for label, of_point in run_points(jobs, context, workers).items()
     }
     faults = [outcome for of_point in outcomes.values() for outcome in of_point if isinstance(outcome, ModelError)]
     if len(faults) == sum(map(len, outcomes.values())):
         raise faults[0]
+    if study and isinstance(outcomes[START][0], ModelError):
+        raise outcomes[START][0]  # without it there is nothing to compare with
     systems = tuple(with_runs(point, outcomes[point.label]) for point in points.points)
     settings = SweepSettings(
         title=f"{points.title}; {counted(seeds, 'seed')}",
@@ -92,17 +116,28 @@ def ablation(
         shown=points.shown,
         config=points.configs[0].evaluation.bootstrap,
     )
-    command = _command(name, over or {}, seeds, overrides or {}, against or ())
+    if study:
+        settings = study.compared(settings, outcomes)
+    command = _command(name, over or {}, seeds, changes, against or (), own)
     return compare_systems(context, systems, settings, RunCommand(command=command))
 
 
 def _command(
-    name: str, over: Mapping[str, list[Any]], seeds: int, changes: Mapping[str, Any], against: Sequence[str]
+    name: str,
+    over: Mapping[str, list[Any]],
+    seeds: int,
+    changes: Mapping[str, Any],
+    against: Sequence[str],
+    own: OwnRequest | None,
 ) -> str:
-    axes = [word for field, values in over.items() for word in ("--over", f"{field}={json.dumps(values)}")]
+    asked = [word for field, values in over.items() for word in ("--over", f"{field}={json.dumps(values)}")]
     references = [word for label in against for word in ("--against", label)]
-    options = {"seeds": str(seeds) if seeds > 1 else None}
-    return command_of("sweep", [name, *axes, *references], options, list(changed_settings(changes)))
+    options: dict[str, str | None] = {"seeds": str(seeds) if seeds > 1 else None}
+    text: tuple[str, ...] = ()
+    if own:
+        text = ("--text", *own.text)
+        options |= own.model_dump(exclude={"text"}, exclude_defaults=True)
+    return command_of("sweep", [name, *text, *asked, *references], options, list(changed_settings(changes)))
 
 
 def _shared_names(points: Grid, names: Sequence[Sequence[str]]) -> list[str]:
@@ -128,11 +163,11 @@ def _reproduction_name() -> str:
 
 @flow(name="bsl-reproduce", flow_run_name=_reproduction_name)
 def reproduction(
-    row: str,
-    seeds: Annotated[int, Field(ge=1)] = 1,
+    row: Public,
+    seeds: Seeds = 1,
     overrides: Overrides | None = None,
     site: Site | None = None,
-    margin: Annotated[float, Field(gt=0)] = MARGIN,
+    margin: Annotated[float, Field(gt=0, le=100), FINITE] = MARGIN,
 ) -> ReproductionRef:
     """Run the recipe of a published row, and compare its figures with the row.
 

@@ -17,20 +17,20 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from models.corpus.normalize import NormalizeConfig, normalize, sentence_ids
-from models.errors import EmptyCorpusError, SentenceIdCollisionError
-from models.runtime.partitions import MEMORY_BYTES, Partitions, equal_frames
-from storage.record import Record
+from bsl.models.corpus.normalize import NormalizeConfig, normalize, sentence_ids
+from bsl.models.errors import EmptyCorpusError, SentenceIdCollisionError
+from bsl.models.runtime.partitions import MEMORY_BYTES, Partitions, equal_frames
+from bsl.storage.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from models.runtime.progress import OnProgress
+    from bsl.models.runtime.progress import OnProgress
 
-CORPUS_VERSION: Final = 4  # increase when the same sources would give different bytes
+CORPUS_VERSION: Final = 5  # increase when the same sources would give different bytes
 PART_ROWS: Final = 500_000  # about 25 MB of Parquet
-_ROWS: Final = pl.Schema({"sentence_id": pl.UInt64, "text": pl.String, "origin": pl.UInt16})
+_ROWS: Final = pl.Schema({"sentence_id": pl.UInt64, "text": pl.String, "origin": pl.UInt32})
 SAMPLE_ROWS = 20
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 HISTOGRAM_EDGES = (1, 16, 32, 48, 64, 96, 128, 192, 256, 512, 1024)
@@ -152,7 +152,7 @@ def build_corpus(
 
 
 class _Origins:
-    """Numbers for (source, lang, limit), so that a row has two bytes instead of two strings."""
+    """Numbers for (source, lang, limit), so that a row has four bytes instead of two strings."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[str, str, int | None], int] = {}
@@ -185,7 +185,7 @@ def _prepare(chunk: TextChunk, bounds: NormalizeConfig, origins: _Origins, tally
     tally.too_long += too_long
     if too_short or too_long:
         frame = frame.filter(chars.is_between(bounds.min_chars, bounds.max_chars))
-    origin = pl.lit(origins.number(chunk), dtype=pl.UInt16)
+    origin = pl.lit(origins.number(chunk), dtype=pl.UInt32)
     return deduplicate(frame.select(sentence_ids(pl.col("text")).alias("sentence_id"), "text", origin=origin))
 
 

@@ -2,8 +2,8 @@
 
 No text is both for evaluation (`judge`) and for training (`teach`). Evaluation rows are
 - all rows on held-out text;
-- in `bsl field`, a share `JUDGING` of the rows on other text, drawn by ids; the rest are for training;
-- in `bsl adapt`, `JUDGING` of the rows on training text and half of those on other text; the rest are for training;
+- in `bsl adapt` and `bsl sweep own`, `JUDGING` of the rows on training text and half of those on other text; the rest
+  are for training;
 - in `bsl adapt --labels-only-judge`, all rows; but only `JUDGING` of those on training text, drawn by ids, if all of
   them would take away more than half of that text.
 
@@ -12,7 +12,8 @@ evaluation row, such as a greeting. Otherwise no training row would be left if a
 
 Rows that share a text, such as pairs of many questions with one answer, get the same part. If more than half of the
 rows are connected in this way, their texts are divided instead; rows with texts of both parts are dropped. Rows of rare
-classes are dropped too.
+classes are dropped too. If the user names a column of documents, writers or customers, no value of it is in both parts
+(`bsl.models.corpus.label_groups`).
 """
 
 from __future__ import annotations
@@ -22,23 +23,23 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 import polars as pl
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
-from models.corpus.normalize import normalize, sentence_ids, split_sentences
-from models.errors import EvaluationError, TrainingError
-from models.runtime.partitions import scattered
+from bsl.models.corpus.label_groups import connected_rows, judged_groups
+from bsl.models.corpus.normalize import normalize, sentence_ids, split_sentences
+from bsl.models.errors import EvaluationError, TrainingError
+from bsl.models.runtime.partitions import scattered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-Use = Literal["field", "adapt", "judge", "evaluate"]
-"""Use of labels: training and evaluation, in `bsl field` and in `bsl adapt`; only evaluation, beside a training text
-and alone."""
+Use = Literal["adapt", "judge", "evaluate"]
+"""Use of labels: training and evaluation; only evaluation, beside a training text and alone."""
 JUDGE, TEACH = "judge", "teach"
 """Part of a labelled row: evaluation or training."""
+DOCUMENT: Final = "document"
+"""Column of labelled rows: the document, writer or customer of each, if the user named one."""
 _NAMES: Final = {JUDGE: "test labels", TEACH: "training labels"}
 JUDGING: Final = 0.3  # share of rows drawn for evaluation
 FEWEST: Final = 20  # minimum number of rows in a part
@@ -46,7 +47,8 @@ _OF_A_CLASS: Final = 7  # minimum rows of a class for evaluation: each of the pr
 PARTNERS: Final = 8  # pairs of each text within its class, and as many with other classes
 _PAIR: Final = 2  # minimum rows of a class to form a pair
 _CLASSES: Final = 2  # minimum number of classes
-_OTHERS: Final[Mapping[Use, float]] = {"field": JUDGING, "adapt": 0.5, "judge": 1.0}
+_GROUPS: Final = 2  # minimum groups of a part; the bootstrap draws them
+_OTHERS: Final[Mapping[Use, float]] = {"adapt": 0.5, "judge": 1.0}
 """Share of evaluation among the rows on other text."""
 
 
@@ -64,20 +66,17 @@ class Need:
 
 
 NEEDS: Final[Mapping[Use, Mapping[str, Need]]] = {
-    "field": {JUDGE: Need(FEWEST, _OF_A_CLASS), TEACH: Need(0, _PAIR)},
     "adapt": {JUDGE: Need(FEWEST, _OF_A_CLASS), TEACH: Need(FEWEST, _PAIR)},
     "judge": {JUDGE: Need(FEWEST, _OF_A_CLASS)},
     "evaluate": {JUDGE: Need(FEWEST, _OF_A_CLASS)},
 }
 """Parts of labels with their minimum sizes, by use."""
 _OR_ELSE: Final[Mapping[Use, str]] = {
-    "field": "or remove --labels",
-    "adapt": "or give --labels-only-judge",
+    "adapt": "or remove --labels",
     "judge": "or remove --labels",
     "evaluate": "or remove this set",
 }
 _ROWS: Final[Mapping[Use, int]] = {
-    "field": round(FEWEST / JUDGING),
     "adapt": 3 * FEWEST,
     "judge": 2 * FEWEST,
     "evaluate": FEWEST,
@@ -91,7 +90,7 @@ def parts_of(
     """Assign a part to each labelled row, by the rules of this module.
 
     Args:
-        labelled: one row per label.
+        labelled: one row per label; with a column `document`, no document is in both parts (`judged_groups`).
         sides: its text columns.
         held_out: ids of held-out sentences.
         training: ids of training sentences, before those of evaluation rows are removed.
@@ -103,12 +102,15 @@ def parts_of(
     """
     texts = pl.concat([_matches(labelled[side], held_out, training) for side in sides])
     of_training, of_others = _share(labelled, sides, training, use), _OTHERS[use]
+    rest = None if use == "judge" else TEACH
+    if DOCUMENT in labelled.columns:
+        judging = judged_groups(texts, labelled[DOCUMENT], of_training, of_others, seed)
+        return judging.replace_strict([True, False], [JUDGE, rest], return_dtype=pl.String)
     # Drawing each text with the root of a share draws both texts of a pair with that share.
     one = 1 / len(sides)
     judging = _together(
         texts, labelled.height, _drawn(of_training, of_others, seed), _drawn(of_training**one, of_others**one, seed)
     )
-    rest = None if use == "judge" else TEACH
     return judging.replace_strict([True, False], [JUDGE, rest], return_dtype=pl.String)
 
 
@@ -138,6 +140,11 @@ def enough(rows: pl.DataFrame, kind: Literal["pairs", "classes"], use: Use) -> p
             )
     for part, need in needs.items():
         used = usable.filter(part=part)
+        if DOCUMENT in used.columns and (groups := used[DOCUMENT].n_unique()) < _GROUPS:
+            raise EvaluationError(
+                f"{found}: {groups} groups among the {_NAMES[part]}, expected at least {_GROUPS}. Give rows of more "
+                "groups, or leave out --document."
+            )
         if used.height < need.rows:
             raise EvaluationError(
                 f"{found}: {used.height} usable {_NAMES[part]}, expected at least {need.rows}.{_selection(use)} Label "
@@ -179,7 +186,7 @@ def class_pairs(texts: Sequence[str], classes: NDArray[np.int64]) -> pl.DataFram
     if (sizes > 1).sum() < _CLASSES:
         raise TrainingError(
             f"{len(texts)} labelled texts of {int((sizes > 0).sum())} classes, expected at least two classes with two "
-            "texts each. Give more labels, or remove the method `labels`."
+            "texts each. Give more labels."
         )
     generator = np.random.default_rng(0)
     members = [np.flatnonzero(classes == number) for number in range(len(sizes))]
@@ -220,7 +227,7 @@ def shares(scores: pl.Series) -> pl.Series:
 def _share(labelled: pl.DataFrame, sides: Sequence[str], training: pl.Series, use: Use) -> float:
     """Return the evaluation share of rows on training text: all for `judge`, unless that removes most of the text."""
     if use != "judge":
-        return 0.0 if use == "field" else JUDGING
+        return JUDGING
     ids = sentences_of(pl.concat([labelled[side].alias("text") for side in sides]))
     return 1.0 if training.is_in(ids.implode()).mean() <= 0.5 else JUDGING  # type: ignore[operator]  # of Booleans
 
@@ -255,7 +262,7 @@ def _together(texts: pl.DataFrame, height: int, together: pl.Expr, alone: pl.Exp
         alone: condition for a text.
     """
     rows = texts.group_by("row").agg(pl.col("held_out", "training").any(), pl.col("text").first()).sort("row")
-    grouped = rows.with_columns(group=_groups(height, texts["text"]))
+    grouped = rows.with_columns(group=connected_rows(height, texts["text"]))
     by_group = grouped.select(
         pl.col("held_out", "training").any().over("group"),
         pl.col("text").min().over("group"),
@@ -265,21 +272,6 @@ def _together(texts: pl.DataFrame, height: int, together: pl.Expr, alone: pl.Exp
     agreed = pl.when(pl.col("every") == pl.col("some")).then("every")
     both = by_group.with_columns(together=together, alone=by_row.sort("row").select(agreed).to_series())
     return both.select(pl.when("large").then("alone").otherwise("together")).to_series()
-
-
-def _groups(rows: int, texts: pl.Series) -> pl.Series:
-    """Return the group number of each row; rows that share a text, directly or through others, form a group.
-
-    Args:
-        rows: number of rows.
-        texts: ids of the texts: the first column of all rows, then the next.
-    """
-    numbers = texts.rank("dense").to_numpy().astype(np.int64) - 1
-    row_numbers = np.tile(np.arange(rows), len(texts) // max(1, rows))
-    nodes = rows + int(numbers.max(initial=-1)) + 1
-    graph = coo_array((np.ones(len(row_numbers), dtype=np.int8), (row_numbers, rows + numbers)), shape=(nodes, nodes))
-    _, groups = connected_components(graph, directed=False)
-    return pl.Series("group", groups[:rows])
 
 
 def _sentences(texts: pl.Series) -> pl.DataFrame:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.corpus.normalize import normalize, sentence_ids
-from storage.record import Record
+from bsl.models.corpus.normalize import normalize, sentence_ids
+from bsl.storage.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -25,25 +25,13 @@ from typing import Final, Literal
 import polars as pl
 from pydantic import Field
 
-from models.corpus.normalize import normalize, sentence_ids, split_sentences
-from models.errors import EmptyCorpusError
-from models.runtime.partitions import scattered
-from storage.record import Record
+from bsl.models.corpus.normalize import normalize, sentence_ids, split_sentences
+from bsl.models.errors import EmptyCorpusError
+from bsl.models.runtime.partitions import scattered
+from bsl.storage.artifacts.schemas import DOCUMENT_SENTENCES
+from bsl.storage.record import Record
 
 Part = Literal["train", "report"]
-
-PASSAGES: Final = pl.Schema(
-    {
-        "document": pl.UInt32,
-        "position": pl.UInt32,
-        "sentence_id": pl.UInt64,
-        "text": pl.String,
-        "title": pl.String,
-        "source": pl.String,
-        "lang": pl.String,
-    }
-)
-"""Schema of a sentence of a document; neighbours have consecutive positions."""
 
 RUN: Final = 64  # sentences of a run that replaces a document if there are few documents or it is long
 FEW: Final = 20  # documents; with fewer, every document is cut into runs
@@ -82,7 +70,7 @@ class LeftOut:
 
 
 def passages(records: pl.DataFrame, config: HoldOutConfig, left_out: LeftOut | None = None) -> pl.DataFrame:
-    """Split records into sentences, as `PASSAGES`.
+    """Split records into sentences, as `DOCUMENT_SENTENCES`.
 
     Args:
         records: `document` (UInt32), `title` (may be null), `text`, `continues` (whether a record directly continues
@@ -109,20 +97,22 @@ def passages(records: pl.DataFrame, config: HoldOutConfig, left_out: LeftOut | N
     if left_out is not None:
         lost = sentences.select(short=(short & (chars > 0)).sum(), long=long.sum()).row(0, named=True)
         left_out.short, left_out.long = left_out.short + lost["short"], left_out.long + lost["long"]
-    return sentences.filter(~short & ~long).select(pl.col(name).cast(dtype) for name, dtype in PASSAGES.items())
+    return sentences.filter(~short & ~long).select(
+        pl.col(name).cast(dtype) for name, dtype in DOCUMENT_SENTENCES.items()
+    )
 
 
 def hold_out(sentences: pl.DataFrame, config: HoldOutConfig, left_out: LeftOut | None = None) -> pl.DataFrame:
     """Split sentences into the parts `train` and `report`, within the limits of each part.
 
     Args:
-        sentences: `PASSAGES`, documents numbered over all sources.
+        sentences: `DOCUMENT_SENTENCES`, documents numbered over all sources.
         config: Shares and limits.
         left_out: Counts of sentences dropped before, for messages.
 
     Returns:
-        `PASSAGES`, `unit` (UInt32: bootstrap unit, a document or a run of one, numbered from 0 in each part) and
-        `part`.
+        `DOCUMENT_SENTENCES`, `unit` (UInt32: bootstrap unit, a document or a run of one, numbered from 0 in each part)
+        and `part`.
 
     Raises:
         EmptyCorpusError: A part has no sentences.
@@ -142,14 +132,14 @@ def hold_out(sentences: pl.DataFrame, config: HoldOutConfig, left_out: LeftOut |
                 f"Give more text: {FEW} documents of equal length, or {math.ceil(2 * RUN / config.share):,} different "
                 "sentences, are always enough."
             )
-    return _with_units(remaining).select(*PASSAGES.names(), "unit", "part").sort("document", "position")
+    return _with_units(remaining).select(*DOCUMENT_SENTENCES.names(), "unit", "part").sort("document", "position")
 
 
 def whole(sentences: pl.DataFrame, config: HoldOutConfig) -> pl.DataFrame:
     """Return sentences with their `unit` from a text that is for evaluation only; from a long text, sampled runs.
 
     Args:
-        sentences: `PASSAGES`, documents numbered over all sources.
+        sentences: `DOCUMENT_SENTENCES`, documents numbered over all sources.
         config: Maximal number of sentences (`report`), and the seed.
 
     Raises:
@@ -160,7 +150,7 @@ def whole(sentences: pl.DataFrame, config: HoldOutConfig) -> pl.DataFrame:
             f"no sentences of {config.min_chars} to {config.max_chars:,} characters. Give more text."
         )
     named = _runs(sentences, sentences.height / 4).with_columns(part=pl.lit("report"))
-    return _with_units(_drawn(named, "report", config.report, config.seed)).select(*PASSAGES.names(), "unit")
+    return _with_units(_drawn(named, "report", config.report, config.seed)).select(*DOCUMENT_SENTENCES.names(), "unit")
 
 
 def _dropped_lengths(left_out: LeftOut | None, config: HoldOutConfig) -> str:

@@ -14,21 +14,21 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from models.encoder.config import CNNConfig
-from models.encoder.heads import TOKENS, TokenHead
-from models.errors import EncoderError
+from bsl.models.encoder.config import CNNConfig
+from bsl.models.encoder.heads import TOKENS, VECTOR_NAMES, Dense, TokenHead, maps_tokens
+from bsl.models.errors import EncoderError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from models.encoder.network import Encoder
+    from bsl.models.encoder.network import Encoder
 
 
 class CNN(TokenHead):
     """Convolutions of several kernel sizes over a sentence's tokens, their outputs concatenated.
 
-    Positions beyond a sentence's ends count as zeros. sentence-transformers convolves the vectors of padding too. Its
-    vectors equal these only if a batch has one sentence or sentences of equal length.
+    Positions beyond a sentence's ends count as zeros. Unlike in sentence-transformers, padding is not
+    convolved; the vectors agree for batches of equal length.
 
     Attributes:
         in_features: Input width.
@@ -37,6 +37,7 @@ class CNN(TokenHead):
     """
 
     settings_file = "cnn_config.json"
+    known = ("in_embedding_dimension", "in_word_embedding_dimension", "out_channels", "kernel_sizes", "stride_sizes")
 
     def __init__(self, in_features: int, channels: int = 256, kernels: Sequence[int] = (1, 3, 5)) -> None:
         super().__init__()
@@ -96,6 +97,7 @@ class TokenReLU(TokenHead):
     """
 
     saved_as = "Dense"
+    known = (*Dense.known, *VECTOR_NAMES)
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -110,6 +112,11 @@ class TokenReLU(TokenHead):
     def packed(self, x_ND: torch.Tensor, sentence_N: torch.Tensor) -> torch.Tensor:  # noqa: ARG002 - one signature
         """See `TokenHead.packed`."""
         return functional.relu(x_ND)
+
+    @classmethod
+    def matches(cls, settings: Mapping[str, Any]) -> bool:
+        """Return whether the dense layer maps token vectors."""
+        return maps_tokens(settings)
 
     @classmethod
     def build(cls, settings: Mapping[str, Any]) -> TokenReLU:
@@ -138,8 +145,7 @@ class TokenReLU(TokenHead):
             "out_features": self.width,
             "bias": False,
             "activation_function": f"{nn.ReLU.__module__}.{nn.ReLU.__name__}",
-            "module_input_name": TOKENS,
-            "module_output_name": TOKENS,
+            **dict.fromkeys(VECTOR_NAMES, TOKENS),
         }
 
 
@@ -162,7 +168,7 @@ def with_convolutions(encoder: Encoder) -> Encoder:
     Raises:
         EncoderError: The encoder is a static table: sentence-transformers allows no module between it and the mean.
     """
-    from models.encoder.static import StaticTable
+    from bsl.models.encoder.static import StaticTable
 
     config = encoder.config.cnn
     if config is None or convolutions_of(encoder.token_heads) is not None:

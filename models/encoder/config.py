@@ -8,26 +8,22 @@ module imports neither torch nor transformers.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import Field, field_validator
 
-from models.errors import EncoderError
-from storage.record import Record
+from bsl.models.encoder.pooling import PoolingName
+from bsl.models.errors import EncoderError
+from bsl.storage.filesystem.urls import Named
+from bsl.storage.record import Record
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
-Pooling = Literal[
-    "mean", "cls", "cls-pooler", "first-last", "second-to-last", "second-to-last-cls", "mean-after-first",
-    "max", "last", "weighted", "mean-sqrt",
-]  # fmt: skip
-_PLAIN: Final = "(mean|cls|max|last|weighted|mean-sqrt)"
-Joined = Annotated[str, Field(pattern=rf"^{_PLAIN}(\+{_PLAIN})+$")]
 LONGEST: Final = 8192  # tokens; also the value for "no limit"
-NOTHING: Final = "[nothing]"  # token of the zero vector, a word table's last row; not matched in texts
+ZERO_TOKEN: Final = "[nothing]"  # token of the zero vector, a word table's last row; not matched in texts
 DEFAULT_LENGTH: Final = 64  # default maximal length of a bare transformer in tokens, as in the released scripts
 
 
@@ -68,14 +64,17 @@ class CNNConfig(Record):
 
 
 class EncoderConfig(Record):
-    """A pretrained transformer, or a static table, with pooling."""
+    """A pretrained transformer, or a static table, with pooling.
 
-    model: str = Field(min_length=1)
+    A sentence-transformers folder provides the fields that nobody set (`model_fields_set`); given fields win.
+    """
+
+    model: Named
     """`embedded:<name>`, a Hub id, a local folder or an ONNX graph in one, `checkpoint/<key>` or `report/<key>` of the
     store, or a file of word vectors; storage resolves it to a folder (paper: bert-base-uncased)."""
     revision: str | None = None
     """Commit of a Hub model; None for embedded models and folders, which are pinned by digests of their files."""
-    pooling: Pooling | Joined = "mean"
+    pooling: PoolingName = "mean"
     """`mean`: masked average of the last layer, special tokens included (paper §3.2); `cls`: the last layer's first
     token (SimCSE's `cls_before_pooler`); `cls-pooler`: `cls` after the checkpoint's own dense layer and tanh (SimCSE's
     `cls`); `first-last`: masked average of the first and the last layer's outputs (SimCSE's `avg_first_last`);
@@ -145,7 +144,7 @@ def read_settings(folder: Path) -> PreTrainedConfig:
     settings: PreTrainedConfig
     kind = architecture_of(folder)
     if _lacks_type(folder):
-        settings = CONFIG_MAPPING[kind].from_pretrained(str(folder), local_files_only=True)
+        settings = CONFIG_MAPPING[kind].from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
     else:
         settings = AutoConfig.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
     return settings
@@ -155,15 +154,24 @@ def read_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
     """Return a transformers folder's tokenizer.
 
     Raises:
-        EncoderError: as `architecture_of`.
+        EncoderError: as `architecture_of`; or a vocabulary of byte-pair encoding has no merges.
         OSError, ValueError, KeyError: transformers cannot read it.
     """
     from transformers import AutoTokenizer
 
     settings = read_settings(folder) if _lacks_type(folder) else None
-    tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
-        str(folder), config=settings, local_files_only=True
-    )
+    try:
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
+            str(folder), config=settings, local_files_only=True, trust_remote_code=False
+        )
+    except Exception as error:
+        present = {name: (folder / name).is_file() for name in ("tokenizer.json", "vocab.json", "merges.txt")}
+        if present == {"tokenizer.json": False, "vocab.json": True, "merges.txt": False}:
+            raise EncoderError(
+                f"{folder}: vocab.json has no merges.txt beside it, and there is no tokenizer.json. Copy the missing "
+                "file of this model into the folder."
+            ) from error
+        raise
     return tokenizer
 
 

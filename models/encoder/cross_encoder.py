@@ -17,11 +17,11 @@ import numpy as np
 import torch
 from torch import nn
 
-from models.encoder.heads import precise
-from models.encoder.network import Encoder
-from models.encoder.sentence_encoder import evaluating, tokens_per_pass
-from models.encoder.unpadded import Tokens, budget_batches
-from models.runtime.device import arithmetic, gather_shares, own_share
+from bsl.models.encoder.heads import precise
+from bsl.models.encoder.network import Encoder
+from bsl.models.encoder.sentence_encoder import evaluating, tokens_per_pass
+from bsl.models.encoder.unpadded import Tokens, budget_batches
+from bsl.models.runtime.device import arithmetic, gather_shares, own_share
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,6 +41,7 @@ class CrossEncoder(Encoder):
     def __init__(self, encoder: Encoder, values: int) -> None:
         config = encoder.config.model_copy(update={"pooling": "cls", "normalize": False})
         super().__init__(encoder.backbone, config)
+        self.equal_lengths = encoder.equal_lengths
         settings = encoder.transformer.config
         self.head = nn.Linear(self.width, values)
         nn.init.normal_(self.head.weight, std=SPREAD)

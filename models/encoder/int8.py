@@ -10,7 +10,7 @@ from __future__ import annotations
 import platform
 from typing import TYPE_CHECKING, Final, Literal
 
-from models.runtime.precision import cpu_features
+from bsl.models.runtime.precision import cpu_features
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

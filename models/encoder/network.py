@@ -17,11 +17,13 @@ from torch import nn
 from torch.nn import functional
 from transformers import PreTrainedModel
 
-from models.encoder.heads import LAYERS, PLUS, Head, Normalize, TokenHead, pool, precise, token_vectors
-from models.encoder.transformer import first_position, rounded_copy
-from models.encoder.unpadded import Tokens, budget_batches, lay_out, run_packed
-from models.errors import EncoderError
-from models.runtime.device import gather_shares, own_share, uploaded
+from bsl.models.encoder.heads import Head, Normalize, TokenHead, precise
+from bsl.models.encoder.padding_test import batches_of_equal_length
+from bsl.models.encoder.pooling import POOLINGS, Pooling, pooling_of
+from bsl.models.encoder.transformer import first_position, rounded_copy
+from bsl.models.encoder.unpadded import Tokens, budget_batches, lay_out, run_packed
+from bsl.models.errors import EncoderError
+from bsl.models.runtime.device import gather_shares, own_share, uploaded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -29,9 +31,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from transformers.modeling_outputs import BaseModelOutput
 
-    from models.encoder.config import EncoderConfig
-    from models.encoder.onnx import OnnxBackbone
-    from models.encoder.static import StaticTable
+    from bsl.models.encoder.config import EncoderConfig
+    from bsl.models.encoder.onnx import OnnxBackbone
+    from bsl.models.encoder.static import StaticTable
 
 
 Backbone: TypeAlias = "PreTrainedModel | OnnxBackbone | StaticTable"
@@ -48,10 +50,12 @@ class Encoder(nn.Module):
         config: Pooling, maximal length and other settings.
         token_heads: Applied to token vectors, in order, before pooling.
         sentence_heads: Applied to pooled vectors, in order; the last is `Normalize` if the configuration asks for it.
-        skipped: Number of tokens at the beginning that pooling skips: those of a prompt that is not pooled.
+        prompt_tokens_skipped: Number of tokens of a prompt that is not pooled.
+        equal_lengths: Whether only sentences of equal length share a batch, because the backbone reads padding.
     """
 
-    skipped = 0
+    prompt_tokens_skipped = 0
+    equal_lengths = False
     backbone: Backbone
 
     def __init__(
@@ -77,6 +81,11 @@ class Encoder(nn.Module):
         _ = self.width  # checks the input width of every head
 
     @property
+    def pooling(self) -> Pooling:
+        """The configured pooling."""
+        return pooling_of(self.config.pooling)
+
+    @property
     def token_width(self) -> int:
         """Width D of the token vectors that are pooled."""
         width = int(self.backbone.config.hidden_size)
@@ -87,13 +96,13 @@ class Encoder(nn.Module):
     @property
     def width(self) -> int:
         """Width D of a sentence vector."""
-        width = self.token_width * (1 + self.config.pooling.count(PLUS))
+        width = self.token_width * len(self.pooling.modes)
         for head in self.sentence_heads:
             width = head.width_from(width)
         return width
 
     @property
-    def drops(self) -> bool:
+    def has_dropout(self) -> bool:
         """Whether the network has dropout, so that a forward pass in training mode is random."""
         return any(isinstance(module, nn.Dropout) and module.p > 0 for module in self.modules())
 
@@ -120,14 +129,13 @@ class Encoder(nn.Module):
     def with_heads(
         self, config: EncoderConfig, token_heads: Sequence[TokenHead], sentence_heads: Sequence[Head]
     ) -> Encoder:
-        """Return an encoder of the same backbone, `skipped` and mode with other heads; weights are shared, not copied.
+        """Return an encoder of the same backbone and mode with other heads; weights are shared, not copied.
 
         Raises:
             EncoderError: A head expects vectors of another width than it gets.
         """
         encoder = Encoder(self.backbone, config, token_heads, sentence_heads)
-        encoder.skipped = self.skipped
-        return encoder.train(self.training)
+        return self._with_state(encoder)
 
     def rounded(self, pad_id: int) -> Encoder:
         """Return an encoder for frozen passes on an NVIDIA GPU: the transformer is a `rounded_copy`, heads are shared.
@@ -138,12 +146,16 @@ class Encoder(nn.Module):
         backbone = self.backbone
         if not isinstance(backbone, PreTrainedModel):
             return self
-        self.packs(pad_id)  # known before the copy, because the test needs fp32
+        self.supports_packing(pad_id)  # known before the copy, because the test needs fp32
         encoder = Encoder(rounded_copy(backbone), self.config, self.token_heads, self.sentence_heads)
-        encoder.skipped, encoder._packs = self.skipped, self._packs
+        encoder._packs = self._packs
+        return self._with_state(encoder)
+
+    def _with_state(self, encoder: Encoder) -> Encoder:
+        encoder.prompt_tokens_skipped, encoder.equal_lengths = self.prompt_tokens_skipped, self.equal_lengths
         return encoder.train(self.training)
 
-    def unscaled(self) -> Encoder:
+    def without_normalize(self) -> Encoder:
         """Return the encoder without a final `Normalize`; its output is the input of a head that `add_head` adds."""
         heads = list(self.sentence_heads)
         normalizes = heads and isinstance(heads[-1], Normalize)
@@ -167,9 +179,9 @@ class Encoder(nn.Module):
 
     def outputs(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the backbone's last layer (B, T, D), before the heads on tokens, and the vectors of `forward`."""
-        output = self._output(ids_BT, mask_BT, self.config.pooling)
+        output = self._output(ids_BT, mask_BT, self.pooling)
         assert output.last_hidden_state is not None
-        x_BTD = _headed(token_vectors(output, self.config.pooling), mask_BT, self.token_heads)
+        x_BTD = _headed(self.pooling.token_vectors(output), mask_BT, self.token_heads)
         return output.last_hidden_state, self.pooled(x_BTD, mask_BT)
 
     def embed_rows(self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int) -> torch.Tensor:
@@ -226,10 +238,13 @@ class Encoder(nn.Module):
         self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int, *, last_layer: bool = False
     ) -> Iterator[tuple[NDArray[np.int64], torch.Tensor, torch.Tensor]]:
         """Yield indices into `rows`, their token vectors (B, T, D) to pool or of the last layer, and their mask."""
-        pooling, heads = ("mean", ()) if last_layer else (self.config.pooling, self.token_heads)
-        first = self._first_position(tokens.pad_id, pooling)
+        pooling, heads = (POOLINGS["mean"], ()) if last_layer else (self.pooling, self.token_heads)
+        first, layout = self._first_position(tokens.pad_id, pooling), tokens.layout(rows)
+        # Architectures that count positions from the padding id + 1 give that token itself no position.
+        if first and layout is None and len(tokens.with_pad) and np.isin(rows, tokens.with_pad).any():
+            first = None
         if first is not None:
-            layout = tokens.layout(rows) or lay_out(tokens, rows, self.device, by_length=self._by_length(tokens, rows))
+            layout = layout or lay_out(tokens, rows, self.device, by_length=self._by_length(tokens, rows))
             with self._arithmetic():
                 x_ND = run_packed(self.transformer, layout, first, **self.inputs(layout.ids, layout.positions))
             for head in heads:
@@ -238,9 +253,10 @@ class Encoder(nn.Module):
             return
         # An ONNX graph sets its own bound, since larger batches make it slower.
         bound = min(batch_tokens, getattr(self.backbone, "batch_tokens", batch_tokens))
-        for part in budget_batches(tokens.lengths_of(rows), bound):
+        batches = batches_of_equal_length if self.equal_lengths else budget_batches
+        for part in batches(tokens.lengths_of(rows), bound):
             ids_BT, mask_BT = (uploaded(x_BT, self.device) for x_BT in tokens.padded(rows[part]))
-            x_BTD = token_vectors(self._output(ids_BT, mask_BT, pooling), pooling)
+            x_BTD = pooling.token_vectors(self._output(ids_BT, mask_BT, pooling))
             yield part, _headed(x_BTD, mask_BT, heads), mask_BT
 
     def _by_length(self, tokens: Tokens, rows: NDArray[np.int64]) -> bool:
@@ -257,12 +273,12 @@ class Encoder(nn.Module):
         longest = int(tokens.lengths_of(rows).max())
         return (torch.arange(longest, device=self.device) < lengths_B[:, None]).long()
 
-    def _output(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor, pooling: str) -> BaseModelOutput:
+    def _output(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor, pooling: Pooling) -> BaseModelOutput:
         with self._arithmetic():
             output: BaseModelOutput = self.backbone(
                 input_ids=ids_BT,
                 attention_mask=mask_BT,
-                output_hidden_states=pooling in LAYERS,
+                output_hidden_states=pooling.reads_all_layers,
                 return_dict=True,
                 **self.inputs(ids_BT, None),
             )
@@ -275,17 +291,17 @@ class Encoder(nn.Module):
 
     def pooled(self, x_BTD: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
         """Pool token vectors (B, T, D) and apply the sentence heads: (B, D), in fp32 at least."""
-        vectors_BD = pool(x_BTD, mask_BT, self.config.pooling, self.skipped)
+        vectors_BD = self.pooling.pool(x_BTD, mask_BT, self.prompt_tokens_skipped)
         for head in self.sentence_heads:
             vectors_BD = precise(head(vectors_BD))
         return vectors_BD
 
-    def packs(self, pad_id: int) -> bool:
+    def supports_packing(self, pad_id: int) -> bool:
         """Return whether sentences run without padding, concatenated."""
-        return self._first_position(pad_id, self.config.pooling) is not None
+        return self._first_position(pad_id, self.pooling) is not None
 
-    def _first_position(self, pad_id: int, pooling: str) -> int | None:
-        if pooling in LAYERS:
+    def _first_position(self, pad_id: int, pooling: Pooling) -> int | None:
+        if pooling.reads_all_layers or self.equal_lengths:
             return None  # a packed pass returns the last layer only
         if self._packs is None:
             packs = isinstance(self.backbone, PreTrainedModel)

@@ -16,11 +16,13 @@ import torch
 from torch import nn
 from transformers.modeling_outputs import BaseModelOutput
 
-from models.encoder.config import read_settings, read_tokenizer
-from models.encoder.heads import LAYERS, POOLER
-from models.encoder.int8 import NOTE, saturates_here
-from models.encoder.transformer import check_ids, check_length, position_limit_of, prepare_tokenizer, refuse_dropout
-from models.errors import EncoderError
+from bsl.models.encoder.config import read_settings, read_tokenizer
+from bsl.models.encoder.int8 import NOTE, saturates_here
+from bsl.models.encoder.pointers import files_to_load, refuse_pointers
+from bsl.models.encoder.pooling import pooling_of
+from bsl.models.encoder.tokenizer_check import check_tokenizer
+from bsl.models.encoder.transformer import check_length, position_limit_of, prepare_tokenizer, refuse_dropout
+from bsl.models.errors import EncoderError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
     from transformers import PreTrainedTokenizerBase
 
-    from models.encoder.config import EncoderConfig
+    from bsl.models.encoder.config import EncoderConfig
 
 logger = logging.getLogger(__name__)
 
@@ -120,15 +122,17 @@ def load_graph(graph: Path, folder: Path, config: EncoderConfig) -> tuple[OnnxBa
     Raises:
         EncoderError: The configuration sets something else; or as `OnnxBackbone`.
     """
-    if config.pooling in LAYERS or config.pooling == POOLER:
+    pooling = pooling_of(config.pooling)
+    if pooling.reads_all_layers or pooling.uses_pooler:
         raise EncoderError(
             f"{graph}: an ONNX graph outputs only the last layer's token vectors, but encoder.pooling={config.pooling} "
             "needs other outputs. Use the folder that it was exported from."
         )
     refuse_dropout(graph, config, "an ONNX graph")
+    refuse_pointers([graph, *files_to_load(folder)])
     backbone = OnnxBackbone(graph, folder)
     tokenizer = read_tokenizer(folder)
-    check_ids(folder, tokenizer, int(backbone.config.vocab_size))
+    check_tokenizer(folder, tokenizer, int(backbone.config.vocab_size))
     check_length(position_limit_of(folder, config.length), config, folder)
     prepare_tokenizer(tokenizer, config)
     return backbone, tokenizer

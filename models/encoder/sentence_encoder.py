@@ -15,20 +15,21 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import torch
 
-from models.encoder.config import NOTHING
-from models.encoder.unpadded import Tokens, budget_batches
-from models.errors import EncoderError, NoEmbeddingError
-from models.runtime.device import Download, arithmetic, one_ahead
+from bsl.models.encoder.config import ZERO_TOKEN
+from bsl.models.encoder.texts import refuse_first_bad, texts_of
+from bsl.models.encoder.unpadded import Tokens, budget_batches
+from bsl.models.errors import EncoderError, NoEmbeddingError, is_panic
+from bsl.models.runtime.device import Download, arithmetic, prefetch_one
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from models.encoder.config import EncoderConfig
-    from models.encoder.network import Encoder
-    from models.encoder.static import Tokenizer
-    from models.runtime.progress import OnProgress
+    from bsl.models.encoder.config import EncoderConfig
+    from bsl.models.encoder.network import Encoder
+    from bsl.models.encoder.static import Tokenizer
+    from bsl.models.runtime.progress import OnProgress
 
 CPU_TOKENS = 1024  # padded tokens per forward pass; fastest on CPU (compared with 4,096)
 GPU_TOKENS = 131_072
@@ -38,6 +39,7 @@ DEFAULT_PROMPT = "default"  # saved name of a prompt that is not among the folde
 
 _locking = threading.Lock()
 _locks: WeakKeyDictionary[Tokenizer, threading.Lock] = WeakKeyDictionary()
+_copying = threading.Lock()
 _switching = threading.Lock()
 _evaluating: WeakKeyDictionary[Encoder, tuple[int, bool]] = WeakKeyDictionary()  # running calls, and the mode before
 
@@ -47,12 +49,14 @@ class SentenceEncoder:
 
     Attributes:
         network: Backbone, heads and pooling; its `config` has the maximal length and the prompt in use.
-        tokenizer: The network's tokenizer.
+        own_tokenizer: The tokenizer of `encode` and `save`. A call changes its settings, so it must not be called while
+            another thread encodes; `tokenizer` is a copy for that.
         prompts: Prompts by name, as the folder lists them.
     """
 
     def __init__(self, network: Encoder, tokenizer: Tokenizer, prompts: Mapping[str, str] | None = None) -> None:
-        self.network, self.tokenizer, self.prompts = network, tokenizer, dict(prompts or {})
+        self.network, self.own_tokenizer, self.prompts = network, tokenizer, dict(prompts or {})
+        self._copy: Tokenizer | None = None
 
     @classmethod
     def load(cls, folder: str | Path, config: EncoderConfig | None = None) -> Self:
@@ -63,9 +67,9 @@ class SentenceEncoder:
             config: Pooling, maximal length, prompt and other settings; None for the folder's own.
 
         Raises:
-            EncoderError: See `models.encoder.serialization.load.load_network`.
+            EncoderError: See `bsl.models.encoder.serialization.load.load_network`.
         """
-        from models.encoder.serialization.load import load_network
+        from bsl.models.encoder.serialization.load import load_network
 
         return cls(*load_network(Path(folder), config))
 
@@ -73,19 +77,28 @@ class SentenceEncoder:
         """Write a folder that `load` and sentence-transformers read.
 
         Raises:
-            EncoderError: See `models.encoder.serialization.save.write_modules`.
+            EncoderError: See `bsl.models.encoder.serialization.save.write_modules`.
         """
-        from models.encoder.serialization.load import PROMPTS
-        from models.encoder.serialization.save import write_modules
-        from models.encoder.transformer import write_json
+        from bsl.models.encoder.serialization.save import write_modules
+        from bsl.models.encoder.serialization.settings import PROMPTS
+        from bsl.models.encoder.weights import write_json
 
         path = Path(folder)
-        write_modules(self.network, self.tokenizer, path)
+        write_modules(self.network, self.own_tokenizer, path)
         names = {text: name for name, text in self.prompts.items()}
         default = names.get(self.prompt, DEFAULT_PROMPT) if self.prompt else None
         prompts = self.prompts if default is None else {**self.prompts, default: self.prompt}
         settings = {"similarity_fn_name": "cosine", "prompts": prompts, "default_prompt_name": default}
         write_json(path / PROMPTS, settings)
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """A copy of the tokenizer, safe to call beside `encode`; changes to it affect neither `encode` nor `save`."""
+        with _copying:
+            if self._copy is None:
+                with _tokenizer_settings_kept(self.own_tokenizer):
+                    self._copy = copy.deepcopy(self.own_tokenizer)
+            return self._copy
 
     @property
     def config(self) -> EncoderConfig:
@@ -104,7 +117,7 @@ class SentenceEncoder:
 
     def with_network(self, network: Encoder) -> Self:
         """Return an encoder of another network with this encoder's tokenizer and prompts."""
-        return type(self)(network, self.tokenizer, self.prompts)
+        return type(self)(network, self.own_tokenizer, self.prompts)
 
     def merged(self, trained: Self, share: float) -> Self:
         """Return a new encoder with the weights (1 − share) · self + share · trained, share in [0, 1].
@@ -137,7 +150,7 @@ class SentenceEncoder:
             EncoderError: The tokenizer has no padding token.
             NoEmbeddingError: A text is not a valid string, or has no token.
         """
-        return tokenise(self.tokenizer, texts, self.config.length, self.prompt)
+        return tokenise(self.own_tokenizer, texts, self.config.length, self.prompt)
 
     def encode(
         self,
@@ -151,18 +164,17 @@ class SentenceEncoder:
         """Embed texts: (n, D) float32, row i belongs to text i.
 
         Args:
-            texts: Any number of texts.
+            texts: Any number of texts: a list, a tuple, or a column (NumPy, pandas, Polars, Arrow).
             batch_tokens: Padded tokens per forward pass; None for the device's default.
             device: Device to compute on, to which the network is moved; None for the network's device.
             bf16: Compute the forward pass in bf16 (about twice as fast or more; vectors differ in the third digit).
             on_progress: Called as (sentences done, sentences in total, detail).
 
         Raises:
-            TypeError: `texts` is a single string.
+            TypeError: `texts` is not a sequence or column of strings (`texts_of`).
             EncoderError: The tokenizer has no padding token.
             NoEmbeddingError: A text is not a valid string or has no token, or its vector is not finite.
         """
-        _refuse_string(texts)
         tokens = self.tokenize(texts)
         return encode_tokens(
             self.network, tokens, batch_tokens=batch_tokens, device=device, bf16=bf16, on_progress=on_progress
@@ -170,8 +182,7 @@ class SentenceEncoder:
 
     def similarity(self, first: Sequence[str], second: Sequence[str]) -> NDArray[np.float32]:
         """Return the cosine similarity of each pair of texts, (len(first), len(second)), in [-1, 1]."""
-        _refuse_string(first)
-        _refuse_string(second)
+        first, second = texts_of(first), texts_of(second)
         vectors = self.encode([*first, *second])
         vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
         cosines: NDArray[np.float32] = vectors[: len(first)] @ vectors[len(first) :].T
@@ -203,25 +214,33 @@ def tokenise(tokenizer: Tokenizer, texts: Sequence[str], max_length: int, prompt
         prompt: Text before every text.
 
     Raises:
-        EncoderError: The tokenizer has no padding token.
+        TypeError: `texts` is not a sequence or column of strings.
+        EncoderError: The tokenizer has no padding token, or fails for a text.
         NoEmbeddingError: A text has no token, is not a string, or contains a lone surrogate.
     """
+    texts = texts_of(texts)
     if tokenizer.pad_token_id is None:
         raise EncoderError(
             f"the tokenizer {type(tokenizer).__name__} has no padding token. Set one (tokenizer.pad_token) and save it "
             "again."
         )
     # Word tables have a token for sentences without any known word; other tokenizers raise an error.
-    placeholder = [tokenizer.pad_token_id] if tokenizer.pad_token == NOTHING else []
+    placeholder = [tokenizer.pad_token_id] if tokenizer.pad_token == ZERO_TOKEN else []
     ids: list[NDArray[np.int32]] = []
-    with _restored(tokenizer):
+    with _tokenizer_settings_kept(tokenizer):
         for start in range(0, len(texts), CHUNK):
-            chunk = list(texts[start : start + CHUNK])
+            chunk = texts[start : start + CHUNK]
             try:
                 found = _ids(tokenizer, [prompt + text for text in chunk] if prompt else chunk, max_length)
-            except (TypeError, ValueError):
-                _refuse_first_bad(chunk, start)
-                raise
+            except BaseException as error:
+                if isinstance(error, MemoryError) or not (isinstance(error, Exception) or is_panic(error)):
+                    raise
+                refuse_first_bad(chunk, start)
+                raise EncoderError(
+                    f"the tokenizer {type(tokenizer).__name__} failed for one of the texts {start} to "
+                    f"{start + len(chunk) - 1} ({error!s:.200}). Check the rules in its tokenizer.json, such as "
+                    "regular expressions that take too many steps."
+                ) from error
             ids.extend(np.asarray(row or placeholder, dtype=np.int32) for row in found)
     tokens = Tokens.of(ids, int(tokenizer.pad_token_id))
     if len(empty := np.flatnonzero(tokens.lengths == 0)):
@@ -237,29 +256,8 @@ def _ids(tokenizer: Tokenizer, texts: list[str], max_length: int) -> list[list[i
     return list(call["input_ids"])
 
 
-def _refuse_string(texts: Sequence[str]) -> None:
-    """Raise an error for a single string, whose characters would be encoded as texts."""
-    if isinstance(texts, str):
-        raise TypeError(f"{texts[:60]!r} is a string, expected a list of strings: [text]")
-
-
-def _refuse_first_bad(texts: Sequence[object], first_row: int) -> None:
-    """Raise an error for the first invalid text; a tokenizer's error does not name the row."""
-    for row, text in enumerate(texts, start=first_row):
-        if not isinstance(text, str):
-            raise NoEmbeddingError(row, f"is {text!r}, expected a string. Remove rows without text.")
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise NoEmbeddingError(
-                row,
-                f"contains half of a character (a lone surrogate) at position {error.start}. Read the file again as "
-                "UTF-8.",
-            ) from error
-
-
 @contextlib.contextmanager
-def _restored(tokenizer: Tokenizer) -> Iterator[None]:
+def _tokenizer_settings_kept(tokenizer: Tokenizer) -> Iterator[None]:
     """Restore a tokenizer's truncation and padding settings, which a call changes and saving would write.
 
     A lock admits one thread at a time: otherwise another thread's texts would be truncated by this call's settings.
@@ -304,7 +302,7 @@ def encode_tokens(
         passes = (
             (rows, Download(frozen.embed(tokens, rows, budget))) for rows in budget_batches(tokens.lengths, budget)
         )
-        for number, (rows, embedded) in enumerate(one_ahead(passes), start=1):
+        for number, (rows, embedded) in enumerate(prefetch_one(passes), start=1):
             vectors[rows] = embedded.numpy()
             finite[rows] = np.isfinite(embedded.numpy()).all(axis=1)
             done += len(rows)

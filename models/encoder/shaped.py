@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from models.encoder.unpadded import Group, Layout, Padding, Tokens
-from models.runtime.device import uploaded
+from bsl.models.encoder.unpadded import Group, Layout, Padding, Tokens
+from bsl.models.runtime.device import uploaded
 
 if TYPE_CHECKING:
     import torch

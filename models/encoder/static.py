@@ -31,9 +31,12 @@ from torch import nn
 from transformers import PreTrainedTokenizerFast
 from transformers.modeling_outputs import BaseModelOutput
 
-from models.encoder.config import LONGEST, NOTHING, WordsConfig, read_json
-from models.encoder.transformer import WEIGHTS, check_ids, read_weights, refuse_dropout, write_json
-from models.errors import EncoderError
+from bsl.models.encoder.config import LONGEST, ZERO_TOKEN, WordsConfig, read_json
+from bsl.models.encoder.pointers import refuse_pointers
+from bsl.models.encoder.tokenizer_check import check_tokenizer
+from bsl.models.encoder.transformer import refuse_dropout
+from bsl.models.encoder.weights import WEIGHTS, read_weights, write_json
+from bsl.models.errors import EncoderError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -42,7 +45,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from transformers import PreTrainedTokenizerBase
 
-    from models.encoder.config import EncoderConfig
+    from bsl.models.encoder.config import EncoderConfig
 
 KEY_MODEL2VEC: Final = "embeddings"
 MARK: Final = "▁"
@@ -85,7 +88,7 @@ class StaticTable(nn.Module):
         self.embedding = nn.Embedding(size, width, padding_idx=nothing, _weight=weight_VD)
         self.register_buffer("weights", None)
 
-    def weigh(self, weights_V: torch.Tensor) -> None:
+    def set_row_weights(self, weights_V: torch.Tensor) -> None:
         """Multiply each row by a weight and append the weight to its token vectors as last dimension."""
         self.weights = weights_V
         self.config.hidden_size += 1
@@ -112,7 +115,7 @@ class WhitespaceTokenizer:
         lower: Whether a text is lower-cased first.
     """
 
-    pad_token = NOTHING
+    pad_token = ZERO_TOKEN
     is_fast = False
     all_special_ids: tuple[int, ...] = ()
     cls_token_id = bos_token_id = sep_token_id = eos_token_id = mask_token_id = unk_token_id = None
@@ -137,7 +140,7 @@ class WhitespaceTokenizer:
 
     def get_vocab(self) -> dict[str, int]:
         """Return the mapping from word to row."""
-        return {**self._rows, NOTHING: self.pad_token_id}
+        return {**self._rows, ZERO_TOKEN: self.pad_token_id}
 
     def _ids(self, text: str) -> list[int]:
         if not isinstance(text, str):
@@ -159,12 +162,13 @@ class WhitespaceTokenizer:
 def static_tokenizer(core: tokenizers.Tokenizer) -> PreTrainedTokenizerFast:
     """Return a table's tokenizer without special tokens, which the mean would count as words."""
     core = tokenizers.Tokenizer.from_str(core.to_str())
+    side = str((core.truncation or {}).get("direction", "right"))
     core.post_processor = None  # adds special tokens
     core.no_padding()
     core.no_truncation()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=core)  # type: ignore[no-untyped-call]
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=core, truncation_side=side)  # type: ignore[no-untyped-call]
     # Any token can pad, since the mean ignores padding. Set after construction, it is not matched in texts.
-    tokenizer.pad_token = core.id_to_token(0) if core.token_to_id(NOTHING) is None else NOTHING
+    tokenizer.pad_token = core.id_to_token(0) if core.token_to_id(ZERO_TOKEN) is None else ZERO_TOKEN
     return tokenizer
 
 
@@ -182,18 +186,26 @@ def load_static(folder: Path, config: EncoderConfig) -> tuple[StaticTable, PreTr
         EncoderError: A file is missing or damaged, the vocabulary is larger than the table, or dropout is configured.
     """
     refuse_dropout(folder, config, "a static table")
+    refuse_pointers([folder / TOKENIZER])
     read_json(folder / TOKENIZER)  # for its error message, which is clearer than that of tokenizers
     tokenizer = static_tokenizer(tokenizers.Tokenizer.from_file(str(folder / TOKENIZER)))
     weight_VD = _table(folder)
-    check_ids(folder, tokenizer, len(weight_VD))
-    return StaticTable(weight_VD, tokenizer.get_vocab().get(NOTHING)), tokenizer
+    nothing = tokenizer.get_vocab().get(ZERO_TOKEN)
+    if nothing is None:
+        check_tokenizer(folder, tokenizer, len(weight_VD))
+    elif nothing >= len(weight_VD):
+        raise EncoderError(
+            f"{folder}: {nothing} words and a table of {len(weight_VD)} rows, expected a row for each word and one for "
+            "texts without words. Check that both files are of the same model."
+        )
+    return StaticTable(weight_VD, nothing), tokenizer
 
 
 def save_static_tokenizer(tokenizer: PreTrainedTokenizerBase, max_length: int, folder: Path) -> None:
     """Write the tokenizer with the maximal length as its truncation, since the folder has no other file for it."""
     core = tokenizers.Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
     if max_length < LONGEST:
-        core.enable_truncation(max_length)
+        core.enable_truncation(max_length, direction=tokenizer.truncation_side)
     core.save(str(folder / TOKENIZER))
 
 
@@ -236,7 +248,7 @@ def write_words(
     if config.case == "file":
         capitals = any(name != name.lower() for name in vocabulary)
         config = config.model_copy(update={"case": "kept" if capitals else "lower"})
-    vocabulary[NOTHING] = len(vocabulary)
+    vocabulary[ZERO_TOKEN] = len(vocabulary)
     word_tokenizer(vocabulary, config).save(str(folder / TOKENIZER), pretty=False)
     module = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.StaticEmbedding"}
     write_json(folder / "modules.json", [module])

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from models.errors import EvaluationError
+from bsl.models.errors import EvaluationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

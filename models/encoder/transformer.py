@@ -1,4 +1,4 @@
-"""Load a pretrained transformer and its tokenizer; test whether it runs without padding; read and write weights.
+"""Load a pretrained transformer and its tokenizer; test whether it runs without padding.
 
 A missing weight is an error, since a newly initialised layer would make scores meaningless. The pooler that some
 architectures have is removed: only `cls-pooler` uses it, as a sentence head.
@@ -18,31 +18,32 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import torch
 import transformers
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from tokenizers import normalizers
 from torch import nn
+from torch.nn import functional
 from transformers import CONFIG_MAPPING, AutoModel, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.activations import GELUActivation
 from transformers.utils import logging as hf_logging
 
-from models.encoder.config import architecture_of, read_json, read_settings, read_tokenizer
-from models.encoder.heads import POOLER, Dense
-from models.encoder.unpadded import OVER, Tokens, lay_out, run_packed
-from models.errors import EncoderError
+from bsl.models.encoder.config import architecture_of, read_json, read_settings, read_tokenizer
+from bsl.models.encoder.heads import Dense
+from bsl.models.encoder.pointers import files_to_load, refuse_pointers
+from bsl.models.encoder.pooling import pooling_of
+from bsl.models.encoder.tokenizer_check import check_tokenizer
+from bsl.models.encoder.unpadded import PACKED_ATTENTION, Tokens, attention_of, lay_out, run_packed
+from bsl.models.errors import EncoderError
+from bsl.storage.process_setting import ProcessSetting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from transformers import PreTrainedConfig
 
-    from models.encoder.config import EncoderConfig
+    from bsl.models.encoder.config import EncoderConfig
 
 logger = logging.getLogger(__name__)
 
-WEIGHTS, PICKLED = "model.safetensors", "pytorch_model.bin"
-WORD_WEIGHTS = "emb_layer.weight"  # name of the only tensor of a WordWeights or WordEmbeddings module, one row per word
 # Names of the dropout rates inside layers in transformers' configurations; those of heads are not listed.
 DROPOUTS = (
     "hidden_dropout_prob",
@@ -68,36 +69,26 @@ def load_transformer(folder: Path, config: EncoderConfig) -> tuple[PreTrainedMod
 
     Raises:
         EncoderError: The folder is not a model, lacks weights, or accepts fewer tokens than `max_length`; its
-            configuration has no dropout field to set; or its tokenizer has ids beyond its embeddings.
+            configuration has no dropout field to set; its tokenizer does not belong to it (`check_tokenizer`); or a
+            file is a Git LFS pointer.
     """
+    refuse_pointers(files_to_load(folder))
     backbone, info = _read_backbone(folder, config)
     tokenizer = read_tokenizer(folder)
-    missing = sorted(key for key in info["missing_keys"] if "pooler" not in key or config.pooling == POOLER)
+    uses_pooler = pooling_of(config.pooling).uses_pooler
+    missing = sorted(key for key in info["missing_keys"] if "pooler" not in key or uses_pooler)
     if missing or info["mismatched_keys"]:
         raise EncoderError(
             f"{folder}: {len(missing)} weights are missing (first: {missing[:3]}) and {len(info['mismatched_keys'])} "
             "have another shape, expected a complete encoder. Use a folder whose weights match its config.json."
         )
     table: Any = backbone.get_input_embeddings()
-    check_ids(folder, tokenizer, len(table.weight))
+    check_tokenizer(folder, tokenizer, len(table.weight))
     check_length(position_limit(backbone), config, folder)
     prepare_tokenizer(tokenizer, config)
-    if config.pooling != POOLER and getattr(backbone, "pooler", None) is not None:
-        setattr(backbone, "pooler", None)  # noqa: B010 - of any architecture
+    if not uses_pooler and getattr(backbone, "pooler", None) is not None:
+        setattr(backbone, "pooler", _NoPooler())  # noqa: B010 - of any architecture
     return backbone, tokenizer
-
-
-def check_ids(folder: Path, tokenizer: PreTrainedTokenizerBase, rows: int) -> None:
-    """Refuse a tokenizer with ids beyond the embedding table: an encoder would fail at the first such token.
-
-    Raises:
-        EncoderError: An id has no row.
-    """
-    if (last := max(tokenizer.get_vocab().values(), default=-1)) >= rows:
-        raise EncoderError(
-            f"{folder}: the tokenizer has ids up to {last}, but the embedding table has only {rows} rows. Use a folder "
-            "whose tokenizer matches its weights, or enlarge the table (resize_token_embeddings)."
-        )
 
 
 def refuse_dropout(path: Path, config: EncoderConfig, kind: str) -> None:
@@ -120,20 +111,56 @@ def prepare_tokenizer(tokenizer: PreTrainedTokenizerBase, config: EncoderConfig)
         _lower_case(tokenizer)
 
 
+class _NoPooler(nn.Module):
+    """Takes the place of a removed pooler, which some architectures call without asking whether there is one."""
+
+    def forward(self, x_BTD: torch.Tensor, *_: object, **__: object) -> torch.Tensor:
+        """Return the input, which nobody reads."""
+        return x_BTD
+
+
+def unused_pooler(backbone: PreTrainedModel) -> dict[str, torch.Tensor]:
+    """Return weights for the pooler that loading removed, so that other programs report no missing weights.
+
+    Its layer is the identity, so that its output is tanh of the first token's vector, which fine-tuning can start from.
+    Empty if the architecture has no pooler.
+    """
+    with torch.device("meta"):  # needs no memory and draws no random numbers
+        complete = type(backbone)(backbone.config).state_dict()
+    own = backbone.state_dict().keys()
+    return {
+        name: _neutral(name, tuple(weights.shape))
+        for name, weights in complete.items()
+        if "pooler" in name and name not in own
+    }
+
+
+def _neutral(name: str, shape: tuple[int, ...]) -> torch.Tensor:
+    """Return the identity for a matrix, and for a vector 1 if it scales (a norm's weight), 0 if it is added."""
+    if len(shape) == 2:
+        return torch.eye(*shape)
+    return torch.ones(shape) if name.endswith("weight") else torch.zeros(shape)
+
+
 def take_pooler(backbone: Any, folder: Path) -> Dense:  # noqa: ANN401  of any kind
     """Remove a transformer's pooler and return it as a sentence head.
 
     Raises:
-        EncoderError: It has no pooler, or one that is not a dense layer and a tanh.
+        EncoderError: It has no pooler, one that is not a dense layer and a tanh, or the identity of `unused_pooler`.
     """
     pooler = getattr(backbone, "pooler", None)
     dense, activation = (getattr(pooler, name, None) for name in ("dense", "activation"))
     if not isinstance(dense, nn.Linear) or not isinstance(activation, nn.Tanh):
         raise EncoderError(
-            f"{folder}: encoder.pooling={POOLER} needs a pooler with a dense layer and tanh, which this "
+            f"{folder}: encoder.pooling=cls-pooler needs a pooler with a dense layer and tanh, which this "
             f"{backbone.config.model_type} lacks. Set encoder.pooling=cls."
         )
-    backbone.pooler = None
+    if torch.equal(dense.weight, torch.eye(*dense.weight.shape)) and not dense.bias.any():
+        raise EncoderError(
+            f"{folder}: encoder.pooling=cls-pooler needs a trained pooler (found the identity, which is saved for "
+            "other programs). Set encoder.pooling=cls."
+        )
+    backbone.pooler = _NoPooler()
     with torch.device("meta"):  # draws no random numbers
         head = Dense(dense.in_features, dense.out_features)
     head.linear = dense
@@ -150,12 +177,18 @@ def _read_backbone(folder: Path, config: EncoderConfig) -> tuple[PreTrainedModel
         )
     with quiet_transformers():
         described = read_settings(folder)
-        described.output_hidden_states = False  # requested in each call if pooling needs them
+        # Encoders ask for hidden states in each call that needs them, and read named outputs.
+        described.output_hidden_states, described.output_attentions, described.return_dict = False, False, True
         if config.dropout is not None:
             _set_dropout(described, config.dropout, folder)
         kind: Any = _half_of(described) or AutoModel
         backbone, info = kind.from_pretrained(
-            str(folder), config=described, local_files_only=True, dtype=torch.float32, output_loading_info=True
+            str(folder),
+            config=described,
+            local_files_only=True,
+            trust_remote_code=False,
+            dtype=torch.float32,
+            output_loading_info=True,
         )
     return backbone, info
 
@@ -167,16 +200,21 @@ def _half_of(settings: PreTrainedConfig) -> Any:  # noqa: ANN401  a class, or No
 
 @contextlib.contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Silence transformers' progress bar and its warnings of missing or unused weights; callers check these."""
-    verbosity, bar = hf_logging.get_verbosity(), hf_logging.is_progress_bar_enabled()
-    hf_logging.set_verbosity(logging.ERROR)
-    hf_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    try:
+    """Silence transformers' progress bars and its warnings of missing or unused weights; callers check these."""
+    with _VERBOSITY.set_to(logging.ERROR), _BARS.set_to(_without_bar):
         yield
-    finally:
-        hf_logging.set_verbosity(verbosity)
-        if bar:
-            hf_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+def _without_bar(_: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> object:
+    # A real bar, even disabled, would fix the process's way to start others (`multiprocessing`'s start method).
+    return hf_logging.EmptyTqdm(*args, **options)  # type: ignore[no-untyped-call]
+
+
+_VERBOSITY: Final = ProcessSetting(hf_logging.get_verbosity, hf_logging.set_verbosity)
+# A hook, because `disable_progress_bar` also forgets which bars of huggingface_hub the caller has switched off.
+_BARS: Final[ProcessSetting[Callable[..., Any] | None]] = ProcessSetting(
+    lambda: hf_logging.set_tqdm_hook(None), hf_logging.set_tqdm_hook
+)
 
 
 def _set_dropout(settings: PreTrainedConfig, rate: float, folder: Path) -> None:
@@ -227,8 +265,7 @@ def position_limit_of(folder: Path, length: int) -> int | None:
     if not isinstance(positions, int) or length <= positions - _MAX_RESERVED:
         return None
     with torch.device("meta"):  # the limit depends on its layers; weights on "meta" cost no memory
-        half = _half_of(settings)
-        build: Any = AutoModel.from_config if half is None else half._from_config
+        build: Any = _half_of(settings) or AutoModel.from_config
         return position_limit(build(settings))
 
 
@@ -264,16 +301,18 @@ def _find_position(backbone: PreTrainedModel, pad_id: int) -> int | None:
     If there is none, the model's own attention is restored.
     """
     settings: Any = backbone.config
-    original = {name: attention for attention, name in OVER.items()}
-    settings._attn_implementation = OVER.get(settings._attn_implementation, settings._attn_implementation)
-    if settings._attn_implementation not in original:
+    original = {name: attention for attention, name in PACKED_ATTENTION.items()}
+    own = attention_of(backbone)
+    packed = own if own in original else PACKED_ATTENTION.get(str(own))
+    if packed is None:
         return None
+    settings._attn_implementation = packed
     # An index beyond the position table raises no error on a GPU, but every later call of the process fails.
     limit = getattr(settings, "max_position_embeddings", None)
     tried = [0, pad_id + 1] if limit is None or pad_id + 1 + TRIED[0] <= limit else [0]
     first = next((first for first in tried if _runs_packed(backbone, pad_id, first)), None)
     if first is None:
-        settings._attn_implementation = original[settings._attn_implementation]
+        settings._attn_implementation = original[packed]
     return first
 
 
@@ -294,8 +333,8 @@ def _runs_packed(backbone: PreTrainedModel, pad_id: int, first: int) -> bool:
 def _lower_case(tokenizer: PreTrainedTokenizerBase) -> None:
     core = tokenizer.backend_tokenizer
     normalizer = json.loads(core.to_str())["normalizer"] or {}
-    if "Lowercase" in {normalizer.get("type"), *(step["type"] for step in normalizer.get("normalizers", [])[:1])}:
-        return  # an earlier load has added it
+    if "Lowercase" in {normalizer.get("type"), *(step["type"] for step in normalizer.get("normalizers", []))}:
+        return  # the library adds no second one
     steps = [normalizers.Lowercase(), *([core.normalizer] if core.normalizer is not None else [])]
     core.normalizer = normalizers.Sequence(steps)
 
@@ -314,9 +353,15 @@ class ProductWithGelu(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Map vectors (…, D) to (…, E)."""
-        bias, weight = self.linear.bias, self.linear.weight
-        output_NE = torch._addmm_activation(bias, x.flatten(0, -2), weight.t(), use_gelu=True)
-        return torch.unflatten(output_NE, 0, x.shape[:-1])
+        return torch.unflatten(product_with_gelu(x.flatten(0, -2), self.linear), 0, x.shape[:-1])
+
+
+def product_with_gelu(x_ND: torch.Tensor, linear: nn.Linear) -> torch.Tensor:
+    """Return GELU(x·Wᵀ + b), (N, E), by one kernel, or by two where torch has no such kernel."""
+    if not hasattr(torch, "_addmm_activation"):
+        return functional.gelu(linear(x_ND), approximate="tanh" if x_ND.is_cuda else "none")
+    output_NE: torch.Tensor = torch._addmm_activation(linear.bias, x_ND, linear.weight.t(), use_gelu=True)
+    return output_NE
 
 
 def rounded_copy(transformer: PreTrainedModel) -> PreTrainedModel:
@@ -332,32 +377,3 @@ def rounded_copy(transformer: PreTrainedModel) -> PreTrainedModel:
             # BERT-like models call `dense`, then `intermediate_act_fn`.
             layer.dense, layer.intermediate_act_fn = ProductWithGelu(linear), nn.Identity()
     return copied
-
-
-def write_json(path: Path, content: object) -> None:
-    """Write settings as JSON with sorted keys, so that equal settings give equal bytes."""
-    path.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-
-
-def read_weights(folder: Path) -> dict[str, torch.Tensor]:
-    """Read the tensors of a module's folder, by name.
-
-    Raises:
-        EncoderError: The folder has no weights, or they are damaged.
-        UnpicklingError: A pickle contains more than tensors; `load_errors` explains it.
-    """
-    path = next((folder / name for name in (WEIGHTS, PICKLED) if (folder / name).is_file()), None)
-    if path is None:
-        raise EncoderError(f"{folder}: no weights, expected {WEIGHTS} or {PICKLED}. Check that the copy is complete.")
-    try:
-        tensors: dict[str, torch.Tensor] = (
-            load_file(path) if path.name == WEIGHTS else torch.load(path, map_location="cpu", weights_only=True)
-        )
-    except (OSError, SafetensorError, RuntimeError, ValueError, EOFError) as error:
-        raise EncoderError(f"{path}: cannot read the weights ({error}). Check that the copy is complete.") from error
-    return tensors
-
-
-def write_weights(folder: Path, tensors: Mapping[str, torch.Tensor]) -> None:
-    """Write tensors as `model.safetensors`."""
-    save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, folder / WEIGHTS)

@@ -22,9 +22,10 @@ from __future__ import annotations
 
 import itertools
 import sys
+from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -35,7 +36,8 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from models.runtime.device import uploaded
+from bsl.models.runtime.device import uploaded
+from bsl.models.runtime.torch_settings import without_cudnn_attention
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -48,7 +50,8 @@ SHORT: Final = 64
 """Tokens; up to here plain matmuls beat torch's fused kernel on CPU: 2 times, bf16 gradients 5 to 10 times.
 
 Also a tile of torch's kernel on a GPU."""
-OVER: Final = {"sdpa": "packed-over-sdpa", "eager": "packed-over-eager"}  # model's own attention → our wrapper
+PACKED_ATTENTION: Final = {"sdpa": "packed-over-sdpa", "eager": "packed-over-eager"}
+"""A model's own attention → our wrapper of it."""
 _EAGER: Final = "eager_attention_forward"  # function of every architecture with replaceable attention
 
 # Whether this thread's models make no attention mask: for a layout it would be large, and unused.
@@ -125,6 +128,11 @@ class Tokens:
     ids: NDArray[np.int32]
     offsets: NDArray[np.int64]
     pad_id: int
+
+    @cached_property
+    def with_pad(self) -> NDArray[np.int64]:
+        """Rows that contain the padding token as a token of the text."""
+        return np.unique(np.searchsorted(self.offsets, np.flatnonzero(self.ids == self.pad_id), side="right") - 1)
 
     @classmethod
     def of(cls, rows: Sequence[Sequence[int] | NDArray[np.integer]], pad_id: int) -> Tokens:
@@ -221,16 +229,12 @@ def run_packed(backbone: PreTrainedModel, layout: Layout, first: int, **inputs: 
         first: The model's `first_position`.
         inputs: Further inputs of the model, one value per token: (1, N).
     """
-    if layout.ids.is_cuda:
-        # cuDNN's kernel, torch's first choice in bf16 on Hopper, is planned again for every new shape, and every batch
-        # has a new shape. With it, steps of two layers of BERT-base took 11 times as long in bf16 as in fp32 (H100).
-        # It stays off, since the switch is process-wide and another thread may be running.
-        torch.backends.cuda.enable_cudnn_sdp(False)
     token = _without_mask.set(True)
     try:
-        hidden_1ND: torch.Tensor = backbone(
-            input_ids=layout.ids, position_ids=layout.positions + first, layout=layout, **inputs
-        ).last_hidden_state
+        with without_cudnn_attention() if layout.ids.is_cuda else nullcontext():
+            hidden_1ND: torch.Tensor = backbone(
+                input_ids=layout.ids, position_ids=layout.positions + first, layout=layout, **inputs
+            ).last_hidden_state
     finally:
         _without_mask.reset(token)
     return hidden_1ND[0]
@@ -258,6 +262,11 @@ def _attention_over(name: str) -> Callable[..., Any]:
     return attend
 
 
+def attention_of(backbone: PreTrainedModel) -> str | None:
+    """Return the name of a model's attention; None if transformers does not show it, and the model then runs padded."""
+    return getattr(backbone.config, "_attn_implementation", None)
+
+
 def _mask(name: str, *arguments: Any, **options: Any) -> torch.Tensor | None:  # noqa: ANN401  transformers' own
     mask: torch.Tensor | None = (
         None if _without_mask.get() else ALL_MASK_ATTENTION_FUNCTIONS[name](*arguments, **options)
@@ -275,9 +284,14 @@ def _eager_of(module: torch.nn.Module) -> Callable[..., Any]:
 def packed_attention(qkv: QKV, layout: Layout, dropout: float, scaling: float | None) -> torch.Tensor:
     """Compute attention within each sentence, (1, N, H, d), from queries, keys and values (1, H, N, d)."""
     given = SDPAParams(*qkv, None, dropout, layout.causal, False)
-    if layout.groups[0].padding is not None and can_use_efficient_attention(given):
+    if layout.groups[0].padding is not None and has_efficient_attention() and can_use_efficient_attention(given):
         return _efficient_attention(qkv, layout, dropout, scaling)
     return _grouped_attention(qkv, layout, dropout, scaling)
+
+
+def has_efficient_attention() -> bool:
+    """Return whether torch has its memory-efficient kernel as an operator; without it, sentences are padded."""
+    return hasattr(torch.ops.aten, "_efficient_attention_forward")
 
 
 def _efficient_attention(qkv: QKV, layout: Layout, dropout: float, scaling: float | None) -> torch.Tensor:
@@ -361,6 +375,6 @@ def _by_sentence(x_NHd: torch.Tensor, group: Group) -> torch.Tensor:
     return torch.unflatten(x_NHd, 0, (group.sentences, -1)) if group.padding is None else group.padding.pad(x_NHd)
 
 
-for _own, _name in OVER.items():
+for _own, _name in PACKED_ATTENTION.items():
     AttentionInterface.register(_name, _attention_over(_own))
     AttentionMaskInterface.register(_name, partial(_mask, _own))

@@ -18,15 +18,15 @@ import polars as pl
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from models.errors import EvaluationError
-from models.evaluation.config import FOLDS_OF
-from models.evaluation.signature import WHOLE
-from models.evaluation.sts import sts_scores
+from bsl.models.errors import EvaluationError
+from bsl.models.evaluation.config import FOLDS_OF
+from bsl.models.evaluation.signature import WHOLE
+from bsl.models.evaluation.sts import sts_scores
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from models.evaluation.config import AfsProtocol, Supervision
+    from bsl.models.evaluation.config import AfsProtocol, Supervision
 
 MEAN: Final = "mean"
 

@@ -6,8 +6,9 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from models.runtime.precision import Precision
-from storage.record import Record
+from bsl.models.runtime.precision import Precision
+from bsl.storage.filesystem.urls import Public
+from bsl.storage.record import Record
 
 ProbeProtocol = Literal["senteval", "fast"]
 
@@ -64,7 +65,7 @@ class ScoringConfig(Record):
 class EvaluationConfig(ScoringConfig):
     """Sets that a run's encoder is scored on, before and after training."""
 
-    sets: tuple[str, ...] = Field(("stsb/dev", "stsb/test"), min_length=1)
+    sets: tuple[Public, ...] = Field(("stsb/dev", "stsb/test"), min_length=1)
     """Suites such as `sts` or `senteval`, and sets such as `stsb/dev` or `trec`, in the order of the tables."""
-    dev: str | None = "stsb/dev"
+    dev: Public | None = "stsb/dev"
     """Dev set whose Spearman selects the best step of training; None keeps the last step."""

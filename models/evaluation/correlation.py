@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from models.errors import EvaluationError
+from bsl.models.errors import EvaluationError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

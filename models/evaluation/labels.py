@@ -1,8 +1,11 @@
-"""Evaluate an encoder on a user's labels: Spearman of scored pairs, or accuracy on classes.
+"""Evaluate an encoder on a user's labels: Spearman of scored pairs, or accuracies on classes.
 
-Vectors are used in three ways: a classifier is trained on them, they are searched, and a few examples define a class.
-So accuracy on classes is the mean of a linear probe, of the nearest neighbour and of the nearest centroid of five
-examples; the probe alone misses half of the gains (BENCHMARKS.md, *When BETTER is said*).
+Rows that share a text or a group, such as a writer, are a unit: no row is judged by a classifier, a neighbour or a
+centroid of its own unit, which would be found by the writer instead of the class.
+
+Classes have two accuracies, because vectors are used in two ways. A classifier is trained on them; or texts of a class
+are found near each other, by the nearest neighbour and by the nearest centroid of five examples. One encoder can gain
+much in one way and little in the other, so the two accuracies are never averaged.
 
 Shapes: N rows, D width, C classes.
 """
@@ -11,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -18,23 +22,31 @@ import numpy as np
 import polars as pl
 from sklearn.preprocessing import normalize
 
-from models.evaluation.config import ProbeConfig
-from models.evaluation.metrics import nearest
-from models.evaluation.probe.problem import Part, make_problem, senteval_order
+from bsl.models.corpus.label_groups import connected_rows
+from bsl.models.corpus.labels import DOCUMENT
+from bsl.models.evaluation.config import ProbeConfig
+from bsl.models.evaluation.metrics import nearest
+from bsl.models.evaluation.probe.problem import Part, make_problem, senteval_order
 
 if TYPE_CHECKING:
     from typing import Literal
 
     from numpy.typing import NDArray
 
-    from models.evaluation.probe.problem import Features
+    from bsl.models.evaluation.probe.problem import Features
+    from bsl.models.runtime.progress import OnProgress
 
 _PROBE: Final = ProbeConfig(protocols=("fast",), folds=5)
+_ROUGH_PROBE: Final = _PROBE.model_copy(update={"tolerance": 1e-2})
+MANY_CELLS: Final = 10_000
+"""Rows × classes from which the probe is solved roughly, in float32: 77 classes × 1,001 rows then take a fifth of the
+time, and a row counts for less than a tenth of a point."""
 EXAMPLES: Final = 5  # per class
 DRAWS: Final = 20  # of examples
 _MOST_RECENT: Final = 64
-_RECENT: Final[dict[bytes, NDArray[np.float64]]] = {}
-"""Digest of vectors and labels → accuracy of each row: systems are scored first, and then compared with each other."""
+_RECENT: Final[dict[bytes, ClassAccuracies]] = {}
+_recent_lock: Final = threading.Lock()
+"""Digest of vectors and labels → accuracies: systems are scored first, and then compared with each other."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +59,7 @@ class Labelled:
         second: (N,) second texts of pairs; empty for classes.
         gold: (N,) scores, or class numbers from 0.
         names: Names of the classes; empty for pairs.
+        unit: (N,) unit of each row; None if each row is alone.
     """
 
     kind: Literal["pairs", "classes"]
@@ -54,67 +67,152 @@ class Labelled:
     second: tuple[str, ...]
     gold: NDArray[np.float64]
     names: tuple[str, ...] = ()
-
-    @property
-    def metric(self) -> str:
-        """Name of the score."""
-        return "spearman" if self.kind == "pairs" else "accuracy"
+    unit: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.first)
 
+    @property
+    def units(self) -> NDArray[np.int64]:
+        """The unit of each row, (N,)."""
+        return np.arange(len(self)) if self.unit is None else self.unit
 
-def labelled_of(rows: pl.DataFrame, kind: Literal["pairs", "classes"]) -> Labelled:
-    """Convert a table with the columns `text_1`, `text_2` (of pairs) and `label`."""
-    names = tuple(sorted(rows["label"].unique())) if kind == "classes" else ()
+
+@dataclass(frozen=True)
+class ClassAccuracies:
+    """Accuracies of each row, in [0, 1].
+
+    Attributes:
+        classifier: (N,) 1 if a linear classifier finds the class of the row.
+        grouping: (N,) mean of nearest neighbour and nearest centroid.
+        predicted: (N,) class number that the classifier finds.
+    """
+
+    classifier: NDArray[np.float64]
+    grouping: NDArray[np.float64]
+    predicted: NDArray[np.int64]
+
+
+def labelled_of(rows: pl.DataFrame, kind: Literal["pairs", "classes"], names: tuple[str, ...] = ()) -> Labelled:
+    """Convert a table with the columns `text_1`, `text_2` (of pairs), `label`, and perhaps `document`.
+
+    Args:
+        rows: The table.
+        kind: Kind of the labels.
+        names: Names of the classes, which number them; by default those of the table, sorted.
+    """
+    if kind == "classes":
+        names = names or tuple(sorted(rows["label"].unique()))
     label = rows["label"].replace_strict(names, range(len(names))) if names else rows["label"]
     second = () if names else tuple(rows["text_2"].fill_null(""))
-    return Labelled(kind, tuple(rows["text_1"]), second, label.cast(pl.Float64).to_numpy(), names)
+    gold = label.cast(pl.Float64).to_numpy()
+    return Labelled(kind, tuple(rows["text_1"]), second, gold, names, _units(rows, kind))
 
 
-def class_accuracy(vectors_ND: Features, labelled: Labelled) -> NDArray[np.float64]:
-    """Return the mean of the three accuracies of each row, (N,), in [0, 1]; vectors may be sparse.
+def _units(rows: pl.DataFrame, kind: Literal["pairs", "classes"]) -> NDArray[np.int64] | None:
+    """Return the unit of each row: documents, joined if texts of classes are equal; documents alone if that joins most.
 
-    A recent result for the same vectors and labels is returned again.
+    Texts of pairs join nothing, because pairs are not compared with each other. None if each row is alone.
     """
-    digest = hashlib.sha256(pickle.dumps((vectors_ND, labelled))).digest()
-    if digest not in _RECENT:
-        gold_N = labelled.gold.astype(np.int64)
-        search_N = neighbour_accuracy(vectors_ND, gold_N) + centroid_accuracy(vectors_ND, gold_N)
-        if len(_RECENT) == _MOST_RECENT:
+    groups = rows[DOCUMENT].cast(pl.String) if DOCUMENT in rows.columns else None
+    if kind == "classes" and rows.height:
+        nodes = [rows["text_1"].alias("node"), *([] if groups is None else [("group " + groups).alias("node")])]
+        joined = connected_rows(rows.height, pl.concat(nodes))
+        if joined.value_counts()["count"].max() <= rows.height / 2:  # type: ignore[operator]  # a count
+            return joined.to_numpy()
+    return None if groups is None else groups.rank("dense").to_numpy().astype(np.int64) - 1
+
+
+def class_accuracies(
+    vectors_ND: Features,
+    labelled: Labelled,
+    training: tuple[Features, Labelled] | None = None,
+    on_progress: OnProgress | None = None,
+) -> ClassAccuracies:
+    """Return the accuracies of each row; vectors may be sparse.
+
+    A row without a centroid accuracy has that of its neighbour. A recent result for the same arguments is returned
+    again.
+
+    Args:
+        vectors_ND: Vectors of the texts.
+        labelled: Texts and classes.
+        training: Vectors and classes of other rows, with which the classifier is trained; without them it is
+            cross-validated on the texts themselves.
+        on_progress: Called as (penalties of the classifier done, penalties in total, detail).
+    """
+    digest = hashlib.sha256(pickle.dumps((vectors_ND, labelled, training))).digest()
+    with _recent_lock:
+        known = _RECENT.get(digest)
+    if known is not None:
+        return known
+    gold_N = labelled.gold.astype(np.int64)
+    both = [of(vectors_ND, gold_N, labelled.units) for of in (neighbour_accuracy, centroid_accuracy)]
+    grouping = np.nanmean(both, axis=0)
+    predicted = _predicted(vectors_ND, labelled, training, on_progress)
+    found = ClassAccuracies((predicted == gold_N).astype(np.float64), grouping, predicted)
+    with _recent_lock:
+        _RECENT[digest] = found
+        while len(_RECENT) > _MOST_RECENT:
             del _RECENT[next(iter(_RECENT))]
-        _RECENT[digest] = (_probe_accuracy(vectors_ND, labelled) + search_N) / 3
-    return _RECENT[digest]
+    return found
 
 
-def _probe_accuracy(vectors_ND: Features, labelled: Labelled) -> NDArray[np.float64]:
-    """Return 1 for each row whose class a linear probe predicts correctly when its fold is held out: (N,)."""
-    from models.evaluation.probe.search import probe  # torch
+def _predicted(
+    vectors_ND: Features,
+    labelled: Labelled,
+    training: tuple[Features, Labelled] | None,
+    on_progress: OnProgress | None,
+) -> NDArray[np.int64]:
+    """Return the class that a logistic regression, which did not learn from the row, finds for each row: (N,).
 
-    classes = labelled.gold.astype(np.int64)
-    order = senteval_order([list(labelled.first)], classes)
-    parts = {"all": Part(vectors_ND, classes, order)}
-    problem = make_problem("labels", "nested", parts, labelled.names, folds=_PROBE.folds, seed=_PROBE.seed)
-    (outcomes,) = probe([problem], "fast", _PROBE)
-    right_N = np.zeros(len(labelled))
+    The strength of its penalty is chosen by cross-validation on the rows it learns from.
+    """
+    from bsl.models.evaluation.probe.logistic import EXACT, SINGLE  # torch
+    from bsl.models.evaluation.probe.search import probe
+
+    part, folds = _part(vectors_ND, labelled), _PROBE.folds
+    if training is None:
+        problem = make_problem("labels", "nested", {"all": part}, labelled.names, folds=folds, seed=_PROBE.seed)
+        first_test = 0
+    else:
+        learnt = _part(*training)
+        folds = min(folds, int(np.bincount(learnt.labels).min()))
+        parts = {"train": learnt, "test": part}
+        problem = make_problem("labels", "kfold", parts, labelled.names, folds=folds, seed=_PROBE.seed)
+        first_test = len(learnt.labels)
+    cells = (first_test + len(labelled)) * problem.classes
+    config, arithmetic = (_PROBE, EXACT) if cells < MANY_CELLS else (_ROUGH_PROBE, SINGLE)
+    (outcomes,) = probe([problem], "fast", config, arithmetic=arithmetic, on_progress=on_progress)
+    predicted_N = np.zeros(len(labelled), dtype=np.int64)
     for outer, outcome in zip(problem.folds, outcomes, strict=True):
-        right_N[order[outer.test]] = outcome.right
-    return right_N
+        predicted_N[part.order[outer.test - first_test]] = outcome.predicted
+    return predicted_N
 
 
-def neighbour_accuracy(vectors_ND: Features, gold_N: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return 1 for each row whose nearest other row by cosine has the same class: (N,)."""
-    neighbours = enumerate(nearest(vectors_ND, vectors_ND, 2))
-    found = [next(row for row in rows if row != query) for query, (rows, _) in neighbours]
+def _part(vectors_ND: Features, labelled: Labelled) -> Part:
+    classes = labelled.gold.astype(np.int64)
+    return Part(vectors_ND, classes, senteval_order([list(labelled.first)], classes), labelled.units)
+
+
+def neighbour_accuracy(
+    vectors_ND: Features, gold_N: NDArray[np.int64], unit_N: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return 1 for each row whose nearest row by cosine, of another unit, has the same class: (N,)."""
+    most = int(np.unique(unit_N, return_counts=True)[1].max()) + 1
+    neighbours = enumerate(nearest(vectors_ND, vectors_ND, most))
+    found = [rows[unit_N[rows] != unit_N[query]][0] for query, (rows, _) in neighbours]
     right_N: NDArray[np.bool_] = gold_N[found] == gold_N
     return right_N.astype(np.float64)
 
 
-def centroid_accuracy(vectors_ND: Features, gold_N: NDArray[np.int64]) -> NDArray[np.float64]:
+def centroid_accuracy(
+    vectors_ND: Features, gold_N: NDArray[np.int64], unit_N: NDArray[np.int64]
+) -> NDArray[np.float64]:
     """Return the share of draws in which the centroid nearest to a row is that of its class: (N,), in [0, 1].
 
-    A draw takes `EXAMPLES` rows of each class, or half of a smaller class. Draws in which a row is an example do not
-    count for that row.
+    A draw takes `EXAMPLES` rows of each class, or half of a smaller class. Draws in which a row, or another row of its
+    unit, is an example do not count for that row; NaN if no draw counts.
     """
     units_ND = normalize(vectors_ND)
     generator, rows_N = np.random.default_rng(0), np.arange(len(gold_N))
@@ -127,10 +225,10 @@ def centroid_accuracy(vectors_ND: Features, gold_N: NDArray[np.int64]) -> NDArra
         centroids_CD = normalize(
             [np.asarray(units_ND[examples_of_class].mean(axis=0)).ravel() for examples_of_class in examples]
         )
-        others = np.setdiff1d(rows_N, np.concatenate(examples))
+        others = rows_N[~np.isin(unit_N, unit_N[np.concatenate(examples)])]
         right_N[others] += (units_ND[others] @ centroids_CD.T).argmax(axis=1) == gold_N[others]
         drawn_N[others] += 1
-    return right_N / np.maximum(drawn_N, 1)
+    return np.where(drawn_N > 0, right_N / np.maximum(drawn_N, 1), np.nan)
 
 
 def _examples(rows: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Retrieval questions about held-out text: find a sentence's neighbour, title, round trip or other half.
+"""Retrieval questions about held-out text: find a sentence's neighbour, title or other half.
 
 Sentence ids and a seed decide which sentences are queries, so the questions are the same in every run.
 """
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from models.corpus.passages import DRAWN, FEWEST_UNITS
-from models.evaluation.questions import FEWEST, HeldOutText, QuestionSet, crop, neighbour, round_trip, title
-from models.evaluation.retrieval import Retrieval
-from models.runtime.partitions import scattered
+from bsl.models.corpus.passages import DRAWN, FEWEST_UNITS
+from bsl.models.evaluation.questions import FEWEST, HeldOutText, QuestionSet, crop, neighbour, title
+from bsl.models.evaluation.retrieval import Retrieval
+from bsl.models.runtime.partitions import scattered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 QUESTIONS: Final[Mapping[str, Callable[[HeldOutText], QuestionSet | None]]] = {
     "neighbour": neighbour,
     "title": title,
-    "round trip": round_trip,
     "crop": crop,
 }
 """The kinds of questions, in the order of the tables."""
@@ -42,19 +41,16 @@ def too_few(held_out: pl.DataFrame) -> str:
     )
 
 
-def probes(
-    held_out: pl.DataFrame, trips: pl.DataFrame | None = None, *, questions: int = 1000, seed: int = 0
-) -> dict[str, Retrieval]:
+def probes(held_out: pl.DataFrame, *, questions: int = 1000, seed: int = 0) -> dict[str, Retrieval]:
     """Return all questions about held-out sentences, by kind; a kind with too few questions or units is excluded.
 
     Args:
-        held_out: Rows of the held-out part of `models.corpus.passages.hold_out`.
-        trips: `sentence_id` and `text` of round-trip translations of some of them.
+        held_out: Rows of the held-out part of `bsl.models.corpus.passages.hold_out`.
         questions: Maximal number of questions of a kind.
         seed: Seed of the choice of queries.
     """
     once = held_out.filter(pl.len().over("sentence_id") == 1).sort("document", "position")
-    text = HeldOutText(held_out, once, trips)
+    text = HeldOutText(held_out, once)
     found = {name: ask(text) for name, ask in QUESTIONS.items()}
     drawn = {name: _retrieval(name, kind, questions, seed) for name, kind in found.items() if kind is not None}
     return {name: probe for name, probe in drawn.items() if _is_enough(probe)}

@@ -1,33 +1,38 @@
 """Scores of an encoder before and after adaptation: on the user's labels and text, and on general benchmarks.
 
-Test labels decide. Questions about the text are reported only, because they did not predict the results on labels
-(BENCHMARKS.md, *When BETTER is said*). A general set whose difference has an interval can veto: an encoder that lost
-more than `max_forgetting` there is refused, even if the loss is not significant (`significance.paired.forgets`).
+The score of the use that the user asks for decides; the scores of the other uses are reported. Questions about the text
+did not predict the results on labels (BENCHMARKS.md, *When BETTER is said*), so they decide only about search. A
+general set whose difference has an interval can veto: an encoder that lost more than `max_forgetting` there is refused,
+even if the loss is not significant (`significance.paired.forgets`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import polars as pl
 from pydantic import Field
 
-from models.evaluation.own_text import METRIC
-from models.evaluation.signature import PLACE, PRINTED
-from models.evaluation.significance.hierarchical import difference_of
-from models.evaluation.sweep import MEAN
-from storage.record import Record
+from bsl.models.evaluation.own_text import METRIC
+from bsl.models.evaluation.signature import PLACE, PRINTED
+from bsl.models.evaluation.significance.hierarchical import difference_of
+from bsl.models.evaluation.sweep import MEAN, mean_of
+from bsl.models.evaluation.uses import LABELS, SPEARMAN, TEXT, USES, UseName, use_answered_by
+from bsl.storage.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
-    from models.evaluation.sweep import SetDraws
+    from bsl.models.evaluation.sweep import SetDraws
 
-Role = Literal["counts", "guard", "shown"]
+Role = Literal["decides", "vetoes", "reported"]
+Answer = Literal["better", "same", "worse"]
 MRR: Final = "MRR"
-_ROLES: Final[Mapping[str, Role]] = {"labels": "counts", "text": "shown", MEAN: "shown"}  # group of a set; others veto
-_METRICS: Final = {"spearman": "Spearman", METRIC: MRR}
+QUESTIONS: Final = "questions about your text"
+"""Mean of several kinds of questions."""
+_NO_VETO: Final = (LABELS, TEXT, MEAN)  # groups of sets that are no general set
+_METRICS: Final = {SPEARMAN: "Spearman", METRIC: MRR}
 
 
 class AdaptationEvaluationConfig(Record):
@@ -48,13 +53,14 @@ class AdaptationEvaluationConfig(Record):
 
 
 @dataclass(frozen=True)
-class BeforeAfter:
+class AdaptationComparison:
     """One score before and after adaptation, and the difference with its interval.
 
     Attributes:
         evidence: `your labels`, the kind of questions, or the general set.
         metric: `MRR`, `Spearman`, `accuracy` or the main metric of a general set, each in [0, 1] or [-1, 1].
-        role: Whether the score decides (`counts`), can veto (`guard`), or is reported only (`shown`).
+        use: The use that the score answers for; None if it is a part of such a score, or of a general set.
+        role: Whether the score decides, vetoes if it drops, or is reported only.
         before: Score of the original encoder.
         after: Score of the adapted encoder.
         difference: `after` − `before`.
@@ -66,6 +72,7 @@ class BeforeAfter:
 
     evidence: str
     metric: str
+    use: UseName | None
     role: Role
     before: float
     after: float
@@ -75,33 +82,55 @@ class BeforeAfter:
     p_value: float
     n: int
 
+    @property
+    def answer(self) -> Answer:
+        """Whether the adapted encoder is better or worse; `same` if the interval includes 0."""
+        return "better" if self.ci_low > 0 else "worse" if self.ci_high < 0 else "same"
 
-def evidence(drawn: Sequence[SetDraws]) -> list[BeforeAfter]:
-    """Return the scores of the original and the adapted encoder on sets with draws; the deciding score comes first."""
+
+def adaptation_comparisons(
+    drawn: Sequence[SetDraws], deciding: UseName | None, trained_on: Collection[str] = ()
+) -> list[AdaptationComparison]:
+    """Return the scores of the original and the adapted encoder on sets with draws; the deciding score comes first.
+
+    Args:
+        drawn: Draws of both encoders; the groups of the user's sets are `LABELS` and `TEXT`.
+        deciding: The use that decides; None if nothing does.
+        trained_on: Kinds of questions that resemble the training, so that they answer for no use.
+    """
+    asked = [one for one in drawn if one.group == TEXT and one.dataset not in trained_on]
+    means = [replace(mean_of(asked, QUESTIONS, METRIC), group=TEXT)] if len(asked) > 1 else []
+    searched = next(iter(means or asked), None)
     rows = []
-    for found in drawn:
-        before, after = found.systems
-        gain = difference_of(before, after)
-        rows.append(
-            BeforeAfter(
-                _name(found.dataset, found.split, found.protocol),
-                _METRICS.get(found.metric, found.metric),
-                _ROLES.get(found.group, "guard"),
-                float(before.figures[0]),
-                float(after.figures[0]),
-                gain.value,
-                gain.ci_low,
-                gain.ci_high,
-                gain.p_value,
-                found.n,
-            )
-        )
-    return sorted(rows, key=lambda row: row.role != "counts")
+    for found in [*means, *drawn]:
+        use = use_answered_by(found.group, found.metric) if found.group != TEXT or found is searched else None
+        role: Role = "reported" if found.group in _NO_VETO else "vetoes"
+        rows.append(_compared(found, use, "decides" if use and use == deciding else role))
+    order = {use: place for place, use in enumerate(USES)}
+    return sorted(rows, key=lambda row: (row.role != "decides", order[row.use] if row.use else len(order)))
 
 
-def undrawn_evidence(
+def _compared(found: SetDraws, use: UseName | None, role: Role) -> AdaptationComparison:
+    before, after = found.systems
+    gain = difference_of(before, after)
+    return AdaptationComparison(
+        _name(found.dataset, found.split, found.protocol),
+        _METRICS.get(found.metric, found.metric),
+        use,
+        role,
+        float(before.figures[0]),
+        float(after.figures[0]),
+        gain.value,
+        gain.ci_low,
+        gain.ci_high,
+        gain.p_value,
+        found.n,
+    )
+
+
+def comparisons_without_draws(
     before: pl.DataFrame, after: pl.DataFrame, headlines: Mapping[str, Sequence[str]]
-) -> list[BeforeAfter]:
+) -> list[AdaptationComparison]:
     """Return the scores of both encoders on general sets without draws, one score for each set.
 
     They are reported only: among many sets, one often drops by half a point by chance even if the encoders are equally
@@ -120,10 +149,11 @@ def undrawn_evidence(
     return [_undrawn(row) for row in both.rows(named=True)]
 
 
-def _undrawn(row: Mapping[str, Any]) -> BeforeAfter:
+def _undrawn(row: Mapping[str, Any]) -> AdaptationComparison:
     nan, name = float("nan"), _name(row["dataset"], row["split"], row["protocol"])
     gain = row["after"] - row["value"]
-    return BeforeAfter(name, row["metric"], "shown", row["value"], row["after"], gain, nan, nan, nan, row["n"])
+    figures = (row["value"], row["after"], gain, nan, nan, nan, row["n"])
+    return AdaptationComparison(name, row["metric"], None, "reported", *figures)
 
 
 def _name(dataset: str, split: str, protocol: str) -> str:

@@ -23,7 +23,7 @@ from importlib.resources import files
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from storage.filesystem.spelling import did_you_mean
+from bsl.storage.filesystem.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,7 +76,7 @@ class PublishedRow:
 @cache
 def published_rows() -> tuple[PublishedRow, ...]:
     """Return all rows of all tables, in printed order; a system has a row for each table that lists it."""
-    text = files("models.evaluation").joinpath("published.csv").read_text(encoding="utf-8")
+    text = files("bsl.models.evaluation").joinpath("published.csv").read_text(encoding="utf-8")
     lines = groupby(csv.DictReader(text.splitlines()), key=lambda line: tuple(line[name] for name in _KEY))
     return tuple(PublishedRow({line["column"]: line["value"] for line in cells}, *key) for key, cells in lines)
 

@@ -1,4 +1,4 @@
-"""Retrieval questions about held-out text: next sentence, title, round trip, second half of a sentence."""
+"""Retrieval questions about held-out text: next sentence, title, second half of a sentence."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 import polars as pl
 
-from models.views.cropping import halves
+from bsl.models.views.cropping import halves
 
 FEWEST: Final = 30  # minimal number of questions of a kind, and of different titles
 
@@ -17,14 +17,12 @@ class HeldOutText:
     """Held-out sentences, from which questions are made.
 
     Attributes:
-        sentences: Rows of `models.corpus.passages.hold_out` with their `unit`.
+        sentences: Rows of `bsl.models.corpus.passages.hold_out` with their `unit`.
         once: Sentences that occur once, in order; others have no unique neighbour or title.
-        trips: `sentence_id` and `text` of round-trip translations of some sentences; None without any.
     """
 
     sentences: pl.DataFrame
     once: pl.DataFrame
-    trips: pl.DataFrame | None
 
 
 @dataclass(frozen=True)
@@ -53,15 +51,6 @@ def title(text: HeldOutText) -> QuestionSet | None:
     titled = text.once.filter(pl.col("title").is_not_null()).with_columns(asks="text", answer="title")
     titles = titled["title"].unique()
     return QuestionSet(titled, titles) if len(titles) >= FEWEST else None
-
-
-def round_trip(text: HeldOutText) -> QuestionSet | None:
-    """Ask for the sentence that was translated and back-translated; None without round trips."""
-    if text.trips is None:
-        return None
-    translated = text.trips.select("sentence_id", asks="text")
-    pairs = text.sentences.unique("sentence_id").join(translated, on="sentence_id").with_columns(answer="text")
-    return QuestionSet(pairs, text.sentences["text"])
 
 
 def crop(held_out: HeldOutText) -> QuestionSet:

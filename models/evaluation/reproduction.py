@@ -20,9 +20,9 @@ from math import hypot, sqrt
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Final, Literal
 
-from models.errors import EvaluationError
-from models.evaluation.significance.bootstrap import LEVEL
-from models.evaluation.significance.hierarchical import Estimate
+from bsl.models.errors import EvaluationError
+from bsl.models.evaluation.significance.bootstrap import LEVEL
+from bsl.models.evaluation.significance.hierarchical import Estimate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

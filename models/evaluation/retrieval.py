@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from models.errors import EvaluationError
+from bsl.models.errors import EvaluationError
+from bsl.models.runtime.rows import unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -67,7 +68,7 @@ def reciprocal_ranks(encode: Encode, probe: Retrieval) -> NDArray[np.float64]:
             f"probe {probe.name}: {len(same)} of {len(probe)} queries are their own answers (first: "
             f"{probe.queries[same[0]]!r}), expected none. Remove such pairs."
         )
-    queries_ND, targets_MD = (_unit(encode(texts)) for texts in (probe.queries, probe.targets))
+    queries_ND, targets_MD = (unit(encode(texts)) for texts in (probe.queries, probe.targets))
     out = np.empty(len(probe))
     for start in range(0, len(probe), CHUNK):
         rows = np.arange(start, min(start + CHUNK, len(probe)))
@@ -79,9 +80,3 @@ def reciprocal_ranks(encode: Encode, probe: Retrieval) -> NDArray[np.float64]:
         tied_N = (near_NM >= right_N1 - SLACK).sum(axis=1) - above_N - 1
         out[rows] = 1 / (1 + above_N + tied_N / 2)
     return out
-
-
-def _unit(vectors_ND: NDArray[np.float32]) -> NDArray[np.float32]:
-    lengths_N1 = np.linalg.norm(vectors_ND, axis=1, keepdims=True)
-    unit_ND: NDArray[np.float32] = (vectors_ND / np.where(lengths_N1 > 0, lengths_N1, 1)).astype(np.float32, copy=False)
-    return unit_ND

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.errors import EvaluationError
+from bsl.models.errors import EvaluationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from models.errors import EvaluationError
-from models.evaluation.signature import WHOLE, ScoreRow
-from models.evaluation.significance.bootstrap import FIGURE, RESAMPLES, DrawnScore, percentile_interval
+from bsl.models.errors import EvaluationError
+from bsl.models.evaluation.signature import WHOLE, ScoreRow
+from bsl.models.evaluation.significance.bootstrap import METRICS, DrawnScore, percentile_interval
 
 if TYPE_CHECKING:
-    from models.evaluation.significance.bootstrap import Metric, Seed
+    from bsl.models.evaluation.significance.bootstrap import Seed
 
 COLUMNS = ("subset", "gold", "cosine")
 
@@ -46,7 +46,7 @@ def sts_scores(rows: pl.DataFrame, *, dataset: str, split: str, resamples: int =
     subsets = {str(name): part for (name,), part in rows.group_by("subset", maintain_order=True)}
     seeds = np.random.SeedSequence(seed).spawn(len(subsets))
     out: list[ScoreRow] = []
-    for metric in FIGURE:
+    for metric in METRICS:
         overall = _correlation(rows, metric, f"{dataset} {split}", resamples, seed)
         out.append(ScoreRow(dataset, WHOLE, split, metric, "all", *overall.figures))
         if len(subsets) > 1:
@@ -59,17 +59,18 @@ def sts_scores(rows: pl.DataFrame, *, dataset: str, split: str, resamples: int =
     return out
 
 
-def _correlation(rows: pl.DataFrame, metric: Metric, name: str, resamples: int, seed: Seed) -> DrawnScore:
+def _correlation(rows: pl.DataFrame, metric: str, name: str, resamples: int, seed: Seed) -> DrawnScore:
     """Return the correlation of cosines with gold scores; errors begin with the name."""
     cosine, gold = rows["cosine"].cast(pl.Float64).to_numpy(), rows["gold"].cast(pl.Float64).to_numpy()
     try:
-        value, draws = FIGURE[metric](cosine, gold), RESAMPLES[metric](cosine, gold, resamples=resamples, seed=seed)
+        found = METRICS[metric]
+        value, draws = found.compute(cosine, gold), found.draws(cosine, gold, resamples=resamples, seed=seed)
     except EvaluationError as error:
         raise EvaluationError(f"{name} (first scores = cosine, second = gold): {error}") from error
     return DrawnScore(value, len(rows), draws)
 
 
-def _over_subsets(parts: list[DrawnScore], dataset: str, split: str, metric: Metric) -> list[ScoreRow]:
+def _over_subsets(parts: list[DrawnScore], dataset: str, split: str, metric: str) -> list[ScoreRow]:
     n = sum(part.n for part in parts)
     shares = {"mean": np.full(len(parts), 1.0 / len(parts)), "wmean": np.array([part.n / n for part in parts])}
     values, draws = np.array([part.value for part in parts]), np.stack([part.draws for part in parts])

@@ -1,8 +1,7 @@
 """Compare several systems on the same sets: scores over seeds, differences with intervals, and the best system.
 
-All systems are compared on the same bootstrap draws of each set. P-values are corrected by Holm's method: over all
-systems compared with one reference on one set; and, for the best against the others, over all pairs of systems, since
-the best was not known beforehand.
+All systems are compared on the same bootstrap draws of each set. P-values are corrected by Holm's method over all
+systems compared with one reference on one set.
 
 Shapes: M systems, S seeds, Q = M x S encoders, N questions, R draws.
 """
@@ -15,17 +14,18 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from models.errors import EvaluationError
-from models.evaluation.significance.hierarchical import BootstrapDraws, difference_of, figure_of, holm, mean_draws
-from models.evaluation.significance.paired import forgets
-from models.evaluation.significance.units import unit_means
+from bsl.models.errors import EvaluationError
+from bsl.models.evaluation.signature import WHOLE
+from bsl.models.evaluation.significance.hierarchical import BootstrapDraws, difference_of, figure_of, holm, mean_draws
+from bsl.models.evaluation.significance.paired import forgets
+from bsl.models.evaluation.significance.units import unit_means
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from models.evaluation.significance.paired import Difference
+    from bsl.models.evaluation.significance.paired import Difference
 
 MEAN: Final = "mean of sets"
 DRAWS: Final = 80  # per comparison: Holm's smallest p is then 2 / 80 = 0.025, half of 0.05
@@ -61,21 +61,19 @@ class SetDraws:
     @property
     def name(self) -> str:
         """Name of the set in tables."""
-        return f"{self.dataset} {self.split}".strip()
+        return self.dataset if self.split in ("", WHOLE) else f"{self.dataset} {self.split}"
 
 
 @dataclass(frozen=True)
-class Ranking:
+class Choice:
     """The best of the systems that may be chosen.
 
     Attributes:
         best: Label of the best system.
-        behind: Label of each other system → score of the best − its score; p is Holm-corrected over all pairs.
         forgets: Label → largest loss on a check set (negative), for systems that lost too much to be chosen.
     """
 
     best: str
-    behind: Mapping[str, Difference]
     forgets: Mapping[str, float]
 
 
@@ -123,8 +121,8 @@ class SweepResult:
                     "decides": bool(one_set.group),
                 }
 
-    def ranking(self, name: str, checks: Collection[str] = (), allowed: float = 0.0) -> Ranking:
-        """Return the best system on one set, and its lead over the others.
+    def choice(self, name: str, checks: Collection[str] = (), allowed: float = 0.0) -> Choice:
+        """Return the best system on one set.
 
         Systems that lost too much on a check set are excluded. If some of the others are significantly better than the
         first system, one of these is chosen; otherwise any of the others may be.
@@ -144,29 +142,21 @@ class SweepResult:
         gains = self._gains(by_name[name], first)
         better = [label for label, gain in gains.items() if gain.verdict == "above" and label not in lost]
         candidates = better or [label for label in self.labels if label not in lost]
-        best = max(candidates, key=lambda label: systems[label].figures.mean())
-        pairs = list(itertools.combinations(systems, 2))
-        p_values = holm([self._gain(systems, *pair).p_value for pair in pairs])
-        corrected = {frozenset(pair): p_value for pair, p_value in zip(pairs, p_values, strict=True)}
-        behind = {
-            label: replace(self._gain(systems, label, best), p_value=corrected[frozenset((label, best))])
-            for label in systems
-            if label != best
-        }
-        return Ranking(best, behind, lost)
+        return Choice(max(candidates, key=lambda label: systems[label].figures.mean()), lost)
 
     def _gains(self, one_set: SetDraws, reference: str) -> dict[str, Difference]:
         """Return label → difference from the reference, with corrected p, for all other systems."""
         systems = dict(zip(self.labels, one_set.systems, strict=True))
-        gains = {label: self._gain(systems, reference, label) for label in systems if label != reference}
+        gains = {
+            label: difference_of(systems[reference], draws, seed=self.seed)
+            for label, draws in systems.items()
+            if label != reference
+        }
         corrected = holm([gain.p_value for gain in gains.values()])
         return {
             label: replace(gain, p_value=p_value)
             for (label, gain), p_value in zip(gains.items(), corrected, strict=True)
         }
-
-    def _gain(self, systems: Mapping[str, BootstrapDraws], first: str, second: str) -> Difference:
-        return difference_of(systems[first], systems[second], seed=self.seed)
 
 
 def mean_of(sets: Sequence[SetDraws], name: str = MEAN, metric: str = "mean") -> SetDraws:

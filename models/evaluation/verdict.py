@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import polars as pl
 
-from models.evaluation.proof import MRR, BeforeAfter
-from models.evaluation.signature import signed
-from models.evaluation.significance.paired import forgets
-from models.evaluation.sweep import MEAN
+from bsl.models.evaluation.proof import MRR, QUESTIONS, AdaptationComparison
+from bsl.models.evaluation.signature import signed
+from bsl.models.evaluation.significance.paired import forgets
+from bsl.models.evaluation.sweep import MEAN
+from bsl.models.evaluation.uses import USES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -26,7 +27,14 @@ _GENTLER: Final = (
 )
 RELEVANT: Final = 0.5  # points; thousands of pairs make smaller, irrelevant differences significant
 _DETECTABLE: Final = 0.02  # difference that labels should detect
-_FEWEST_ROWS: Final = 400  # minimum to recommend: such a difference is then eight rows
+_FEWEST_ROWS: Final = 400  # minimum of test labels to recommend: such a difference is then eight rows
+TO_LABEL_ROWS: Final = 2 * _FEWEST_ROWS
+"""Rows to label at least: half of them are for the test."""
+_RECORD: Final = (
+    "a quarter of such a training was better on labels in 24 of 60 cases, the same in 32 and worse in 4 "
+    "(BENCHMARKS.md, When BETTER is said)"
+)
+_GENERAL: Final = "general text"
 _UNTESTED: Final = "no set of scored pairs was evaluated, except the dev set that selected the encoder"
 
 
@@ -38,18 +46,31 @@ class Verdict:
         word: One of `Word`.
         reason: The difference, its set, interval and p-value.
         advice: Recommended next step.
+        use: The use that the word holds for, such as `classifying`; empty for encoders in general.
     """
 
     word: Word
     reason: str
     advice: str
+    use: str = ""
 
     @property
-    def found(self) -> str:
-        """Reason and advice, as pages print them after the word."""
-        return (
-            f"{'than the original encoder: ' if self.word in ('BETTER', 'WORSE') else ''}{self.reason}. {self.advice}"
-        )
+    def headline(self) -> str:
+        """The word and the use that it holds for."""
+        return f"{self.word} for {self.use}" if self.use else self.word
+
+    @property
+    def finding(self) -> str:
+        """The complete verdict, as commands print it."""
+        return f"{self.headline}: {self.reason}. {self.advice}"
+
+    @property
+    def sentence(self) -> str:
+        """The verdict without its word, which pages print before it."""
+        use = f"for {self.use}" if self.use else ""
+        other = "than the original encoder" if self.word in ("BETTER", "WORSE") else ""
+        start = " ".join(filter(None, [use, other]))
+        return f"{f'{start}: ' if start else ''}{self.reason}. {self.advice}"
 
 
 def verdict_of(
@@ -77,7 +98,7 @@ def verdict_of(
     if kept_start:
         reason = f"no training step improved the score on {dev}, so you get the original encoder"
         return Verdict("NO DIFFERENCE", reason, f"Use the original encoder. {gentler}")
-    row = telling_row(comparison, systems, {(dev or "").removeprefix("embedded:")})
+    row = deciding_comparison(comparison, systems, {(dev or "").removeprefix("embedded:")})
     if row is None:
         return Verdict("NOT TESTED", _UNTESTED, "Name test sets in evaluation.sets, such as sts or stsb/test.")
     reason = (
@@ -96,7 +117,7 @@ def verdict_of(
     return Verdict("NO DIFFERENCE", reason, advice)
 
 
-def telling_row(
+def deciding_comparison(
     comparison: pl.DataFrame | None, systems: Sequence[str], chose: Collection[str] = ()
 ) -> dict[str, Any] | None:
     """Return the row of `comparison` that decides: the mean of sets, else the first test set, else the first row.
@@ -116,53 +137,132 @@ def telling_row(
     return next(first, None)
 
 
-def judged(rows: Sequence[BeforeAfter], max_forgetting: float) -> Verdict:
-    """Return the verdict on an adapted encoder.
+def adaptation_verdict(rows: Sequence[AdaptationComparison], max_forgetting: float, smaller_share: str) -> Verdict:
+    """Return the verdict on an adapted encoder for the use that decides.
+
+    Losses of other uses are in its reason. Its advice says if a classifier needs no adaptation.
 
     Args:
-        rows: All evidence; the first row with the role `counts` decides.
+        rows: All comparisons; the first with the role `decides` decides.
         max_forgetting: Points that a general set may lose.
+        smaller_share: Setting that adopts less of the training, as `--set` takes it.
     """
-    guards = [row for row in rows if row.role == "guard"]
-    lost = min(guards, key=lambda row: row.difference, default=None)
-    deciding = next((row for row in rows if row.role == "counts"), None)
+    verdict = _decided(rows, max_forgetting, smaller_share)
+    return replace(verdict, advice=f"{verdict.advice}{_frozen(rows)}")
+
+
+def _decided(rows: Sequence[AdaptationComparison], max_forgetting: float, smaller_share: str) -> Verdict:
+    lost = min((row for row in rows if row.role == "vetoes"), key=lambda row: row.difference, default=None)
+    deciding = next((row for row in rows if row.role == "decides"), None)
+    others = [row for row in rows if row.use and row is not deciding]
     if lost is not None and forgets(lost.difference, max_forgetting / 100):
-        reason = f"{_difference(lost)}: the loss exceeds the allowed {max_forgetting:g} points"
-        if lost.ci_high >= 0:
-            reason += ", although its interval includes 0"
-        if deciding is not None and deciding.ci_low > 0:
-            return Verdict("WORSE", reason, _traded(deciding, lost))
-        return Verdict("WORSE", reason, _GENTLER)
+        return _with_losses(_vetoed(lost, deciding, max_forgetting), [row for row in rows if row.use])
     if deciding is None:
-        return _not_proved([row for row in rows if row.metric == MRR])
-    if deciding.ci_low > 0:
-        return Verdict("BETTER", _difference(deciding), "Use the adapted encoder on text of this kind.")
-    if deciding.ci_high < 0:
-        return Verdict("WORSE", _difference(deciding), _GENTLER)
-    return Verdict("NO DIFFERENCE", _difference(deciding), "You get the original encoder. More labels may show one.")
+        asked = [row for row in rows if row.metric == MRR and row.evidence != QUESTIONS]
+        return _with_losses(_not_proved(asked), others)
+    use, reason = _title(deciding), _before_after(deciding)
+    if deciding.answer == "better":
+        losing = _title(*(row for row in others if row.answer == "worse"))
+        return _with_losses(Verdict("BETTER", reason, _recommended(use, losing, smaller_share), use), others)
+    if deciding.answer == "worse":
+        return _with_losses(Verdict("WORSE", reason, f"{_GENTLER}{_gains(others)}", use), others)
+    advice = f"You get the original encoder. More labels may show a difference.{_gains(others)}"
+    if deciding.metric == MRR:
+        advice = f"You get the original encoder. More text may show a difference.{_gains(others)}"
+    return _with_losses(Verdict("NO DIFFERENCE", reason, advice, use), others)
 
 
-def _traded(gain: BeforeAfter, lost: BeforeAfter) -> str:
-    """Return the advice if the score on labels improved and a general set lost: how to allow that loss."""
-    allowed = ceil(-200 * lost.difference) / 2
+def _with_losses(verdict: Verdict, others: Sequence[AdaptationComparison]) -> Verdict:
+    """Add the significant losses of uses that do not decide, so that no verdict stands without them."""
+    losses = [f"worse for {_title(row)}: {_before_after(row)}" for row in others if row.answer == "worse"]
+    if not losses:
+        return verdict
+    link = "but" if verdict.word in ("BETTER", "NO DIFFERENCE") else "and"
+    subject = "the adapted encoder is " if verdict.word == "NOT PROVED" else ""
+    return replace(verdict, reason=f"{verdict.reason}, {link} {subject}{' and '.join(losses)}")
+
+
+def _frozen(rows: Sequence[AdaptationComparison]) -> str:
+    """Return a sentence if a classifier of the original encoder's vectors is as good; empty if not, or not tested."""
+    row = next((row for row in rows if row.use == "classify" and row.answer == "same"), None)
+    if row is None:
+        return ""
     return (
-        f"You get the original encoder, although the score on labels improved: {_difference(gain)}. If all your text "
-        f"is of this kind, allow the loss: --set proof.max_forgetting={allowed:g}."
+        f" A classifier needs no adaptation: on {row.n:,} test rows, one on the original encoder's vectors is as good "
+        f"within noise ({row.metric} × 100 {100 * row.before:.1f}, on the adapted encoder's {100 * row.after:.1f})."
     )
 
 
-def _not_proved(questions: Sequence[BeforeAfter]) -> Verdict:
+def _recommended(use: str, losing: str, smaller_share: str) -> str:
+    """Return the advice for an encoder that is better for `use` and worse for `losing`, if that is not empty."""
+    if not losing:
+        return f"Use the adapted encoder for {use} on text of this kind."
+    return (
+        f"Use the adapted encoder for {use} on text of this kind, and the original encoder for {losing}. A smaller "
+        f"share of the training loses less (--set {smaller_share}); --for lets another use decide."
+    )
+
+
+def no_labels(*, accept: bool) -> str:
+    """Return the sentence before a training without labels: the best possible verdict, and how to get another one."""
+    result = "you get the adapted encoder (--accept)" if accept else "you get the original encoder"
+    return (
+        f"without labels the best verdict is NOT PROVED, and {result}. To prove a gain, label about {TO_LABEL_ROWS:,} "
+        "rows (half are for the test): the run chooses them and writes to-label.csv"
+    )
+
+
+def _gains(others: Sequence[AdaptationComparison]) -> str:
+    """Return a sentence on the uses that gained although they do not decide; empty if none did."""
+    gained = [row for row in others if row.answer == "better"]
+    if not gained:
+        return ""
+    found = "; ".join(f"{_title(row)} (--for {row.use}), {_before_after(row)}" for row in gained)
+    return f" The adapted encoder is better for {found}."
+
+
+def _title(*rows: AdaptationComparison) -> str:
+    return " and ".join(USES[row.use].title for row in rows if row.use)
+
+
+def _before_after(row: AdaptationComparison) -> str:
+    figures = f"{row.metric} × 100 {100 * row.before:.1f} → {100 * row.after:.1f}"
+    return f"{figures}, {signed(row.difference, row.ci_low, row.ci_high)}"
+
+
+def _vetoed(lost: AdaptationComparison, deciding: AdaptationComparison | None, max_forgetting: float) -> Verdict:
+    """Return the verdict if a general set lost too much."""
+    reason = f"{_difference(lost)}: the loss exceeds the allowed {max_forgetting:g} points"
+    if lost.ci_high >= 0:
+        reason += ", although its interval includes 0"
+    if deciding is not None and deciding.answer == "better":
+        return Verdict("WORSE", reason, _traded(deciding, lost), _GENERAL)
+    return Verdict("WORSE", reason, _GENTLER, _GENERAL)
+
+
+def _traded(gain: AdaptationComparison, lost: AdaptationComparison) -> str:
+    """Return the advice if the deciding use gained and a general set lost: how to allow that loss."""
+    allowed = ceil(-200 * lost.difference) / 2
+    return (
+        f"You get the original encoder, although the adapted encoder is better for {_title(gain)}: "
+        f"{_before_after(gain)}. If all your text is of this kind, allow the loss: --set "
+        f"proof.max_forgetting={allowed:g}."
+    )
+
+
+def _not_proved(questions: Sequence[AdaptationComparison]) -> Verdict:
     """Return the verdict without labels; the recommended number of labels follows from the widest interval."""
     widest = max((row.ci_high - row.ci_low) / 2 * row.n**0.5 for row in questions)
     rows = 100 * ceil(max((widest / _DETECTABLE) ** 2, _FEWEST_ROWS) / 100)
     reason = "there are no labels, and questions about the text itself do not predict a gain on labels"
     advice = (
-        f"You get the original encoder. About {rows:,} test labels (--labels) show a difference of "
-        f"{_DETECTABLE * 100:g} points."
+        f"To prove a gain, label about {2 * rows:,} rows (half are for the test): they show a difference of "
+        f"{_DETECTABLE * 100:g} points. You get the original encoder, unless --accept exports the adapted one without "
+        f"proof: {_RECORD}."
     )
     return Verdict("NOT PROVED", reason, advice)
 
 
-def _difference(row: BeforeAfter) -> str:
+def _difference(row: AdaptationComparison) -> str:
     figure = signed(row.difference, row.ci_low, row.ci_high)
-    return f"{row.metric} × 100 {figure} on {row.evidence}, p {row.p_value:.3f}"
+    return f"{row.metric} × 100 {figure} on {row.evidence}"

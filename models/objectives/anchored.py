@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from models.objectives.objective import VectorObjective
+from bsl.models.objectives.objective import VectorObjective
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from models.encoder.network import Encoder
-    from models.objectives.config import ContrastiveConfig, RegressionConfig
-    from models.objectives.objective import Batch
+    from bsl.models.encoder.network import Encoder
+    from bsl.models.objectives.config import ContrastiveConfig, RegressionConfig
+    from bsl.models.objectives.objective import Batch
 
 
 class AnchoredObjective(VectorObjective):
@@ -27,6 +27,8 @@ class AnchoredObjective(VectorObjective):
         target: The original encoder, frozen and without dropout; None without an anchor.
     """
 
+    passes = {"online": 3, "target": 1}  # noqa: RUF012 - a constant, as in the base class
+    config: ContrastiveConfig | RegressionConfig
     target: Encoder | None
 
     def __init__(self, online: Encoder, config: ContrastiveConfig | RegressionConfig) -> None:

@@ -5,7 +5,8 @@
     x₁, x₂ ─▶ target encoder f_ξ ─▶ t₁, t₂ ────────────────────────────┘   no gradient on this side
 
 Symbols are the paper's with one exception: the paper calls the vectors of both encoders h. Here the online encoder's
-vectors are h and the target's are t. Equation 3 is the optimizer's step. Our deviations are in bsl_plus.py.
+vectors are h and the target's are t. Equation 3 is the optimizer's step. Our deviations, all off by default, are the
+term `contrastive_weight` of the loss, and target_norm.py.
 
 Shapes: B pairs, D encoder width, K = kD hidden width of the predictor.
 """
@@ -14,37 +15,44 @@ from __future__ import annotations
 
 import copy
 import math
-from abc import abstractmethod
 from typing import TYPE_CHECKING, Final, Literal
 
 import torch
 from torch import nn
 from torch.nn import functional
 
-from models.objectives.bsl_plus import TargetNorm, further_terms
-from models.objectives.info_nce import VectorQueue
-from models.objectives.objective import VectorObjective, full_precision
+from bsl.models.objectives.info_nce import info_nce
+from bsl.models.objectives.objective import VectorObjective, full_precision
+from bsl.models.objectives.target_norm import TargetNorm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Self
 
-    from models.encoder.network import Encoder
-    from models.objectives.config import BSLConfig, TwoBranchConfig
-    from models.objectives.objective import Batch, VectorLoss
+    from bsl.models.encoder.network import Encoder
+    from bsl.models.objectives.config import BSLConfig
+    from bsl.models.objectives.objective import Batch, VectorLoss
 
 
-class TwoBranch(VectorObjective):
-    """Figure 1: an online encoder f_θ and predictor p_θ, which learn, and a target encoder f_ξ, which follows.
+class BSL(VectorObjective):
+    """Equation 2: L = ½ D(z₁, t₂) + ½ D(z₂, t₁), each view predicting the target's vector of the other.
 
     The target starts as a copy of the online encoder, requires no gradient, and is moved by `update_target` only.
-    Subclasses define `loss`.
+    Source: Zhang, He, Liu, Bing and Li, ACL 2021, section 3.1; `released` settings as in the authors' BYOLoss.py.
+
+    Example:
+        >>> objective = BSL(encoder, BSLConfig(k=2))
+        >>> loss = objective(batch, batch_tokens=512)  # (B, D) vectors of both views → a scalar
+        >>> -1 <= loss.item() <= 1
+        True
+        >>> loss.backward()
+        >>> objective.update_target(momentum=0.999)
     """
 
-    heads = ("predictor",)
-    config: TwoBranchConfig
+    passes = {"online": 3, "target": 1}  # noqa: RUF012 - a constant, as in the base class
+    config: BSLConfig
 
-    def __init__(self, online: Encoder, config: TwoBranchConfig) -> None:
+    def __init__(self, online: Encoder, config: BSLConfig) -> None:
         super().__init__(online, config)
         self.target = copy.deepcopy(online).requires_grad_(False)
         self.predictor = Predictor(online.width, config)
@@ -65,12 +73,23 @@ class TwoBranch(VectorObjective):
             t1_BD, t2_BD = self.target_norm(t_2BD).chunk(2)
         return (h1_BD, h2_BD, t1_BD, t2_BD), self.loss
 
-    @abstractmethod
     def loss(self, h1_BD: torch.Tensor, h2_BD: torch.Tensor, t1_BD: torch.Tensor, t2_BD: torch.Tensor) -> torch.Tensor:
-        """Return the loss, a scalar, from online vectors h and target vectors t of both views.
+        """Return equation 2, at the configured scale, plus the weighted contrastive term; a scalar.
 
-        Call the predictor once per view, so that batch normalisation has its statistics per view, as published.
+        The predictor is called once per view, so that batch normalisation has its statistics per view, as published.
         """
+        z1_BD, z2_BD = self._predicted(h1_BD, 1), self._predicted(h2_BD, 2)
+        loss = bootstrap_loss(z1_BD, z2_BD, t1_BD, t2_BD)
+        if self.config.loss_scale == "released":
+            loss = 4.0 + 4.0 * loss  # [2 − 2cos] + [2 − 2cos], not halved
+        weight = self.config.contrastive_weight
+        if weight > 0:
+            loss = loss + weight * info_nce(h1_BD, h2_BD, self.config.temperature, symmetric=True)
+        return loss
+
+    def _predicted(self, h_BD: torch.Tensor, view: Literal[1, 2]) -> torch.Tensor:
+        z_BD: torch.Tensor = self.predictor(self.widened(h_BD), view)
+        return z_BD[:, : h_BD.shape[1]]
 
     def momentum(self, step: int, total: int) -> float:
         """Return δ after optimizer step `step` (1-based) of `total`."""
@@ -79,38 +98,6 @@ class TwoBranch(VectorObjective):
     def update_target(self, momentum: float) -> None:
         """Apply equation 4 with δ = `momentum`."""
         ema_update(self.target, self.online, momentum)
-
-
-class BSL(TwoBranch):
-    """Equation 2: L = ½ D(z₁, t₂) + ½ D(z₂, t₁), each view predicting the target's vector of the other.
-
-    Source: Zhang, He, Liu, Bing and Li, ACL 2021, section 3.1; `released` settings as in the authors' BYOLoss.py.
-
-    Example:
-        >>> objective = BSL(encoder, BSLConfig(k=2))
-        >>> loss = objective(batch, batch_tokens=512)  # (B, D) vectors of both views → a scalar
-        >>> -1 <= loss.item() <= 1
-        True
-        >>> loss.backward()
-        >>> objective.update_target(momentum=0.999)
-    """
-
-    config: BSLConfig
-
-    def __init__(self, online: Encoder, config: BSLConfig) -> None:
-        super().__init__(online, config)
-        self.queue = VectorQueue(config.queue, online.width)
-
-    def loss(self, h1_BD: torch.Tensor, h2_BD: torch.Tensor, t1_BD: torch.Tensor, t2_BD: torch.Tensor) -> torch.Tensor:
-        """Return equation 2, at the configured scale, plus the terms of BSL+ that have a weight."""
-        z1_BD, z2_BD = self.predictor(h1_BD, 1), self.predictor(h2_BD, 2)
-        loss = bootstrap_loss(z1_BD, z2_BD, t1_BD, t2_BD)
-        if self.config.loss_scale == "released":
-            loss = 4.0 + 4.0 * loss  # [2 − 2cos] + [2 − 2cos], not halved
-        views = (h1_BD, h2_BD), (z1_BD, z2_BD), (t1_BD, t2_BD)
-        for term in further_terms(self.config, self.queue, *views):
-            loss = loss + term
-        return loss
 
 
 @full_precision
@@ -149,13 +136,21 @@ def ema_update(target: nn.Module, online: nn.Module, momentum: float) -> None:
         online: θ, read only.
         momentum: δ in [0, 1]; 0 copies θ, 1 leaves ξ unchanged.
     """
-    # One call for all weights, in place: a GPU would wait longer for 200 launches than for the arithmetic.
-    torch._foreach_lerp_(list(target.parameters()), list(online.parameters()), 1.0 - momentum)
+    lerp_all(list(target.parameters()), list(online.parameters()), 1.0 - momentum)
     for buffer, source in zip(target.buffers(), online.buffers(), strict=True):
         buffer.copy_(source)  # position tables and counters: an average would mean nothing
 
 
-def momentum_at(step: int, total: int, config: TwoBranchConfig) -> float:
+def lerp_all(targets: list[torch.Tensor], sources: list[torch.Tensor], weight: float) -> None:
+    """Move tensors towards others in place, by one call where torch has it."""
+    if hasattr(torch, "_foreach_lerp_"):  # a GPU would wait longer for 200 launches than for the arithmetic
+        torch._foreach_lerp_(targets, sources, weight)
+        return
+    for target, source in zip(targets, sources, strict=True):
+        target.lerp_(source, weight)
+
+
+def momentum_at(step: int, total: int, config: BSLConfig) -> float:
     """Return δ after step `step` (1-based) of `total`: constant, or rising to 1 along a half cosine (BYOL §3.2)."""
     if config.momentum_schedule == "constant":
         return config.momentum
@@ -178,7 +173,7 @@ class Predictor(nn.Module):
     `released-2021`: as `released`, but view 2 passes the second block twice and never the third.
     """
 
-    def __init__(self, width: int, config: TwoBranchConfig) -> None:
+    def __init__(self, width: int, config: BSLConfig) -> None:
         super().__init__()
         self._blocks_of_views = BLOCKS_OF_VIEWS[config.predictor]
         blocks = max(self._blocks_of_views[0]) + 1
@@ -192,7 +187,7 @@ class Predictor(nn.Module):
         return z_BD
 
 
-def _block(width: int, hidden: int, config: TwoBranchConfig) -> nn.Sequential:
+def _block(width: int, hidden: int, config: BSLConfig) -> nn.Sequential:
     second = [_norm(hidden, config)] if config.predictor == "paper" else []
     return nn.Sequential(
         nn.Linear(width, hidden),
@@ -205,7 +200,7 @@ def _block(width: int, hidden: int, config: TwoBranchConfig) -> nn.Sequential:
     )
 
 
-def _norm(hidden: int, config: TwoBranchConfig) -> nn.Module:
+def _norm(hidden: int, config: BSLConfig) -> nn.Module:
     if config.norm == "batch":
         return nn.BatchNorm1d(hidden)
     return nn.LayerNorm(hidden) if config.norm == "layer" else nn.Identity()

@@ -1,58 +1,43 @@
-"""Settings of every objective; `name` selects the objective."""
+"""Settings of every objective; `name` selects the objective.
+
+They are apart from the objectives because the command checks settings without importing torch. `AnyObjective` is the
+only list of objectives; the settings name the class of their objective.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from models.errors import TrainingError
-from storage.record import Record, named
+from bsl.models.errors import TrainingError
+from bsl.models.objectives.settings import ObjectiveSettings, VectorSettings
+from bsl.storage.record import named
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from bsl.models.objectives.columns import Column
 
 
-class ObjectiveSettings(Record):
-    """Settings of one objective, and its name and source in reports."""
+class BSLConfig(VectorSettings):
+    """BSL as published (paper section 3, Table 8); the defaults are the paper's."""
 
-    title: ClassVar[str]
-    """Name in reports."""
-    citation: ClassVar[str]
-    """Source in reports."""
+    title: ClassVar[str] = "BSL"
+    citation: ClassVar[str] = (
+        "Zhang, He, Liu, Bing and Li, 2021. Bootstrapped Unsupervised Sentence Representation Learning. ACL."
+    )
 
-    name: str
+    removed: ClassVar[Mapping[str, object]] = {
+        "target_contrastive_weight": 0.0,
+        "queue": 0,
+        "ranking": "listnet",
+        "ranking_weight": 0.0,
+        "ranking_temperature": 0.05,
+        "ranking_target_temperature": 0.025,
+    }
+    objective = "bsl:BSL"
 
-    @property
-    def label(self) -> str:
-        """Name in tables; it may depend on the settings."""
-        return self.title
-
-
-class MatryoshkaConfig(ObjectiveSettings):
-    """Settings of an objective that `Matryoshka` can wrap."""
-
-    dims: tuple[Annotated[int, Field(ge=2)], ...] = ()
-    """Deviation: for each d, add the loss of the vectors' first d dimensions, so that vectors can be truncated to d
-    dimensions (Kusupati et al., 2022). () uses full vectors only, as published."""
-
-    @model_validator(mode="after")
-    def _are_of_one_space(self) -> Self:
-        if len(set(self.dims)) < len(self.dims):
-            raise ValueError(f"dims {list(self.dims)}: a number occurs twice. Give each number of dimensions once.")
-        queue: int = getattr(self, "queue", 0)
-        vectors: bool = getattr(self, "compares_vectors", False)
-        if self.dims and (queue or vectors):
-            raise ValueError(
-                f"dims {list(self.dims)} cannot be combined with a queue or a teacher's vectors, whose first "
-                "dimensions differ from the encoder's. Set queue=0 and loss=similarities, or remove dims."
-            )
-        return self
-
-
-class TwoBranchConfig(MatryoshkaConfig):
-    """Settings of the online network, predictor and momentum target, which BSL, VICReg and Barlow Twins share."""
-
+    name: Literal["bsl"] = "bsl"
     predictor: Literal["paper", "released", "released-2021"] = "paper"
     """`paper`: one d→kd→kd→d block (§4); `released`: three chained d→kd→kd→d blocks, normalised after the first
     linear of each only (BYOLoss.py, where kd is 10d); `released-2021`: the same before the code's correction of
@@ -75,96 +60,38 @@ class TwoBranchConfig(MatryoshkaConfig):
     a small masked language model share a mean direction, so that a constant prediction already has cosine 0.97."""
     target_norm_momentum: float = Field(default=0.9, ge=0, lt=1)
     """Weight of the old running statistics at each step; used by `center` and `standardize` only."""
-
-
-class BSLConfig(TwoBranchConfig):
-    """BSL as published (paper section 3, Table 8); the defaults are the paper's."""
-
-    title: ClassVar[str] = "BSL"
-    citation: ClassVar[str] = (
-        "Zhang, He, Liu, Bing and Li, 2021. Bootstrapped Unsupervised Sentence Representation Learning. ACL."
-    )
-
-    name: Literal["bsl"] = "bsl"
     loss_scale: Literal["paper", "released"] = "paper"
-    """`paper`: equation 2, in [-1, 1]; `released`: 4 + 4 times that, in [0, 8]. Without further terms, the scale
-    matters through clipping and Adam's ε only. Further terms are added to the scaled loss."""
+    """`paper`: equation 2, in [-1, 1]; `released`: 4 + 4 times that, in [0, 8]. Without a contrastive term, the scale
+    matters through clipping and Adam's ε only. The term is added to the scaled loss."""
     contrastive_weight: float = Field(default=0.0, ge=0, le=10)
     """Weight of an in-batch contrastive term added to the loss.
     Deviation: 0 is published; above 0 the other pairs of the batch serve as negatives (InfoNCE, both directions)."""
     temperature: float = Field(default=0.05, gt=0, le=1)
-    """Temperature of both contrastive terms; used where a weight is above 0 (SimCSE: 0.05; MoCo: 0.07)."""
-    target_contrastive_weight: float = Field(default=0.0, ge=0, le=10)
-    """Weight of a contrastive term between prediction and target, added to the loss (MoCo v3, Chen et al., 2021).
-    Deviation: 0 is published; above 0 a prediction must find its target vector among the batch's and the queue's."""
-    queue: int = Field(default=0, ge=0, le=1 << 20)
-    """Target vectors of the latest batches, as further negatives of that term (MoCo, He et al., 2020: 65,536); 0 uses
-    this batch's only."""
-    ranking: Literal["listnet", "listmle", "js"] = "listnet"
-    """Loss between the online encoder's and the target's lists of similarities (RankCSE, Liu et al., 2023, section 3):
-    `listnet` is the cross-entropy of the top-one probabilities, `listmle` the negative log-likelihood of the target's
-    order, `js` the Jensen-Shannon divergence."""
-    ranking_weight: float = Field(default=0.0, ge=0, le=10)
-    """Weight of the ranking term added to the loss.
-    Deviation: 0 is published; above 0 the online encoder learns the target's order of a batch's sentences."""
-    ranking_temperature: float = Field(default=0.05, gt=0, le=1)
-    """Divides the online encoder's cosines in the ranking term (RankCSE: τ2 = 0.05)."""
-    ranking_target_temperature: float = Field(default=0.025, gt=0, le=1)
-    """Divides the target's cosines in the ranking term (RankCSE: half of τ2); no effect on `listmle`."""
-
-    @model_validator(mode="after")
-    def _the_queue_is_used(self) -> Self:
-        if self.queue > 0 and self.target_contrastive_weight == 0:
-            raise ValueError(
-                f"queue={self.queue} has no effect, because target_contrastive_weight is 0. Set "
-                "target_contrastive_weight, for example to 0.1, or remove queue."
-            )
-        return self
+    """Temperature of the contrastive term; used where its weight is above 0 (SimCSE: 0.05)."""
 
     @property
     def label(self) -> str:
-        """Name in tables, with the terms that the paper's method does not have."""
-        terms = {
-            "in-batch negatives": self.contrastive_weight,
-            "target negatives": self.target_contrastive_weight,
-            "ranking": self.ranking_weight,
-        }
-        return " + ".join([self.title, *(term for term, weight in terms.items() if weight > 0)])
+        """Name in tables, with the term that the paper's method does not have."""
+        return f"{self.title} + in-batch negatives" if self.contrastive_weight > 0 else self.title
+
+    def collapse_advice(self) -> str:
+        """See `ObjectiveSettings.collapse_advice`."""
+        if self.target_norm == "none":
+            return (
+                "Set training.objective.target_norm to 'standardize' or 'center', so that the target has no constant "
+                "part"
+            )
+        if self.lacks_negatives:
+            return "Set training.objective.contrastive_weight to 0.1, so that in-batch negatives keep vectors apart"
+        return ""
+
+    @property
+    def lacks_negatives(self) -> bool:
+        """See `ObjectiveSettings.lacks_negatives`."""
+        return self.contrastive_weight == 0
 
 
-class VICRegConfig(TwoBranchConfig):
-    """VICReg (Bardes et al., 2022) against a momentum target, as in UNSEE (Çağatan, 2024)."""
-
-    title: ClassVar[str] = "VICReg"
-    citation: ClassVar[str] = (
-        "Bardes, Ponce and LeCun, 2022. VICReg: Variance-Invariance-Covariance Regularization for "
-        "Self-Supervised Learning. ICLR."
-    )
-
-    name: Literal["vicreg"] = "vicreg"
-    invariance: float = Field(default=25.0, ge=0)
-    """Weight of the squared distance between prediction and target (published: 25)."""
-    variance: float = Field(default=25.0, ge=0)
-    """Weight of the hinge that keeps each dimension's standard deviation above 1 (published: 25)."""
-    covariance: float = Field(default=1.0, ge=0)
-    """Weight of the squared covariances between dimensions (published: 1)."""
-
-
-class BarlowConfig(TwoBranchConfig):
-    """Barlow Twins (Zbontar et al., 2021) against a momentum target, as in UNSEE (Çağatan, 2024)."""
-
-    title: ClassVar[str] = "Barlow Twins"
-    citation: ClassVar[str] = (
-        "Zbontar, Jing, Misra, LeCun and Deny, 2021. Barlow Twins: Self-Supervised Learning via Redundancy "
-        "Reduction. ICML."
-    )
-
-    name: Literal["barlow"] = "barlow"
-    redundancy: float = Field(default=0.0051, ge=0)
-    """λ: weight of the squared correlations between different dimensions (published: 0.0051)."""
-
-
-class ContrastiveConfig(MatryoshkaConfig):
+class ContrastiveConfig(VectorSettings):
     """Settings of the paper's contrastive baseline (section 4.4, Table 7)."""
 
     title: ClassVar[str] = "contrastive training"
@@ -172,6 +99,7 @@ class ContrastiveConfig(MatryoshkaConfig):
         "Chen, Kornblith, Norouzi and Hinton, 2020. A Simple Framework for Contrastive Learning of Visual "
         "Representations. ICML."
     )
+    objective = "contrastive:Contrastive"
 
     name: Literal["contrastive"] = "contrastive"
     temperature: float = Field(default=0.05, gt=0, le=1)
@@ -181,7 +109,7 @@ class ContrastiveConfig(MatryoshkaConfig):
     (self-distillation). Deviation: 0 is published; above 0 the encoder learns less and forgets less."""
 
 
-class SimCSEConfig(MatryoshkaConfig):
+class SimCSEConfig(VectorSettings):
     """Unsupervised SimCSE (Gao et al., 2021): the first view twice under different dropout; view 2 is not used.
 
     The encoder must have dropout; see `encoder.dropout`.
@@ -191,6 +119,7 @@ class SimCSEConfig(MatryoshkaConfig):
     citation: ClassVar[str] = (
         "Gao, Yao and Chen, 2021. SimCSE: Simple Contrastive Learning of Sentence Embeddings. EMNLP."
     )
+    objective = "contrastive:SimCSE"
 
     name: Literal["simcse"] = "simcse"
     temperature: float = Field(default=0.05, gt=0, le=1)
@@ -199,20 +128,7 @@ class SimCSEConfig(MatryoshkaConfig):
     """`mlp`: a linear layer and tanh above the encoder in training only, as published for [CLS]; `none`: no head."""
 
 
-def check_places(places: int, sentences: int) -> None:
-    """Refuse a queue that cannot be filled with vectors of different sentences.
-
-    Raises:
-        TrainingError: The queue has more places than there are sentences.
-    """
-    if places > sentences:
-        raise TrainingError(
-            f"training.objective.queue is {places:,}, but there are only {sentences:,} sentences. Set it to at most "
-            f"{sentences // 2}, or give more sentences."
-        )
-
-
-class DistilConfig(MatryoshkaConfig):
+class DistilConfig(VectorSettings):
     """Learning from a teacher's vectors of the same sentences.
 
     `similarities` is ConGen (Limkonchotiwat et al., 2022), `vectors` multilingual knowledge distillation (Reimers and
@@ -225,6 +141,8 @@ class DistilConfig(MatryoshkaConfig):
         "Representation. Findings of EMNLP. Reimers and Gurevych, 2020. Making Monolingual Sentence Embeddings "
         "Multilingual using Knowledge Distillation. EMNLP."
     )
+    objective = "distillation:Distil"
+    needs = frozenset({"sentence_id"})
 
     name: Literal["distil"] = "distil"
     loss: Literal["similarities", "vectors"] = "similarities"
@@ -260,6 +178,14 @@ class DistilConfig(MatryoshkaConfig):
         """Whether the student's vectors are compared with the teacher's, so that their widths must be equal."""
         return self.loss == "vectors" or self.queue > 0 or self.vectors_weight > 0
 
+    def check_sentences(self, count: int) -> None:
+        """Refuse a queue that cannot be filled with vectors of different sentences."""
+        if self.queue > count:
+            raise TrainingError(
+                f"training.objective.queue is {self.queue:,}, but there are only {count:,} sentences. Set it to at "
+                f"most {count // 2}, or give more sentences."
+            )
+
 
 Feature = Literal["u", "v", "|u-v|", "u*v"]
 _SBERT = "Reimers and Gurevych, 2019. Sentence-BERT: Sentence Embeddings using Siamese BERT-Networks. EMNLP."
@@ -287,16 +213,23 @@ class ClassifierSettings(ObjectiveSettings):
         return self
 
 
-class RegressionConfig(MatryoshkaConfig):
+class RegressionConfig(VectorSettings):
     """Mean squared error of the cosine against the pair's score (SBERT section 3); needs pairs with scores."""
 
     title: ClassVar[str] = "cosine regression"
     citation: ClassVar[str] = _SBERT
+    objective = "supervised:Regression"
+    needs = frozenset({"score"})
 
     name: Literal["regression"] = "regression"
     anchor_weight: float = Field(default=0.0, ge=0, le=100)
     """Weight of a term that penalises the distance of vectors from those of the original encoder, 1 − cosine. Above 0,
     a pair may lack a score: its loss is that distance alone (rehearsal). Deviation: 0 is published."""
+
+    @property
+    def nullable(self) -> frozenset[Column]:
+        """The score, if pairs without it are rehearsed."""
+        return frozenset({"score"} if self.anchor_weight > 0 else ())
 
 
 class SoftmaxConfig(ClassifierSettings):
@@ -304,11 +237,13 @@ class SoftmaxConfig(ClassifierSettings):
 
     title: ClassVar[str] = "SBERT's softmax"
     citation: ClassVar[str] = _SBERT
+    objective = "supervised:Softmax"
+    needs = frozenset({"label"})
 
     name: Literal["softmax"] = "softmax"
 
 
-class SCLConfig(ClassifierSettings, MatryoshkaConfig):
+class SCLConfig(ClassifierSettings, VectorSettings):
     """Supervised contrastive learning combined with classification (Liao, 2021, section 3).
 
     Rows with the same premise should share a batch: set `training.order` to `groups`, or to `given` with unshuffled
@@ -317,6 +252,8 @@ class SCLConfig(ClassifierSettings, MatryoshkaConfig):
 
     title: ClassVar[str] = "supervised contrastive learning"
     citation: ClassVar[str] = "Liao, 2021. Sentence Embeddings using Supervised Contrastive Learning. arXiv:2106.04791."
+    objective = "scl:SCL"
+    needs = frozenset({"label", "group"})
 
     name: Literal["scl"] = "scl"
     head: Literal["linear", "two-layer"] = "two-layer"
@@ -350,6 +287,9 @@ class CrossRegressionConfig(ObjectiveSettings):
 
     title: ClassVar[str] = "cross-encoder regression"
     citation: ClassVar[str] = _BERT
+    objective = "supervised:CrossRegression"
+    needs = frozenset({"score"})
+    reads_pairs = True
 
     name: Literal["cross-regression"] = "cross-regression"
     loss: Literal["bce", "mse"] = "bce"
@@ -362,6 +302,9 @@ class CrossSoftmaxConfig(ObjectiveSettings):
 
     title: ClassVar[str] = "cross-encoder softmax"
     citation: ClassVar[str] = _BERT
+    objective = "supervised:CrossSoftmax"
+    needs = frozenset({"label"})
+    reads_pairs = True
 
     name: Literal["cross-softmax"] = "cross-softmax"
     classes: int = Field(default=3, ge=2, le=127)
@@ -378,6 +321,7 @@ class MaskedLMConfig(ObjectiveSettings):
     citation: ClassVar[str] = (
         "Gururangan et al., 2020. Don't Stop Pretraining: Adapt Language Models to Domains and Tasks. ACL."
     )
+    objective = "language_modeling.masked_lm:MaskedLM"
 
     name: Literal["masked-lm"] = "masked-lm"
     share: float = Field(default=0.15, gt=0, lt=1)
@@ -395,6 +339,7 @@ class TSDAEConfig(ObjectiveSettings):
         "Wang, Reimers and Gurevych, 2021. TSDAE: Using Transformer-based Sequential Denoising Auto-Encoder for "
         "Unsupervised Sentence Embedding Learning. Findings of EMNLP."
     )
+    objective = "language_modeling.tsdae:TSDAE"
 
     name: Literal["tsdae"] = "tsdae"
 
@@ -410,6 +355,7 @@ class ISBERTConfig(ObjectiveSettings):
         "Zhang, He, Liu, Lim and Bing, 2020. An Unsupervised Sentence Embedding Method by Mutual Information "
         "Maximization. EMNLP."
     )
+    objective = "isbert:ISBERT"
 
     name: Literal["isbert"] = "isbert"
 
@@ -418,8 +364,6 @@ AnyObjective = (
     BSLConfig
     | ContrastiveConfig
     | SimCSEConfig
-    | VICRegConfig
-    | BarlowConfig
     | RegressionConfig
     | MaskedLMConfig
     | TSDAEConfig

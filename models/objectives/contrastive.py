@@ -11,18 +11,18 @@ import numpy as np
 import torch
 from torch import nn
 
-from models.errors import TrainingError
-from models.objectives.anchored import AnchoredObjective
-from models.objectives.distillation import similarity_divergence
-from models.objectives.info_nce import info_nce, nt_xent
-from models.objectives.objective import VectorObjective
+from bsl.models.errors import TrainingError
+from bsl.models.objectives.anchored import AnchoredObjective
+from bsl.models.objectives.distillation import similarity_divergence
+from bsl.models.objectives.info_nce import info_nce, nt_xent
+from bsl.models.objectives.objective import VectorObjective
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from models.encoder.network import Encoder
-    from models.objectives.config import ContrastiveConfig, SimCSEConfig
-    from models.objectives.objective import Batch, VectorLoss
+    from bsl.models.encoder.network import Encoder
+    from bsl.models.objectives.config import ContrastiveConfig, SimCSEConfig
+    from bsl.models.objectives.objective import Batch, VectorLoss
 
 
 class Contrastive(AnchoredObjective):
@@ -71,12 +71,11 @@ class SimCSE(VectorObjective):
         True
     """
 
-    heads = ("head",)
     config: SimCSEConfig
 
     def __init__(self, online: Encoder, config: SimCSEConfig) -> None:
         super().__init__(online, config)
-        if not online.drops:
+        if not online.has_dropout:
             raise TrainingError(
                 f"objective simcse: {online.config.model} has no dropout, which makes the two views. Set "
                 "encoder.dropout, for example to 0.1."
@@ -92,5 +91,5 @@ class SimCSE(VectorObjective):
 
     def loss(self, h_2BD: torch.Tensor) -> torch.Tensor:
         """Return the loss of the stacked vectors of both passes: a scalar ≥ 0."""
-        z1_BD, z2_BD = self.head(h_2BD).chunk(2)
+        z1_BD, z2_BD = self.head(self.widened(h_2BD))[:, : h_2BD.shape[1]].chunk(2)
         return info_nce(z1_BD, z2_BD, self.config.temperature)

@@ -14,20 +14,20 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from models.encoder.heads import Dense
-from models.encoder.sentence_encoder import encode_tokens
-from models.objectives.info_nce import VectorQueue, off_diagonal
-from models.objectives.objective import VectorObjective, full_precision
-from models.runtime.device import uploaded
+from bsl.models.encoder.heads import Dense
+from bsl.models.encoder.sentence_encoder import encode_tokens
+from bsl.models.objectives.columns import TEACHER
+from bsl.models.objectives.objective import VectorObjective, full_precision
+from bsl.models.runtime.device import uploaded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from models.encoder.network import Encoder
-    from models.objectives.config import DistilConfig
-    from models.objectives.objective import Batch, VectorLoss
+    from bsl.models.encoder.network import Encoder
+    from bsl.models.objectives.config import DistilConfig
+    from bsl.models.objectives.objective import Batch, VectorLoss
 
 ACTIVATIONS = {"none": nn.Identity, "tanh": nn.Tanh}
 RIDGE = 1e-2
@@ -48,7 +48,6 @@ class Distil(VectorObjective):
         True
     """
 
-    needs = frozenset({"sentence_id"})
     config: DistilConfig
 
     def __init__(self, online: Encoder, config: DistilConfig) -> None:
@@ -56,18 +55,19 @@ class Distil(VectorObjective):
         self.projection: nn.Module = nn.Identity()
         self.queue = VectorQueue()
 
-    def meet_teacher(self, sample: Batch, vectors_ND: NDArray[np.float32]) -> None:
+    def fit_to_teacher(self, sample: Batch, vectors_ND: NDArray[np.float32]) -> None:
         """Make the projection and fill the queue.
 
         Raises:
             TrainingError: The queue has more places than the teacher has sentences.
         """
+        self.config.check_sentences(len(vectors_ND))
         self.queue.fill(vectors_ND, self.config.queue)
         if self.config.compares_vectors and self.online.width != vectors_ND.shape[1]:
             keeps_projection = self.config.projection == "kept"
             # A kept projection goes before the student's last step, the scaling to length 1.
             dense = self._dense(
-                self.online.unscaled() if keeps_projection else self.online, sample, vectors_ND.shape[1]
+                self.online.without_normalize() if keeps_projection else self.online, sample, vectors_ND.shape[1]
             )
             if keeps_projection:
                 self.online.add_head(dense)
@@ -78,7 +78,7 @@ class Distil(VectorObjective):
         dense = Dense(below.width, width, activation=ACTIVATIONS[self.config.activation])
         if self.config.projection_start == "fitted":
             h_NS = torch.from_numpy(encode_tokens(below, sample.tokens.take(sample.view_1)))
-            weight_DS, bias_D = linear_fit(h_NS, torch.as_tensor(sample.teacher))
+            weight_DS, bias_D = linear_fit(h_NS, torch.as_tensor(sample.columns[TEACHER]))
             dense.linear.weight.data.copy_(weight_DS)
             dense.linear.bias.data.copy_(bias_D)
         return dense
@@ -88,8 +88,7 @@ class Distil(VectorObjective):
         views = [batch.view_1, batch.view_2] if self.config.views == "both" else [batch.view_1]
         rows = np.concatenate(views)
         h_RS = self.projection(self.online.embed_rows(batch.tokens, rows, batch_tokens))
-        assert batch.teacher is not None
-        return h_RS.chunk(len(views)), partial(self._mean_loss, t_BD=uploaded(batch.teacher, h_RS.device))
+        return h_RS.chunk(len(views)), partial(self._mean_loss, t_BD=uploaded(batch.columns[TEACHER], h_RS.device))
 
     def _mean_loss(self, *views: torch.Tensor, t_BD: torch.Tensor) -> torch.Tensor:
         loss = torch.stack([self.loss(h_BS, t_BD) for h_BS in views]).mean()
@@ -167,3 +166,46 @@ def similarity_divergence(
     log_q_BN = functional.log_softmax(student_BN / student_temperature, dim=1)
     log_p_BN = functional.log_softmax(teacher_BN / teacher_temperature, dim=1)
     return functional.kl_div(log_q_BN, log_p_BN, reduction="batchmean", log_target=True)
+
+
+def off_diagonal(x_BB: torch.Tensor) -> torch.Tensor:
+    """Return a square matrix without its diagonal, (B, B − 1).
+
+    Indexing by a mask would make a GPU wait for the number of elements.
+    """
+    size = len(x_BB)
+    return x_BB.flatten()[1:].view(size - 1, size + 1)[:, :-1].reshape(size, size - 1)
+
+
+class VectorQueue(nn.Module):
+    """Queue of Q unit vectors; the vectors of a new batch replace the oldest. It is empty until `fill`.
+
+    Attributes:
+        vectors: (Q, D), in no order.
+        place: Row that the next vector replaces.
+    """
+
+    vectors: torch.Tensor
+    place: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("vectors", torch.zeros(0, 0))
+        self.register_buffer("place", torch.zeros((), dtype=torch.int64))
+
+    def fill(self, vectors_ND: NDArray[np.float32], places: int) -> None:
+        """Fill the queue with `places` rows of `vectors_ND`, drawn at random from torch's generator and normalised."""
+        rows = np.sort(torch.randperm(len(vectors_ND))[:places].numpy())
+        self.vectors = functional.normalize(torch.from_numpy(np.array(vectors_ND[rows])), dim=-1).to(self.place.device)
+
+    @torch.no_grad()
+    def push(self, vectors_BD: torch.Tensor) -> None:
+        """Replace the oldest vectors by a batch's; do nothing if the queue has no places."""
+        places = len(self.vectors)
+        if places == 0:
+            return
+        newest = functional.normalize(vectors_BD[-places:], dim=-1)
+        at = (self.place + torch.arange(len(newest), device=newest.device)) % places
+        # Not in place: the backward pass of this batch still needs the old vectors.
+        self.vectors = self.vectors.index_copy(0, at, newest.to(self.vectors.dtype))
+        self.place.copy_((self.place + len(newest)) % places)

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 from torch.nn import functional
 
-from models.errors import TrainingError
-from models.objectives.objective import Objective, full_precision
+from bsl.models.errors import TrainingError
+from bsl.models.objectives.objective import Objective, full_precision
 
 if TYPE_CHECKING:
     import torch
 
-    from models.encoder.network import Encoder
-    from models.objectives.config import ISBERTConfig
-    from models.objectives.objective import Batch
+    from bsl.models.encoder.network import Encoder
+    from bsl.models.objectives.config import ISBERTConfig
+    from bsl.models.objectives.objective import Batch
 
 
 class ISBERT(Objective):
@@ -34,6 +34,9 @@ class ISBERT(Objective):
         >>> objective(batch, batch_tokens=512).shape  # (N, D) token vectors, (B, D) sentence vectors → a scalar
         torch.Size([])
     """
+
+    reads_tokens = ""
+    counts_tokens = True
 
     def __init__(self, online: Encoder, config: ISBERTConfig) -> None:
         super().__init__(online, config)

@@ -1,54 +1,52 @@
 """The interface between an objective and the training loop.
 
-Shapes: B pairs, D width of sentence vectors.
+Shapes: B pairs, D width of sentence vectors, d leading dimensions of them.
 """
 
 from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, ParamSpec, TypeAlias
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeAlias
 
 import numpy as np
 import torch
 from torch import nn
+from torch.nn import functional
+
+from bsl.models.errors import TrainingError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from models.encoder.network import Encoder
-    from models.encoder.static import Tokenizer
-    from models.encoder.unpadded import Tokens
+    from bsl.models.encoder.network import Encoder
+    from bsl.models.encoder.static import Tokenizer
+    from bsl.models.encoder.unpadded import Tokens
+    from bsl.models.objectives.settings import VectorSettings
 
 P = ParamSpec("P")
-Need: TypeAlias = Literal["label", "score", "group", "sentence_id"]  # a column of pairs; ids select a teacher's vectors
 VectorLoss: TypeAlias = "Callable[..., torch.Tensor]"  # sentence vectors of any width → a scalar
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Pairs over a table of sentences; fields that the objective does not need are None.
+    """Pairs over a table of sentences.
 
     Attributes:
         tokens: The sentences.
         view_1: (B,) sentence number of each pair's first view.
         view_2: (B,) sentence number of each pair's second view.
-        labels: (B,) int64, the pair's class.
-        scores: (B,) float32 in [0, 1], the pair's gold similarity; NaN where it may be null and is.
-        groups: (B,) uint64, the pair's group, such as its premise.
-        teacher: (B, D) float32, another encoder's vector of the sentence that the pair was made from.
+        columns: Columns of `COLUMNS` that the objective or the order needs, (B,) each; in place of `sentence_id`, if
+            there is a teacher, its vectors (B, D) float32 of the sentences that the pairs were made from, `TEACHER`.
     """
 
     tokens: Tokens
     view_1: NDArray[np.int64]
     view_2: NDArray[np.int64]
-    labels: NDArray[np.int64] | None = None
-    scores: NDArray[np.float32] | None = None
-    groups: NDArray[np.uint64] | None = None
-    teacher: NDArray[np.float32] | None = None
+    columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.view_1)
@@ -67,11 +65,16 @@ class Objective(nn.Module, ABC):
     Attributes:
         config: Settings of the objective.
         data_parallel: Names of the modules that run on one process's share of a batch; all others see the whole batch.
-        needs: Columns that the pairs must have besides the two views.
+        passes: Passes of a step through each encoder, by its name: forward and backward count 3, forward alone 1.
+        reads_tokens: What it does with tokens on the CPU at each step, so that the step has no static shape; empty if
+            nothing.
+        counts_tokens: Whether the CPU counts tokens at each step, so that the step cannot be captured.
     """
 
     data_parallel: tuple[str, ...] = ("online",)
-    needs: frozenset[Need] = frozenset()
+    passes: ClassVar[Mapping[str, int]] = {"online": 3}
+    reads_tokens: ClassVar[str] = "selects its inputs on the CPU"
+    counts_tokens: ClassVar[bool] = False
     online: Encoder
 
     def __init__(self, online: Encoder, config: Any) -> None:  # noqa: ANN401 - each has its own
@@ -83,7 +86,7 @@ class Objective(nn.Module, ABC):
         """Return the loss of a batch of B pairs, a scalar.
 
         Args:
-            batch: The pairs, with the columns that the objective `needs`.
+            batch: The pairs, with the columns that the settings say it `needs`.
             batch_tokens: Padded tokens in a forward pass of an encoder; changes rounding only.
         """
 
@@ -91,10 +94,10 @@ class Objective(nn.Module, ABC):
         """Return the modules of a snapshot by name."""
         return dict(self.named_children())
 
-    def read_vocabulary(self, tokenizer: Tokenizer) -> None:
+    def on_tokenizer(self, tokenizer: Tokenizer) -> None:
         """Hook: receive the tokenizer before the first step."""
 
-    def meet_teacher(self, sample: Batch, vectors_ND: NDArray[np.float32]) -> None:  # for objectives with a teacher
+    def fit_to_teacher(self, sample: Batch, vectors_ND: NDArray[np.float32]) -> None:  # for objectives with a teacher
         """Hook: receive the teacher before the first step, where pairs come with its vectors.
 
         Args:
@@ -115,24 +118,42 @@ class Objective(nn.Module, ABC):
 
 
 class VectorObjective(Objective):
-    """An objective whose loss depends on sentence vectors alone, so that `Matryoshka` can wrap it.
+    """An objective whose loss depends on sentence vectors alone.
 
-    Attributes:
-        heads: Names of networks from D dimensions to D dimensions that the loss applies to the vectors.
-        classifiers: Names of networks from D dimensions to classes.
+    With `dims` the loss is L(h) + Σ_d L(h[:d]), so that the first d dimensions of a vector can be used alone
+    (Matryoshka: Kusupati et al., 2022, equation 1 with all weights 1). All d share the networks above the encoder (the
+    "efficient" form, section 3), which see the other dimensions as 0 (`widened`).
+
+    Raises:
+        TrainingError: A number in `dims` is not below the encoder's width.
     """
 
-    heads: ClassVar[Sequence[str]] = ()
-    classifiers: ClassVar[Sequence[str]] = ()
+    reads_tokens = ""
+    config: VectorSettings
+
+    def __init__(self, online: Encoder, config: VectorSettings) -> None:
+        super().__init__(online, config)
+        if wide := [dim for dim in config.dims if dim >= online.width]:
+            raise TrainingError(
+                f"training.objective.dims contains {wide}, expected numbers below the encoder's width {online.width}. "
+                "Lower them."
+            )
 
     @abstractmethod
     def vectors_and_loss(self, batch: Batch, batch_tokens: int) -> tuple[Sequence[torch.Tensor], VectorLoss]:
-        """Return the vectors of a batch, each (rows, D), and the loss as a function of them."""
+        """Return the vectors of a batch, each (rows, D), and the loss as a function of their first d dimensions."""
 
     def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
-        """Return the loss of a batch of B pairs, a scalar."""
+        """Return the loss of a batch of B pairs, summed over D and all d: a scalar."""
         vectors, loss = self.vectors_and_loss(batch, batch_tokens)
-        return loss(*vectors)
+        total = loss(*vectors)
+        for dim in self.config.dims:
+            total = total + loss(*(x[:, :dim] for x in vectors))
+        return total
+
+    def widened(self, x_Bd: torch.Tensor) -> torch.Tensor:
+        """Return vectors with zeros in place of the dimensions that the loss does not use, (B, D)."""
+        return functional.pad(x_Bd, (0, self.online.width - x_Bd.shape[1])) if self.config.dims else x_Bd
 
 
 def full_precision(loss: Callable[P, torch.Tensor]) -> Callable[P, torch.Tensor]:

@@ -21,18 +21,18 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from models.objectives.objective import VectorObjective, full_precision
-from models.objectives.supervised import PairClassifier, cross_entropy, labels_of
-from models.runtime.device import uploaded
+from bsl.models.objectives.objective import VectorObjective, full_precision
+from bsl.models.objectives.supervised import PairClassifier, cross_entropy, labels_of
+from bsl.models.runtime.device import uploaded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from models.encoder.network import Encoder
-    from models.objectives.config import SCLConfig
-    from models.objectives.objective import Batch, VectorLoss
+    from bsl.models.encoder.network import Encoder
+    from bsl.models.objectives.config import SCLConfig
+    from bsl.models.objectives.objective import Batch, VectorLoss
 
 ENTAILMENT, CONTRADICTION = 0, 2
 
@@ -63,8 +63,6 @@ class SCL(VectorObjective):
         True
     """
 
-    classifiers = ("classifier",)
-    needs = frozenset({"label", "group"})
     config: SCLConfig
 
     def __init__(self, online: Encoder, config: SCLConfig) -> None:
@@ -81,10 +79,14 @@ class SCL(VectorObjective):
         labels_B = labels_of(batch, self.config.classes, self.online.device)
         if self.config.control == "augment":
             return self._augmented(u_BD, v_BD, labels_B, batch, contrasts)
-        loss = (1.0 - self.config.weight) * cross_entropy(self.classifier(u_BD, v_BD), labels_B)
+        loss = (1.0 - self.config.weight) * cross_entropy(self._classified(u_BD, v_BD), labels_B)
         if len(contrasts.anchors) == 0 or self.config.weight == 0:
             return loss
         return loss + self.config.weight * contrast(u_BD, v_BD, contrasts, self.config)
+
+    def _classified(self, u_BD: torch.Tensor, v_BD: torch.Tensor) -> torch.Tensor:
+        logits_BC: torch.Tensor = self.classifier(self.widened(u_BD), self.widened(v_BD))
+        return logits_BC
 
     def _augmented(
         self, u_BD: torch.Tensor, v_BD: torch.Tensor, labels_B: torch.Tensor, batch: Batch, contrasts: Contrasts
@@ -93,7 +95,7 @@ class SCL(VectorObjective):
         first_P, second_P, labels_P = (uploaded(values, u_BD.device) for values in (premises, hypotheses, labels))
         u_XD = torch.cat([u_BD, u_BD.index_select(0, first_P)])
         v_XD = torch.cat([v_BD, v_BD.index_select(0, second_P)])
-        return cross_entropy(self.classifier(u_XD, v_XD), torch.cat([labels_B, labels_P]))
+        return cross_entropy(self._classified(u_XD, v_XD), torch.cat([labels_B, labels_P]))
 
 
 def contrasts_of(batch: Batch, config: SCLConfig) -> Contrasts:
@@ -101,11 +103,9 @@ def contrasts_of(batch: Batch, config: SCLConfig) -> Contrasts:
 
     The random draw depends on the batch alone, so that processes agree on it and a resumed run needs no state.
     """
-    assert batch.labels is not None
-    assert batch.groups is not None
-    entails_B = batch.labels == ENTAILMENT
+    groups_B, entails_B = batch.columns["group"], batch.columns["label"] == ENTAILMENT
     anchors = np.flatnonzero(entails_B)
-    entailed_AB = (batch.groups[anchors, None] == batch.groups) & entails_B
+    entailed_AB = (groups_B[anchors, None] == groups_B) & entails_B
     own_AB = anchors[:, None] == np.arange(len(batch))
     random = np.random.Generator(np.random.PCG64(zlib.crc32(batch.tokens.ids.tobytes())))
     others = None if config.positives is None else config.positives - 1
@@ -118,12 +118,11 @@ def further_pairs(batch: Batch, contrasts: Contrasts) -> tuple[NDArray[np.int64]
 
     A hypothesis of the same premise keeps its label; one of another premise counts as a contradiction.
     """
-    assert batch.labels is not None
-    assert batch.groups is not None
+    groups_B, labels_B = batch.columns["group"], batch.columns["label"]
     anchor_P, second_P = np.nonzero(contrasts.positives | contrasts.negatives)
     first_P = contrasts.anchors[anchor_P]
-    same_premise_P = batch.groups[first_P] == batch.groups[second_P]
-    labels_P = np.where(same_premise_P, batch.labels[second_P], CONTRADICTION)
+    same_premise_P = groups_B[first_P] == groups_B[second_P]
+    labels_P = np.where(same_premise_P, labels_B[second_P], CONTRADICTION)
     new_P = first_P != second_P  # an anchor with its own hypothesis is in the batch already
     return first_P[new_P], second_P[new_P], labels_P[new_P]
 

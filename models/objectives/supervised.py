@@ -12,18 +12,18 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from models.encoder.cross_encoder import CrossEncoder
-from models.errors import TrainingError
-from models.objectives.anchored import AnchoredObjective
-from models.objectives.objective import Objective, full_precision
-from models.runtime.device import uploaded
+from bsl.models.encoder.cross_encoder import CrossEncoder
+from bsl.models.errors import TrainingError
+from bsl.models.objectives.anchored import AnchoredObjective
+from bsl.models.objectives.objective import Objective, full_precision
+from bsl.models.runtime.device import uploaded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from models.encoder.network import Encoder
-    from models.encoder.static import Tokenizer
-    from models.objectives.config import (
+    from bsl.models.encoder.network import Encoder
+    from bsl.models.encoder.static import Tokenizer
+    from bsl.models.objectives.config import (
         ClassifierSettings,
         CrossRegressionConfig,
         CrossSoftmaxConfig,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         RegressionConfig,
         SoftmaxConfig,
     )
-    from models.objectives.objective import Batch, VectorLoss
+    from bsl.models.objectives.objective import Batch, VectorLoss
 
 
 class Softmax(Objective):
@@ -45,7 +45,6 @@ class Softmax(Objective):
         True
     """
 
-    needs = frozenset({"label"})
     config: SoftmaxConfig
 
     def __init__(self, online: Encoder, config: SoftmaxConfig) -> None:
@@ -71,13 +70,11 @@ class Regression(AnchoredObjective):
         True
     """
 
-    needs = frozenset({"score"})
     config: RegressionConfig
 
     def vectors_and_loss(self, batch: Batch, batch_tokens: int) -> tuple[Sequence[torch.Tensor], VectorLoss]:
         """Return `stacked_vectors` and `loss`."""
-        assert batch.scores is not None
-        scores_B = uploaded(batch.scores, self.online.device)
+        scores_B = uploaded(batch.columns["score"], self.online.device)
         return self.stacked_vectors(batch, batch_tokens), partial(self.loss, scores_B=scores_B)
 
     def loss(self, h_2BD: torch.Tensor, t_2BD: torch.Tensor | None = None, *, scores_B: torch.Tensor) -> torch.Tensor:
@@ -117,7 +114,7 @@ class CrossObjective(Objective):
     def __init__(self, online: Encoder, config: CrossRegressionConfig | CrossSoftmaxConfig) -> None:
         super().__init__(CrossEncoder(online, getattr(config, "classes", 1)), config)  # a score is one value
 
-    def read_vocabulary(self, tokenizer: Tokenizer) -> None:
+    def on_tokenizer(self, tokenizer: Tokenizer) -> None:
         """Check that the tokenizer starts and ends a text with special tokens, which enclose a joined pair.
 
         Raises:
@@ -149,14 +146,12 @@ class CrossRegression(CrossObjective):
         True
     """
 
-    needs = frozenset({"score"})
     config: CrossRegressionConfig
 
     def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
         """Return the loss of a batch of pairs, a scalar."""
         values_B = self.values(batch, batch_tokens)[:, 0]
-        assert batch.scores is not None
-        scores_B = uploaded(batch.scores, values_B.device)
+        scores_B = uploaded(batch.columns["score"], values_B.device)
         return (binary_cross_entropy if self.config.loss == "bce" else sigmoid_error)(values_B, scores_B)
 
 
@@ -171,7 +166,6 @@ class CrossSoftmax(CrossObjective):
         True
     """
 
-    needs = frozenset({"label"})
     config: CrossSoftmaxConfig
 
     def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
@@ -223,14 +217,14 @@ def labels_of(batch: Batch, classes: int, device: torch.device) -> torch.Tensor:
     Raises:
         TrainingError: A label is outside 0 to classes − 1.
     """
-    assert batch.labels is not None
-    lowest, highest = int(batch.labels.min()), int(batch.labels.max())
+    labels_B = batch.columns["label"]
+    lowest, highest = int(labels_B.min()), int(labels_B.max())
     if lowest < 0 or highest >= classes:
         raise TrainingError(
             f"a batch has labels from {lowest} to {highest}, expected 0 to {classes - 1}. Set "
             "training.objective.classes to the number of labels, or drop pairs without a label."
         )
-    return uploaded(batch.labels, device)
+    return uploaded(labels_B, device)
 
 
 cross_entropy = full_precision(functional.cross_entropy)

@@ -4,8 +4,7 @@ Arithmetic is bf16 if requested, else fp32, on a CPU by oneDNN. On x86, torch co
 half of the vector width on processors that are not Intel's. oneDNN, which torch includes and uses for bf16, uses all of
 it: 2.1 times as fast on an AMD EPYC. The precision is the same; only the order of sums differs.
 
-fp32 on a GPU is IEEE single precision. TF32, torch's default for convolutions, rounds each factor to 10 of 23 bits and
-is switched off. The switch applies to the whole process and is never restored, because other threads may compute.
+fp32 is IEEE single precision, also if the caller's program allows TF32 (`torch_settings`).
 
 Processes embed a batch together: each embeds its share of the rows, and all receive all vectors. Every process computes
 the rest (predictor, batch statistics, negatives, loss) on the whole batch. So the result equals that of one process,
@@ -28,7 +27,8 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from models.errors import TrainingError
+from bsl.models.errors import TrainingError
+from bsl.models.runtime.torch_settings import ieee_products, without_cudnn_attention
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -75,28 +75,31 @@ class Download:
         return array
 
 
-def one_ahead(items: Iterable[T]) -> Iterator[T]:
+def prefetch_one(items: Iterable[T]) -> Iterator[T]:
     """Yield each item after the next one is made, so that a device has work while the last result is read."""
     return (item for item, _ in itertools.pairwise(itertools.chain(items, (None,))) if item is not None)
 
 
-def arithmetic(device: torch.device, *, bf16: bool) -> contextlib.AbstractContextManager[Any]:
-    """Return the context manager for a forward pass: bf16 autocast, or fp32 by the device's fastest products."""
+@contextlib.contextmanager
+def arithmetic(device: torch.device, *, bf16: bool) -> Iterator[None]:
+    """Compute a forward pass inside the block: in bf16 autocast, or in fp32 by the device's fastest products."""
+    on_gpu = device.type == "cuda"
+    with (
+        ieee_products(),
+        without_cudnn_attention() if on_gpu else contextlib.nullcontext(),
+        _product_mode(device, bf16),
+    ):
+        yield
+
+
+def _product_mode(device: torch.device, bf16: bool) -> contextlib.AbstractContextManager[Any]:
     if bf16:
         return torch.autocast(device.type, dtype=torch.bfloat16)
-    if device.type == "cuda":
-        leave_tf32()
-    return _Products() if device.type == "cpu" and _offered() else contextlib.nullcontext()
+    return _Products() if device.type == "cpu" and has_onednn_linear() else contextlib.nullcontext()
 
 
-def leave_tf32() -> None:
-    """Switch TF32 off in this process, so that a GPU multiplies fp32 in IEEE single precision."""
-    backends: Any = torch.backends
-    for switch in (backends.cuda.matmul, backends.cudnn.conv, backends.cudnn.rnn):
-        switch.fp32_precision = "ieee"
-
-
-def _offered() -> bool:
+def has_onednn_linear() -> bool:
+    """Return whether torch has oneDNN's product as an operator; without it, torch chooses the library."""
     # The operator that torch's own compiler calls; on other platforms than x86, torch's choice of library is as good.
     x86 = platform.machine().lower() in ("x86_64", "amd64")
     return x86 and hasattr(torch.ops.mkldnn, "_linear_pointwise")

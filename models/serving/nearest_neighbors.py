@@ -19,12 +19,6 @@ ROWS: Final = 1024  # queries per block
 COLUMNS: Final = 1 << 16  # targets per block: at most 256 MB of products
 
 
-def unit(vectors_ND: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Scale vectors to length 1; zero vectors stay zero."""
-    norms_N1 = np.linalg.norm(vectors_ND, axis=1, keepdims=True)
-    return (vectors_ND / np.where(norms_N1 > 0, norms_N1, 1)).astype(np.float32, copy=False)
-
-
 def nearest(
     queries_QD: NDArray[np.float32], targets_ND: NDArray[np.float32], k: int
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
@@ -36,6 +30,8 @@ def nearest(
         k: Number of neighbours, at least 1.
     """
     k = min(k, len(targets_ND))
+    if len(queries_QD) == 0:
+        return np.empty((0, k), dtype=np.float32), np.empty((0, k), dtype=np.int64)
     blocks = [_best(queries_QD[first : first + ROWS], targets_ND, k) for first in range(0, len(queries_QD), ROWS)]
     scores_QK, rows_QK = (torch.cat(parts) for parts in zip(*blocks, strict=True))
     return scores_QK.numpy(), rows_QK.numpy()

@@ -9,15 +9,17 @@ from __future__ import annotations
 import contextlib
 import logging
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from models.encoder.int8 import NOTE
-from models.encoder.onnx import OUTPUTS
-from models.errors import EncoderError
+from bsl.models.encoder.int8 import NOTE
+from bsl.models.encoder.onnx import OUTPUTS
+from bsl.models.encoder.unpadded import attention_of
+from bsl.models.errors import EncoderError
+from bsl.storage.process_setting import ProcessSetting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -27,8 +29,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from onnx import ModelProto
 
-    from models.encoder.int8 import Target
-    from models.encoder.network import Encoder
+    from bsl.models.encoder.int8 import Target
+    from bsl.models.encoder.network import Encoder
 
 INPUTS, OUTPUT = ("input_ids", "attention_mask"), "sentence_embedding"
 
@@ -92,7 +94,7 @@ def quantise_onnx(
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    from models.serving.smoothquant import smooth
+    from bsl.models.serving.smoothquant import smooth
 
     graph = onnx.load(path)
     graph.graph.ClearField("value_info")  # the exporter's widths of heads contradict shape inference
@@ -160,21 +162,20 @@ def _plain_attention(backbone: object) -> Iterator[None]:
     if not isinstance(backbone, PreTrainedModel):
         yield
         return
-    attention = backbone.config._attn_implementation
+    attention = attention_of(backbone)
     backbone.set_attn_implementation("eager")
     try:
         yield
     finally:
-        backbone.set_attn_implementation(attention)
+        backbone.set_attn_implementation(attention or "sdpa")  # transformers' default
 
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Silence warnings and log messages of the exporters inside the block."""
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _DISABLED.set_to(max(logging.WARNING, logging.root.manager.disable)):
         warnings.simplefilter("ignore")
-        logging.disable(logging.WARNING)
-        try:
-            yield
-        finally:
-            logging.disable(logging.NOTSET)
+        yield
+
+
+_DISABLED: Final = ProcessSetting(lambda: logging.root.manager.disable, logging.disable)

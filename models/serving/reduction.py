@@ -20,15 +20,15 @@ import numpy as np
 import torch
 from scipy import sparse
 
-from models.encoder.config import EncoderConfig
-from models.encoder.heads import Normalize, dense_of
-from models.encoder.network import Encoder
-from models.encoder.sentence_encoder import SentenceEncoder, encode_tokens, tokenise
-from models.encoder.serialization.load import surrounding_ids
-from models.encoder.static import StaticTable, WhitespaceTokenizer, static_tokenizer
-from models.encoder.unpadded import Tokens
-from models.errors import EncoderError
-from models.evaluation.metrics import unit
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.heads import Normalize, dense_of
+from bsl.models.encoder.network import Encoder
+from bsl.models.encoder.sentence_encoder import SentenceEncoder, encode_tokens, tokenise
+from bsl.models.encoder.serialization.load import surrounding_ids
+from bsl.models.encoder.static import StaticTable, WhitespaceTokenizer, static_tokenizer
+from bsl.models.encoder.unpadded import Tokens
+from bsl.models.errors import EncoderError
+from bsl.models.runtime.rows import unit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from transformers import PreTrainedTokenizerBase
 
-    from models.encoder.heads import Head
+    from bsl.models.encoder.heads import Head
 
     Matrix = NDArray[np.float64]
 
@@ -117,10 +117,10 @@ def tabulate(
     """
     tokenizer = check_transformer(encoder)
     plain = static_tokenizer(tokenizer.backend_tokenizer)
-    sentences_ND = unit(vectors_ND)
+    sentences_ND = unit(vectors_ND.astype(np.float64))
     axes_DK = principal_axes(sentences_ND)[:, :width]
     counts_NV = _counts(tokenise(plain, texts, encoder.config.length), len(tokenizer))
-    start_VK = _start(unit(_alone(encoder, len(tokenizer))) @ axes_DK, counts_NV)
+    start_VK = _start(unit(_alone(encoder, len(tokenizer)).astype(np.float64)) @ axes_DK, counts_NV)
     table_VK = _fitted(start_VK, counts_NV, sentences_ND @ axes_DK)
     config = EncoderConfig(model=encoder.config.model, normalize=True, max_length=encoder.config.max_length)
     return SentenceEncoder(Encoder(StaticTable(torch.from_numpy(table_VK.astype(np.float32))), config).eval(), plain)
@@ -132,7 +132,7 @@ def check_transformer(encoder: SentenceEncoder) -> PreTrainedTokenizerBase:
     Raises:
         EncoderError: The encoder is a table already, or its tokenizer is not a fast one.
     """
-    backbone, tokenizer = encoder.network.backbone, encoder.tokenizer
+    backbone, tokenizer = encoder.network.backbone, encoder.own_tokenizer
     if isinstance(backbone, StaticTable) or isinstance(tokenizer, WhitespaceTokenizer) or not tokenizer.is_fast:
         raise EncoderError(
             f"{encoder.config.model}: {type(backbone).__name__} with {type(tokenizer).__name__}, expected a "
@@ -143,9 +143,9 @@ def check_transformer(encoder: SentenceEncoder) -> PreTrainedTokenizerBase:
 
 def _alone(encoder: SentenceEncoder, vocabulary: int) -> NDArray[np.float32]:
     """Return the encoder's vector (V, D) of each token alone, with the prompt and special tokens around it."""
-    before, after = surrounding_ids(encoder.tokenizer, encoder.prompt)
+    before, after = surrounding_ids(encoder.own_tokenizer, encoder.prompt)
     ids = [[*before, token, *after] for token in range(vocabulary)]
-    return encode_tokens(encoder.network, Tokens.of(ids, int(encoder.tokenizer.pad_token_id)))
+    return encode_tokens(encoder.network, Tokens.of(ids, int(encoder.own_tokenizer.pad_token_id)))
 
 
 def _counts(tokens: Tokens, vocabulary: int) -> sparse.csr_matrix:

@@ -16,7 +16,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from models.encoder.onnx import session_of
+from bsl.models.encoder.onnx import session_of
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 import polars as pl
 
-from models.errors import NoEmbeddingError, TrainingError
-from models.objectives.objective import Batch
+from bsl.models.errors import NoEmbeddingError, TrainingError
+from bsl.models.objectives.objective import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from models.encoder.sentence_encoder import SentenceEncoder
-    from models.objectives.objective import Need
-    from models.training.config import TrainingConfig
+    from bsl.models.encoder.sentence_encoder import SentenceEncoder
+    from bsl.models.objectives.columns import Column
+    from bsl.models.training.config import TrainingConfig
 
 VIEWS = ("text_1", "text_2")
 FEWEST: Final = 2  # pairs in a batch
@@ -53,8 +53,8 @@ def tokenise_pairs(encoder: SentenceEncoder, pairs: pl.DataFrame, first_row: int
 def check_pairs(
     pairs: pl.DataFrame,
     first_row: int = 0,
-    needs: frozenset[Need] = frozenset(),
-    nullable: frozenset[Need] = frozenset(),
+    needs: frozenset[Column] = frozenset(),
+    nullable: frozenset[Column] = frozenset(),
 ) -> None:
     """Refuse pairs without both texts, or without a column that the objective needs.
 
@@ -79,7 +79,7 @@ def check_pairs(
         _check_column(pairs, name, first_row, nullable=name in nullable)
 
 
-def _check_column(pairs: pl.DataFrame, name: Need, first_row: int, *, nullable: bool) -> None:
+def _check_column(pairs: pl.DataFrame, name: Column, first_row: int, *, nullable: bool) -> None:
     absent = pairs[name].is_null() & (not nullable) if name in pairs.columns else pl.Series([True])
     if (row := _first(absent)) is not None:
         state = "null" if name in pairs.columns else "missing"

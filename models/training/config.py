@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from models.objectives.config import (
+from bsl.models.objectives.config import (
     BSLConfig,
     CrossRegressionConfig,
     DistilConfig,
@@ -15,8 +15,8 @@ from models.objectives.config import (
     SCLConfig,
     SoftmaxConfig,
 )
-from models.runtime.precision import Precision
-from storage.record import Record
+from bsl.models.runtime.precision import Precision
+from bsl.storage.record import Record
 
 
 class CollapseConfig(Record):

@@ -16,27 +16,27 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from models.encoder.cross_encoder import CrossEncoder
-from models.encoder.sentence_encoder import encode_tokens
-from models.evaluation.correlation import cosine_scores, spearman
-from models.evaluation.metrics import Geometry, geometry
-from models.training.batches import permutation, tokenise_pairs
+from bsl.models.encoder.cross_encoder import CrossEncoder
+from bsl.models.encoder.sentence_encoder import encode_tokens
+from bsl.models.evaluation.correlation import cosine_scores, spearman
+from bsl.models.evaluation.metrics import Geometry, geometry
+from bsl.models.training.batches import permutation, tokenise_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from models.encoder.network import Encoder
-    from models.encoder.sentence_encoder import SentenceEncoder
-    from models.objectives.objective import Batch
-    from models.training.config import CollapseConfig, TrainingConfig
-    from models.training.token_cache import TokenCache
+    from bsl.models.encoder.network import Encoder
+    from bsl.models.encoder.sentence_encoder import SentenceEncoder
+    from bsl.models.objectives.objective import Batch
+    from bsl.models.training.config import CollapseConfig, TrainingConfig
+    from bsl.models.training.token_cache import TokenCache
 
     Vectors = NDArray[np.floating]
 
-HALF: Final = 0.5  # of the rank and spread at the start: below it, the finding is a collapse
-REGARDLESS: Final = "training.collapse=null continues regardless"
+COLLAPSE_RATIO: Final = 0.5  # of the rank and spread at the start: below it, the finding is a collapse
+CONTINUE_HINT: Final = "training.collapse=null continues regardless"
 SAMPLE_PAIRS = 512  # training pairs for the geometry; uniformity needs 131 k distances
 
 
@@ -149,7 +149,7 @@ def _suspicion(start: Evaluation, now: Evaluation, bounds: CollapseConfig) -> st
 
 def _finding(history: Sequence[Evaluation], reason: str, config: TrainingConfig) -> str:
     start, now = history[0], history[-1]
-    shrunk = now.effective_rank < HALF * start.effective_rank or now.std < HALF * start.std
+    shrunk = now.effective_rank < COLLAPSE_RATIO * start.effective_rank or now.std < COLLAPSE_RATIO * start.std
     # NaN, the same cosine for all dev pairs, is a collapse too.
     if shrunk or (now.dev_spearman is not None and math.isnan(now.dev_spearman)):
         what, remedy = "representations collapsed", _collapse_remedy(config)
@@ -164,16 +164,8 @@ def _dev(evaluation: Evaluation) -> float:
 
 
 def _collapse_remedy(config: TrainingConfig) -> str:
-    objective = config.objective
-    if getattr(objective, "target_norm", None) == "none":
-        step = (
-            "Set training.objective.target_norm to 'standardize' or 'center', so that the target has no constant part"
-        )
-    elif getattr(objective, "contrastive_weight", None) == 0:
-        step = "Set training.objective.contrastive_weight to 0.1, so that in-batch negatives keep vectors apart"
-    else:
-        step = f"Lower training.lr (now {config.lr:g}) to {config.lr / 10:g}"
-    return f"{step}; {REGARDLESS}"
+    slower = f"Lower training.lr (now {config.lr:g}) to {config.lr / 10:g}"
+    return f"{config.objective.collapse_advice() or slower}; {CONTINUE_HINT}"
 
 
 def _decline_remedy(config: TrainingConfig, best_step: int) -> str:
@@ -186,9 +178,9 @@ def _decline_remedy(config: TrainingConfig, best_step: int) -> str:
         step = (
             f"No step was better than the original encoder: lower training.lr (now {config.lr:g}) to {config.lr / 10:g}"
         )
-    if getattr(config.objective, "contrastive_weight", None) == 0:
+    if config.objective.lacks_negatives:
         step += ", or add in-batch negatives with training.objective.contrastive_weight=0.1"
-    return f"{step}; {REGARDLESS}"
+    return f"{step}; {CONTINUE_HINT}"
 
 
 def _evidence(start: Evaluation, now: Evaluation) -> str:

@@ -1,4 +1,4 @@
-"""Data-parallel training: several processes, each with its share of every batch (see `models.runtime.device`).
+"""Data-parallel training: several processes, each with its share of every batch (see `bsl.models.runtime.device`).
 
 Every process has all weights, takes the same steps and moves the same target; the first evaluates and saves. On several
 machines, each machine makes its own token files; the first process broadcasts the snapshot that it loads.
@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from torch import distributed
 
-from models.runtime.device import processes
+from bsl.models.runtime.device import processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from models.objectives.objective import Objective
+    from bsl.models.objectives.objective import Objective
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ def is_first() -> bool:
 
 
 @contextlib.contextmanager
-def first_here_alone() -> Iterator[None]:
+def local_rank_zero_first() -> Iterator[None]:
     """Let the first process of each machine run the block, such as writing a file, before the others run it."""
     is_first_of_machine = processes() == 1 or os.environ["LOCAL_RANK"] == "0"
     if not is_first_of_machine:
@@ -66,7 +66,7 @@ def from_first(make: Callable[[], T]) -> T:
     return cast("T", box[0])
 
 
-def any_says(yes: bool) -> bool:
+def any_process(yes: bool) -> bool:
     """Return whether any process passes True; all processes must call this."""
     if processes() == 1:
         return yes
@@ -85,7 +85,7 @@ def seed_step(seed: int, step: int) -> None:
         torch.manual_seed(int(entropy.generate_state(1, np.uint64)[0]))
 
 
-def agree_on_gradients(objective: Objective, parameters: Sequence[torch.nn.Parameter]) -> None:
+def all_reduce_gradients(objective: Objective, parameters: Sequence[torch.nn.Parameter]) -> None:
     """Sum the gradients of data-parallel modules over the processes, and average the others, which are equal."""
     if processes() == 1:
         return

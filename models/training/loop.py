@@ -22,17 +22,17 @@ from typing import TYPE_CHECKING, Protocol
 
 import polars as pl
 
-from models.encoder.cnn import with_convolutions
-from models.errors import InterruptedRunError, NonFiniteLossError
-from models.objectives.registry import build_objective, needs_of, nullable_of
-from models.runtime.precision import settled
-from models.runtime.random_state import seeded
-from models.training.batches import BatchOrder, count_steps, permutation, steps_per_epoch
-from models.training.dev_evaluation import DevEvaluator, divergence_remedy, finding_of
-from models.training.distributed import any_says, first_here_alone, from_first, is_first, seed_step
-from models.training.metrics import LOG_SCHEMA, DeferredMetrics, Throughput, log_row
-from models.training.optimizer import make_optimizer, take_step
-from models.training.snapshots import (
+from bsl.models.encoder.cnn import with_convolutions
+from bsl.models.errors import InterruptedRunError, NonFiniteLossError
+from bsl.models.objectives.registry import build_objective
+from bsl.models.runtime.precision import settled
+from bsl.models.runtime.random_state import seeded
+from bsl.models.training.batches import BatchOrder, count_steps, permutation, steps_per_epoch
+from bsl.models.training.dev_evaluation import DevEvaluator, divergence_remedy, finding_of
+from bsl.models.training.distributed import any_process, from_first, is_first, local_rank_zero_first, seed_step
+from bsl.models.training.metrics import DeferredMetrics, Throughput, log_row
+from bsl.models.training.optimizer import make_optimizer, take_step
+from bsl.models.training.snapshots import (
     Execution,
     Saving,
     Snapshot,
@@ -41,25 +41,26 @@ from models.training.snapshots import (
     newest_snapshot,
     run_fingerprint,
 )
-from models.training.static_steps import compute_for
-from models.training.token_cache import TokenCache, open_token_cache
+from bsl.models.training.static_steps import compute_for
+from bsl.models.training.token_cache import TokenCache, open_token_cache
+from bsl.storage.artifacts.schemas import TRAINING_LOG
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import torch
 
-    from models.encoder.network import Encoder
-    from models.encoder.sentence_encoder import SentenceEncoder
-    from models.objectives.objective import Need
-    from models.training.config import TrainingConfig
-    from models.training.token_cache import TeacherVectors
+    from bsl.models.encoder.network import Encoder
+    from bsl.models.encoder.sentence_encoder import SentenceEncoder
+    from bsl.models.objectives.columns import Column
+    from bsl.models.training.config import TrainingConfig
+    from bsl.models.training.token_cache import TeacherVectors
 
 logger = logging.getLogger(__name__)
 
 SAVE_EVERY = 200  # steps between snapshots
 REPORT_S = 1.0  # seconds between two progress reports
-TEACHER_SAMPLE = 4096  # sample of pairs for `Objective.meet_teacher`
+TEACHER_SAMPLE = 4096  # sample of pairs for `Objective.fit_to_teacher`
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class TrainingResult:
 
     Attributes:
         encoder: The selected online encoder, in evaluation mode on the CPU.
-        log: One row per step (and one for step 0), columns `LOG_SCHEMA`; the same for the same seed.
+        log: One row per step (and one for step 0), columns `TRAINING_LOG`; the same for the same seed.
         steps: Optimizer steps of the run.
         start_dev: Dev Spearman before the first step; None without a dev set.
         best_dev: Dev Spearman of the selected encoder; None without a dev set.
@@ -122,10 +123,10 @@ def train(
     config = settled(config, lambda: str(device))
     with contextlib.ExitStack() as stack:
         folder = work or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        with first_here_alone():
-            order: frozenset[Need] = frozenset({"group"} if config.order == "groups" else ())
-            needs = needs_of(config.objective) | order
-            data = open_token_cache(folder, pairs.lazy(), encoder, needs, teacher, nullable_of(config.objective))
+        with local_rank_zero_first():
+            order: frozenset[Column] = frozenset({"group"} if config.order == "groups" else ())
+            needs = config.objective.needs | order
+            data = open_token_cache(folder, pairs.lazy(), encoder, needs, teacher, config.objective.nullable)
         total = count_steps(len(data), config)
         stack.enter_context(seeded(config.seed))
         # Seed before making convolutions and predictor, whose initial weights are random.
@@ -179,7 +180,7 @@ def run_steps(
     """
     while not run.over:
         take()
-        stopping = any_says(should_stop is not None and should_stop()) and not run.over
+        stopping = any_process(should_stop is not None and should_stop()) and not run.over
         if saving is not None and (stopping or run.over or saving.is_due(run.step)):
             saving.save(snapshot())
         if stopping:
@@ -223,7 +224,7 @@ class _Loop:
             encoder.load_state_dict(run.best)
         return TrainingResult(
             encoder=encoder,
-            log=pl.DataFrame(run.log, schema=LOG_SCHEMA),
+            log=pl.DataFrame(run.log, schema=TRAINING_LOG),
             steps=run.step,
             start_dev=history[0].dev_spearman,
             best_dev=run.best_dev if best else history[-1].dev_spearman,
@@ -262,7 +263,7 @@ class _Loop:
         if run.step > 0 or self.config.select == "best-or-start":
             run.keep_best(evaluation)
         if finding := finding_of(run.history(), self.config, final=run.step == run.total):
-            run.give_up(finding)
+            run.stop_training(finding)
             logger.warning("stopping training and using the best checkpoint so far: %s", finding)
 
     def _report(self) -> None:
@@ -287,10 +288,10 @@ def _start(
     device: str | torch.device,
 ) -> TrainingState:
     online = with_convolutions(copy.deepcopy(encoder.network))
-    objective = build_objective(online, config.objective, encoder.tokenizer).to(device)
+    objective = build_objective(online, config.objective, encoder.own_tokenizer).to(device)
     if data.teacher is not None:
         sample = data.take(permutation(len(data), config.seed, 0)[:TEACHER_SAMPLE])
-        objective.meet_teacher(sample, data.teacher.vectors)
+        objective.fit_to_teacher(sample, data.teacher.vectors)
         objective.to(device)
     fingerprint = run_fingerprint(config, objective, data, dev)
     first = copied(objective.online.state_dict()) if config.collapse else {}

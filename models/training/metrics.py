@@ -10,13 +10,13 @@ import re
 import time
 from typing import TYPE_CHECKING, Final
 
-import polars as pl
 import torch
 
-from models.runtime.device import processes, wait
+from bsl.models.runtime.device import processes, wait
+from bsl.storage.artifacts.schemas import TRAINING_LOG
 
 if TYPE_CHECKING:
-    from models.objectives.objective import Batch, Objective
+    from bsl.models.objectives.objective import Batch, Objective
 
 READ_EVERY: Final = 16  # steps between two readings from a GPU; a CPU is read at each step
 
@@ -43,14 +43,11 @@ PEAK_FLOPS = {
 LogRow = dict[str, float | int | None]
 
 EVALUATED = ("alignment", "uniformity", "std", "effective_rank", "dev_spearman")
-LOG_SCHEMA = pl.Schema(
-    {"step": pl.UInt32()} | dict.fromkeys(("loss", "lr", "momentum", "grad_norm", *EVALUATED), pl.Float64())
-)
 
 
 def log_row(step: int, **values: float | None) -> LogRow:
     """Return a row of the log; values that are not given are None."""
-    return dict.fromkeys(LOG_SCHEMA) | {"step": step} | values
+    return dict.fromkeys(TRAINING_LOG) | {"step": step} | values
 
 
 class DeferredMetrics:
@@ -109,7 +106,8 @@ class Throughput:
 
     def __init__(self, objective: Objective) -> None:
         weights = {name: _matmul_weights(module) for name, module in objective.saved_modules().items()}
-        self._online, self._target = weights.pop("online"), weights.pop("target", 0)
+        # Products of one token with the encoders' weights in a step, and the weights of all networks above them.
+        self._encoders = sum(passes * weights.pop(name, 0) for name, passes in objective.passes.items())
         self._heads = sum(weights.values())
         self._device = objective.online.device
         self._peak = peak_flops(self._device)
@@ -157,7 +155,7 @@ class Throughput:
 
     def flops(self, tokens: float, pairs: float) -> float:
         """Return the FLOP that the method needs for this number of tokens of both views and of pairs."""
-        return (6 * self._online + 2 * self._target) * tokens + 6 * self._heads * 2 * pairs
+        return 2 * self._encoders * tokens + 6 * self._heads * 2 * pairs
 
 
 def peak_flops(device: torch.device) -> float | None:

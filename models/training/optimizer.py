@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import torch
 
-from models.runtime.device import arithmetic
-from models.training.distributed import agree_on_gradients
-from models.training.metrics import check_finite, log_row
+from bsl.models.runtime.device import arithmetic
+from bsl.models.training.distributed import all_reduce_gradients
+from bsl.models.training.metrics import check_finite, log_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from models.objectives.objective import Batch, Objective
-    from models.training.config import TrainingConfig
-    from models.training.snapshots import TrainingState
+    from bsl.models.objectives.objective import Batch, Objective
+    from bsl.models.training.config import TrainingConfig
+    from bsl.models.training.snapshots import TrainingState
 
 Figures: TypeAlias = "tuple[torch.Tensor, torch.Tensor]"  # loss and gradient norm, scalars on the device
 Compute: TypeAlias = "Callable[[TrainingState, Batch, TrainingConfig, float | None], Figures]"
@@ -101,7 +101,7 @@ def compute(run: TrainingState, batch: Batch, config: TrainingConfig, momentum: 
     on_cpu = device.type == "cpu"
     with arithmetic(device, bf16=config.precision == "bf16"):
         loss = objective(batch, CPU_TOKENS if on_cpu else GPU_TOKENS)
-    agree = partial(agree_on_gradients, objective, run.learning)
+    agree = partial(all_reduce_gradients, objective, run.learning)
     grad_norm = descend(loss, run.learning, [run.optimizer], config.clip, step if on_cpu else None, agree)
     if momentum is not None:
         objective.update_target(momentum)

@@ -27,12 +27,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from safetensors.torch import load_file, save_file
 
-from models.errors import DamagedSnapshotError, ResumeError
-from models.runtime.random_state import capture_rng, restore_rng
-from models.training.dev_evaluation import Evaluation
-from models.training.metrics import EVALUATED
-from storage.filesystem.atomic import whole
-from storage.filesystem.digests import file_sha256
+from bsl.models.errors import DamagedSnapshotError, ResumeError
+from bsl.models.runtime.random_state import capture_rng, restore_rng
+from bsl.models.training.dev_evaluation import Evaluation
+from bsl.models.training.metrics import EVALUATED
+from bsl.storage.filesystem.atomic import whole
+from bsl.storage.filesystem.digests import file_sha256
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from models.objectives.objective import Objective
-    from models.runtime.progress import OnProgress
-    from models.training.config import TrainingConfig
-    from models.training.metrics import LogRow
-    from models.training.token_cache import TokenCache
+    from bsl.models.objectives.objective import Objective
+    from bsl.models.runtime.progress import OnProgress
+    from bsl.models.training.config import TrainingConfig
+    from bsl.models.training.metrics import LogRow
+    from bsl.models.training.token_cache import TokenCache
 
 logger = logging.getLogger(__name__)
 
@@ -155,7 +155,7 @@ class TrainingState:
         self.best_dev, self.best_step = score, evaluation.step
         self.best = copied(self.objective.online.state_dict())
 
-    def give_up(self, finding: str) -> None:
+    def stop_training(self, finding: str) -> None:
         """Store why the run ends, and select the original encoder unless a later evaluation was better."""
         self.finding = finding
         dev = self.history()[0].dev_spearman

@@ -20,31 +20,28 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import torch
 
-from models.encoder.shaped import FixedLayouts, Shape
-from models.objectives.isbert import ISBERT
-from models.objectives.matryoshka import Matryoshka
-from models.objectives.objective import VectorObjective
-from models.runtime.device import processes, uploaded
-from models.training.optimizer import compute
+from bsl.models.encoder.shaped import FixedLayouts, Shape
+from bsl.models.objectives.columns import COLUMNS, TEACHER
+from bsl.models.runtime.device import processes, uploaded
+from bsl.models.training.optimizer import compute
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from models.objectives.objective import Batch
-    from models.training.batches import BatchOrder
-    from models.training.config import TrainingConfig
-    from models.training.optimizer import Compute, Figures
-    from models.training.snapshots import TrainingState
-    from models.training.token_cache import TokenCache
+    from bsl.models.objectives.objective import Batch
+    from bsl.models.training.batches import BatchOrder
+    from bsl.models.training.config import TrainingConfig
+    from bsl.models.training.optimizer import Compute, Figures
+    from bsl.models.training.snapshots import TrainingState
+    from bsl.models.training.token_cache import TokenCache
 
 logger = logging.getLogger(__name__)
 
 MAX_SHAPES: Final = 6  # shapes: each is captured once and needs the memory of a graph
 MULTIPLE: Final = 8  # tensor cores need token counts in multiples of 8
 SAMPLED: Final = 1 << 16  # pairs of the first steps to choose from; a later batch that fits no shape is packed
-READ_ON_DEVICE = frozenset({"sentence_id", "score"})  # teachers' vectors and scores; the CPU reads other columns
 
 
 def compute_for(
@@ -163,7 +160,7 @@ class _Memory:
         """Copy a batch's tokens and values into this memory, after all steps queued on the device, and return it."""
         for name, value in _values(batch).items():
             self._values[name].copy_(uploaded(value, self._device))
-        changes: dict[str, Any] = {"tokens": self._layouts.fill(batch.tokens), **self._values}
+        changes: dict[str, Any] = {"tokens": self._layouts.fill(batch.tokens), "columns": self._values}
         return dataclasses.replace(batch, **changes)
 
     def replay(self) -> Figures:
@@ -176,8 +173,8 @@ class _Memory:
 
 
 def _values(batch: Batch) -> dict[str, Any]:
-    values = {name: getattr(batch, name) for name in ("teacher", "scores")}
-    return {name: value for name, value in values.items() if value is not None}
+    on_device = {TEACHER, *(name for name, column in COLUMNS.items() if column.on_device)}
+    return {name: value for name, value in batch.columns.items() if name in on_device}
 
 
 def _in_place(run: TrainingState, batch: Batch, config: TrainingConfig, momentum: float | None) -> Figures:
@@ -203,21 +200,22 @@ def _refusal(run: TrainingState, config: TrainingConfig, pad_id: int, *, capture
     """Return why a run's steps cannot have static shapes; empty if they can."""
     objective = run.objective
     kind = type(objective).__name__
-    if not isinstance(objective, VectorObjective | Matryoshka | ISBERT):
-        return f"{kind} selects its inputs on the CPU"
-    if unread := sorted(objective.needs - READ_ON_DEVICE):
+    if objective.reads_tokens:
+        return f"{kind} {objective.reads_tokens}"
+    if unread := sorted(name for name in config.objective.needs if not COLUMNS[name].on_device):
         return f"{kind} reads {', '.join(unread)} on the CPU"
-    if not objective.online.packs(pad_id):
+    if not objective.online.supports_packing(pad_id):
         return f"{objective.online.config.model} cannot run without padding"
     if processes() > 1:
         return "several processes share each batch"
     if not captures:
         return ""
-    if isinstance(objective, ISBERT):
-        return "IS-BERT counts tokens on the CPU"
+    if objective.counts_tokens:
+        return f"{kind} counts tokens on the CPU"
     if not config.bias_correction:
         return "Adam without bias correction has another epsilon at each step"
-    if objective.momentum(1, run.total) != objective.momentum(run.total, run.total):
+    first = objective.momentum(1, run.total)
+    if any(objective.momentum(step, run.total) != first for step in range(2, run.total + 1)):
         return "the target's momentum changes at each step"
     return ""
 

@@ -23,11 +23,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from models.encoder.unpadded import Tokens
-from models.errors import TrainingError
-from models.objectives.objective import Batch
-from models.training.batches import VIEWS, check_pairs, tokenise_pairs
-from storage.filesystem.atomic import whole
+from bsl.models.encoder.unpadded import Tokens
+from bsl.models.errors import TrainingError
+from bsl.models.objectives.columns import COLUMNS, TEACHER
+from bsl.models.objectives.objective import Batch
+from bsl.models.training.batches import VIEWS, check_pairs, tokenise_pairs
+from bsl.storage.filesystem.atomic import whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,14 +36,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike, NDArray
 
-    from models.encoder.sentence_encoder import SentenceEncoder
-    from models.encoder.static import Tokenizer
-    from models.objectives.objective import Need
+    from bsl.models.encoder.sentence_encoder import SentenceEncoder
+    from bsl.models.encoder.static import Tokenizer
+    from bsl.models.objectives.columns import Column
 
 logger = logging.getLogger(__name__)
 
 CHUNK = 50_000  # pairs or sentences in memory at once while the files are written
-DTYPES = {"label": pl.Int8, "score": pl.Float32, "group": pl.UInt64, "sentence_id": pl.UInt64}
 
 
 @dataclass(frozen=True)
@@ -134,34 +134,35 @@ class TokenCache:
     def __init__(
         self, folder: Path, encoder: SentenceEncoder, digest: str, teacher: TeacherVectors | None = None
     ) -> None:
-        self.digest, self.teacher, self.pad_id = digest, teacher, int(encoder.tokenizer.pad_token_id)
+        self.digest, self.teacher, self.pad_id = digest, teacher, int(encoder.own_tokenizer.pad_token_id)
         ids, offsets = _mapped(folder / "ids", _id_type(encoder)), _mapped(folder / "offsets", np.int64)
         self._views = Tokens(ids, offsets, self.pad_id)  # rows 2i and 2i + 1 are the views of pair i
         self._columns = {
-            name: _mapped(folder / name, pl.Series(dtype=dtype).to_numpy().dtype)
-            for name, dtype in DTYPES.items()
+            name: _mapped(folder / name, pl.Series(dtype=column.dtype).to_numpy().dtype)
+            for name, column in COLUMNS.items()
             if (folder / name).is_file()
         }
 
     def __len__(self) -> int:
         return len(self._views) // len(VIEWS)
 
-    def column(self, name: str) -> NDArray[Any] | None:
+    def column(self, name: Column) -> NDArray[Any] | None:
         """Return a column of all pairs, such as `group`; None if the cache does not have it."""
         return self._columns.get(name)
 
     def take(self, rows: NDArray[np.int64]) -> Batch:
         """Return the pairs of `rows` as a batch, with tokens of all first views, then of all second views."""
         found = self._views.take(np.concatenate([2 * rows, 2 * rows + 1]))
-        values = {name: column[rows] for name, column in self._columns.items()}
+        values: dict[str, NDArray[Any]] = {
+            name: column[rows].astype(COLUMNS[name].read_as, copy=False) for name, column in self._columns.items()
+        }
+        if self.teacher is not None:
+            values[TEACHER] = self.teacher.vectors_of(values.pop("sentence_id"))
         return Batch(
             Tokens(found.ids.astype(np.int32), found.offsets, self.pad_id),
             np.arange(len(rows)),
             np.arange(len(rows), 2 * len(rows)),
-            labels=values["label"].astype(np.int64) if "label" in values else None,
-            scores=values.get("score"),
-            groups=values.get("group"),
-            teacher=self.teacher.vectors_of(values["sentence_id"]) if self.teacher is not None else None,
+            values,
         )
 
     def lengths_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -178,9 +179,9 @@ def open_token_cache(
     folder: Path,
     pairs: pl.LazyFrame,
     encoder: SentenceEncoder,
-    needs: frozenset[Need] = frozenset(),
+    needs: frozenset[Column] = frozenset(),
     teacher: TeacherVectors | None = None,
-    nullable: frozenset[Need] = frozenset(),
+    nullable: frozenset[Column] = frozenset(),
 ) -> TokenCache:
     """Open the tokenised pairs, and write them into `folder` first if they are not there.
 
@@ -207,7 +208,7 @@ def open_token_cache(
     return TokenCache(path, encoder, digest, teacher)
 
 
-def _needed(teacher: TeacherVectors | None, needs: frozenset[Need]) -> TeacherVectors | None:
+def _needed(teacher: TeacherVectors | None, needs: frozenset[Column]) -> TeacherVectors | None:
     if "sentence_id" not in needs:
         return None
     if teacher is None:
@@ -218,7 +219,7 @@ def _needed(teacher: TeacherVectors | None, needs: frozenset[Need]) -> TeacherVe
     return teacher
 
 
-def _write(folder: Path, pairs: pl.LazyFrame, encoder: SentenceEncoder, columns: Sequence[str]) -> None:
+def _write(folder: Path, pairs: pl.LazyFrame, encoder: SentenceEncoder, columns: Sequence[Column]) -> None:
     done, end = 0, np.int64(0)
     with contextlib.ExitStack() as stack:
         files = {name: stack.enter_context((folder / name).open("wb")) for name in ("ids", "offsets", *columns)}
@@ -226,15 +227,16 @@ def _write(folder: Path, pairs: pl.LazyFrame, encoder: SentenceEncoder, columns:
         for chunk in _chunks(pairs, columns):
             batch = tokenise_pairs(encoder, chunk, done)
             views = batch.tokens.take(np.stack([batch.view_1, batch.view_2], axis=1).ravel())
-            arrays = {"ids": views.ids.astype(_id_type(encoder)), "offsets": end + views.offsets[1:]}
-            for name, array in (arrays | {name: _values(chunk, name) for name in columns}).items():
-                files[name].write(array.tobytes())
+            files["ids"].write(views.ids.astype(_id_type(encoder)).tobytes())
+            files["offsets"].write((end + views.offsets[1:]).tobytes())
+            for name in columns:
+                files[name].write(_values(chunk, name).tobytes())
             done, end = done + len(batch), end + views.offsets[-1]
             logger.info("tokenised %d pairs", done)
 
 
 def _id_type(encoder: SentenceEncoder) -> DTypeLike:
-    return np.uint16 if len(encoder.tokenizer) <= 1 << 16 else np.int32
+    return np.uint16 if len(encoder.own_tokenizer) <= 1 << 16 else np.int32
 
 
 def _mapped(path: Path, dtype: DTypeLike) -> NDArray[Any]:
@@ -244,9 +246,9 @@ def _mapped(path: Path, dtype: DTypeLike) -> NDArray[Any]:
 def _digest(
     pairs: pl.LazyFrame,
     encoder: SentenceEncoder,
-    needs: frozenset[Need],
+    needs: frozenset[Column],
     teacher: TeacherVectors | None,
-    nullable: frozenset[Need],
+    nullable: frozenset[Column],
 ) -> str:
     columns, row = sorted(needs), 0
     views, values = ([hashlib.sha256() for _ in names] for names in (VIEWS, columns))
@@ -259,15 +261,15 @@ def _digest(
         if teacher is not None:
             teacher.check(_values(chunk, "sentence_id"), row)
         row += len(chunk)
-    rules = [_rules(encoder.tokenizer), encoder.prompt, encoder.tokenizer.pad_token_id, encoder.config.length]
+    rules = [_rules(encoder.own_tokenizer), encoder.prompt, encoder.own_tokenizer.pad_token_id, encoder.config.length]
     parts = [*(digest.hexdigest() for digest in views), *rules]
     known = {name: digest.hexdigest() for name, digest in zip(columns, values, strict=True)}
     extra = [known, None if teacher is None else teacher.digest] if needs else []
     return hashlib.sha256(json.dumps([*parts, *extra]).encode()).hexdigest()
 
 
-def _values(pairs: pl.DataFrame, name: str) -> NDArray[Any]:
-    return pairs[name].cast(DTYPES[name]).to_numpy()
+def _values(pairs: pl.DataFrame, name: Column) -> NDArray[Any]:
+    return pairs[name].cast(COLUMNS[name].dtype).to_numpy()
 
 
 def _rules(tokenizer: Tokenizer) -> object:

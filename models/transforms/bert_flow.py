@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Final
 
 import torch
 
-from models.errors import EvaluationError, InterruptedRunError
-from models.training.loop import run_steps
-from models.training.snapshots import Saving, Snapshot, copied, newest_snapshot
-from models.transforms.config import Transform
-from models.transforms.glow import FlatAdam, Glow
+from bsl.models.errors import EvaluationError, InterruptedRunError
+from bsl.models.training.loop import run_steps
+from bsl.models.training.snapshots import Saving, Snapshot, copied, newest_snapshot
+from bsl.models.transforms.config import Transform
+from bsl.models.transforms.glow import FlatAdam, Glow
 
 if TYPE_CHECKING:
-    from models.training.snapshots import Execution
-    from models.transforms.config import FlowConfig
+    from bsl.models.training.snapshots import Execution
+    from bsl.models.transforms.config import FlowConfig
 
 SAVE_EVERY: Final = 2_000  # steps, of milliseconds each
 REPORT_EVERY: Final = 100  # steps
@@ -79,7 +79,7 @@ class _Fit:
         self.network = Glow(vectors_ND.shape[1], config)
         self._epoch, self._order_N = -1, torch.empty(0)
         _check_spread(self._rows(1), self.vectors_ND, config)
-        self.network.settle(self._rows(1))
+        self.network.init_actnorm(self._rows(1))
         self.adam = FlatAdam(self.network, config)
         self.step = 0
         self.start = self.bits()

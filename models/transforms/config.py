@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
-from storage.record import Record, named
+from bsl.storage.record import Record, named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import torch
     from pydantic import JsonValue
 
-    from models.training.snapshots import Execution
+    from bsl.models.training.snapshots import Execution
 
 
 class TransformSettings(Record):

@@ -22,7 +22,7 @@ from torch.nn import functional
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from models.transforms.config import FlowConfig
+    from bsl.models.transforms.config import FlowConfig
 
 
 _SCALE_FACTOR: Final = 3.0  # log scale = 3 × parameter, which speeds up learning (glow_ops_1x1.py)
@@ -188,7 +188,7 @@ class Glow(nn.Module):
         return torch.cat((*finished, x_BD), dim=1)
 
     @torch.no_grad()
-    def settle(self, x_BD: torch.Tensor) -> None:
+    def init_actnorm(self, x_BD: torch.Tensor) -> None:
         """Initialise every actnorm by data, so that its outputs for these vectors have mean 0 and variance 1."""
         norms = [module for module in self.modules() if isinstance(module, ActNorm)]
         for norm in norms:

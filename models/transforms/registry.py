@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from models.errors import EvaluationError
-from models.training.snapshots import Execution
-from models.transforms.bert_flow import Flow
-from models.transforms.config import FlowConfig, WhiteningConfig
-from models.transforms.whitening import Whitening
+from bsl.models.errors import EvaluationError
+from bsl.models.training.snapshots import Execution
+from bsl.models.transforms.bert_flow import Flow
+from bsl.models.transforms.config import FlowConfig, WhiteningConfig
+from bsl.models.transforms.whitening import Whitening
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import torch
 
-    from models.transforms.config import AnyTransform, Transform
+    from bsl.models.transforms.config import AnyTransform, Transform
 
 
 TRANSFORMS: Final[Mapping[type[AnyTransform], type[Transform]]] = {

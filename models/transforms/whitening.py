@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 import torch
 from torch.nn import functional
 
-from models.errors import EvaluationError
-from models.transforms.config import Transform
+from bsl.models.errors import EvaluationError
+from bsl.models.transforms.config import Transform
 
 if TYPE_CHECKING:
-    from models.training.snapshots import Execution
-    from models.transforms.config import WhiteningConfig
+    from bsl.models.training.snapshots import Execution
+    from bsl.models.transforms.config import WhiteningConfig
 
 _CHUNK: Final = 65_536  # vectors in float64 at a time
 

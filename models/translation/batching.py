@@ -26,14 +26,14 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from sacremoses import MosesPunctNormalizer
 from transformers import MarianTokenizer
 
-from models.errors import DeviceMemoryError, TranslatorLoadError
+from bsl.models.errors import DeviceMemoryError, TranslatorLoadError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from models.runtime.progress import OnProgress
-    from models.translation.config import TranslatorConfig
+    from bsl.models.runtime.progress import OnProgress
+    from bsl.models.translation.config import TranslatorConfig
 
 
 @dataclass(frozen=True)

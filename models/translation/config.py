@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import Field
 
-from storage.record import Record
+from bsl.storage.filesystem.urls import Named
+from bsl.storage.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,7 +59,7 @@ class Resources:
 class TranslatorConfig(Record):
     """Settings of one direction; every field except `pinned` can change translations, so it is part of keys."""
 
-    model: str = Field(min_length=1)
+    model: Named
     """Where the model comes from: a local folder, `embedded:<name>` or a Hub id (Helsinki-NLP/opus-mt-en-de)."""
 
     revision: str | None = None
@@ -162,7 +163,7 @@ MINI: Final = _by_direction(
     _mini("de", "en"),
     _mini("fr", "en"),
 )
-"""The embedded models by direction, with the search that `bsl assets verify` measures."""
+"""The embedded models by direction, with the search that `python -m assets verify` measures."""
 
 CATALOGS: Final[Mapping[str, Mapping[str, TranslatorConfig]]] = {"embedded": MINI, "opus-mt": OPUS_MT}
 """Name of a catalog in settings and options → its translators."""

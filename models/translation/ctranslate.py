@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 
 import ctranslate2
 
-from models.errors import DeviceMemoryError, TranslationError, TranslatorLoadError
-from models.translation.gpu import REMEDY, compute_type, gpus, is_of_the_gpu
-from storage.filesystem.atomic import whole
+from bsl.models.errors import DeviceMemoryError, TranslationError, TranslatorLoadError
+from bsl.models.translation.gpu import REMEDY, compute_type, gpus, is_of_the_gpu
+from bsl.storage.filesystem.atomic import whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from transformers import MarianMTModel
 
-    from models.translation.batching import Decoded, Vocabulary
-    from models.translation.config import Resources, TranslatorConfig
+    from bsl.models.translation.batching import Decoded, Vocabulary
+    from bsl.models.translation.config import Resources, TranslatorConfig
 
 CPU_GREEDY_TOKEN_BUDGET = 1024
 CPU_BEAM_TOKEN_BUDGET = 512  # a beam multiplies the rows of a batch, so half the sentences fill the core as well
@@ -153,7 +153,7 @@ def _convert(folder: Path, converted: Path) -> None:
     from ctranslate2.converters import TransformersConverter
     from transformers import MarianTokenizer
 
-    from models.translation.marian import load_model
+    from bsl.models.translation.marian import load_model
 
     model = load_model(folder, "fp32", "cpu")
     tokenizer = MarianTokenizer.from_pretrained(folder, local_files_only=True)

@@ -1,10 +1,10 @@
-"""Filter bad translations: empty, looping, of an odd length, copied, or in another language.
+"""Filter bad translations: empty, of a sentence in capitals, looping, of an odd length, copied, or in another language.
 
-Finished views may also be too far from their sentence or too close to it.
+Finished views may also be too far from their sentence or too close to it. Rows without text are always dropped.
 
-The papers keep every pair, so recipes of their rows use `UNFILTERED`, which drops only rows without text. Verdicts are
-Polars expressions over a column of sources and one of translations, so that millions of rows stream. A short
-translation equal to its source (names, numbers, "OK") is allowed.
+A filter is a class here, with its settings and its conditions, and a member of `AnyFilter`; `FILTERS` are the default.
+The papers mention no filter, so recipes of their rows use none. Conditions are Polars expressions over a column of
+sources and one of translations, so that millions of rows stream.
 
 The language filter uses the odds between languages, by py3langid (naive Bayes over byte n-grams, 140 languages, 4.5 MB
 with its model in the package). It was measured on 3,000 Tatoeba sentences each of English, German, French, Spanish,
@@ -16,13 +16,14 @@ the probability of a short sentence.
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, NamedTuple
 
 import polars as pl
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
-from storage.record import Record
+from bsl.storage.record import Record, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,79 +31,152 @@ if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
 
 
-class FilterConfig(Record):
-    """Limits beyond which a translation is dropped. Deviation: all settings except `UNFILTERED`."""
+class Texts(NamedTuple):
+    """What a filter compares: expressions over a column of sources and one of texts made from them.
 
-    max_length_ratio: float | None = Field(3.0, gt=1, le=100)
-    """Largest ratio of characters of the longer text to the shorter one, with the slack added to both; None allows any
-    length."""
+    Attributes:
+        source: The sources.
+        made: Their translations, or their finished views.
+        lang: Expected language of `made` (ISO 639-1); None if unknown.
+    """
 
-    length_slack: int = Field(15, ge=0, le=1000)
-    """Characters added to both lengths before taking the ratio, so that "Yes." may become "Yes, that is so."."""
-
-    max_repeats: int | None = Field(3, ge=1, le=7)
-    """Largest number of occurrences in a row of a phrase of one to four words; more are a loop, unless the source loops
-    too. None keeps all loops."""
-
-    copied_words: int | None = Field(6, ge=1)
-    """Least number of words for dropping a translation equal to its source, ignoring case, as not translated; shorter
-    ones may be names, numbers or "OK". None keeps all copies."""
-
-    language_odds: float | None = Field(30.0, gt=1)
-    """Odds of another language to the expected one at which a translation is dropped; None does not check."""
-
-    min_overlap: float = Field(0.0, ge=0, le=1)
-    """Least share of words (`overlap`) that a view in its sentence's language has in common with it; 0 drops none."""
-
-    max_overlap: float = Field(1.0, ge=0, le=1)
-    """Largest such share; below 1, views with nearly the same words are dropped."""
+    source: pl.Expr
+    made: pl.Expr
+    lang: str | None = None
 
 
-UNFILTERED: Final = FilterConfig(max_length_ratio=None, max_repeats=None, copied_words=None, language_odds=None)
-"""Drops only rows without text (`missing`, `empty`), because the papers mention no filter."""
+class Filter(Record):
+    """Settings and conditions of a filter."""
 
+    of_finished: ClassVar[bool] = False
+    """Whether it filters finished views in their sentence's language, instead of every translation on the way."""
+
+    @abstractmethod
+    def faults(self, texts: Texts) -> dict[str, pl.Expr]:
+        """Return reason → condition on which a text is dropped."""
+
+
+class CapitalsFilter(Filter):
+    """Drop the translation of a sentence in capitals: translators have seen few, and return other meanings."""
+
+    name: Literal["capitals"] = "capitals"
+    words: int = Field(3, ge=1)
+    """Least number of words in capitals."""
+
+    def faults(self, texts: Texts) -> dict[str, pl.Expr]:
+        """Return whether the source is in capitals."""
+        return {"capitals": in_capitals(texts.source, self.words)}
+
+
+class LoopFilter(Filter):
+    """Drop a translation that repeats a phrase of one to four words in a row, unless its source does too."""
+
+    name: Literal["loop"] = "loop"
+    repeats: int = Field(3, ge=1, le=7)
+    """Largest number of occurrences in a row."""
+
+    def faults(self, texts: Texts) -> dict[str, pl.Expr]:
+        """Return whether only the translation repeats itself."""
+        return {"loop": loops(texts.made, self.repeats) & ~loops(texts.source, self.repeats)}
+
+
+class LengthFilter(Filter):
+    """Drop a translation that is much longer or shorter than its source, in characters."""
+
+    name: Literal["length"] = "length"
+    ratio: float = Field(3.0, gt=1, le=100)
+    """Largest ratio of the longer text to the shorter one, with the slack added to both."""
+    slack: int = Field(15, ge=0, le=1000)
+    """Characters added to both lengths, so that "Yes." may become "Yes, that is so."."""
+
+    def faults(self, texts: Texts) -> dict[str, pl.Expr]:
+        """Return whether the ratio of the lengths is too large or too small."""
+        ratio = (texts.made.str.len_chars() + self.slack) / (texts.source.str.len_chars() + self.slack)
+        return {"too_long": ratio > self.ratio, "too_short": ratio < 1 / self.ratio}
+
+
+class CopyFilter(Filter):
+    """Drop a translation equal to its source, ignoring case; a short one may be names, numbers or "OK"."""
+
+    name: Literal["copy"] = "copy"
+    words: int = Field(6, ge=1)
+    """Least number of words of a source that must not be copied."""
+
+    def faults(self, texts: Texts) -> dict[str, pl.Expr]:
+        """Return whether a long source was copied."""
+        same = texts.source.str.to_lowercase() == texts.made.str.to_lowercase()
+        return {"copy": same & (texts.source.str.count_matches(r"\w+") >= self.words)}
+
+
+class LanguageFilter(Filter):
+    """Drop a translation in another language than the expected one."""
+
+    name: Literal["language"] = "language"
+    odds: float = Field(30.0, gt=1)
+    """Odds of another language to the expected one at which a translation is dropped."""
+
+    def faults(self, texts: Texts) -> dict[str, pl.Expr]:
+        """Return whether another language is more probable."""
+        return {} if texts.lang is None else {"language": speaks_another(texts.made, texts.lang, self.odds)}
+
+
+class OverlapFilter(Filter):
+    """Drop a view in its sentence's language that has too few or too many words in common with it (`overlap`)."""
+
+    of_finished: ClassVar[bool] = True
+    name: Literal["overlap"] = "overlap"
+    least: float = Field(0.0, ge=0, le=1)
+    """Least share of common words."""
+    most: float = Field(1.0, ge=0, le=1)
+    """Largest share of common words."""
+
+    def faults(self, texts: Texts) -> dict[str, pl.Expr]:
+        """Return whether the share is outside the limits."""
+        shared = overlap(texts.source, texts.made)
+        return {"too_far": shared < self.least, "too_close": shared > self.most}
+
+
+AnyFilter = Annotated[
+    CapitalsFilter | LoopFilter | LengthFilter | CopyFilter | LanguageFilter | OverlapFilter,
+    Field(discriminator="name"),
+    BeforeValidator(named),
+]
+FILTERS: Final[tuple[AnyFilter, ...]] = (
+    CapitalsFilter(), LoopFilter(), LengthFilter(), CopyFilter(), LanguageFilter()
+)  # fmt: skip
+"""Filters of our own recipes."""
 EXAMPLES: Final = 3
 """Rows shown of each outcome."""
 
 
-def verdict(source: pl.Expr, translation: pl.Expr, config: FilterConfig, lang: str | None = None) -> pl.Expr:
-    """Return column `reason`: why each translation is dropped; null for good ones.
+def translation_reason(texts: Texts, filters: Iterable[AnyFilter]) -> pl.Expr:
+    """Return column `reason`: why each translation is dropped, by the first condition that holds; null for good ones.
 
-    The reasons are `missing`, `empty`, `loop`, `too_long`, `too_short`, `copy` and `language`, checked in this order.
-
-    Args:
-        source: Source texts.
-        translation: Translations of them; null if there is none.
-        config: The limits.
-        lang: Expected language of the translations (ISO 639-1); None does not check it.
+    `missing` and `empty` are checked before the filters' conditions.
     """
-    faults = {"missing": translation.is_null(), "empty": translation.str.strip_chars() == ""}
-    if config.max_repeats is not None:
-        faults["loop"] = loops(translation, config.max_repeats) & ~loops(source, config.max_repeats)
-    if config.max_length_ratio is not None:
-        ratio = (translation.str.len_chars() + config.length_slack) / (source.str.len_chars() + config.length_slack)
-        faults["too_long"] = ratio > config.max_length_ratio
-        faults["too_short"] = ratio < 1 / config.max_length_ratio
-    if config.copied_words is not None:
-        same = source.str.to_lowercase() == translation.str.to_lowercase()
-        faults["copy"] = same & (source.str.count_matches(r"\w+") >= config.copied_words)
-    if lang is not None and config.language_odds is not None:
-        faults["language"] = speaks_another(translation, lang, config.language_odds)
-    return _first_of(faults)
+    faults = {"missing": texts.made.is_null(), "empty": texts.made.str.strip_chars() == ""}
+    return _first_of(faults | _faults(texts, filters, finished=False))
 
 
-def closeness(source: pl.Expr, view: pl.Expr, config: FilterConfig) -> pl.Expr:
-    """Return column `reason`: `too_far` or `too_close`; null if a view's word overlap is within the limits."""
-    if config.min_overlap == 0 and config.max_overlap == 1:
-        return _first_of({})  # always within these limits; comparing is slow
-    shared = overlap(source, view)
-    return _first_of({"too_far": shared < config.min_overlap, "too_close": shared > config.max_overlap})
+def view_reason(texts: Texts, filters: Iterable[AnyFilter]) -> pl.Expr:
+    """Return column `reason`: why each finished view is dropped; null for good ones."""
+    return _first_of(_faults(texts, filters, finished=True))
+
+
+def _faults(texts: Texts, filters: Iterable[AnyFilter], *, finished: bool) -> dict[str, pl.Expr]:
+    chosen = [one for one in filters if one.of_finished is finished]
+    return {reason: fault for one in chosen for reason, fault in one.faults(texts).items()}
 
 
 def _first_of(faults: Mapping[str, pl.Expr]) -> pl.Expr:
     """Return column `reason`: the name of the first condition that holds; null if none does."""
     named = [pl.when(holds).then(pl.lit(name)) for name, holds in faults.items()]
     return pl.coalesce(*named, pl.lit(None, dtype=pl.String)).alias("reason")
+
+
+def in_capitals(text: pl.Expr, words: int) -> pl.Expr:
+    """Return whether a text has at least this many words of two or more letters, and no lower-case letter."""
+    return ~text.str.contains(r"\p{Ll}") & (text.str.count_matches(r"\p{Lu}{2,}") >= words)
 
 
 def overlap(one: pl.Expr, other: pl.Expr) -> pl.Expr:

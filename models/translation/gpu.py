@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final, get_args
 
-from models.translation.config import Precision
+from bsl.models.translation.config import Precision
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

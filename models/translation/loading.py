@@ -6,14 +6,14 @@ import logging
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
-from models.errors import TranslatorLoadError, load_errors
-from models.translation import gpu
+from bsl.models.errors import TranslatorLoadError, load_errors
+from bsl.models.translation import gpu
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from models.translation.batching import BatchedTranslator, Engine
-    from models.translation.config import Backend, Precision, Resources, TranslatorConfig
+    from bsl.models.translation.batching import BatchedTranslator, Engine
+    from bsl.models.translation.config import Backend, Precision, Resources, TranslatorConfig
 
 logger = logging.getLogger(__name__)
 
@@ -40,18 +40,18 @@ def load_translator(
             target language; or the backend does not run on the device with the settings of `config`.
         DeviceMemoryError: The model does not fit into the GPU's memory.
     """
-    from models.translation.batching import BatchedTranslator, Vocabulary
+    from bsl.models.translation.batching import BatchedTranslator, Vocabulary
 
     resolved = resolve(config, resources.device)
     with load_errors(folder, TranslatorLoadError):
         vocabulary = Vocabulary(folder, resolved)
         engine: Engine
         if resolved.backend == "transformers":
-            from models.translation.marian import MarianEngine
+            from bsl.models.translation.marian import MarianEngine
 
             engine = MarianEngine(folder, resolved, resources)
         else:
-            from models.translation.ctranslate import CTranslate2Engine
+            from bsl.models.translation.ctranslate import CTranslate2Engine
 
             engine = CTranslate2Engine(folder, resolved, resources, converted, vocabulary)
         return BatchedTranslator(engine, vocabulary, resolved, token_budget or engine.token_budget)

@@ -26,18 +26,19 @@ from transformers import (
     NoRepeatNGramLogitsProcessor,
 )
 from transformers.models.marian.modeling_marian import MarianDecoder
-from transformers.utils import logging as transformers_logging
 
-from models.encoder.unpadded import Tokens
-from models.errors import TranslatorLoadError
-from models.runtime.device import arithmetic
+from bsl.models.encoder.transformer import quiet_transformers
+from bsl.models.encoder.unpadded import Tokens
+from bsl.models.errors import TranslatorLoadError
+from bsl.models.runtime.device import arithmetic
+from bsl.models.runtime.torch_settings import torch_threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from models.translation.batching import Decoded
-    from models.translation.config import Resources, TranslatorConfig
+    from bsl.models.translation.batching import Decoded
+    from bsl.models.translation.config import Resources, TranslatorConfig
 
 CPU_TOKEN_BUDGET = 2048  # 6.5 M parameters, greedy, NLI premises: 57, 74, 87, 88, 85 sentences/s at 512, 1,024 … 8,192
 GPU_TOKEN_BUDGET = 65_536  # about 4,096 NLI sentences, from which on memory does not limit a decode step (PERF A4)
@@ -61,7 +62,6 @@ class MarianEngine:
     ahead = 1
 
     def __init__(self, folder: Path, config: TranslatorConfig, resources: Resources) -> None:
-        torch.set_num_threads(resources.cores)
         self.model = load_model(folder, config.precision, resources.device)
         settings: Any = self.model.config
         if not isinstance(start := settings.decoder_start_token_id, int):
@@ -73,6 +73,7 @@ class MarianEngine:
         self.token_budget = CPU_TOKEN_BUDGET if resources.device == "cpu" else GPU_TOKEN_BUDGET
         self._pad: int = settings.pad_token_id
         self._config = config
+        self._cores = resources.cores
 
     def submit(self, sources: list[list[int]], caps: list[int]) -> Callable[[], Decoded]:
         """Return a function that translates a batch; see `batching.Engine`."""
@@ -83,7 +84,7 @@ class MarianEngine:
         source_BS, mask_BS = (x.to(device) for x in Tokens.of(sources, self._pad).padded())
         caps_B = torch.tensor(caps, device=device)
         beam, ngram = self._config.beam, self._config.no_repeat_ngram
-        with arithmetic(device, bf16=False):  # products of 16-bit weights stay in 16 bits
+        with torch_threads(self._cores), arithmetic(device, bf16=False):  # products of 16-bit weights stay in 16 bits
             if beam == 1:
                 return greedy(self.model, source_BS, mask_BS, caps_B, ngram)
             return beam_search(self.model, source_BS, mask_BS, caps_B, beam, ngram)
@@ -95,10 +96,10 @@ def load_model(folder: Path, precision: str, device: str) -> MarianMTModel:
     Safetensors are preferred. A `pytorch_model.bin` (most OPUS-MT models) is read with `weights_only`, which accepts
     tensors and refuses any code in the pickle.
     """
-    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    model: MarianMTModel = MarianMTModel.from_pretrained(
-        folder, local_files_only=True, weights_only=True, dtype=_DTYPES[precision]
-    )
+    with quiet_transformers():
+        model: MarianMTModel = MarianMTModel.from_pretrained(
+            folder, local_files_only=True, weights_only=True, dtype=_DTYPES[precision]
+        )
     module: torch.nn.Module = model  # transformers annotates its own `to` and `eval` for another self
     module.to(device)
     module.eval()

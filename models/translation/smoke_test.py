@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from models.errors import SmokeTestError
-from models.translation.filters import FilterConfig, verdict
+from bsl.models.errors import SmokeTestError
+from bsl.models.translation.filters import FILTERS, Texts, translation_reason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from models.translation.batching import BatchedTranslator
-    from models.translation.config import Pin, TranslatorConfig
+    from bsl.models.translation.batching import BatchedTranslator
+    from bsl.models.translation.config import Pin, TranslatorConfig
 
 PLAIN_SENTENCES: Mapping[str, tuple[str, ...]] = {
     "en": ("The boy is reading a book.", "Two dogs are running in the snow.", "She bought bread and milk today."),
@@ -84,7 +84,7 @@ def _fault(translated: Sequence[tuple[str, str]], expected: Sequence[str] | None
 
 def _oddity(translated: Sequence[tuple[str, str]], expected: Sequence[str] | None) -> str | None:
     frame = pl.DataFrame(translated, schema={"source": pl.String, "text": pl.String}, orient="row")
-    reasons = frame.select(verdict(pl.col("source"), pl.col("text"), FilterConfig()))["reason"].drop_nulls()
+    reasons = frame.select(translation_reason(Texts(pl.col("source"), pl.col("text")), FILTERS))["reason"].drop_nulls()
     if len(reasons):
         return f"{len(reasons)} of {len(translated)} are bad ({', '.join(reasons.unique(maintain_order=True))})"
     if len(translated) > 1 and frame["text"].n_unique() == 1:

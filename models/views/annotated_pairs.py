@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.corpus.nli import ENTAILMENT
-from models.corpus.normalize import normalize, sentence_ids
-from models.runtime.partitions import Partitions, in_range, scattered
-from models.views.pairs import PAIRS, SHUFFLED
-from models.views.views import VIEWS
+from bsl.models.corpus.nli import ENTAILMENT
+from bsl.models.corpus.normalize import normalize, sentence_ids
+from bsl.models.runtime.partitions import Partitions, in_range, scattered
+from bsl.models.views.pairs import SHUFFLED
+from bsl.storage.artifacts.schemas import PAIRS, VIEWS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from models.views.config import EntailView
+    from bsl.models.views.config import EntailView
 
-GENERAL_PER_PAIR: Final = 0.5  # pairs of general sentences per training pair
+REHEARSED_PER_PAIR: Final = 0.5
+_LONG: Final = 8  # words of a sentence whose halves are still texts
 _WITH_PREMISE: Final = pl.Schema(
     {
         "premise_id": pl.UInt64,
@@ -41,11 +42,11 @@ def labelled_pairs(
         corpus: sentence_id, text, lang.
         nli: premise_id, hypothesis_id, label.
         shuffle_seed: Seed of the order; None keeps the pairs of a premise together.
-        bits: Binary logarithm of the number of id ranges (see `models.runtime.partitions`).
+        bits: Binary logarithm of the number of id ranges (see `bsl.models.runtime.partitions`).
         scratch: An empty folder for data that does not fit into memory; the caller removes it.
 
     Yields:
-        As `models.views.pairs.build_pairs`; the premise is view 1 and the group, the hypothesis view 2; source `nli`.
+        As `bsl.models.views.pairs.build_pairs`: premise is view 1 and group, the hypothesis view 2; source `nli`.
     """
     half = Partitions(scratch / "premises", _WITH_PREMISE, "hypothesis_id", bits=bits)
     for number in range(1 << bits):
@@ -88,7 +89,7 @@ def scored_pairs(pairs: pl.DataFrame, highest: float, source: str, shuffle_seed:
         shuffle_seed: Seed of the order; None keeps the order of the set.
 
     Returns:
-        As `models.views.pairs.build_pairs`; English pairs with a score and neither label nor group.
+        As `bsl.models.views.pairs.build_pairs`; English pairs with a score and neither label nor group.
     """
     graded = graded_pairs(pairs, highest).with_row_index("place")
     first, second = (sentence_ids(normalize(pl.col(name))) for name in ("text_1", "text_2"))
@@ -107,18 +108,45 @@ def scored_pairs(pairs: pl.DataFrame, highest: float, source: str, shuffle_seed:
     return training if shuffle_seed is None else training.sort(scattered(pl.col("pair_id"), shuffle_seed))
 
 
-def with_rehearsal(training: pl.DataFrame, general: pl.DataFrame, source: str, seed: int) -> pl.DataFrame:
-    """Add general sentences to training pairs: `GENERAL_PER_PAIR` pairs without a score, whose vectors are preserved.
+def with_rehearsal(training: pl.DataFrame, rehearsed: Mapping[str, pl.DataFrame], seed: int) -> pl.DataFrame:
+    """Add sentences to training pairs: `REHEARSED_PER_PAIR` pairs without a score, whose vectors are preserved.
 
     Args:
         training: As returned by `scored_pairs`.
-        general: sentence1, sentence2; a pair occurs more than once if there are too few.
-        source: Name of the general set.
+        rehearsed: Name → sentence1, sentence2; each gives the same number of pairs, repeated if there are too few.
         seed: Seed of the draw.
     """
-    count = math.ceil(GENERAL_PER_PAIR * training.height)
-    drawn = general.sample(count, with_replacement=count > general.height, shuffle=True, seed=seed)
-    return pl.concat([training, scored_pairs(drawn.with_columns(score=pl.lit(None, pl.Float64)), 1.0, source, None)])
+    count = math.ceil(REHEARSED_PER_PAIR * training.height / max(len(rehearsed), 1))
+    drawn = (
+        scored_pairs(
+            pairs.sample(count, with_replacement=count > pairs.height, shuffle=True, seed=seed).with_columns(
+                score=pl.lit(None, pl.Float64)
+            ),
+            1.0,
+            name,
+            None,
+        )
+        for name, pairs in rehearsed.items()
+    )
+    return pl.concat([training, *drawn])
+
+
+def own_rehearsal(sentences: pl.Series, seed: int) -> pl.DataFrame:
+    """Pair a user's sentences, and both halves of those with at least eight words, at random.
+
+    A search has fewer words than the sentences that it finds, so parts of sentences keep their vectors too.
+
+    Returns:
+        sentence1, sentence2; each text once, one sentence twice if their number is odd.
+    """
+    words = pl.DataFrame({"word": sentences.str.split(" ")}).filter(pl.col("word").list.len() >= _LONG)
+    middle = pl.col("word").list.len() // 2
+    halves = (pl.col("word").list.head(middle), pl.col("word").list.slice(middle))
+    parts = [words.select(half.list.join(" "))["word"] for half in halves]
+    texts = pl.concat([sentences.rename("word"), *parts]).unique(maintain_order=True).shuffle(seed)
+    if texts.len() % 2:
+        texts = pl.concat([texts, texts.head(1)])
+    return pl.DataFrame({"sentence1": texts.gather_every(2), "sentence2": texts.gather_every(2, 1)})
 
 
 def graded_pairs(pairs: pl.DataFrame, highest: float) -> pl.DataFrame:
@@ -156,7 +184,7 @@ def entailed_views(
         corpus: sentence_id, text.
         nli: premise_id, hypothesis_id, label.
         view: Settings with the number of hypotheses per premise, and the seed.
-        bits: Binary logarithm of the number of id ranges (see `models.runtime.partitions`).
+        bits: Binary logarithm of the number of id ranges (see `bsl.models.runtime.partitions`).
         scratch: An empty folder for data that does not fit into memory; the caller removes it.
 
     Yields:

@@ -6,9 +6,10 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from models.translation.config import Backend, Precision, TranslatorConfig
-from models.translation.filters import FilterConfig
-from storage.record import Record, named
+from bsl.models.translation.config import Backend, Precision, TranslatorConfig
+from bsl.models.translation.filters import FILTERS, AnyFilter
+from bsl.storage.filesystem.urls import Named
+from bsl.storage.record import Record, named
 
 
 class ViewMethod(Record):
@@ -64,7 +65,7 @@ class MaskedView(ViewMethod):
 
     name: Literal["mlm"] = "mlm"
 
-    model: str = Field("FacebookAI/roberta-base", min_length=1)
+    model: Named = "FacebookAI/roberta-base"
     """Where the model comes from: a local folder, `embedded:<name>` or a Hub id (paper: RoBERTa-base)."""
 
     revision: str | None = "e2da8e2f811d1448a5b465c236feacd80ffbac7b"
@@ -228,8 +229,8 @@ class AugmentConfig(Record):
     original: bool = True
     """Whether the sentence itself is a view too."""
 
-    filters: FilterConfig = FilterConfig()
-    """Limits beyond which a translation, at any hop, or a finished view is dropped."""
+    filters: tuple[AnyFilter, ...] = FILTERS
+    """Filters of translations, at any hop, and of finished views; a bare name uses its defaults, [] drops no text."""
 
     @property
     def routes(self) -> tuple[TranslatedView, ...]:

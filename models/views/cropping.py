@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from models.views.config import CropView, DeletedView
+    from bsl.models.views.config import CropView, DeletedView
 
 MIN_WORDS: Final = 2
 """Least number of words in a crop; a text with no more words is unchanged."""

@@ -22,15 +22,15 @@ import torch
 from torch import Tensor
 from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenizerBase
 
-from models.encoder.unpadded import Tokens
-from models.errors import ModelError
-from models.runtime.device import arithmetic
+from bsl.models.encoder.unpadded import Tokens
+from bsl.models.errors import ModelError
+from bsl.models.runtime.device import arithmetic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from models.views.config import MaskedView
+    from bsl.models.views.config import MaskedView
 
 _SPACE_MARKS: Final = ("Ġ", "▁")  # start of a word in byte-level BPE and SentencePiece
 _CONTINUATION: Final = "##"  # continuation of a word in WordPiece

@@ -17,31 +17,16 @@ from typing import TYPE_CHECKING, Final, Self
 import polars as pl
 from pydantic import Field, model_validator
 
-from models.errors import ModelError
-from models.runtime.partitions import Partitions, scattered
-from storage.record import Record
+from bsl.models.errors import ModelError
+from bsl.models.runtime.partitions import Partitions, scattered
+from bsl.storage.artifacts.schemas import PAIRS
+from bsl.storage.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from models.runtime.partitions import Ranges
-
-PAIRS: Final = pl.Schema(
-    {
-        "pair_id": pl.UInt64,
-        "sentence_id": pl.UInt64,
-        "text_1": pl.String,
-        "text_2": pl.String,
-        "lang_1": pl.String,
-        "lang_2": pl.String,
-        "source": pl.String,
-        "label": pl.Int8,
-        "score": pl.Float32,
-        "group": pl.UInt64,
-    }
-)
-"""Columns of training pairs."""
+    from bsl.models.runtime.partitions import Ranges
 
 SHUFFLED: Final = pl.Schema([*PAIRS.items(), ("place", pl.UInt64())])
 """Columns of training pairs, with the place in training order."""
@@ -52,6 +37,10 @@ MIN_WORDS = 2  # with fewer words left, the text stays unchanged
 
 class MissingViewError(ModelError):
     """No sentence has both views of a pairing, or the two views of every sentence are the same text."""
+
+
+OWN_LABELS: Final = "own/labels"
+"""Name of the training labels of the run's own text, as a scored set."""
 
 
 class ViewPair(Record):
@@ -86,7 +75,7 @@ class PairConfig(Record):
 
     scored: str | None = Field(None, pattern=r"^[^/]+/[^/]+$")
     """Use the pairs of a scored set, such as `stsb/train`, with their scores, not `pairings`; for objectives that need
-    scores."""
+    scores. `own/labels`: the training labels of `ingest.own_text`."""
 
     shuffle_seed: int | None = Field(0, ge=0, lt=2**32)
     """Seed of the order of the pairs; None sorts them by pairing, then by sentence_id."""
@@ -95,7 +84,7 @@ class PairConfig(Record):
     """Exclude pairs of two identical texts, whose views differ only by dropout."""
 
     subsample_words: float | None = Field(None, gt=0, le=1)
-    """Delete frequent words of both texts at random (see `models.views.pairs`), except words up to this relative
+    """Delete frequent words of both texts at random (see `bsl.models.views.pairs`), except words up to this relative
     frequency. Deviation: the paper does not change its views (None)."""
 
     @model_validator(mode="after")
@@ -114,7 +103,7 @@ def build_pairs(views: Ranges, config: PairConfig, bits: int, scratch: Path) -> 
     Args:
         views: sentence_id, method, text, by ranges of sentence_id.
         config: The pairings and the order.
-        bits: Binary logarithm of the number of ranges (see `models.runtime.partitions`).
+        bits: Binary logarithm of the number of ranges (see `bsl.models.runtime.partitions`).
         scratch: An empty folder for data that does not fit into memory; the caller removes it.
 
     Yields:

@@ -21,12 +21,14 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
+from bsl.storage.process_setting import ProcessSetting
+
 if TYPE_CHECKING:
     from pathlib import Path
 
     from nltk.corpus.reader import WordNetCorpusReader
 
-    from models.views.config import SynonymView
+    from bsl.models.views.config import SynonymView
 
 
 PARTS_OF_SPEECH: Final = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}
@@ -59,7 +61,6 @@ _LEXNAMES: Final = (
 
 def open_wordnet(folder: Path) -> WordNetCorpusReader:
     """Open the WordNet database in `folder` (at least `FILES`), and read it into memory (28 MB; seconds)."""
-    import nltk.data
     from nltk.corpus.reader import WordNetCorpusReader
 
     class Reader(WordNetCorpusReader):  # type: ignore[misc] # nltk has no types
@@ -70,11 +71,25 @@ def open_wordnet(folder: Path) -> WordNetCorpusReader:
         def map_wn(self, version: str = "wordnet") -> None:
             """Skip the mapping to other languages' WordNets, which would need nltk's own copy of WordNet."""
 
-    if str(folder) not in nltk.data.path:
-        nltk.data.path.append(str(folder))  # nltk reads files under these folders only
-    with warnings.catch_warnings():
+    # nltk reads files under these folders only.
+    with _FOLDERS.set_to([*_nltk_folders(), str(folder)]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The multilingual functions are not available")
         return Reader(str(folder), None)
+
+
+def _nltk_folders() -> list[str]:
+    import nltk.data
+
+    return list(nltk.data.path)
+
+
+def _set_nltk_folders(folders: list[str]) -> None:
+    import nltk.data
+
+    nltk.data.path[:] = folders
+
+
+_FOLDERS: Final = ProcessSetting(_nltk_folders, _set_nltk_folders)
 
 
 def _lexnames() -> str:

@@ -16,15 +16,17 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from models.corpus.normalize import normalize, sentence_ids
-from models.translation.filters import FilterConfig, closeness, verdict
-from models.views.config import ORIGINAL
+from bsl.models.corpus.normalize import normalize, sentence_ids
+from bsl.models.translation.filters import Texts, translation_reason, view_reason
+from bsl.models.views.config import ORIGINAL
+from bsl.storage.artifacts.schemas import VIEWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from bsl.models.translation.filters import AnyFilter
 
-VIEWS = pl.Schema({"sentence_id": pl.UInt64, "method": pl.String, "text": pl.String})
+
 ROUTE = pl.Schema(
     {
         "sentence_id": pl.UInt64,
@@ -58,12 +60,12 @@ def begin_route(corpus: pl.LazyFrame) -> pl.LazyFrame:
 
 def sentences_ahead(route: pl.LazyFrame) -> pl.LazyFrame:
     """Return the sentences for the next hop, without dropped ones: sentence_id and text, each sentence once."""
-    well = route.filter(pl.col("reason").is_null())
-    return well.select(pl.col("key").alias("sentence_id"), "text").unique("sentence_id")
+    kept = route.filter(pl.col("reason").is_null())
+    return kept.select(pl.col("key").alias("sentence_id"), "text").unique("sentence_id")
 
 
 def follow_hop(
-    route: pl.LazyFrame, translations: pl.LazyFrame, hop: int, filters: FilterConfig, lang: str | None = None
+    route: pl.LazyFrame, translations: pl.LazyFrame, hop: int, filters: tuple[AnyFilter, ...], lang: str | None = None
 ) -> pl.LazyFrame:
     """Replace every sentence of a route by its translation, and drop sentences whose translation fails the filters.
 
@@ -71,15 +73,17 @@ def follow_hop(
         route: The route so far.
         translations: sentence_id (of the translated sentence) and text (its translation), one row per sentence.
         hop: Number of this hop, from 1.
-        filters: Limits beyond which a translation is dropped.
+        filters: Filters of translations.
         lang: Expected language of the translations; None does not check it.
     """
     found = translations.select(pl.col("sentence_id").alias("key"), normalize(pl.col("text")).alias("translated"))
-    is_well = pl.col("reason").is_null()
+    is_kept = pl.col("reason").is_null()
     joined = route.join(found, on="key", how="left")
     judged = joined.with_columns(
-        pl.when(is_well).then(verdict(pl.col("text"), pl.col("translated"), filters, lang)).alias("fault"),
-        pl.when(is_well).then("translated").otherwise("text").alias("text"),
+        pl.when(is_kept)
+        .then(translation_reason(Texts(pl.col("text"), pl.col("translated"), lang), filters))
+        .alias("fault"),
+        pl.when(is_kept).then("translated").otherwise("text").alias("text"),
     )
     is_faulty = pl.col("fault").is_not_null()
     return judged.select(
@@ -103,9 +107,9 @@ def judged_views(corpus: pl.LazyFrame, views: pl.LazyFrame) -> pl.LazyFrame:
     return joined.match_to_schema(JUDGED, missing_columns="insert")
 
 
-def held_apart(judged: pl.LazyFrame, filters: FilterConfig) -> pl.LazyFrame:
-    """Drop views in their sentence's language that share too many or too few words with it."""
-    return judged.with_columns(pl.coalesce("reason", closeness(pl.col("source"), pl.col("text"), filters)))
+def filter_finished(judged: pl.LazyFrame, filters: tuple[AnyFilter, ...]) -> pl.LazyFrame:
+    """Drop finished views in their sentence's language that fail a filter."""
+    return judged.with_columns(pl.coalesce("reason", view_reason(Texts(pl.col("source"), pl.col("text")), filters)))
 
 
 def kept_views(judged: pl.LazyFrame, corpus: pl.LazyFrame | None = None) -> pl.LazyFrame:

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from storage.artifacts.manifest import Manifest, Provenance, TableEntry, installed_versions
-from storage.artifacts.schemas import check_schema
-from storage.errors import CorruptArtifactError
-from storage.filesystem.atomic import sync
-from storage.filesystem.digests import describe_files
-from storage.filesystem.names import MANIFEST
-from storage.filesystem.os_errors import writing
+from bsl.storage.artifacts.manifest import Manifest, Provenance, TableEntry, installed_versions
+from bsl.storage.artifacts.schemas import check_schema
+from bsl.storage.errors import CorruptArtifactError
+from bsl.storage.filesystem.atomic import sync
+from bsl.storage.filesystem.digests import describe_files
+from bsl.storage.filesystem.names import MANIFEST
+from bsl.storage.filesystem.os_errors import writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pydantic import JsonValue
 
-    from storage.artifacts.refs import ArtifactRef
+    from bsl.storage.artifacts.refs import ArtifactRef
 
 ROW_GROUP_ROWS = 131_072  # about 10 MB of short sentences; streaming readers load one row group at a time
 
@@ -57,7 +57,7 @@ class Draft:
         The bytes depend only on the rows, not on their division into frames.
 
         Args:
-            frames: frames with the columns declared in `storage.artifacts.schemas`; at least one, which may be empty.
+            frames: frames with the columns of `bsl.storage.artifacts.schemas`; at least one, which may be empty.
             table: name of the table; the artifact's kind by default.
 
         Returns:

@@ -6,27 +6,29 @@ import logging
 import shutil
 from collections import defaultdict
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from storage.artifacts.leases import leases
-from storage.artifacts.refs import ADDRESS, ArtifactRef
-from storage.errors import ArtifactMissingError, CorruptArtifactError, StorageError, StoreReadError
-from storage.filesystem.atomic import last_changed
-from storage.filesystem.names import MANIFEST
-from storage.filesystem.os_errors import reading, writing
+from bsl.storage.artifacts.leases import leases, store_time
+from bsl.storage.artifacts.refs import ADDRESS, ArtifactRef
+from bsl.storage.errors import ArtifactMissingError, CorruptArtifactError, StorageError, StoreReadError
+from bsl.storage.filesystem.atomic import last_changed
+from bsl.storage.filesystem.names import MANIFEST
+from bsl.storage.filesystem.os_errors import reading, writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from datetime import datetime
     from pathlib import Path
 
-    from storage.artifacts.manifest import Manifest
-    from storage.artifacts.store import Store
+    from bsl.storage.artifacts.leases import Leases
+    from bsl.storage.artifacts.manifest import Manifest
+    from bsl.storage.artifacts.store import Store
 
 logger = logging.getLogger(__name__)
 
 _UNFINISHED = (".staging/*", ".scratch/*/*", ".trash/*")
-_ROOTS = ("report", "evaluation", "reproduction", "sweep", "study", "field")  # earlier versions made the last two
+_ROOTS = ("report", "evaluation", "reproduction", "sweep")
 _MAX_PAUSE = timedelta(days=1)  # a stage may compute this long between two files
 _MAX_RUN = timedelta(days=30)  # a run may use an uploaded object until its last shard is done
 
@@ -55,6 +57,12 @@ def collectable(store: Store, older_than: timedelta, now: datetime) -> list[Mani
 
     An artifact is needed if a leased artifact, or a younger report or evaluation, was made from it. An artifact is used
     when it is made and at every cache hit. Translations are never deleted by age, because later runs reuse them.
+    Artifacts that were made or used since a living process began count as leased.
+
+    Args:
+        store: the store.
+        older_than: minimal time since the last use.
+        now: the time of the store, from `store_time`.
 
     Raises:
         CorruptArtifactError: a manifest cannot be read, so its inputs are unknown; repair or delete it first.
@@ -68,11 +76,11 @@ def collectable(store: Store, older_than: timedelta, now: datetime) -> list[Mani
         )
     manifests = {manifest.ref.path: manifest for manifest in found}
     old = {path for path, manifest in manifests.items() if now - store.last_used(manifest) > older_than}
-    in_use, _ = leases(store, now)
+    living = leases(store, now)
     pending = [
         manifest
         for path, manifest in manifests.items()
-        if path in in_use or (manifest.kind in _ROOTS and path not in old)
+        if _is_leased(store, manifest.ref, living) or (manifest.kind in _ROOTS and path not in old)
     ]
     needed: set[str] = set()
     while pending:
@@ -86,6 +94,10 @@ def collectable(store: Store, older_than: timedelta, now: datetime) -> list[Mani
         for path, manifest in manifests.items()
         if path in old - needed and not manifest.kind.startswith("translations/")
     ]
+
+
+def _is_leased(store: Store, ref: ArtifactRef, living: Leases) -> bool:
+    return ref.path in living.paths or (living.since is not None and store.changed(ref) >= living.since)
 
 
 def leftovers(store: Store, older_than: timedelta, now: datetime) -> list[Path | str]:
@@ -104,7 +116,7 @@ def leftovers(store: Store, older_than: timedelta, now: datetime) -> list[Path |
     limit = now.timestamp() - max(older_than, _MAX_PAUSE).total_seconds()
     unfinished = (path for pattern in _UNFINISHED for path in store.workplace.glob(pattern))
     folders = sorted(folder for folder in unfinished if last_changed(folder) < limit)
-    _, expired = leases(store, now)
+    expired = leases(store, now).expired
     if store.local is None:  # a local folder needs no copy, and appears complete, by a rename
         uploads = _forgotten_uploads(store, now - max(older_than, _MAX_RUN))
         return [*folders, *sorted(_unused_copies(store, older_than, now)), *uploads, *expired]
@@ -162,16 +174,15 @@ def collect(
     """
     for path in left:
         if isinstance(path, str):
-            with writing(store.url):
+            with writing(store.url), suppress(FileNotFoundError):  # released, or deleted by another collection
                 store.fs.rm_file(f"{store.root}/{path}")
         elif path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)  # a file or link found at the path of an artifact
     deleted = []
-    in_use, _ = leases(store, datetime.now(UTC))
     for manifest in manifests:
-        if manifest.ref.path in in_use:
+        if _is_leased(store, manifest.ref, leases(store, store_time(store))):  # deleting a long list takes minutes
             continue
         if used_before is None or store.last_used(manifest) < used_before:
             store.remove(manifest.ref)

@@ -1,7 +1,7 @@
 """Compute an artifact's key from its stage, configuration and inputs.
 
 Equal inputs give equal keys on every machine. Fields that cannot change the result (paths, device) are declared
-`NotInKey` and excluded from the digest.
+`NotInKey` and excluded from the digest; so is a field declared `AddedAs` while it has its first default.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from enum import Enum
 
 from pydantic import BaseModel
 
-from storage.artifacts.refs import ArtifactRef
-from storage.record import NotInKey
+from bsl.storage.artifacts.refs import ArtifactRef
+from bsl.storage.record import AddedAs, NotInKey, Record
 
 
 def canonical(value: object) -> object:
@@ -26,10 +26,10 @@ def canonical(value: object) -> object:
     if isinstance(value, ArtifactRef):
         return value.path
     if isinstance(value, BaseModel):
-        fields = type(value).model_fields
-        return {
-            name: canonical(getattr(value, name)) for name in sorted(fields) if NotInKey not in fields[name].metadata
-        }
+        fields = {name: (getattr(value, name), info.metadata) for name, info in type(value).model_fields.items()}
+        kept = {name: canonical(inner) for name, (inner, metadata) in fields.items() if _is_in_key(inner, metadata)}
+        removed = value.removed if isinstance(value, Record) else {}
+        return dict(sorted({**removed, **kept}.items()))
     if isinstance(value, Enum):
         return value.value
     if value is None or isinstance(value, str | int | float | bool):
@@ -41,6 +41,11 @@ def canonical(value: object) -> object:
     raise TypeError(
         f"{type(value).__name__} cannot be part of an artifact key. Pass a reference, a frozen config or a JSON value."
     )
+
+
+def _is_in_key(value: object, metadata: Sequence[object]) -> bool:
+    """Return whether keys contain a field with this value."""
+    return NotInKey not in metadata and not any(isinstance(one, AddedAs) and one.value == value for one in metadata)
 
 
 def artifact_key(stage: str, kind: str, stage_version: int, arguments: Mapping[str, object]) -> str:

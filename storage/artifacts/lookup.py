@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from storage.artifacts.garbage_collection import readable_manifests
-from storage.artifacts.refs import ArtifactRef
-from storage.errors import ArtifactMissingError
-from storage.filesystem.spelling import did_you_mean
+from bsl.storage.artifacts.garbage_collection import readable_manifests
+from bsl.storage.artifacts.refs import KINDS
+from bsl.storage.errors import ArtifactMissingError
+from bsl.storage.filesystem.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from storage.artifacts.store import Store
+    from bsl.storage.artifacts.refs import ArtifactRef
+    from bsl.storage.artifacts.store import Store
 
 LATEST: Final = "latest"
 MOST_COMPARED: Final = 26  # each run gets a letter
-KINDS: Final = frozenset(
-    {"translations", "asset", "parallel", "back_translated"}  # kinds without a subclass of `ArtifactRef`
-    | {str(ref.model_fields["kind"].default) for ref in ArtifactRef.__subclasses__() if "kind" in ref.__annotations__}
-)
 
 
 def check_kind(store: Store, kind: str) -> None:
@@ -30,7 +27,7 @@ def check_kind(store: Store, kind: str) -> None:
     """
     if kind.partition("/")[0] in KINDS or store.refs(kind):
         return
-    known = sorted(KINDS | {ref.kind.partition("/")[0] for ref in store.refs()})
+    known = sorted(KINDS.keys() | {ref.kind.partition("/")[0] for ref in store.refs()})
     hint = did_you_mean(kind, known)
     raise ArtifactMissingError(f"unknown artifact kind {kind[:80]!r}.{hint} Known kinds: {', '.join(known)}")
 
@@ -82,8 +79,10 @@ def find_reports(store: Store, texts: Sequence[str]) -> list[ArtifactRef]:
 def _latest(store: Store, kind: str) -> ArtifactRef:
     manifests = {manifest.ref: manifest.created_at for manifest in readable_manifests(store, kind or None)}
     if not manifests:
+        where = store.local.absolute() if store.local else store.url
         raise ArtifactMissingError(
-            f"{store.url} contains no {kind or 'artifact'}, so there is no latest one. Make one first."
+            f"{where} contains no {kind or 'artifact'}, so there is no latest one. Make one first, or name the "
+            "store that has it: --store, or BSL_STORE. By default it is .bsl/store of the current folder."
         )
     return max(_exact(kind, [*manifests]), key=manifests.__getitem__)
 

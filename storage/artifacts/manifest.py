@@ -9,17 +9,19 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import PurePosixPath
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeVar
 
 from pydantic import AwareDatetime, BaseModel, Field, JsonValue, ValidationError, model_validator
 
-from storage.artifacts.refs import KIND, ArtifactRef
-from storage.errors import CorruptArtifactError, NewerFormatError
-from storage.filesystem.digests import SHA256, FileEntry, files_digest
-from storage.filesystem.names import FileName
-from storage.record import Record
+from bsl.storage.artifacts.refs import KIND, ArtifactRef
+from bsl.storage.errors import CorruptArtifactError, NewerFormatError
+from bsl.storage.filesystem.digests import SHA256, FileEntry, files_digest
+from bsl.storage.filesystem.names import FileName
+from bsl.storage.record import Record
 
-FORMAT = 3  # 2 added the stage's name, 3 the folder of the files; older formats can still be read
+M = TypeVar("M", bound=BaseModel)
+
+FORMAT = 3
 MOST_BYTES: Final = 64 << 20
 """Maximum size of a manifest; the largest real ones list some thousand files and are below 1 MB."""
 _PART: Final = re.compile(r"(?P<table>[^/]+)-(?P<number>[0-9]{5})\.parquet")
@@ -46,7 +48,7 @@ class Provenance(Record):
     """The stage, configuration and inputs of an artifact, known before it is made."""
 
     stage: str = ""
-    """Name of the stage that made it; empty in manifests of format 1."""
+    """Name of the stage that made it; empty outside a stage."""
     stage_version: int
     config: dict[str, JsonValue]
     inputs: dict[str, InputEntry] = Field({})
@@ -109,6 +111,20 @@ class Manifest(Record):
         """
         return files_digest({name: entry for name, entry in self.files.items() if not name.endswith(".html")})
 
+    def figures_as(self, model: type[M]) -> M:
+        """Return the figures, validated as the model of the stage that made the artifact.
+
+        Raises:
+            CorruptArtifactError: a figure is missing or of another type.
+        """
+        try:
+            return model.model_validate(self.figures)
+        except ValidationError as error:
+            raise CorruptArtifactError(
+                f"{self.ref}: figures are no {model.__name__} ({_first_fault(error)}). Delete the artifact and run "
+                "its stage again."
+            ) from error
+
     @property
     def rows(self) -> int:
         """Rows of all tables."""
@@ -131,8 +147,13 @@ def parse_manifest(text: bytes, where: str, ref: ArtifactRef) -> Manifest:
         head = _Head.model_validate_json(text)
         if head.format > FORMAT:
             raise NewerFormatError(
-                f"{where}: manifest format {head.format}, this version reads up to {FORMAT}. "
+                f"{where}: manifest format {head.format}, this version reads {FORMAT}. "
                 "Upgrade bsl-pipeline or use another store."
+            )
+        if head.format < FORMAT:
+            raise CorruptArtifactError(
+                f"{where}: manifest format {head.format}, this version reads {FORMAT}. Delete the artifact and run its "
+                "stage again."
             )
         manifest = Manifest.model_validate_json(text)
     except ValidationError as error:

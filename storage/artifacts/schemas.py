@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import polars as pl
 
-from storage.errors import SchemaError
+from bsl.storage.errors import SchemaError
 
 CORPUS = pl.Schema({"sentence_id": pl.UInt64, "text": pl.String, "source": pl.String, "lang": pl.String})
-PASSAGES = pl.Schema(
+DOCUMENT_SENTENCES = pl.Schema(
     {
-        # A sentence of a document; neighbours have consecutive positions.
+        # Neighbours have consecutive positions.
         "document": pl.UInt32,
         "position": pl.UInt32,
         "sentence_id": pl.UInt64,
@@ -17,11 +17,10 @@ PASSAGES = pl.Schema(
         "title": pl.String,
         "source": pl.String,
         "lang": pl.String,
-        # Unit of resampling: a document, or a block of consecutive sentences.
-        "unit": pl.UInt32,
-        "part": pl.String,
     }
 )
+# Unit of resampling: a document, or a block of consecutive sentences.
+PASSAGES = pl.Schema([*DOCUMENT_SENTENCES.items(), ("unit", pl.UInt32()), ("part", pl.String())])
 NLI = pl.Schema({"premise_id": pl.UInt64, "hypothesis_id": pl.UInt64, "label": pl.Int8})
 TRANSLATIONS = pl.Schema(
     {
@@ -83,7 +82,9 @@ PROOF = pl.Schema(
     {
         "evidence": pl.String,
         "metric": pl.String,
-        # `counts` decides the verdict, `guard` can veto it; `shown`: questions about the text, a mean, no interval.
+        # The use that the figure answers for; null for its parts and for general sets.
+        "use": pl.String,
+        # decides, vetoes or reported.
         "role": pl.String,
         "before": pl.Float64,
         "after": pl.Float64,
@@ -93,6 +94,19 @@ PROOF = pl.Schema(
         "ci_high": pl.Float64,
         "p_value": pl.Float64,
         "n": pl.UInt32,
+    }
+)
+# Rows of test labels, by class and by the class that a classifier of the training labels predicts; pairs that occur.
+CLASSIFIER = pl.Schema({"label": pl.String, "predicted": pl.String, "rows": pl.UInt32})
+SAMPLES = pl.Schema(
+    {
+        # `neighbour`: the nearest text of an encoder, `class`: the class that a classifier of its vectors finds.
+        "kind": pl.String,
+        "text": pl.String,
+        # The true class, or the answer of a question; null for neighbours among labelled texts.
+        "label": pl.String,
+        "before": pl.String,
+        "after": pl.String,
     }
 )
 REPRODUCTION = pl.Schema(
@@ -142,21 +156,6 @@ SWEEP = pl.Schema(
         "decides": pl.Boolean,
     }
 )
-COSTS = pl.Schema(
-    {
-        "label": pl.String,
-        "steps": pl.UInt32,
-        "seconds": pl.Float64,
-        # Translation of all its views, including those translated earlier for another system.
-        "translation_seconds": pl.Float64,
-        # Difference to the best system; null for the best itself and for systems without figures.
-        "behind": pl.Float64,
-        "behind_low": pl.Float64,
-        "behind_high": pl.Float64,
-        "behind_p": pl.Float64,
-        "checkpoint": pl.String,
-    }
-)
 
 TABLES: dict[str, pl.Schema] = {
     "corpus": CORPUS,
@@ -172,10 +171,11 @@ TABLES: dict[str, pl.Schema] = {
     "comparison": COMPARISON,
     "reproduction": REPRODUCTION,
     "sweep": SWEEP,
-    "costs": COSTS,
     "passages": PASSAGES,
     "weighing": WEIGHING,
     "proof": PROOF,
+    "classifier": CLASSIFIER,
+    "samples": SAMPLES,
 }
 
 

@@ -15,18 +15,20 @@ import os
 import shutil
 import uuid
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import fsspec
 import polars as pl
 
-from storage.artifacts.draft import Draft
-from storage.artifacts.manifest import Manifest, Provenance, parse_manifest
-from storage.artifacts.refs import ADDRESS, ArtifactRef
-from storage.artifacts.schemas import check_schema
-from storage.artifacts.verification import fault_of, local_copy, local_manifest, put
-from storage.errors import (
+from bsl.storage.artifacts.draft import Draft
+from bsl.storage.artifacts.manifest import Manifest, Provenance, parse_manifest
+from bsl.storage.artifacts.refs import ADDRESS, ArtifactRef
+from bsl.storage.artifacts.schemas import check_schema
+from bsl.storage.artifacts.verification import fault_of, local_copy, local_manifest, put
+from bsl.storage.errors import (
     ArtifactMissingError,
     CorruptArtifactError,
     StaleArtifactError,
@@ -34,15 +36,16 @@ from storage.errors import (
     StoreReadError,
     StoreWriteError,
 )
-from storage.filesystem.atomic import renamed, sync, whole
-from storage.filesystem.folders import files_below
-from storage.filesystem.names import MANIFEST
-from storage.filesystem.os_errors import explain_full_disk, reading, writing
-from storage.filesystem.urls import without_password
+from bsl.storage.filesystem.atomic import renamed, sync, whole
+from bsl.storage.filesystem.caches import cache_folder, named
+from bsl.storage.filesystem.folders import files_below
+from bsl.storage.filesystem.locks import try_lock
+from bsl.storage.filesystem.names import MANIFEST
+from bsl.storage.filesystem.os_errors import explain_full_disk, reading, writing
+from bsl.storage.filesystem.secrets import without_password
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
-    from datetime import datetime
 
 logger = logging.getLogger(__name__)
 
@@ -70,13 +73,25 @@ class Store:
         self.local = Path(self.root) if "file" in protocols else None
         if self.local is not None and (file := next(filter(os.path.isfile, (self.local, *self.local.parents)), None)):
             raise StoreReadError(f"store {self.url}: {file} is a file, expected a folder. Choose another folder.")
-        name = hashlib.sha256(self.root.encode()).hexdigest()[:16]
-        self.cache = (cache or Path.home() / ".cache" / "bsl") / name
+        self._given_cache = cache
+
+    @cached_property
+    def cache(self) -> Path:
+        """Local folder for copies of this store's artifacts.
+
+        Raises:
+            StoreWriteError: no folder for them can be written.
+        """
+        return cache_folder(self._given_cache) / hashlib.sha256(self.root.encode()).hexdigest()[:16]
 
     @property
     def workplace(self) -> Path:
         """Local folder for unpublished files: the store itself, or its cache."""
         return self.local if self.local is not None else self.cache
+
+    @property
+    def _named_workplace(self) -> str:
+        return self.url if self.local is not None else named(self.cache)
 
     def path(self, ref: ArtifactRef) -> str:
         """Return the path of an artifact's folder in `fs`."""
@@ -244,13 +259,23 @@ class Store:
 
     def scratch(self, ref: ArtifactRef) -> Path:
         """Return the local folder for a long stage's state, used until its artifact is published."""
-        with writing(self.workplace):
-            return _made(self.workplace / ".scratch" / ref.path)
+        with writing(self._named_workplace):
+            return _made(self._scratch(ref))
+
+    @contextmanager
+    def own_scratch(self, ref: ArtifactRef) -> Iterator[Path]:
+        """As `scratch`, for one stage at a time; a second one that makes the same artifact has an empty folder."""
+        with try_lock(self.scratch(ref)) as is_first:
+            if is_first:
+                yield self.scratch(ref)
+                return
+            with self.workspace() as folder:
+                yield folder
 
     @contextmanager
     def workspace(self) -> Iterator[Path]:
         """Make a temporary local folder; garbage collection deletes it if the process is killed."""
-        with writing(self.workplace):
+        with writing(self._named_workplace):
             folder = _made(self.workplace / ".staging" / uuid.uuid4().hex)
         try:
             yield folder
@@ -258,8 +283,11 @@ class Store:
             shutil.rmtree(folder, ignore_errors=True)
 
     def drop_scratch(self, ref: ArtifactRef) -> None:
-        """Delete the state of a stage that has published."""
-        shutil.rmtree(self.scratch(ref), ignore_errors=True)
+        """Delete the state of a stage that has published, unless another one that makes the same artifact uses it."""
+        if (folder := self._scratch(ref)).is_dir():
+            with suppress(FileNotFoundError), try_lock(folder) as is_unused:  # another stage may delete it too
+                if is_unused:
+                    shutil.rmtree(folder, ignore_errors=True)
 
     def remember(self, ref: ArtifactRef) -> None:
         """Record that this artifact was published here and is used now."""
@@ -298,6 +326,17 @@ class Store:
             used: datetime = self.fs.modified(self._record(manifest.ref))
             return max(manifest.created_at, used)
         return manifest.created_at
+
+    def changed(self, ref: ArtifactRef) -> datetime:
+        """Return when an artifact was published or last used, by the clock of the store; the first time if it is gone.
+
+        `last_used` is also for artifacts that were copied into the store: they have the time of their making.
+        """
+        times = [datetime.min.replace(tzinfo=UTC)]
+        for path in (f"{self.path(ref)}/{MANIFEST}", self._record(ref)):
+            with reading(self.url), suppress(FileNotFoundError, NotADirectoryError):
+                times.append(self.fs.modified(path))
+        return max(times)
 
     def _publish(self, ref: ArtifactRef, folder: Path) -> None:
         if self.defect(ref) is None:
@@ -343,6 +382,9 @@ class Store:
         if self.local is not None:
             return self.local / manifest.ref.path / manifest.place
         return local_copy(self.fs, self.path(manifest.ref), manifest, self.cache)
+
+    def _scratch(self, ref: ArtifactRef) -> Path:
+        return self.workplace / ".scratch" / ref.path
 
     def _record(self, ref: ArtifactRef) -> str:
         return f"{self.root}/.records/{ref.path}.json"

@@ -16,19 +16,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from storage.artifacts.manifest import MOST_BYTES
-from storage.artifacts.schemas import tables_of
-from storage.errors import CorruptArtifactError
-from storage.filesystem.atomic import whole
-from storage.filesystem.digests import describe_files, version_content
-from storage.filesystem.names import MANIFEST, irregular
-from storage.filesystem.os_errors import reading
+from bsl.storage.artifacts.manifest import MOST_BYTES
+from bsl.storage.artifacts.schemas import tables_of
+from bsl.storage.errors import CorruptArtifactError
+from bsl.storage.filesystem.atomic import whole
+from bsl.storage.filesystem.caches import filling
+from bsl.storage.filesystem.digests import describe_files, version_content
+from bsl.storage.filesystem.names import MANIFEST, irregular
+from bsl.storage.filesystem.os_errors import reading
 
 if TYPE_CHECKING:
     import fsspec
 
-    from storage.artifacts.manifest import Manifest
-    from storage.filesystem.digests import FileEntry
+    from bsl.storage.artifacts.manifest import Manifest
+    from bsl.storage.filesystem.digests import FileEntry
 
 _KEY: Final = "sha256"  # S3 calls it x-amz-meta-sha256
 _REMEDY: Final = "Delete the artifact or run its stage again."
@@ -121,11 +122,12 @@ def local_copy(fs: fsspec.AbstractFileSystem, source: str, manifest: Manifest, c
     Raises:
         CorruptArtifactError: a copied file differs from the manifest.
         StoreReadError: a file cannot be read from the store.
+        StoreWriteError: the cache cannot be written.
     """
     folder = cache / manifest.ref.path / manifest.digest[:16]
     if describe_files(folder) != manifest.files:
         shutil.rmtree(folder, ignore_errors=True)
-        with whole(folder, first_stays=True) as copy:
+        with filling(folder), whole(folder, first_stays=True) as copy:
             _copy(fs, source, manifest, copy)
     with suppress(OSError):  # the copy may belong to another user
         os.utime(folder)  # the time of last use, for garbage collection

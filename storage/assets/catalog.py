@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, JsonValue, ValidationError
 
-from storage.assets.embedded import MANIFEST, embedded_folder
-from storage.errors import AssetError
-from storage.filesystem.digests import FileEntry, files_digest
-from storage.record import Record
+from bsl.storage.assets.embedded import MANIFEST, embedded_folder
+from bsl.storage.errors import AssetError
+from bsl.storage.filesystem.digests import FileEntry, files_digest
+from bsl.storage.record import Record
 
 if TYPE_CHECKING:
     from pathlib import Path

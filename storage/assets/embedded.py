@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from storage.errors import AssetError
+from bsl.storage.errors import AssetError
 
 EMBEDDED: Final = "embedded:"  # prefix of an embedded asset's name in recipes
 MANIFEST: Final = "manifest.json"
@@ -19,7 +19,7 @@ MANIFEST: Final = "manifest.json"
 
 def assets_root() -> Path:
     """Return the folder of all embedded assets."""
-    return Path(str(files("storage"))) / "assets"
+    return Path(str(files("bsl.storage"))) / "assets"
 
 
 def embedded_names(root: Path | None = None) -> list[str]:
@@ -36,7 +36,7 @@ def embedded_folder(name: str, root: Path | None = None) -> Path:
     folder = root or assets_root()
     if name in (known := embedded_names(folder)):
         return folder / name
-    from storage.filesystem.spelling import did_you_mean  # not needed to load an encoder
+    from bsl.storage.filesystem.spelling import did_you_mean  # not needed to load an encoder
 
     hint = did_you_mean(name, known, prefix=EMBEDDED)
     raise AssetError(f"unknown embedded asset {name!r}.{hint} Known assets: {', '.join(known) or 'none'} (in {folder})")

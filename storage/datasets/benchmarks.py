@@ -1,15 +1,15 @@
-"""Declare benchmarks other than STS: SentEval's transfer sets, USEB, AFS, two clustering tasks of MTEB."""
+"""Declare benchmarks other than STS: SentEval's transfer sets and AFS."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from storage.datasets.declaration import SENTEVAL, TRAIN_DEV_TEST, Dataset
-from storage.readers.benchmarks.afs import TOPICS, topic_file
-from storage.readers.benchmarks.senteval import TRANSFER_SETS
+from bsl.storage.datasets.declaration import SENTEVAL, TRAIN_DEV_TEST, Dataset
+from bsl.storage.readers.benchmarks.afs import TOPICS, topic_file
+from bsl.storage.readers.benchmarks.senteval import TRANSFER_SETS
 
 if TYPE_CHECKING:
-    from storage.datasets.declaration import HubArchive
+    from bsl.storage.datasets.declaration import HubArchive
 
 
 _SENTEVAL_REMEDY: Final = (
@@ -79,69 +79,10 @@ TRANSFER: Final = (
 )
 
 
-_ARCHIVE: Final = "https://public.ukp.informatik.tu-darmstadt.de/kwang/unsupse-benchmark/tsdae-evaluation/data-eval.zip"
-_USEB_REMEDY: Final = (
-    f"download {_ARCHIVE} and unpack it into the mirror, so that the mirror contains the folder data-eval"
-)
-_USEB: Final = "Split and protocol of USEB: Wang, Reimers and Gurevych, 2021. TSDAE. Findings of EMNLP."
-_STACK_EXCHANGE: Final = "CC BY-SA, as all of Stack Exchange"
-_NOT_STATED: Final = "not stated; ask its authors"
-
-
-def _useb(name: str, heading: str, licence: str, citation: str, files: dict[str, tuple[str, ...]]) -> Dataset:
-    return Dataset(
-        name=name,
-        licence=licence,
-        citation=f"{citation} {_USEB}",
-        splits={split: split for split in files},
-        heading=heading,
-        suites=("useb",),
-        originals={split: tuple(f"data-eval/{name}/{file}" for file in parts) for split, parts in files.items()},
-        original_format="useb",
-        remedy=_USEB_REMEDY,
-    )
-
-
-USEB: Final = (
-    _useb(
-        "askubuntu",
-        "AskU.",
-        _STACK_EXCHANGE,
-        "Lei et al., 2016. Semi-supervised question retrieval with gated convolutions. NAACL.",
-        {"dev": ("text_tokenized.txt", "dev.txt"), "test": ("text_tokenized.txt", "test.txt")},
-    ),
-    _useb(
-        "cqadupstack",
-        "CQADup.",
-        _STACK_EXCHANGE,
-        "Hoogeveen, Verspoor and Baldwin, 2015. CQADupStack: a benchmark data set for community question-answering "
-        "research. ADCS.",
-        dict.fromkeys(("dev", "test"), ("corpus.json", "retrieval_split.json")),
-    ),
-    _useb(
-        "twitterpara",
-        "TwitterP.",
-        _NOT_STATED,
-        "Lan et al., 2017. A continuously growing dataset of sentential paraphrases. EMNLP. Xu et al., 2015. "
-        "SemEval-2015 task 1: paraphrase and semantic similarity in Twitter. SemEval.",
-        {"test": ("Twitter_URL_Corpus_test.txt", "test.data")},
-    ),
-    _useb(
-        "scidocs",
-        "SciD.",
-        _NOT_STATED,
-        "Cohan et al., 2020. SPECTER: document-level representation learning using citation-informed transformers. "
-        "ACL.",
-        dict.fromkeys(("dev", "test"), ("data.json",)),
-    ),
-)
-"""In the order of USEB's table."""
-
-
 AFS_SETS: Final = (
     Dataset(
         name="afs",
-        licence=_NOT_STATED,
+        licence="not stated; ask its authors",
         citation="Misra et al., 2016. Measuring the similarity of sentential arguments in dialogue. SIGDIAL.",
         splits={"all": "all"},
         heading="AFS",
@@ -149,39 +90,5 @@ AFS_SETS: Final = (
         originals={"all": tuple(topic_file("afs", topic) for topic in TOPICS)},
         original_format="afs",
         remedy="put the authors' ArgPairs_GC.csv, ArgPairs_GM.csv and ArgPairs_DP.csv into the mirror's folder afs/",
-    ),
-)
-
-
-_MTEB: Final = "Sets of MTEB: Muennighoff et al., 2023. MTEB: Massive text embedding benchmark. EACL."
-
-
-def _clusters(name: str, heading: str, licence: str, citation: str, revision: str) -> Dataset:
-    return Dataset(
-        name=name,
-        licence=licence,
-        citation=f"{citation} {_MTEB}",
-        splits={"test": "test"},
-        hub_id=f"mteb/{name}-clustering",
-        revision=revision,
-        heading=heading,
-        suites=("clustering",),
-    )
-
-
-CLUSTERING: Final = (
-    _clusters(
-        "twentynewsgroups",
-        "20News",
-        _NOT_STATED,
-        "Lang, 1995. NewsWeeder: learning to filter netnews. ICML.",
-        "6125ec4e24fa026cec8a478383ee943acfbd5449",
-    ),
-    _clusters(
-        "stackexchange",
-        "StackEx.",
-        _STACK_EXCHANGE,
-        "Geigle, Reimers, Rücklé and Gurevych, 2021. TWEAC: transformer with extendable QA agent classifiers. arXiv.",
-        "6cbc1f7b2bc0622f2e39d2c77fa502909748c259",
     ),
 )

@@ -6,8 +6,8 @@ from typing import Final
 
 from pydantic import Field
 
-from storage.readers.formats import Format
-from storage.record import Record
+from bsl.storage.readers.formats import Format
+from bsl.storage.record import Record
 
 TRAIN_DEV_TEST: Final = {"train": "train", "dev": "validation", "test": "test"}
 """Split → its usual name on the Hub."""

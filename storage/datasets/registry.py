@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from storage.datasets.benchmarks import AFS_SETS, CLUSTERING, TRANSFER, USEB
-from storage.datasets.declaration import TRAIN_DEV_TEST, Dataset
-from storage.datasets.sts import STS
-from storage.errors import SourceError
+from bsl.storage.datasets.benchmarks import AFS_SETS, TRANSFER
+from bsl.storage.datasets.declaration import TRAIN_DEV_TEST, Dataset
+from bsl.storage.datasets.sts import STS
+from bsl.storage.errors import SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -59,9 +59,7 @@ NLI: Final = (
 )
 
 
-DATASETS: Final[dict[str, Dataset]] = {
-    dataset.name: dataset for dataset in (*NLI, *STS, *TRANSFER, *AFS_SETS, *USEB, *CLUSTERING)
-}
+DATASETS: Final[dict[str, Dataset]] = {dataset.name: dataset for dataset in (*NLI, *STS, *TRANSFER, *AFS_SETS)}
 
 
 def require_rows(dataset: str, split: str, rows: int) -> None:
@@ -88,6 +86,18 @@ def suites_of(datasets: Iterable[Dataset]) -> dict[str, tuple[Dataset, ...]]:
 
 ALL: Final = "all"
 """Name of all suites."""
+OTHER_SETS: Final = (
+    "stsb-supervised",
+    "afs-10-fold",
+    "afs-10-fold-disjoint",
+    "afs-cross-topic",
+    "stsb-cross-encoder",
+    "afs-cross-encoder-10-fold",
+    "afs-cross-encoder-10-fold-disjoint",
+    "afs-cross-encoder-cross-topic",
+)
+"""Names of evaluations that are no dataset: protocols that fine-tune. Commands check names without the kinds of
+evaluation (`bsl.tasks.evaluation.kinds`), whose import takes seconds."""
 
 
 def headings_of(suite: str) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from storage.datasets.declaration import SENTEVAL, TRAIN_DEV_TEST, Dataset
+from bsl.storage.datasets.declaration import SENTEVAL, TRAIN_DEV_TEST, Dataset
 
 _STS = "Agirre et al., SemEval-{year} task on semantic textual similarity."
 # STS 2017 and its extension (Reimers and Gurevych, 2020): track → heading

@@ -10,9 +10,9 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 from pydantic import Field
 
-from storage.errors import SourceError
-from storage.filesystem.names import MANIFEST
-from storage.record import Record
+from bsl.storage.errors import SourceError
+from bsl.storage.filesystem.names import MANIFEST
+from bsl.storage.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -21,7 +21,7 @@ def files_below(fs: fsspec.AbstractFileSystem, folder: str) -> Iterator[str]:
     Raises:
         OSError: a folder cannot be listed; an object store's client may raise other errors.
     """
-    if getattr(type(fs), "_find", AsyncFileSystem._find) is not AsyncFileSystem._find:
+    if lists_flat(fs):
         # A flat listing: one request returns a thousand names, across folders.
         yield from (name for name in map(str, fs.find(folder)) if not is_hidden(name[len(folder) :]))
         return
@@ -33,6 +33,12 @@ def files_below(fs: fsspec.AbstractFileSystem, folder: str) -> Iterator[str]:
             yield name
         else:
             yield from files_below(fs, name)
+
+
+def lists_flat(fs: fsspec.AbstractFileSystem) -> bool:
+    """Return whether a file system lists all files below a folder by few requests; False if fsspec does not show it."""
+    walks = getattr(AsyncFileSystem, "_find", None)
+    return walks is not None and getattr(type(fs), "_find", walks) is not walks
 
 
 def is_hidden(path: str) -> bool:

@@ -7,11 +7,13 @@ blocks treat every error except this package's own as a refusal, and must contai
 from __future__ import annotations
 
 import errno
+import os
 import re
+import stat
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from storage.errors import StorageError, StoreReadError, StoreWriteError
+from bsl.storage.errors import StorageError, StoreReadError, StoreWriteError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 _NOT_WRITTEN: Final = {
     errno.ENOSPC: "the disk is full. Free space or choose another folder.",
     errno.EDQUOT: "the disk quota is used up. Free space or choose another folder.",
+    errno.EFBIG: "a file would exceed `ulimit -f` or the file system. Raise the limit or choose another folder.",
     errno.EROFS: "the file system is read-only. Choose a writable folder.",
     errno.EACCES: "writing is not permitted. Choose a writable folder or correct the permissions.",
     errno.EPERM: "writing is not permitted. Choose a writable folder or correct the permissions.",
@@ -51,6 +54,21 @@ def writing(where: object) -> AbstractContextManager[None]:
     return _explained(StoreWriteError, f"cannot write to {where}", _NOT_WRITTEN, (StorageError,))
 
 
+def check_umask() -> None:
+    """Check that this process can read and write the files that it makes.
+
+    Raises:
+        StoreWriteError: its umask removes rights of their owner.
+    """
+    mask = os.umask(0o077)
+    os.umask(mask)
+    if mask & stat.S_IRWXU:
+        raise StoreWriteError(
+            f"umask {mask:03o}: new files would lack rights of their owner (expected 0 as the first digit). "
+            "Run `umask 022`, or `umask 077` for private files."
+        )
+
+
 @contextmanager
 def _explained(
     kind: type[StorageError], what: str, known: Mapping[int, str], passing: tuple[type[Exception], ...]
@@ -79,9 +97,9 @@ def explain_full_disk(where: object) -> Iterator[None]:
 
 
 def not_written(error: Exception) -> str:
-    """Return the reason and remedy if an error is about a full or read-only disk, else ""."""
+    """Return the reason and remedy if an error is about a full or read-only disk or a size limit, else ""."""
     number = _number_of(error)
-    return _NOT_WRITTEN[number] if number in {errno.ENOSPC, errno.EDQUOT, errno.EROFS} else ""
+    return _NOT_WRITTEN[number] if number in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS} else ""
 
 
 def _number_of(error: Exception) -> int:

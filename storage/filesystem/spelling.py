@@ -21,7 +21,7 @@ def did_you_mean(name: str, known: Iterable[str], most: int = 1, prefix: str = "
 
 def perhaps_path(address: str) -> str:
     """Return ` (did you mean 'letters/own.txt'?)` for a missing local path, or "" if no name is similar."""
-    from storage.filesystem.urls import at_home  # pydantic, which no suggestion for a name needs
+    from bsl.storage.filesystem.urls import at_home  # pydantic, which no suggestion for a name needs
 
     if "://" in address:
         return ""

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import os
-import re
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, Field
 
-from storage.errors import SourceError, StorageError
+from bsl.storage.errors import SourceError, StorageError
+from bsl.storage.filesystem.os_errors import not_written
+from bsl.storage.filesystem.secrets import PUBLIC_PATTERN, without_password
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-HIDDEN: Final = "…"
-# After `user:` a password may contain "/"; digits and "/" are a port and a path, and "::" chains URLs.
-_PASSWORD: Final = re.compile(r"(://)[^/:\[\s]*:(?!:|\d+/)\S*(@)")
-_USER: Final = re.compile(r"(https?://)[^/\s]+(@)", re.IGNORECASE)  # a token; in other schemes a user or a container
-_SIGNATURE: Final = re.compile(
-    r"(://\S*?[?&](?:[\w-]*(?:signature|token|secret|password|credential)|sig|key|api_?key)=)"
-    rf"(?!{HIDDEN})[^&#'\"\s]+()",
-    re.IGNORECASE,
-)
-_SECRETS: Final = (_PASSWORD, _USER, _SIGNATURE)
+    from pydantic import GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
+    from pydantic_core import CoreSchema
 
 
 @contextmanager
@@ -39,42 +33,10 @@ def reachable(address: str | None) -> Iterator[None]:
     except StorageError:
         raise
     except Exception as error:
+        if not_written(error):  # the disk of a copy is full
+            raise
         reason = str(error).strip() or type(error).__name__
         raise SourceError(f"{address}: cannot be read ({reason}). Correct the address or its permissions.") from error
-
-
-def without_password(address: str) -> str:
-    """Return the URL unchanged if it contains no password, token or signature.
-
-    URLs reach consoles, logs, the Prefect UI, its database and reports. Clients also accept credentials from the
-    environment or their own files.
-
-    Raises:
-        ValueError: it contains one; the message does not repeat it.
-    """
-    if not any(secret.search(address) for secret in _SECRETS):
-        return address
-    protocol = address.partition("://")[0].rpartition("::")[2]
-    web = protocol.lower() in {"http", "https"}
-    setting = f"""FSSPEC_{protocol.upper()}='{{"client_kwargs": {{"headers": {{"Authorization": "…"}}}}}}'"""
-    remedy = (
-        f"Set a token as {setting} in the environment. For a signed address, download the file and use its path."
-        if web
-        else f"Set the password as FSSPEC_{protocol.upper()}_PASSWORD in the environment or in ~/.config/fsspec, or as "
-        "the client's own setting, such as AWS_SECRET_ACCESS_KEY."
-    )
-    raise ValueError(
-        f"an address {protocol}://… contains a password, token or signature, which would appear in logs and artifacts; "
-        f"expected an address without one. {remedy}"
-    )
-
-
-def shown(text: str) -> str:
-    """Replace passwords, tokens and signatures of URLs in a text by `HIDDEN`."""
-    for secret in _SECRETS:
-        while (cleaner := secret.sub(rf"\1{HIDDEN}\2", text)) != text:  # a URL may contain several
-            text = cleaner
-    return text
 
 
 def _without_nul(address: str) -> str:
@@ -83,12 +45,26 @@ def _without_nul(address: str) -> str:
     return address
 
 
+def absolute(address: str) -> str:
+    """Return a local path as an absolute path, because workers have other working directories; URLs unchanged."""
+    return address if "://" in address else str(Path(at_home(address)).absolute())
+
+
 def at_home(address: str) -> str:
     """Return the address with `~` expanded, unless its user is unknown; shells do not expand it in settings files."""
     return str(Path(os.path.expanduser(address))) if address.startswith("~") else address  # noqa: PTH111 - Path's raises
 
 
-Address = Annotated[
-    str, Field(min_length=1), AfterValidator(_without_nul), AfterValidator(without_password), AfterValidator(at_home)
-]
+class _InForm:
+    """Annotation that adds the pattern of texts without passwords to a JSON schema; `partial` copies annotations."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {**handler(schema), "pattern": PUBLIC_PATTERN}
+
+
+Public = Annotated[str, AfterValidator(without_password), _InForm()]
+"""A name that may be an address, such as that of a set; it is shown and recorded, so without passwords."""
+Named = Annotated[str, Field(min_length=1), AfterValidator(without_password), _InForm()]
+"""As `Public`, and not empty."""
+Address = Annotated[Named, AfterValidator(_without_nul), AfterValidator(at_home)]
 """A path or URL in a configuration; models with one hide their input in errors, as it may contain a password."""

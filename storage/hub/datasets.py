@@ -9,17 +9,20 @@ Design choices
 
 from __future__ import annotations
 
+import logging
 import tarfile
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
-from storage.errors import HubError, SourceError
-from storage.filesystem.atomic import whole
-from storage.filesystem.names import is_inside
-from storage.filesystem.os_errors import not_written
-from storage.hub.faults import cause, retried
-from storage.hub.repositories import Snapshot
+from bsl.storage.errors import HubError, SourceError
+from bsl.storage.filesystem.atomic import whole
+from bsl.storage.filesystem.names import is_inside
+from bsl.storage.filesystem.os_errors import not_written
+from bsl.storage.hub.faults import cause, retried
+from bsl.storage.hub.repositories import Snapshot
+from bsl.storage.process_setting import ProcessSetting
+from bsl.storage.readers.unpacked import MAX_RATIO, is_bomb
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -85,7 +88,8 @@ def _prepare(table: HubTable) -> Path:
     _check_splits(table, list(splits))
     marker = f"{table.name}@{table.commit}/"
     paths = [str(file).removeprefix(_AT).removeprefix(marker) for files in splits.values() for file in files]
-    raw.fetch(dict.fromkeys(path for path in paths if path in raw.files()))
+    listed = raw.files()
+    raw.fetch(dict.fromkeys(path for path in paths if path in listed))
     _asked(table, builder.download_and_prepare)
     return Path(builder.cache_dir)
 
@@ -110,8 +114,6 @@ def _builder(table: HubTable) -> DatasetBuilder:
 def _load(table: HubTable, **settings: object) -> DatasetBuilder:
     import datasets  # takes half a second, and most runs do not need it
 
-    datasets.disable_progress_bars()
-    datasets.logging.set_verbosity_error()
     return datasets.load_dataset_builder(
         table.name, table.config, revision=table.commit, cache_dir=_cache(table), **settings
     )
@@ -119,7 +121,8 @@ def _load(table: HubTable, **settings: object) -> DatasetBuilder:
 
 def _asked(table: HubTable, call: Callable[[], T]) -> T:
     """Return the result of a call of `datasets`, retried as requests to the Hub are, with its own errors explained."""
-    return retried(f"{table.name}@{table.commit[:12]}", lambda: _explained(table, call))
+    with _SHOWN.set_to((logging.ERROR, False)):
+        return retried(f"{table.name}@{table.commit[:12]}", lambda: _explained(table, call))
 
 
 def _explained(table: HubTable, call: Callable[[], T]) -> T:
@@ -138,6 +141,25 @@ def _explained(table: HubTable, call: Callable[[], T]) -> T:
         else:
             remedy = "set `hub_config`" if "onfig" in reason else "download its files and set `path`"
         raise HubError(f"{table.address}: datasets cannot read the repository ({reason:.300})", remedy) from error
+
+
+def _shown() -> tuple[int, bool]:
+    """Return the verbosity of `datasets`, and whether it shows progress bars."""
+    import datasets
+
+    return datasets.logging.get_verbosity(), not datasets.are_progress_bars_disabled()
+
+
+def _show(values: tuple[int, bool]) -> None:
+    import datasets
+
+    verbosity, bars = values
+    datasets.logging.set_verbosity(verbosity)
+    if bars == datasets.are_progress_bars_disabled():  # else the call may warn that a variable has priority
+        (datasets.enable_progress_bars if bars else datasets.disable_progress_bars)()
+
+
+_SHOWN: Final = ProcessSetting(_shown, _show)
 
 
 def _check_splits(table: HubTable, known: Sequence[str]) -> None:
@@ -225,8 +247,24 @@ def _unpack(packed: Path, folder: Path, address: str) -> None:
     try:
         with whole(folder, first_stays=True) as unpacked, tarfile.open(packed) as tar:
             tar.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.4 and later
-            inside = [one for one in tar if one.isfile() and is_inside(one.name.removeprefix("./"))]
-            tar.extractall(unpacked, inside)
+            unpacked.mkdir()  # there may be no file to unpack
+            tar.extractall(unpacked, _files_of(tar, packed, address))
     except (tarfile.TarError, EOFError) as error:
         reason = str(error).splitlines()[0]
         raise HubError(f"{address} cannot be unpacked ({reason})", f"delete {packed} and run again") from error
+
+
+def _files_of(tar: tarfile.TarFile, packed: Path, address: str) -> list[tarfile.TarInfo]:
+    """Return the regular files of an archive with names inside it; raise an error before their content is unpacked."""
+    files, size = [], 0
+    for one in tar:
+        size += one.size
+        if is_bomb(size, packed.stat().st_size):
+            raise HubError(
+                f"{address} unpacks to more than {MAX_RATIO} times its size (found {size:,} bytes from "
+                f"{packed.stat().st_size:,})",
+                "put the set's original files into the mirror",
+            )
+        if one.isfile() and is_inside(one.name.removeprefix("./")):
+            files.append(one)
+    return files

@@ -14,9 +14,9 @@ import time
 from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import unquote
 
-from storage.errors import HubError, HubSilentError, SourceError
-from storage.filesystem.os_errors import not_written
-from storage.filesystem.urls import shown
+from bsl.storage.errors import HubError, HubSilentError, SourceError
+from bsl.storage.filesystem.os_errors import not_written
+from bsl.storage.filesystem.secrets import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,14 +6,14 @@ import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, Literal
 
-from storage.errors import SourceError
-from storage.hub.repositories import Snapshot
+from bsl.storage.errors import SourceError
+from bsl.storage.hub.repositories import Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from huggingface_hub._tree_cache import TreeCacheEntry
+    from bsl.storage.hub.listing import Listing
 
 
 _SETTINGS: Final = (".json", ".txt", ".model", ".spm", ".bpe", ".vocab", ".md", ".jinja")
@@ -50,7 +50,7 @@ class HubModel(Snapshot):
         listed = self._listed()
         return listed is None or all((self.path / name).exists() for name in model_files(listed))
 
-    def _listed(self) -> dict[str, TreeCacheEntry] | None:
+    def _listed(self) -> Listing | None:
         """Return the files of the commit; None if unknown, but another program cached settings and weights."""
         try:
             return self.files()

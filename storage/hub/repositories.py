@@ -1,8 +1,8 @@
 """Hub repositories: resolve a revision to a commit, list its files, and fetch them into the Hub's own cache.
 
 Design choices
-- A commit's listing never changes, so it is cached where `snapshot_download` caches it (`trees/<commit>.json`), as is a
-  branch's commit (`refs/`). So a second run, or a run with a copied cache, needs no Hub.
+- A commit's listing never changes, so it is saved (`listing`), as is a branch's commit (`refs/`). So a second run, or a
+  run with a copied cache, needs no Hub.
 - Every file is compared with its listed digest: a proxy's error page has the right name, and often the right size.
 """
 
@@ -14,16 +14,15 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from storage.errors import HubError, HubSilentError, SourceError
-from storage.filesystem.atomic import whole
-from storage.filesystem.digests import file_sha256
-from storage.hub.faults import CHANGED, retried
-from storage.record import NotInKey, Record
+from bsl.storage.errors import HubError, HubSilentError, SourceError
+from bsl.storage.filesystem.atomic import whole
+from bsl.storage.filesystem.digests import file_sha256
+from bsl.storage.hub.faults import CHANGED, retried
+from bsl.storage.hub.listing import HubFile, Listing, save_listing, saved_listing
+from bsl.storage.record import NotInKey, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    from huggingface_hub._tree_cache import TreeCacheEntry
 
 logger = logging.getLogger(__name__)
 
@@ -75,15 +74,14 @@ class Repository(Record):
             file.write_text(commit, encoding="utf-8")
         return commit
 
-    def ask(self, revision: str) -> tuple[str, dict[str, TreeCacheEntry]]:
-        """Ask the Hub for the commit of a revision and its files, by path with size and digests; cache the answer.
+    def ask(self, revision: str) -> tuple[str, Listing]:
+        """Ask the Hub for the commit of a revision and its files, by path with size and digests; save the answer.
 
         Raises:
             HubError: the Hub has no such repository or commit, refuses access, or does not answer.
             SourceError: HF_HUB_OFFLINE forbids the request.
         """
         from huggingface_hub import HfApi
-        from huggingface_hub._tree_cache import TreeCacheEntry, write_tree_cache
 
         api = HfApi()
         look = api.model_info if self.kind == "model" else api.dataset_info
@@ -91,17 +89,9 @@ class Repository(Record):
             f"{self.name}@{revision}",
             lambda: look(self.name, revision=revision, timeout=SECONDS_TO_ANSWER, files_metadata=True),
         )
-        entries = {
-            entry.rfilename: TreeCacheEntry(
-                size=int(entry.size or 0),
-                blob_id=str(entry.blob_id),
-                lfs_sha256=entry.lfs.sha256 if entry.lfs else None,
-                lfs_size=entry.lfs.size if entry.lfs else None,
-            )
-            for entry in info.siblings or ()
-        }
-        write_tree_cache(str(self.folder), str(info.sha), entries)
-        return str(info.sha), entries
+        files = {entry.rfilename: HubFile.of(entry) for entry in info.siblings or ()}
+        save_listing(self.folder, str(info.sha), files)
+        return str(info.sha), files
 
 
 class Snapshot(Repository):
@@ -115,12 +105,10 @@ class Snapshot(Repository):
         """Folder of the commit's files in the cache, complete or not."""
         return self.folder / "snapshots" / self.commit
 
-    def files(self) -> dict[str, TreeCacheEntry]:
-        """Return the files as `ask` does; a listing in the cache needs no Hub."""
-        from huggingface_hub._tree_cache import read_tree_cache
-
-        cached = read_tree_cache(str(self.folder), self.commit)
-        return self.ask(self.commit)[1] if cached is None else cached
+    def files(self) -> Listing:
+        """Return the files as `ask` does; a saved listing needs no Hub."""
+        saved = saved_listing(self.folder, self.commit)
+        return self.ask(self.commit)[1] if saved is None else saved
 
     def fetch(self, paths: Iterable[str]) -> Path:
         """Download the files that are not in the cache.
@@ -159,10 +147,18 @@ class Snapshot(Repository):
             )
 
 
-def _matches(listed: TreeCacheEntry, path: Path) -> bool:
+def _matches(listed: HubFile, path: Path) -> bool:
     """Return whether a file has the listed digest: sha256 for LFS files, git's blob id for others."""
     from huggingface_hub.utils.sha import git_hash
 
     if listed.lfs_sha256 is not None:
         return file_sha256(path) == listed.lfs_sha256
     return git_hash(path.read_bytes()) == listed.blob_id
+
+
+def cached_models() -> list[str]:
+    """Return the names of the models in the Hub's cache."""
+    from huggingface_hub import constants
+
+    folders = Path(constants.HF_HUB_CACHE).glob("models--*")
+    return sorted(folder.name.removeprefix("models--").replace("--", "/") for folder in folders)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from storage.errors import HubError, SourceError
-from storage.hub.faults import as_source_error, cause
+from bsl.storage.errors import HubError, SourceError
+from bsl.storage.hub.faults import as_source_error, cause
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
+import itertools
+import shlex
 import stat
 import zipfile
 import zlib
@@ -14,13 +17,22 @@ from typing import IO, TYPE_CHECKING, Final, NamedTuple, cast
 import fsspec
 import pyarrow as pa
 
-from storage.errors import SourceError
-from storage.filesystem.names import kind_of
+from bsl.storage.errors import SourceError
+from bsl.storage.filesystem.names import kind_of
+from bsl.storage.readers.encodings import (
+    NAME_ENCODING,
+    encoding_to_use,
+    is_utf8,
+    marked_encoding,
+    unmarked_wide,
+    utf8_name,
+)
+from bsl.storage.readers.unpacked import bounded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from storage.readers.read_report import ReadReport
+    from bsl.storage.readers.read_report import ReadReport
 
 BLOCK_BYTES: Final = 16 << 20  # the parsed frame needs about as much memory; 64 MiB was no faster
 MAX_LINE_BYTES: Final = 64 << 20
@@ -34,8 +46,7 @@ _PACKED: Final = {
     b"PK\x03\x04": "zip or spreadsheet",
     b"PAR1": "Parquet",
 }
-_PEEK_BYTES: Final = 4096
-_MIN_PEEK_BYTES: Final = 16
+_MIN_PEEK_BYTES: Final = 4096  # to recognise an encoding
 
 
 class Block(NamedTuple):
@@ -54,12 +65,14 @@ def open_bytes(path: str) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
         measures progress.
 
     Raises:
-        SourceError: it does not exist, is not a file or cannot be read, or its compressed data is damaged.
+        SourceError: it does not exist, is not a file or cannot be read, or its compressed data is damaged, or unpacks
+            to more than 200 times its size.
     """
     require_file(path)
     try:
         with fsspec.open(path, "rb") as raw:
-            yield _decompressed(path, raw), raw
+            stream = _decompressed(path, raw)
+            yield (stream if stream is raw else bounded(path, stream, raw)), raw
     except FileNotFoundError as error:
         raise SourceError(f"{path}: no such file. Correct its path.") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -88,18 +101,25 @@ def read_text(path: str) -> str:
         raise SourceError(f"{path}: not UTF-8 ({error}). Copy it again.") from error
 
 
-def line_blocks(path: str, report: ReadReport | None, block_bytes: int | None = None) -> Iterator[Block]:
-    """Yield the lines of a file in blocks of about `block_bytes`, without a UTF-8 byte order mark.
+def line_blocks(
+    path: str, report: ReadReport | None, block_bytes: int | None = None, *, encoding: str | None = None
+) -> Iterator[Block]:
+    """Yield the lines of a file in blocks of about `block_bytes`, as UTF-8 without a byte order mark.
+
+    Args:
+        path: the file.
+        report: counts the bytes read.
+        block_bytes: size of a block.
+        encoding: encoding of the file, unless it has a byte order mark or is UTF-8.
 
     Raises:
-        SourceError: as for `open_bytes`; or the file is compressed or UTF-16; or a line exceeds `MAX_LINE_BYTES`.
+        SourceError: as for `open_bytes`; or the file is compressed, or UTF-16 without a byte order mark; or a line
+            exceeds `MAX_LINE_BYTES`; or bytes have no character in the file's encoding.
     """
     with open_bytes(path) as (stream, raw):
         line, size, earlier = 1, 0, report.bytes_read if report else 0
         pending: list[bytes] = []  # pieces of an unfinished line; joined once, to avoid quadratic time on long lines
-        while content := stream.read(block_bytes or BLOCK_BYTES):
-            if line == 1 and not pending:
-                _require_text(path, content)
+        for content in _as_utf8(path, stream, block_bytes or BLOCK_BYTES, encoding):
             if report is not None:
                 report.bytes_read = earlier + raw.tell()
             end = content.rfind(b"\n") + 1
@@ -119,6 +139,36 @@ def line_blocks(path: str, report: ReadReport | None, block_bytes: int | None = 
             yield last
 
 
+def _as_utf8(path: str, stream: IO[bytes], block_bytes: int, named: str | None) -> Iterator[bytes]:
+    """Yield the content of a stream, converted to UTF-8."""
+    head = stream.read(max(block_bytes, _MIN_PEEK_BYTES))
+    encoding = encoding_to_use(head, named, lambda: is_utf8(_pieces(path)))
+    _require_text(path, head, encoding)
+    first = (head[start : start + block_bytes] for start in range(0, len(head), block_bytes))
+    contents = itertools.chain(first, iter(lambda: stream.read(block_bytes), b""))
+    if encoding is None:
+        yield from contents
+        return
+    decoder, line = codecs.getincrementaldecoder(encoding)(), 1
+    for content, is_last in itertools.chain(((content, False) for content in contents), [(b"", True)]):
+        try:
+            text = decoder.decode(content, is_last)
+        except UnicodeDecodeError as error:
+            line += error.object[: error.start].count(b"\n")
+            raise SourceError(
+                f"{path}, line {line}: byte 0x{error.object[error.start]:02x} has no character in {encoding}, the "
+                f"encoding of the file by {'its byte order mark' if marked_encoding(head) else '`--encoding`'}. "
+                f"Find the right encoding: `file -i {shlex.quote(path)}`."
+            ) from error
+        line += text.count("\n")
+        yield text.encode()
+
+
+def _pieces(path: str) -> Iterator[bytes]:
+    with open_bytes(path) as (stream, _):
+        yield from iter(lambda: stream.read(BLOCK_BYTES), b"")
+
+
 def require_file(path: str) -> None:
     """Refuse a named pipe, device or socket, which can be read only once or would block.
 
@@ -136,22 +186,19 @@ def require_file(path: str) -> None:
         )
 
 
-def _require_text(path: str, content: bytes) -> None:
-    """Refuse a file whose first bytes are compressed (without a matching suffix, or twice) or UTF-16."""
+def _require_text(path: str, content: bytes, encoding: str | None) -> None:
+    """Refuse a file whose first bytes are compressed (without a matching suffix, or twice), or unmarked UTF-16."""
     packed = next((name for magic, name in _PACKED.items() if content.startswith(magic)), None)
     if packed is not None:
         raise SourceError(
             f"{path}: contains {packed} data, expected text. Unpack it, or if it is compressed once, give its name the "
             "suffix .gz, .zst or .zip (a zip archive of one file)."
         )
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")) or _every_other_is_nul(content[:_PEEK_BYTES]):
-        raise SourceError(f"{path}: UTF-16 or UTF-32, expected UTF-8. Save the file as UTF-8.")
-
-
-def _every_other_is_nul(content: bytes) -> bool:
-    """Return whether NULs are frequent, and only at even or only at odd offsets, as in UTF-16 Latin letters."""
-    even, odd = content[::2].count(0), content[1::2].count(0)
-    return len(content) >= _MIN_PEEK_BYTES and min(even, odd) == 0 and max(even, odd) * 6 > len(content)
+    if encoding is None and (wide := unmarked_wide(content)) is not None:
+        raise SourceError(
+            f"{path}: {wide.upper()} without a byte order mark, expected UTF-8. Convert the file: `iconv -f {wide} -t "
+            f"utf-8 {shlex.quote(path)} > {utf8_name(path)}`, or name the encoding {NAME_ENCODING}: {wide}."
+        )
 
 
 def _block(content: bytes, line: int) -> Block:

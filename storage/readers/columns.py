@@ -6,8 +6,8 @@ import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from storage.errors import SourceError
-from storage.readers.read_report import NAME_COLUMNS
+from bsl.storage.errors import SourceError
+from bsl.storage.readers.read_report import NAME_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ class Columns:
     """The columns to read, or a known combination of column names.
 
     Attributes:
-        texts: string columns; a record that lacks one is rejected.
+        texts: string columns; empty where absent or null.
         others: columns read as strings, null where absent: the label of an NLI pair, or the score of a pair.
     """
 

@@ -5,21 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
+import polars as pl
 import pyarrow as pa
 
-from storage.errors import SourceError
-from storage.readers import csv, jsonl, lines, parquet
-from storage.readers.benchmarks import afs, senteval, sts, useb
-from storage.readers.columns import Columns, require
+from bsl.storage.errors import SourceError
+from bsl.storage.readers import csv, jsonl, lines, parquet
+from bsl.storage.readers.benchmarks import afs, senteval, sts
+from bsl.storage.readers.columns import Columns, require
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-    import polars as pl
-
-    from storage.readers.read_report import ReadReport
+    from bsl.storage.readers.read_report import ReadReport
 
 _COMPRESSIONS: Final = (".gz", ".zst", ".zip")
 
@@ -40,23 +39,29 @@ class FileFormat:
     """Functions and properties of a file format.
 
     Attributes:
-        columns: the column names, or a function that returns a file's column names or schema.
-        read: yields the requested columns, in frames of bounded size.
+        columns: the column names, or a function that returns a file's column names or schema, given its path.
+        read: yields the requested columns, in frames of bounded size, given path, columns and report.
         suffixes: file suffixes of the format; empty if only a dataset's declaration selects it.
         headed: whether the first line has the column names, so that a missing header must be detected.
+        decoded: whether both functions take the `encoding` of the file.
     """
 
-    columns: tuple[str, ...] | Callable[[str], tuple[str, ...] | pa.Schema]
-    read: Callable[[str, Columns, ReadReport], Iterator[pl.DataFrame]]
+    columns: tuple[str, ...] | Callable[..., tuple[str, ...] | pa.Schema]
+    read: Callable[..., Iterator[pl.DataFrame]]
     suffixes: tuple[str, ...] = ()
     headed: bool = False
+    decoded: bool = False
 
 
 FORMATS: Final[dict[str, FileFormat]] = {
-    "txt": FileFormat((lines.COLUMN,), lines.read, (".txt", ".text")),
-    "jsonl": FileFormat(jsonl.schema, jsonl.read, (".jsonl", ".ndjson")),
-    "csv": FileFormat(partial(csv.columns, quoted=True), partial(csv.read, quoted=True), (".csv",), headed=True),
-    "tsv": FileFormat(partial(csv.columns, quoted=False), partial(csv.read, quoted=False), (".tsv",), headed=True),
+    "txt": FileFormat((lines.COLUMN,), lines.read, (".txt", ".text"), decoded=True),
+    "jsonl": FileFormat(jsonl.schema, jsonl.read, (".jsonl", ".ndjson"), decoded=True),
+    "csv": FileFormat(
+        partial(csv.columns, tabs=False), partial(csv.read, tabs=False), (".csv",), headed=True, decoded=True
+    ),
+    "tsv": FileFormat(
+        partial(csv.columns, tabs=True), partial(csv.read, tabs=True), (".tsv",), headed=True, decoded=True
+    ),
     "parquet": FileFormat(
         partial(parquet.schema, kind="Parquet"), partial(parquet.read, kind="Parquet"), (".parquet", ".pq")
     ),
@@ -65,7 +70,6 @@ FORMATS: Final[dict[str, FileFormat]] = {
     "sts-benchmark": FileFormat(sts.COLUMNS, _at_once(sts.read_benchmark)),
     "afs": FileFormat(tuple(afs.SCHEMA), _at_once(afs.read_afs)),
     "senteval": FileFormat(senteval.columns, _at_once(senteval.read_senteval)),
-    "useb": FileFormat(("text",), _at_once(useb.read_texts)),
     "view-pairs": FileFormat(lines.VIEW_COLUMNS, lines.read_view_pairs),
 }
 SUFFIXES: Final = {suffix: name for name, known in FORMATS.items() for suffix in known.suffixes}
@@ -103,24 +107,46 @@ def _suffix(path: str) -> str:
     return PurePosixPath(name).suffix
 
 
-def columns_of(path: str, kind: Format, *, readable: bool = False) -> tuple[str, ...]:
-    """Return the names of a file's columns; if `readable`, without those of other types than strings and numbers.
+def columns_of(
+    path: str, kind: Format, *, readable: bool = False, encoding: str | None = None, until: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Return the names of a file's columns.
+
+    Args:
+        path: the file.
+        kind: its format.
+        readable: omit columns of other types than strings and numbers.
+        encoding: encoding of the file if it is not UTF-8.
+        until: columns after which the keys of JSON lines are not searched further.
 
     Raises:
         SourceError: the file is missing or not of that format.
     """
     columns = FORMATS[kind].columns
-    found = columns if isinstance(columns, tuple) else columns(path)
+    options = _options(kind, encoding) | ({"until": until} if kind == "jsonl" else {})
+    found = columns if isinstance(columns, tuple) else columns(path, **options)
     if not isinstance(found, pa.Schema):
         return found
     return tuple(field.name for field in found if not readable or parquet.is_readable(field.type))
 
 
-def read_table(path: str, kind: Format, requested: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
+def read_table(
+    path: str, kind: Format, requested: Columns, report: ReadReport, *, encoding: str | None = None
+) -> Iterator[pl.DataFrame]:
     """Yield the requested columns of a file in frames of bounded size; `report` counts unreadable records.
+
+    A text that is null, or absent from a record, is an empty string, as in CSV; `report` counts empty texts.
 
     Raises:
         SourceError: the file or a column is missing, or the file is damaged.
     """
-    require(path, columns_of(path, kind), requested.names)
-    yield from FORMATS[kind].read(path, requested, report)
+    require(path, columns_of(path, kind, encoding=encoding, until=requested.names), requested.names)
+    texts = list(requested.texts)
+    for frame in FORMATS[kind].read(path, requested, report, **_options(kind, encoding)):
+        filled = frame.with_columns(pl.col(texts).fill_null("")) if texts else frame
+        report.empty += sum(int((filled[name].str.strip_chars() == "").sum()) for name in texts)
+        yield filled
+
+
+def _options(kind: Format, encoding: str | None) -> dict[str, Any]:
+    return {"encoding": encoding} if FORMATS[kind].decoded else {}

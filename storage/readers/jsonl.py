@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 import pyarrow as pa
 
-from storage.errors import SourceError
-from storage.readers.blocks import Block, line_blocks
+from bsl.storage.errors import SourceError
+from bsl.storage.readers.blocks import Block, line_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from storage.readers.columns import Columns
-    from storage.readers.read_report import ReadReport
+    from bsl.storage.readers.columns import Columns
+    from bsl.storage.readers.read_report import ReadReport
 
 NESTED: Final = pa.list_(pa.null())
 _PIECE_BYTES: Final = 32 << 10
-_KEY_OBJECTS: Final = 100  # first objects, whose combined keys are the columns
+_KEY_OBJECTS: Final = 100  # first objects, which are all parsed to find the types of keys
 _PEEK_BYTES: Final = 1 << 20
-_SEEN_BYTES: Final = 16 << 20  # stop collecting keys after this many bytes, even with fewer objects
+_KEY: Final = re.compile(rb'"((?:[^"\\]|\\.)*+)"\s*:')  # or the end of a text, which does no harm
 _NOT_A_STRING: Final = r"(?s)^(-?[0-9][0-9.eE+-]*|true|false|\[.*\]|\{.*\})$"
 _ESCAPE_IN_KEY: Final = re.compile(rb'\\[^"\\]*"\s*:')
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -36,28 +36,38 @@ _LIKE_COMPRESSED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78
 _NUL: Final = "\x00"  # Polars replaces half a surrogate pair by this character
 
 
-def schema(path: str) -> pa.Schema:
-    """Return the keys of the first objects, without those that are not Unicode text.
+def schema(path: str, *, encoding: str | None = None, until: Sequence[str] = ()) -> pa.Schema:
+    """Return the keys of all objects, without those that are not Unicode text.
 
-    The type of a key is `NESTED` if its values are lists or objects, else a string.
+    The type of a key is `NESTED` if the values that were parsed are lists or objects, else a string. All of the first
+    objects are parsed, and later ones if they have a new key.
+
+    Args:
+        path: the file.
+        encoding: encoding of the file if it is not UTF-8.
+        until: stop when these keys are found.
 
     Raises:
-        SourceError: none of the first lines is a JSON object.
+        SourceError: no line is a JSON object.
     """
     plain: dict[str, bool] = {}
-    objects = seen = 0
-    for block in line_blocks(path, None, _PEEK_BYTES):
+    known: set[bytes] = set()
+    objects = 0
+    for block in line_blocks(path, None, _PEEK_BYTES, encoding=encoding):
         for _, line in _numbered(block):
+            if objects >= _KEY_OBJECTS and known.issuperset(_KEY.findall(line)):
+                continue
             try:
                 found = _parse(line)
             except ValueError:
                 continue
+            known.update(_KEY.findall(line))
             for name, value in found.items():
                 if not _SURROGATE.search(name):
                     plain[name] = plain.get(name, False) or not isinstance(value, list | dict)
-            objects, seen = objects + 1, seen + len(line)
-            if objects == _KEY_OBJECTS or seen > _SEEN_BYTES:
-                return _typed(plain)
+            objects += 1
+        if until and plain.keys() >= set(until):
+            return _typed(plain)
     if not objects:
         raise SourceError(f"{path}: no line is a JSON object, expected JSON lines. Check the file and its suffix.")
     return _typed(plain)
@@ -67,13 +77,13 @@ def _typed(plain: Mapping[str, bool]) -> pa.Schema:
     return pa.schema([(name, pa.string() if is_plain else NESTED) for name, is_plain in plain.items()])
 
 
-def read(path: str, requested: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """Yield frames of the requested columns, all strings.
+def read(path: str, requested: Columns, report: ReadReport, *, encoding: str | None = None) -> Iterator[pl.DataFrame]:
+    """Yield frames of the requested columns, all strings; null where a key is absent.
 
-    Lines that are not UTF-8 or not a JSON object are rejected, and objects without a string for each text column. Blank
-    lines are skipped.
+    Lines that are not UTF-8 or not a JSON object are rejected, and objects with another value than a string or null in
+    a text column. Blank lines are skipped.
     """
-    for block in line_blocks(path, report):
+    for block in line_blocks(path, report, encoding=encoding):
         frame = pl.concat(_pieces(block, path, requested, report))
         report.records += frame.height
         yield frame
@@ -102,8 +112,7 @@ def _fast(content: bytes, requested: Columns) -> pl.DataFrame | None:
         frame = pl.read_ndjson(content, schema=_schema(requested))
     except pl.exceptions.PolarsError:  # `_slow` finds the reason
         return None
-    suspect = [pl.col(name).is_null().any() for name in requested.texts]
-    suspect += [pl.col(name).str.contains(_NUL, literal=True).any() for name in requested.names]
+    suspect = [pl.col(name).str.contains(_NUL, literal=True).any() for name in requested.names]
     if frame.select(pl.any_horizontal(pl.lit(False), *suspect)).item():
         return None
     return None if _has_non_strings(frame, content, requested) else frame
@@ -167,10 +176,10 @@ def _parse(line: bytes) -> dict[str, object]:
     return value
 
 
-def _text(record: dict[str, object], name: str) -> str:
+def _text(record: dict[str, object], name: str) -> str | None:
     value = record.get(name)
     if value is None:
-        raise ValueError(f"field {name!r} is missing" if name not in record else f"field {name!r} is null")
+        return None
     if not isinstance(value, str):
         raise ValueError(f"field {name!r} is {_kind(value)}, expected a string")  # noqa: TRY004 - one kind of error here
     return _encodable(name, value)

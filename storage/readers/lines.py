@@ -6,32 +6,72 @@ Only a line feed ends a line; a carriage return before it is removed. `view-pair
 
 from __future__ import annotations
 
+import re
+import shlex
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from storage.readers.blocks import Block, line_blocks
+from bsl.storage.errors import SourceError
+from bsl.storage.readers.blocks import Block, line_blocks
+from bsl.storage.readers.dialect import Dialect, misfits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from storage.readers.columns import Columns
-    from storage.readers.read_report import ReadReport
+    from bsl.storage.readers.columns import Columns
+    from bsl.storage.readers.read_report import ReadReport
 
 COLUMN: Final = "text"
+_TABLE_LINES: Final = 200  # lines that show whether a file is a table
+_TABLE_SEPARATORS: Final = {"\t": 2, ";": 3, "|": 3, ",": 3}  # separator → least number of lines of a table
+_NAME: Final = re.compile(r"[^\W\d][\w#-]*( [\w#-]+){0,2}|")  # a column name
 VIEW_COLUMNS: Final = (COLUMN, "view")
 
 
-def read(path: str, requested: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """Yield frames of the column `text`, one row per line, also for empty lines; non-UTF-8 lines are rejected."""
-    for block in line_blocks(path, report):
+def read(path: str, requested: Columns, report: ReadReport, *, encoding: str | None = None) -> Iterator[pl.DataFrame]:
+    """Yield frames of the column `text`, one row per line, also for empty lines; non-UTF-8 lines are rejected.
+
+    Raises:
+        SourceError: the file is a table with tabs or other separators.
+    """
+    for block in line_blocks(path, report, encoding=encoding):
         try:
             texts = block.content.removesuffix(b"\n").decode().split("\n")
         except UnicodeDecodeError:
             texts = [text for _, text in _decoded(block, path, report)]
+        if block.first_line == 1:
+            _require_no_table(path, texts)
         report.records += len(texts)
         frame = pl.DataFrame({COLUMN: texts}, schema={COLUMN: pl.String})
         yield frame.select(pl.col(name).str.strip_suffix("\r") for name in requested.names)
+
+
+def _require_no_table(path: str, texts: list[str]) -> None:
+    """Refuse a table: as many separators in all of the first lines, and short names or a tab in the first.
+
+    Raises:
+        SourceError: names the separator and the remedy.
+    """
+    lines = [text.removesuffix("\r") for text in texts[:_TABLE_LINES] if text.strip()]
+    if len(lines) < 2:
+        return
+    for separator, fewest in _TABLE_SEPARATORS.items():
+        dialect = Dialect(separator, '"')
+        count = len(lines[0].split(separator))
+        if count < 2 or len(lines) < fewest or misfits(lines[0] + "\n", [f"{line}\n" for line in lines[1:]], dialect):
+            continue
+        has_names = all(_NAME.fullmatch(name.strip(' "')) for name in lines[0].split(separator))
+        if not has_names and separator != "\t":
+            continue
+        suffix, name = "tsv" if separator == "\t" else "csv", shlex.quote(path)
+        target = shlex.quote(f"{path.rpartition('.')[0]}.{suffix}")
+        headed = f"Give it the suffix .{suffix}: `cp {name} {target}`."
+        bare = f"Write the column with text to a new file, for example `cut -f {count} {name} > text.txt`."
+        raise SourceError(
+            f"{path}: a table of {count} columns separated by {separator!r}, expected one text per line. "
+            f"{headed if has_names else bare}"
+        )
 
 
 def read_view_pairs(path: str, requested: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:

@@ -10,14 +10,14 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from storage.errors import SourceError
-from storage.readers.blocks import open_bytes
+from bsl.storage.errors import SourceError
+from bsl.storage.readers.blocks import open_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from storage.readers.columns import Columns
-    from storage.readers.read_report import ReadReport
+    from bsl.storage.readers.columns import Columns
+    from bsl.storage.readers.read_report import ReadReport
 
 
 BATCH_ROWS: Final = 131_072
@@ -37,12 +37,12 @@ def schema(path: str, kind: Kind) -> pa.Schema:
 
 
 def read(path: str, requested: Columns, report: ReadReport, kind: Kind) -> Iterator[pl.DataFrame]:
-    """Yield frames of about `BATCH_ROWS` rows of the requested columns; rows in which a text is null are rejected.
+    """Yield frames of about `BATCH_ROWS` rows of the requested columns.
 
     Raises:
         SourceError: the file is damaged, or a text column contains other values than strings.
     """
-    before, done = report.bytes_read, 0
+    before = report.bytes_read
     with open_bytes(path) as (stream, raw):
         with explain_damage(path, kind):
             _, batches = batches_of(path, stream, kind, requested.names)
@@ -50,14 +50,9 @@ def read(path: str, requested: Columns, report: ReadReport, kind: Kind) -> Itera
             frame = cast("pl.DataFrame", pl.from_arrow(batch))
             frame.columns = list(requested.names)
             frame = frame.with_columns(pl.col(requested.texts).cast(pl.String))
-            complete = frame.select(pl.all_horizontal(pl.col(requested.texts).is_not_null())).to_series()
-            for row in (~complete).arg_true().to_list():
-                missing = [name for name in requested.texts if frame[name][row] is None]
-                report.reject(path, done + row + 1, f"column {missing[0]!r} is null", str(frame.row(row)).encode())
-            report.records += int(complete.sum())
-            done += batch.num_rows
+            report.records += frame.height
             report.bytes_read = before + raw.tell()
-            yield frame if complete.all() else frame.filter(complete)
+            yield frame
         if raw.seekable():
             report.bytes_read = before + raw.seek(0, os.SEEK_END)  # the footer was read first
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass, field
 from typing import Final
 
-from storage.errors import SourceError
-from storage.record import Record
+from bsl.storage.errors import SourceError
+from bsl.storage.readers.encodings import remedy
+from bsl.storage.record import Record
 
 NAME_COLUMNS: Final = "with `--columns` (embed, search, pairs: `--column`; recipes: `ingest.sources[].columns`)"
 """The options that name the text columns, for messages."""
 KEPT_EXAMPLES: Final = 20
 SHOWN_EXAMPLES: Final = 3
 _EXAMPLE_BYTES: Final = 100
+_NOT_UTF8: Final = "not UTF-8"
+_DECIDING_BYTES: Final = 10_000  # of undecodable lines, to recognise their encoding
 
 
 class BadRecord(Record):
@@ -40,6 +42,7 @@ class ReadReport:
         records: records read, unlabelled ones included.
         unlabelled: pairs without a gold label (−1, "-", blank), which were dropped after reading.
         rejected: records that could not be read.
+        empty: text cells that are null or blank.
         bad: the first `KEPT_EXAMPLES` rejected records.
         bytes_read: position in the files, for a progress bar.
     """
@@ -48,12 +51,16 @@ class ReadReport:
     records: int = 0
     unlabelled: int = 0
     rejected: int = 0
+    empty: int = 0
     bad: list[BadRecord] = field(default_factory=list)
     bytes_read: int = 0
+    _undecodable: bytes = b""
 
     def reject(self, file: str, line: int, reason: str, example: bytes, lost: int = 1) -> None:
         """Count a record that cannot be read; it spans `lost` lines."""
         self.rejected += lost
+        if reason.startswith(_NOT_UTF8):
+            self._undecodable += example[:_EXAMPLE_BYTES] if len(self._undecodable) < _DECIDING_BYTES else b""
         if len(self.bad) < KEPT_EXAMPLES:
             shown = example[:_EXAMPLE_BYTES].decode("utf-8", errors="replace")
             self.bad.append(BadRecord(file=file, line=line, reason=reason, example=shown))
@@ -74,14 +81,21 @@ class ReadReport:
             raise SourceError(
                 f"{self.name}: {self.rejected:,} of {total:,} records ({self.rejected / total:.2%}) cannot be read"
                 f"{limit}: {'; '.join(map(str, self.bad[:SHOWN_EXAMPLES]))}"
-                f"{'; …' if self.rejected > SHOWN_EXAMPLES else ''}. {self._remedy()}"
+                f"{'; …' if self.rejected > SHOWN_EXAMPLES else ''}. {self.remedy()}"
             )
 
-    def _remedy(self) -> str:
+    def remedy(self) -> str:
         """Return the remedy for the first bad record."""
-        if self.bad and self.bad[0].reason.startswith("not UTF-8"):
-            name = shlex.quote(self.bad[0].file)
-            return f"Convert the file to UTF-8, for example from Latin-1: `iconv -f latin1 -t utf-8 {name} > utf8.txt`."
+        first = self.bad[0].reason if self.bad else ""
+        if first.startswith(_NOT_UTF8):
+            return remedy(self.bad[0].file, self._undecodable)
+        if first.endswith(("closing quote", "quote is not closed")):
+            return (
+                'Close each quote that opens a field, and double the quotes inside such a field (`"a ""b"""`), or '
+                "write the file again, for example as JSON lines."
+            )
+        if first.endswith("expected a string"):
+            return "Put quotes around these values in the file, or name another column " + NAME_COLUMNS + "."
         return (
             f"Correct them, name the right columns {NAME_COLUMNS}, or in a recipe set `ingest.sources[].format` or "
             "raise `ingest.max_bad_share`."

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from storage.errors import SourceError
-from storage.readers.columns import Columns
-from storage.readers.formats import FORMATS, columns_of, read_table
-from storage.readers.read_report import NAME_COLUMNS, ReadReport
+from bsl.storage.errors import SourceError
+from bsl.storage.readers.columns import Columns
+from bsl.storage.readers.csv import UNNAMED
+from bsl.storage.readers.formats import FORMATS, columns_of, read_table
+from bsl.storage.readers.read_report import NAME_COLUMNS, ReadReport
 
 if TYPE_CHECKING:
-    from storage.readers.formats import Format
+    from bsl.storage.readers.formats import Format
 
 SAMPLE: Final = 200  # records used for a guess
 PROSE_WORDS: Final = 3.0  # mean words per record; a text column has more
@@ -38,29 +39,29 @@ def is_prose(values: pl.Series) -> bool:
     return letters > 0.5 and (unspaced or words > PROSE_WORDS)
 
 
-def first_records(path: str, kind: Format) -> pl.DataFrame:
+def first_records(path: str, kind: Format, *, encoding: str | None = None) -> pl.DataFrame:
     """Return the first records of a file, with all columns that can be read as strings.
 
     Raises:
         SourceError: the file has no records, or cannot be read.
     """
-    return _first(path, kind, Columns((), columns_of(path, kind, readable=True)))
+    return _first(path, kind, Columns((), columns_of(path, kind, readable=True, encoding=encoding)), encoding)
 
 
-def check_texts(path: str, kind: Format, texts: tuple[str, ...]) -> None:
+def check_texts(path: str, kind: Format, texts: tuple[str, ...], *, encoding: str | None = None) -> None:
     """Check that some of the first records of a file have a string in each text column.
 
     Raises:
         SourceError: a column has other values, or the file cannot be read.
     """
-    _first(path, kind, Columns(texts))
+    _first(path, kind, Columns(texts), encoding)
 
 
-def _first(path: str, kind: Format, columns: Columns) -> pl.DataFrame:
+def _first(path: str, kind: Format, columns: Columns, encoding: str | None) -> pl.DataFrame:
     report = ReadReport(path)
     if not columns.names:  # no column can be text, and the caller's error names all columns
         return pl.DataFrame()
-    first = next(read_table(path, kind, columns, report), pl.DataFrame())
+    first = next(read_table(path, kind, columns, report, encoding=encoding), pl.DataFrame())
     if first.is_empty():
         report.check(max_bad_share=0.0)  # raises an error: no records, or the first unreadable lines
     return first.head(SAMPLE if kind != "txt" else 50 * SAMPLE).cast(pl.String)
@@ -73,7 +74,7 @@ def require_header(path: str, kind: Format, sample: pl.DataFrame) -> None:
         SourceError: a name looks like text, is a number, or is also a value in its column.
     """
     # pandas numbers the columns of a table without names, after a blank name for the index.
-    named = [name for name in sample.columns if name]
+    named = [name for name in sample.columns if name and not name.startswith(UNNAMED)]
     if not FORMATS[kind].headed or named == [str(number) for number in range(len(named))]:
         return
     for name in sample.columns:

@@ -2,46 +2,43 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+import shlex
+from typing import TYPE_CHECKING, Annotated, Final, Literal, NoReturn
 
 import polars as pl
 
-from storage.errors import SourceError
-from storage.filesystem.digests import source_sha256
-from storage.filesystem.urls import at_home
-from storage.readers.columns import Columns, known_shape, named
-from storage.readers.formats import Format, columns_of, format_of, read_table
-from storage.readers.read_report import ReadReport
-from storage.readers.text_columns import SAMPLE, is_prose, require_header
-from storage.record import NotInKey, Record
-from storage.sources.own_text import TITLES
+from bsl.storage.errors import SourceError
+from bsl.storage.filesystem.digests import joint_sha256, source_sha256
+from bsl.storage.filesystem.secrets import without_password
+from bsl.storage.filesystem.urls import absolute
+from bsl.storage.readers.columns import Columns
+from bsl.storage.readers.formats import Format, columns_of, format_of, read_table
+from bsl.storage.readers.read_report import ReadReport
+from bsl.storage.readers.text_columns import SAMPLE, require_header
+from bsl.storage.record import NotInKey, Record
+from bsl.storage.sources.label_columns import EXPECTED, label_columns, obstacle, prose_columns, suggestion
+from bsl.storage.sources.label_groups import group_names, likely_group, require_groups
+from bsl.storage.sources.label_names import SET_PREFIX, label_file
+from bsl.storage.sources.label_values import class_labels, folded_spellings, scores, words_as_classes
+from bsl.storage.sources.own_text import TITLES, ReadingConfig, TextSource
+from bsl.storage.sources.paths import listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-SET_PREFIX: Final = "labels:"
-"""Before a file in the name of an evaluation set."""
-_SCORES: Final = ("score", "similarity", "rating", "gold", "relatedness_score", "label")
-_CLASSES: Final = ("label", "class", "category", "intent", "topic", "sentiment", "rating", "stars", "target")
-_MOST_CLASSES: Final = 100
+__all__ = ["SET_PREFIX", "LabelSource", "label_source", "read_labels"]
+
 _MAX_BAD_SHARE: Final = 0.01  # maximum share of unreadable records
-_NOT_A_SIDE: Final = (*TITLES, "name", "summary")  # text columns that are never one side of a pair
-_MISSING: Final = (
-    "nan", "NaN", "-nan", "-NaN", "null", "NULL", "None", "NA", "N/A", "n/a", "<NA>", "#N/A", "#NA",
-)  # fmt: skip
-"""Missing values as pandas, Python's json, R, SQL and spreadsheets write them; `none` counts as a class."""
-_INFINITE: Final = r"(?i)^[+-]?inf(inity)?$"
-"""A missing value in a column of classes; an error in a column of scores."""
+_SHOWN: Final = 5  # spellings in a message
 _LARGEST_SCORE: Final = 1e6
 """Above every scale of similarity; a larger value is a mistake or an id."""
 
 
 class LabelSource(Record):
-    """A file of labelled text and the columns to read."""
+    """A file of labelled text, or a folder of parts of it, and the columns to read."""
 
     digest: str
-    """sha256 of the file's content."""
+    """sha256 of the content."""
     format: Format
     kind: Literal["pairs", "classes"]
     """Pairs of sentences with a score, or sentences with a class."""
@@ -49,128 +46,177 @@ class LabelSource(Record):
     """Text columns: two for pairs, one for classes."""
     label: str
     """Column of scores or classes."""
-    rule: Literal[3] = 3
-    """Version of the rule that distinguishes labels from missing values; part of keys."""
+    document: str | None = None
+    """Column whose equal values are rows of one document, writer or customer; None without one."""
+    encoding: str | None = None
+    """Encoding of the files that are not UTF-8."""
+    rule: Literal[5] = 5
+    """Version of the rule that distinguishes labels from missing values, and of equal labels; part of keys."""
     path: Annotated[str, NotInKey]
     left_out: Annotated[int, NotInKey] = 0
     """Rows without a label or a text."""
+    classes: Annotated[int, NotInKey] = 0
+    """Number of classes; 0 for pairs."""
+    unused: Annotated[tuple[str, ...], NotInKey] = ()
+    """Columns of titles."""
+    words: Annotated[tuple[tuple[str, int], ...], NotInKey] = ()
+    """Classes spelt like a missing value, such as `NA`, and the number of their rows."""
+    documents: Annotated[int, NotInKey] = 0
+    """Number of values of `document`, or of `likely_document`."""
+    likely_document: Annotated[str | None, NotInKey] = None
+    """Column that looks like `document`, if that is None."""
+    spellings: Annotated[tuple[tuple[str, str, int], ...], NotInKey] = ()
+    """Labels that differ from their class in case or blanks: spelling, class, number of rows."""
 
     @property
     def summary(self) -> str:
-        """The guessed columns in one sentence."""
+        """The columns in one sentence."""
         texts = " and ".join(f"`{text}`" for text in self.texts)
-        what = "scored pairs" if self.kind == "pairs" else "classes"
-        columns = f"labels: {what}, text in {texts}, {'score' if self.kind == 'pairs' else 'class'} in `{self.label}`"
-        return columns + (f"; {self.left_out:,} rows without text or label are excluded" if self.left_out else "")
+        if self.kind == "pairs":
+            line = f"labels: scored pairs, text in {texts}, score in `{self.label}`"
+        else:
+            line = f"labels: {self.classes} classes, text in {texts}, class in `{self.label}`"
+        together = f"rows with the same `{self.document}` stay together ({self.documents:,} values)"
+        notes = [
+            *([together] if self.document else []),
+            *(f"`{name}` is not used" for name in self.unused),
+            *(f"{word!r} ({rows:,} rows) is a class, not a missing label" for word, rows in self.words),
+            *([f"equal but for case and blanks: {self._folded}"] if self.spellings else []),
+        ]
+        hint = ""
+        if self.likely_document:
+            hint = (
+                f". `{self.likely_document}` ({self.documents:,} values) may be the writer, customer or thread of the "
+                f"rows: --document {shlex.quote(self.likely_document)} keeps rows with the same value together"
+            )
+        return "; ".join([line, *notes]) + hint
+
+    @property
+    def _folded(self) -> str:
+        shown = [f"`{spelling}` ({rows:,}) is `{label}`" for spelling, label, rows in self.spellings[:_SHOWN]]
+        return ", ".join([*shown, *(["…"] if len(self.spellings) > _SHOWN else [])])
 
 
-def label_source(path: str) -> LabelSource:
-    """Find a file of labels and guess its columns.
+def label_source(name: str, document: str | None = None) -> LabelSource:
+    """Find a file of labels and guess the columns that its name does not contain.
+
+    Args:
+        name: A file, or a folder or pattern of files in one format with equal columns, and perhaps columns, as in
+            `tickets.csv#label=queue` (`bsl.storage.sources.label_names`).
+        document: Column whose equal values are rows of one document, writer or customer, if the file has it and its
+            name contains none.
 
     Raises:
-        SourceError: the file is missing, or its columns are neither scored pairs nor classes.
+        ValueError: The address contains a password.
+        SourceError: The file is missing, or its columns are neither scored pairs nor classes, or several columns may be
+            the label.
     """
-    form = format_of(path)
-    columns = columns_of(path, form)
-    readable = columns_of(path, form, readable=True)
-    table = _table(path, form, readable) if readable else pl.DataFrame()
-    prose = [name for name in table.columns if is_prose(table[name].head(200))]
-    # Also consider unique values: 300 questions may share 15 answers.
-    prose_once = [name for name in table.columns if is_prose(table[name].unique(maintain_order=True).head(200))]
-    shape = known_shape(table.columns)
-    known = [*shape.texts] if shape else []  # even if the texts are short
-    found = _guess(table, prose) or _guess(table, prose_once) or _guess(table, known)
-    if found is not None:
-        kind, texts, label = found
-        if kind == "pairs":
-            _require_scores(path, table[label])
-        # Workers have other working directories.
-        address = path if "://" in path else str(Path(at_home(path)).absolute())
-        source = LabelSource(
-            digest=source_sha256(path), format=form, kind=kind, texts=tuple(texts), label=label, path=address
-        )
-        return source.model_copy(update={"left_out": table.height - _labelled(source, table).height})
-    require_header(path, form, table.head(SAMPLE))
-    raise SourceError(
-        f"{path}: no labels found in the columns {', '.join(map(repr, columns))} (text columns: "
-        f"{', '.join(map(repr, prose_once)) or 'none'}{_obstacle(table, prose_once or known)}), expected two text "
-        f"columns and a number ({', '.join(_SCORES)}), or one text column and 2 to {_MOST_CLASSES} classes "
-        f"({', '.join(_CLASSES)}). Rename the columns or correct their values."
+    given = label_file(name)
+    path, encoding = without_password(given.path), given.encoding
+    files = listed(path)
+    form = _only_format(path, files)
+    readable = columns_of(files[0], form, readable=True, encoding=encoding)
+    table = _table(files, form, readable, encoding) if readable else pl.DataFrame()
+    found = label_columns(path, table, given) if table.width else None
+    if found is None:
+        _refuse(path, files[0], form, table, encoding)
+    kind, texts, label = found
+    if kind == "pairs":
+        _require_scores(path, table[label])
+    group = given.document or (document if document in table.columns else None)
+    if group is not None:
+        require_groups(path, table, group, label, texts)
+    likely = likely_group(table, label, texts) if group is None and document != "" else None
+    source = LabelSource(
+        digest=source_sha256(path) if files == (path,) else joint_sha256(files),
+        format=form,
+        kind=kind,
+        texts=texts,
+        label=label,
+        document=group,
+        encoding=encoding,
+        path=absolute(path),
+        unused=tuple(title for title in table.columns if title.lower() in TITLES and title not in (*texts, label)),
+        words=words_as_classes(table[label]) if kind == "classes" else (),
+        spellings=folded_spellings(table[label]) if kind == "classes" else (),
     )
+    rows = _labelled(source, table)
+    classes = rows["label"].n_unique() if kind == "classes" else 0
+    counts = {"left_out": table.height - rows.height, "classes": classes}
+    if (named_group := group or likely) is not None:
+        counts["documents"] = table[named_group].drop_nulls().n_unique()
+    return source.model_copy(update={**counts, "likely_document": likely})
+
+
+def sources_and_labels(
+    reading: ReadingConfig, texts: Sequence[str], labels: str | None, mirror: str | None = None
+) -> tuple[tuple[TextSource, ...], LabelSource | None]:
+    """Find the user's text and labels; `reading.document` is a column of the text, of the labels, or of both.
+
+    Raises:
+        SourceError, ValueError: As for `label_source` and `ReadingConfig.sources`.
+    """
+    found = None if labels is None else label_source(labels, reading.document)
+    only_labels = found is not None and found.document is not None and found.document == reading.document
+    return reading.sources(texts, mirror, needs_document=not only_labels), found
 
 
 def read_labels(source: LabelSource) -> pl.DataFrame:
     """Return the complete rows in order: `text_1`, `text_2` (null for classes), `label` (a string).
 
+    With a column of documents, also `document`; rows without one are a document if they have the same first text.
+
     Raises:
         SourceError: the file cannot be read.
     """
-    return _labelled(source, _table(source.path, source.format, (*source.texts, source.label)))
+    columns = (*source.texts, source.label, *([source.document] if source.document else []))
+    return _labelled(source, _table(listed(source.path), source.format, columns, source.encoding))
 
 
-def _guess(table: pl.DataFrame, prose: list[str]) -> tuple[Literal["pairs", "classes"], list[str], str] | None:
-    """Return the kind of labels, the text columns and the label column; None if the columns are not labels."""
-    texts = _without_titles(prose)
-    others = [name for name in table.columns if name not in prose]
-    score = next((name for name in named(others, _SCORES) if _non_number(table[name]) is None), None)
-    if len(texts) == 2 and len(prose) == 2 and score is not None and table[score].drop_nulls().n_unique() > 1:
-        return "pairs", texts, score
-    chosen = next(named(others, _CLASSES), None)
-    if len(texts) == 1 and chosen is not None and 2 <= _classes(table[chosen]).n_unique() <= _MOST_CLASSES:
-        return "classes", texts, chosen
-    return None
+def _only_format(path: str, files: Sequence[str]) -> Format:
+    formats = sorted({format_of(file) for file in files})
+    if len(formats) > 1:
+        raise SourceError(
+            f"{path}: files of {' and '.join(formats)}, expected one format. Select one by a pattern, such as "
+            f"*.{formats[0]}."
+        )
+    return formats[0]
 
 
-def _obstacle(table: pl.DataFrame, prose: list[str]) -> str:
-    """Return why a column with a label's name cannot be the label; empty if no column has such a name."""
-    texts = _without_titles(prose)
-    others = [name for name in table.columns if name not in prose]
-    chosen = next(named(others, _SCORES if len(texts) == 2 else _CLASSES), None)
-    if chosen is None or len(prose) > 2:
-        return ""
-    if len(texts) == 2 and (value := _non_number(table[chosen])) is not None:
-        return f"; {chosen!r} contains {value!r}, which is not a number"
-    return f"; {chosen!r} has {_classes(table[chosen]).n_unique():,} different values"
-
-
-def _without_titles(prose: list[str]) -> list[str]:
-    """Return the text columns without titles and names, unless nothing is left."""
-    return [name for name in prose if name.lower() not in _NOT_A_SIDE] or prose
+def _refuse(path: str, file: str, form: Format, table: pl.DataFrame, encoding: str | None) -> NoReturn:
+    require_header(file, form, table.head(SAMPLE))
+    columns = columns_of(file, form, encoding=encoding)
+    _, once, known = prose_columns(table)
+    hint = suggestion(table, once or known) or " Rename the columns or correct their values."
+    raise SourceError(
+        f"{path}: no labels found in the columns {', '.join(map(repr, columns))} (text columns: "
+        f"{', '.join(map(repr, once)) or 'none'}{obstacle(table, once or known)}), {EXPECTED}.{hint}"
+    )
 
 
 def _labelled(source: LabelSource, table: pl.DataFrame) -> pl.DataFrame:
     second = pl.col(source.texts[1]) if len(source.texts) == 2 else pl.lit(None, pl.String)
-    rows = table.drop_nulls([*source.texts, source.label])
-    if source.kind == "classes":
-        rows = rows.filter(~pl.col(source.label).str.contains(_INFINITE))
-    return rows.select(text_1=pl.col(source.texts[0]), text_2=second, label=pl.col(source.label))
+    labels = (class_labels if source.kind == "classes" else scores)(table[source.label])
+    rows = table.with_columns(labels.alias(source.label)).drop_nulls([*source.texts, source.label])
+    first = pl.col(source.texts[0])
+    document = {} if source.document is None else {"document": group_names(pl.col(source.document), first)}
+    return rows.select(text_1=first, text_2=second, label=pl.col(source.label), **document)
 
 
-def _table(path: str, kind: Format, columns: Sequence[str]) -> pl.DataFrame:
-    report = ReadReport(path)
-    frames = list(read_table(path, kind, Columns((), tuple(columns)), report))
-    report.check(_MAX_BAD_SHARE)
-    # CSV has no null, so a blank cell counts as missing, like null in other formats.
-    table = pl.concat(frames).cast(pl.String).select(pl.all().str.strip_chars().replace("", None))
-    labels = [name for name in table.columns if name.lower() in (*_SCORES, *_CLASSES)]
-    return table.with_columns(pl.col(labels).replace(list(_MISSING), None))
-
-
-def _classes(values: pl.Series) -> pl.Series:
-    """Return the class labels of a column without missing values."""
-    known = values.drop_nulls()
-    return known.filter(~known.str.contains(_INFINITE))
-
-
-def _non_number(values: pl.Series) -> str | None:
-    """Return the first value that is not a number; None if all are numbers."""
-    known = values.drop_nulls()
-    return next(iter(known.filter(known.cast(pl.Float64, strict=False).is_null())), None)
+def _table(files: Sequence[str], kind: Format, columns: Sequence[str], encoding: str | None) -> pl.DataFrame:
+    """Return columns as strings; a blank cell is null in all formats."""
+    frames = []
+    for file in files:
+        report = ReadReport(file)
+        frames += list(read_table(file, kind, Columns((), tuple(columns)), report, encoding=encoding))
+        report.check(_MAX_BAD_SHARE)
+    table = pl.concat([frame.cast(pl.String) for frame in frames])
+    return table.select(pl.all().str.strip_chars().replace("", None))
 
 
 def _require_scores(path: str, values: pl.Series) -> None:
     """Refuse scores that are not finite or outside a plausible scale."""
-    wrong = (~(values.cast(pl.Float64).abs() <= _LARGEST_SCORE)).fill_null(value=False).arg_true()
+    wrong = (~(scores(values).cast(pl.Float64).abs() <= _LARGEST_SCORE)).fill_null(value=False).arg_true()
     if len(wrong):
         row = int(wrong[0])
         raise SourceError(

@@ -5,23 +5,22 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, Literal
 
-from storage.datasets.registry import DATASETS
-from storage.errors import SourceError
-from storage.hub.datasets import check_table
-from storage.hub.models import HubModel
-from storage.hub.repositories import Repository
-from storage.readers.benchmarks.clustering import read_clusters
-from storage.readers.benchmarks.senteval import TRANSFER_SETS
-from storage.sources.model_sources import MirroredModel, find_mirrored
-from storage.sources.read import check_columns, local_files
-from storage.sources.scored_sets import read_declared_pairs, read_transfer_table
-from storage.sources.sources import SourceSpec, dataset_of, resolve_source, spec_of
+from bsl.storage.datasets.registry import DATASETS
+from bsl.storage.errors import SourceError
+from bsl.storage.hub.datasets import check_table
+from bsl.storage.hub.models import HubModel
+from bsl.storage.hub.repositories import Repository
+from bsl.storage.readers.benchmarks.senteval import TRANSFER_SETS
+from bsl.storage.sources.model_sources import MirroredModel, find_mirrored
+from bsl.storage.sources.read import check_columns
+from bsl.storage.sources.scored_sets import read_declared_pairs, read_transfer_table
+from bsl.storage.sources.sources import SourceSpec, dataset_of, resolve_source, spec_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from storage.sources.sources import ResolvedSource
+    from bsl.storage.sources.sources import ResolvedSource
 
 _HUB_ID: Final = re.compile(r"[\w.-]+(/[\w.-]+)?")
 MODEL: Final = "model:"  # prefix of a model's name
@@ -85,8 +84,6 @@ def _check_declared(spec: SourceSpec, source: ResolvedSource) -> None:
     dataset, split = dataset_of(spec), spec.split or "train"
     if dataset.name in TRANSFER_SETS:
         read_transfer_table(dataset.name, split, source)
-    elif "clustering" in dataset.suites:
-        read_clusters(local_files(source)[0])
     elif dataset.score_range:
         read_declared_pairs(dataset.name, split, source)
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -10,17 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Final
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
-from storage.assets.catalog import embedded_manifest
-from storage.assets.embedded import EMBEDDED, embedded_folder, embedded_path
-from storage.errors import HubError, HubSilentError, SourceError
-from storage.filesystem.atomic import whole
-from storage.filesystem.digests import content_sha256, folder_sha256s
-from storage.filesystem.names import MANIFEST, is_inside
-from storage.filesystem.spelling import perhaps_path
-from storage.filesystem.urls import at_home, reachable
-from storage.hub.models import HubModel
-from storage.hub.repositories import Repository
-from storage.record import NotInKey, Record
+from bsl.storage.assets.catalog import embedded_manifest
+from bsl.storage.assets.embedded import EMBEDDED, embedded_folder, embedded_names, embedded_path
+from bsl.storage.errors import HubError, HubSilentError, SourceError
+from bsl.storage.filesystem.atomic import whole
+from bsl.storage.filesystem.caches import copy_folder, filling
+from bsl.storage.filesystem.digests import content_sha256, folder_sha256s
+from bsl.storage.filesystem.names import MANIFEST, is_inside
+from bsl.storage.filesystem.secrets import without_password
+from bsl.storage.filesystem.spelling import did_you_mean, perhaps_path
+from bsl.storage.filesystem.urls import at_home, reachable
+from bsl.storage.hub.faults import OFFLINE, SILENT
+from bsl.storage.hub.models import HubModel
+from bsl.storage.hub.repositories import Repository, cached_models
+from bsl.storage.record import NotInKey, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,6 +33,12 @@ logger = logging.getLogger(__name__)
 
 SETTINGS: Final = ("config.json", "modules.json")  # a model's folder contains at least one of them
 GRAPH: Final = ".onnx"
+_OWNER: Final = "sentence-transformers"  # as in that library, the owner of names such as `all-MiniLM-L6-v2`
+_HUB_NAME: Final = re.compile(r"[\w.-]+(/[\w.-]+)?")
+_INSTEAD: Final = (
+    f"name a folder with the model or one of the package, such as {EMBEDDED}mini-sentence, or set HF_HOME to a cache "
+    "that contains it (`bsl mirror FOLDER model:NAME` fills one on a connected machine)"
+)
 _WEIGHTS: Final = ("*.safetensors", "pytorch_model*.bin")
 
 
@@ -41,16 +51,17 @@ class MirroredModel(Record):
     names: tuple[str, ...]
     """The files, relative to the address and below it."""
     cache: Path | None = None
-    """Folder of the copy; `~/.cache/bsl` if None."""
+    """Folder of the copies; as `bsl.storage.filesystem.caches` chooses if None."""
 
     def fetched(self) -> Path:
         """Return a local folder with the files; copy them if necessary.
 
         Raises:
             SourceError: a file cannot be copied, or has changed since the model was found.
+            StoreWriteError: the cache cannot be written.
         """
         if not self._copy.is_dir():
-            with reachable(self.address), whole(self._copy, first_stays=True) as staged:
+            with filling(self._copy), reachable(self.address), whole(self._copy, first_stays=True) as staged:
                 fs, root = fsspec.url_to_fs(self.address)
                 for name in self.names:
                     (staged / name).parent.mkdir(parents=True, exist_ok=True)
@@ -65,7 +76,7 @@ class MirroredModel(Record):
 
     @property
     def _copy(self) -> Path:
-        return (self.cache or Path.home() / ".cache" / "bsl") / "models" / self.digest[:16]
+        return copy_folder(self.cache, "models", self.digest[:16])
 
 
 class ResolvedModel(Record):
@@ -100,23 +111,50 @@ def resolve_model(
         spec: a local folder, an ONNX graph, `embedded:<name>` or a Hub id.
         revision: commit, tag or branch of a Hub model.
         mirror: folder or fsspec address that may contain `models/<hub id>/`.
-        cache: folder for copies of an object store's files; `~/.cache/bsl` if None.
+        cache: folder for copies of an object store's files.
 
     Raises:
+        ValueError: an address contains a password.
         SourceError: the model was found nowhere.
         AssetError: no such embedded asset.
     """
-    if (found := _without_hub(spec, revision, mirror, cache)) is not None:
+    if (found := _without_hub(without_password(spec), revision, mirror, cache)) is not None:
         return found
-    model = HubModel(name=spec, commit=Repository(kind="model", name=spec).pinned(revision))
+    model = _on_hub(spec, revision)
     try:
         model.check()
     except SourceError as error:
         if isinstance(error, HubError) and not isinstance(error, HubSilentError):
             raise
         # Perhaps no stage needs the model; a stage that needs it raises the error again.
-        logger.warning("%s may not be available: %s", spec, error.finding)
-    return ResolvedModel(identity=f"{spec}@{model.commit}", location=model)
+        logger.warning("%s may not be available: %s", model.name, error.finding)
+    return ResolvedModel(identity=f"{model.name}@{model.commit}", location=model)
+
+
+def _on_hub(spec: str, revision: str | None) -> HubModel:
+    """Return the model at a commit; a name without an owner may be short for one of sentence-transformers.
+
+    Raises:
+        SourceError: The Hub and its cache have neither name; the error is about the first.
+    """
+    fault: SourceError | None = None
+    for name in _names(spec):
+        try:
+            return HubModel(name=name, commit=Repository(kind="model", name=name).pinned(revision))
+        except SourceError as error:
+            fault = fault or error
+    assert fault is not None
+    first = {OFFLINE: "unset HF_HUB_OFFLINE", SILENT: "run again later"}.get(fault.remedy)
+    if first is None:
+        raise fault
+    known = [name if "/" in spec else name.removeprefix(f"{_OWNER}/") for name in cached_models()]
+    hint = did_you_mean(spec, known).strip()
+    remedy = f"{first}, check the name, {_INSTEAD}"
+    raise type(fault)(fault.finding, f"{hint} {remedy[0].upper()}{remedy[1:]}" if hint else remedy) from fault
+
+
+def _names(spec: str) -> tuple[str, ...]:
+    return (spec,) if "/" in spec else (spec, f"{_OWNER}/{spec}")
 
 
 def _without_hub(spec: str, revision: str | None, mirror: str | None, cache: Path | None) -> ResolvedModel | None:
@@ -135,8 +173,9 @@ def _without_hub(spec: str, revision: str | None, mirror: str | None, cache: Pat
         raise SourceError(
             f"{spec:.200}: cannot be read ({error.strerror}). Correct the path or its permissions."
         ) from error
-    if mirror and (found := find_mirrored(mirror, spec, revision, cache)) is not None:
-        return found
+    for name in _names(spec) if mirror else ():
+        if (found := find_mirrored(str(mirror), name, revision, cache)) is not None:
+            return found
     if spec.count("/") > 1 or spec.startswith((".", "/", "~")):
         raise _no_folder(spec)
     return None
@@ -183,21 +222,30 @@ def _check_model(address: str, names: Iterable[str]) -> None:
 
 
 def check_model_name(spec: str, mirror: str | None = None) -> None:
-    """Refuse a path or embedded name without a model; arguments as for `resolve_model`, but without the Hub.
+    """Refuse a name that no model can have, and a path without a model; arguments as for `resolve_model`, without Hub.
 
     Raises:
         SourceError, AssetError: no such folder or embedded asset, and the message suggests the nearest; or it contains
             no model.
     """
-    is_embedded = spec.startswith(EMBEDDED)
+    is_embedded = without_password(spec).startswith(EMBEDDED)
     path = embedded_folder(spec.removeprefix(EMBEDDED)) if is_embedded else Path(at_home(spec))
     with suppress(OSError):  # `resolve_model` explains an invalid or unreadable path
         if path.is_dir():
             _check_model(spec, (file.name for file in path.iterdir()))
             return
     is_path = spec.startswith((".", "/", "~")) or (mirror is None and spec.count("/") > 1)
-    if is_path and not Path(at_home(spec)).exists():
+    if Path(at_home(spec)).exists():
+        return
+    if is_path:
         raise _no_folder(spec)
+    if _HUB_NAME.fullmatch(spec) is None:
+        raise SourceError(
+            f"{spec[:100]}: no such model.{did_you_mean(spec, [f'{EMBEDDED}{name}' for name in embedded_names()])} "
+            f"Expected a folder, a name on the Hub (OWNER/NAME), or {EMBEDDED}NAME. Correct the name."
+        )
+    if spec in embedded_names():
+        raise SourceError(f"{spec}: is an embedded model. Write {EMBEDDED}{spec}.")
 
 
 def is_made_here(name: str) -> bool:

@@ -13,24 +13,26 @@ import fsspec
 import polars as pl
 from pydantic import Field
 
-from storage.assets.catalog import embedded_manifest
-from storage.assets.embedded import EMBEDDED
-from storage.errors import SourceError
-from storage.filesystem.digests import joint_sha256
-from storage.filesystem.spelling import perhaps_path
-from storage.filesystem.urls import reachable, without_password
-from storage.readers.columns import Columns, known_shape, named, require
-from storage.readers.formats import Format, columns_of, format_of, is_readable, read_table
-from storage.readers.text_columns import PROSE_WORDS, check_texts, first_records, is_prose, require_header
-from storage.record import NotInKey, Record
-from storage.sources.paths import listed
-from storage.sources.read import local_files
-from storage.sources.sources import SourceSpec, mirrored_table, perhaps_meant, resolve_source, spec_of, stem_of
+from bsl.storage.assets.catalog import embedded_manifest
+from bsl.storage.assets.embedded import EMBEDDED
+from bsl.storage.errors import SourceError
+from bsl.storage.filesystem.digests import joint_sha256
+from bsl.storage.filesystem.secrets import without_password
+from bsl.storage.filesystem.spelling import perhaps_path
+from bsl.storage.filesystem.urls import absolute, reachable
+from bsl.storage.readers.columns import Columns, known_shape, named, require
+from bsl.storage.readers.encodings import Encoding
+from bsl.storage.readers.formats import Format, columns_of, format_of, is_readable, read_table
+from bsl.storage.readers.text_columns import PROSE_WORDS, check_texts, first_records, is_prose, require_header
+from bsl.storage.record import NotInKey, Record
+from bsl.storage.sources.paths import listed
+from bsl.storage.sources.read import local_files
+from bsl.storage.sources.sources import SourceSpec, mirrored_table, perhaps_meant, resolve_source, spec_of, stem_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from storage.readers.read_report import ReadReport
+    from bsl.storage.readers.read_report import ReadReport
 
 SET_PREFIX: Final = "own:"
 """Before a text in the name of an evaluation set."""
@@ -65,6 +67,8 @@ class TextSource(Record):
     """Whether lines are parts of paragraphs separated by blank lines; otherwise each line is a text."""
     lang: str = "en"
     """ISO 639 code of the text."""
+    encoding: str | None = None
+    """Encoding of the files that are not UTF-8."""
     files: Annotated[tuple[str, ...], NotInKey] = ()
     found: Annotated[tuple[str, ...], NotInKey] = ()
     """All columns of the first file."""
@@ -99,11 +103,16 @@ class ReadingConfig(Record):
     """Title column; overrides the guess. "" for none."""
     document: str | None = None
     """Column whose equal values form a document (a column of sources holds out complete sources); overrides the guess.
-    "" for none."""
+    "" for none. Labelled rows with the same value, such as a writer or customer, are all training or all test labels,
+    and the bootstrap draws them together."""
     lang: str = Field("en", pattern=r"^[a-z]{2,3}$")
     """ISO 639 code of the text, for example `de`."""
+    encoding: Encoding | None = None
+    """Encoding of the files that are not UTF-8, for example `cp1252`."""
 
-    def sources(self, paths: Sequence[str], mirror: str | None = None) -> tuple[TextSource, ...]:
+    def sources(
+        self, paths: Sequence[str], mirror: str | None = None, *, needs_document: bool = True
+    ) -> tuple[TextSource, ...]:
         """Find files and guess the role of their columns. In each file, the named columns that exist are used.
 
         Args:
@@ -111,6 +120,7 @@ class ReadingConfig(Record):
                 embedded, declared (`snli`, `stsb/test`), on the Hub or mirror (`<hub id>[@<revision>][/<split>]`).
                 Formats may be mixed.
             mirror: Folder that may contain datasets.
+            needs_document: Whether one of the files must have the column `document`.
 
         Returns:
             One source for each path and each set of columns among its files.
@@ -123,9 +133,12 @@ class ReadingConfig(Record):
             raise ValueError("no text is given, expected at least one file, folder, pattern or dataset")
         found: list[TextSource] = []
         located = [_files(without_password(path), mirror) for path in paths]
-        columns = {file: columns_of(file, format_of(file)) for _, files in located for file in files}
+        columns = {
+            file: columns_of(file, format_of(file), encoding=self.encoding) for _, files in located for file in files
+        }
         every = tuple(dict.fromkeys(name for names in columns.values() for name in names))
-        options = (("--columns", self.columns), ("--title", [self.title]), ("--document", [self.document]))
+        documents = [self.document] if needs_document else []
+        options = (("--columns", self.columns), ("--title", [self.title]), ("--document", documents))
         for option, names in options:
             require(", ".join(paths), every, [name for name in names if name], f"with `{option}`")
         for name, files in located:
@@ -135,7 +148,7 @@ class ReadingConfig(Record):
                 groups.setdefault((guess.format, guess.found, guess.wrapped), []).append(guess)
             for same in groups.values():
                 own_files = tuple(guess.files[0] for guess in same)
-                check_texts(own_files[0], same[0].format, same[0].texts)
+                check_texts(own_files[0], same[0].format, same[0].texts, encoding=self.encoding)
                 stem = stem_of(own_files[0]) if len(own_files) == 1 else name
                 found.append(
                     same[0].model_copy(update={"name": stem, "digest": joint_sha256(own_files), "files": own_files})
@@ -154,7 +167,8 @@ def records(source: TextSource, report: ReadReport) -> Iterator[pl.DataFrame]:
     named_too = dict.fromkeys((source.title, source.document))  # perhaps the same column
     others = tuple(name for name in named_too if name is not None and name not in source.texts)
     for number, path in enumerate(source.files):
-        frames = list(read_table(path, source.format, Columns(source.texts, others), report))
+        columns = Columns(source.texts, others)
+        frames = list(read_table(path, source.format, columns, report, encoding=source.encoding))
         table = pl.concat(frames) if frames else pl.DataFrame(schema=dict.fromkeys((*source.texts, *others), pl.String))
         if source.wrapped:
             table = _unwrapped(table, source.texts[0])
@@ -165,9 +179,7 @@ def records(source: TextSource, report: ReadReport) -> Iterator[pl.DataFrame]:
                 document=pl.lit(None, pl.String) if source.document is None else pl.col(source.document),
                 file=pl.lit(number, pl.UInt32),
                 record=pl.int_range(pl.len(), dtype=pl.UInt32),
-            )
-            .explode("text")
-            .filter(pl.col("text").is_not_null())
+            ).explode("text")
         )
 
 
@@ -185,6 +197,19 @@ def check_named(path: str, mirror: str | None = None) -> None:
         embedded_manifest(path.removeprefix(EMBEDDED))
     else:
         mirrored_table(spec, None)  # raises an error if a declared dataset has no such split
+
+
+def source_named(path: str, mirror: str | None = None) -> SourceSpec:
+    """Return the source of a name as in `ReadingConfig.sources`; a local path becomes absolute, for workers.
+
+    Raises:
+        SourceError, AssetError: nothing has this name.
+        ValueError: an address contains a password.
+    """
+    spec = _dataset_of(without_password(path), mirror)
+    if spec is not None:
+        return spec
+    return SourceSpec(path=absolute(path))
 
 
 def _dataset_of(path: str, mirror: str | None) -> SourceSpec | None:
@@ -219,11 +244,18 @@ def _guess(path: str, found: tuple[str, ...], reading: ReadingConfig) -> TextSou
     kind = format_of(path)
     columns = [name for name in dict.fromkeys(reading.columns) if name in found]
     title, document = (name if name in ("", *found) else None for name in (reading.title, reading.document))
-    sample = first_records(path, kind)
+    sample = first_records(path, kind, encoding=reading.encoding)
     if not columns and known_shape(found) is None:
         require_header(path, kind, sample)
     plain = TextSource(
-        name=path, digest="", format=kind, texts=found[:1], lang=reading.lang, files=(path,), found=found
+        name=path,
+        digest="",
+        format=kind,
+        texts=found[:1],
+        lang=reading.lang,
+        encoding=reading.encoding,
+        files=(path,),
+        found=found,
     )
     if kind == "txt":
         return plain.model_copy(update={"wrapped": _is_wrapped(sample[found[0]])})

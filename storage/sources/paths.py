@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 import fsspec
 
-from storage.errors import SourceError
-from storage.filesystem.folders import files_below, is_hidden
-from storage.filesystem.spelling import perhaps_path
-from storage.filesystem.urls import reachable
-from storage.readers.blocks import require_file
-from storage.readers.formats import SUFFIXES, is_readable
+from bsl.storage.errors import SourceError
+from bsl.storage.filesystem.folders import files_below, is_hidden
+from bsl.storage.filesystem.secrets import without_password
+from bsl.storage.filesystem.spelling import perhaps_path
+from bsl.storage.filesystem.urls import reachable
+from bsl.storage.readers.blocks import require_file
+from bsl.storage.readers.formats import SUFFIXES, is_readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,12 +33,13 @@ def listed(path: str) -> tuple[str, ...]:
         path: a file, folder or pattern with `*` at any fsspec address.
 
     Raises:
+        ValueError: an address contains a password.
         SourceError: the path cannot be reached; there are no files; a file is a pipe, device or socket; or a file name
             is not UTF-8.
     """
     if not path:
         raise SourceError("'' is an empty path, expected a file, folder or pattern. A dot is the current folder.")
-    require_file(path)
+    require_file(without_password(path))
     with reachable(path):
         return _listed(path)
 

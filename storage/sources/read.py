@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from storage.errors import SourceError
-from storage.hub.datasets import table_files
-from storage.readers.columns import SCORED_SHAPES, SHAPES, Columns, known_shape, require
-from storage.readers.formats import columns_of, format_of, read_table
-from storage.readers.read_report import NAME_COLUMNS
-from storage.readers.text_columns import first_records, is_prose, require_header
+from bsl.storage.errors import SourceError
+from bsl.storage.hub.datasets import table_files
+from bsl.storage.readers.columns import SCORED_SHAPES, SHAPES, Columns, known_shape, require
+from bsl.storage.readers.formats import columns_of, format_of, read_table
+from bsl.storage.readers.read_report import NAME_COLUMNS
+from bsl.storage.readers.text_columns import first_records, is_prose, require_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from storage.readers.formats import Format
-    from storage.readers.read_report import ReadReport
-    from storage.sources.sources import ResolvedSource
+    from bsl.storage.readers.formats import Format
+    from bsl.storage.readers.read_report import ReadReport
+    from bsl.storage.sources.sources import ResolvedSource
 
 
 LABELS: Final = ("entailment", "neutral", "contradiction")  # their positions are the Hub's label numbers
@@ -38,7 +38,7 @@ def read_source(source: ResolvedSource, report: ReadReport, max_bad_share: float
         SourceError: a file or column is missing, or the share of unreadable records exceeds `max_bad_share`.
     """
     for path, kind in _files(source):
-        yield from read_table(path, kind, Columns(_shape(source, path, kind).texts), report)
+        yield from read_table(path, kind, Columns(_shape(source, path, kind).texts), report, encoding=source.encoding)
     report.check(max_bad_share)
 
 
@@ -55,7 +55,7 @@ def read_nli_pairs(source: ResolvedSource, report: ReadReport, max_bad_share: fl
                 f"{report.name} contains no labelled pairs, only the columns {', '.join(shape.names)}. Name "
                 "two `columns` and the `label` of the source."
             )
-        for frame in read_table(path, kind, shape, report):
+        for frame in read_table(path, kind, shape, report, encoding=source.encoding):
             yield _labelled(frame, *shape.texts, shape.label, report)
     report.check(max_bad_share)
 
@@ -89,7 +89,7 @@ def read_beside(
                 f"{path} has sentences in {', '.join(map(repr, texts))}, expected one text column next to the views in "
                 f"{column!r}. Name it {NAME_COLUMNS}."
             )
-        for frame in read_table(path, kind, Columns((*texts, column)), report):
+        for frame in read_table(path, kind, Columns((*texts, column)), report, encoding=source.encoding):
             yield frame.rename({texts[0]: "text", column: "view"})
     report.check(max_bad_share)
 
@@ -141,13 +141,13 @@ def read_columns(source: ResolvedSource, requested: Columns, report: ReadReport)
         SourceError: a file or column is missing, or a record cannot be read.
     """
     for path, kind in _files(source):
-        yield from read_table(path, kind, requested, report)
+        yield from read_table(path, kind, requested, report, encoding=source.encoding)
     report.check(max_bad_share=0.0)
 
 
 def source_columns(source: ResolvedSource) -> tuple[str, ...]:
     """Return the columns of a source's first file."""
-    return columns_of(*_files(source)[0])
+    return columns_of(*_files(source)[0], encoding=source.encoding)
 
 
 def local_files(source: ResolvedSource) -> tuple[str, ...]:
@@ -171,14 +171,14 @@ def _files(source: ResolvedSource) -> list[tuple[str, Format]]:
 
 def _shape(source: ResolvedSource, path: str, kind: Format) -> Columns:
     """Return the columns to read: those that the source names, else a known shape, else the only prose column."""
-    found = columns_of(path, kind)
+    found = columns_of(path, kind, encoding=source.encoding)
     if source.columns:
         shape = Columns(source.columns, (source.label,) if source.label else ())
         require(path, found, shape.names)
         return shape
     if (known := known_shape(found)) is not None:
         return known
-    sample = first_records(path, kind)
+    sample = first_records(path, kind, encoding=source.encoding)
     require_header(path, kind, sample)
     prose = found if len(found) == 1 else tuple(name for name in sample.columns if is_prose(sample[name]))
     if len(prose) == 1:

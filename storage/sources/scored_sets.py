@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from storage.datasets.registry import DATASETS, require_rows
-from storage.errors import SourceError
-from storage.readers.benchmarks.senteval import TRANSFER_SETS
-from storage.readers.columns import Columns
-from storage.readers.read_report import ReadReport
-from storage.sources.read import read_columns, read_scored_pairs, source_columns
+from bsl.storage.datasets.registry import DATASETS, require_rows
+from bsl.storage.errors import SourceError
+from bsl.storage.readers.benchmarks.senteval import TRANSFER_SETS
+from bsl.storage.readers.columns import Columns
+from bsl.storage.readers.read_report import ReadReport
+from bsl.storage.sources.read import read_columns, read_scored_pairs, source_columns
 
 if TYPE_CHECKING:
-    from storage.sources.sources import ResolvedSource
+    from bsl.storage.sources.sources import ResolvedSource
 
 
 logger = logging.getLogger(__name__)

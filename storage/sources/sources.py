@@ -14,18 +14,19 @@ from typing import TYPE_CHECKING, Annotated, Final
 import fsspec
 from pydantic import ConfigDict, Field, model_validator
 
-from storage.assets.embedded import EMBEDDED, embedded_path
-from storage.datasets.declaration import Dataset
-from storage.datasets.registry import DATASETS
-from storage.errors import SourceError
-from storage.filesystem.digests import joint_sha256
-from storage.filesystem.urls import Address, reachable
-from storage.hub.datasets import HubTable
-from storage.hub.repositories import Repository
-from storage.readers.benchmarks.sts import parts_of
-from storage.readers.formats import Format, format_of
-from storage.record import NotInKey, Record
-from storage.sources.paths import listed
+from bsl.storage.assets.embedded import EMBEDDED, embedded_path
+from bsl.storage.datasets.declaration import Dataset
+from bsl.storage.datasets.registry import DATASETS
+from bsl.storage.errors import SourceError
+from bsl.storage.filesystem.digests import joint_sha256
+from bsl.storage.filesystem.urls import Address, reachable
+from bsl.storage.hub.datasets import HubTable
+from bsl.storage.hub.repositories import Repository
+from bsl.storage.readers.benchmarks.sts import parts_of
+from bsl.storage.readers.encodings import Encoding
+from bsl.storage.readers.formats import Format, format_of
+from bsl.storage.record import NotInKey, Record
+from bsl.storage.sources.paths import listed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,6 +51,8 @@ class SourceSpec(Record):
     """Value of the corpus's column `source`; the name of the dataset or file by default."""
     format: Format | None = None
     """Format of the files at `path`; by default from their suffix."""
+    encoding: Encoding | None = None
+    """Encoding of the files at `path` that are not UTF-8, such as `cp1252`."""
     columns: tuple[str, ...] = ()
     """Columns of sentences; by default from the known shapes (NLI, STS, triplets, `text`)."""
     label: str | None = None
@@ -75,6 +78,12 @@ class SourceSpec(Record):
             raise ValueError("a `dataset` is a name, not a path. Set `path` for a file.")
         return self
 
+    @property
+    def address(self) -> str:
+        """The path, or `<dataset>[@<revision>][/<split>]`."""
+        revision = f"@{self.revision}" if self.revision else ""
+        return self.path or f"{self.dataset}{revision}{f'/{self.split}' if self.split else ''}"
+
 
 class ResolvedSource(Record):
     """A source that was found: its content, which is part of keys, and its location, which is not."""
@@ -91,6 +100,8 @@ class ResolvedSource(Record):
     """NLI label column, if `columns` is given."""
     format: Format | None = None
     """Format of the files; None for a Hub table, whose file names determine it."""
+    encoding: str | None = None
+    """Encoding of the files that are not UTF-8."""
     files: Annotated[tuple[str, ...], NotInKey] = ()
     hub: Annotated[HubTable | None, NotInKey] = None
     limit: int | None = None
@@ -162,6 +173,7 @@ def resolve_sources(
             columns=spec.columns or (() if original else dataset.texts),
             label=spec.label,
             format=kind,
+            encoding=spec.encoding,
             files=same,
             hub=table,
             limit=spec.limit,

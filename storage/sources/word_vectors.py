@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import numpy as np
 
-from storage.errors import SourceError
-from storage.filesystem.digests import file_sha256, source_sha256
-from storage.filesystem.spelling import perhaps_path
-from storage.filesystem.urls import at_home
-from storage.readers.blocks import open_bytes
-from storage.record import NotInKey, Record
+from bsl.storage.errors import SourceError
+from bsl.storage.filesystem.digests import file_sha256, source_sha256
+from bsl.storage.filesystem.spelling import perhaps_path
+from bsl.storage.filesystem.urls import at_home
+from bsl.storage.readers.blocks import open_bytes
+from bsl.storage.record import NotInKey, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

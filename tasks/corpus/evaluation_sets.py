@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.corpus.normalize import sentence_ids
-from storage.assets.embedded import EMBEDDED
-from storage.datasets.registry import DATASETS
-from storage.errors import SourceError
-from storage.record import Record
-from storage.sources.scored_sets import read_declared_pairs
-from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
+from bsl.models.corpus.normalize import sentence_ids
+from bsl.storage.assets.embedded import EMBEDDED
+from bsl.storage.datasets.registry import DATASETS
+from bsl.storage.errors import SourceError
+from bsl.storage.record import Record
+from bsl.storage.sources.scored_sets import read_declared_pairs
+from bsl.storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from tasks.stage.run_context import RunContext
+    from bsl.tasks.stage.run_context import RunContext
 
 _TEXTS: Final = ("text", "sentence1", "sentence2")  # columns with sentences
 
@@ -73,8 +73,8 @@ def unique_sentences(sets: Sequence[EvaluationSet]) -> pl.DataFrame:
     return frame.select("sentence_id", "text").sort("sentence_id")
 
 
-class SplitSet(EvaluationSet, ABC):
-    """An evaluation set that is one split of a dataset."""
+class ScoredSet(EvaluationSet):
+    """One split of a semantic textual similarity set."""
 
     split: str
     source: ResolvedSource
@@ -83,10 +83,6 @@ class SplitSet(EvaluationSet, ABC):
     def name(self) -> str:
         """Name in messages and tables."""
         return f"{self.dataset} {self.split}"
-
-
-class ScoredSet(SplitSet):
-    """One split of a semantic textual similarity set."""
 
     @property
     def highest(self) -> float:

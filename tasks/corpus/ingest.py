@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from models.corpus.corpus import CORPUS_VERSION, CorpusStatistics, TextChunk, build_corpus
-from models.corpus.nli import build_nli
-from storage.artifacts.refs import CorpusRef, NliRef
-from storage.errors import SourceError
-from storage.readers.read_report import BadRecord, ReadReport
-from storage.sources.read import is_nli, read_nli_pairs, read_source
-from storage.sources.sources import ResolvedSource, resolve_sources, source_bytes
-from tasks.corpus.config import IngestConfig
-from tasks.stage.cached import StageContext, stage
-from tasks.stage.ui import progress_of, show_table
+from bsl.models.corpus.corpus import CORPUS_VERSION, CorpusStatistics, TextChunk, build_corpus
+from bsl.models.corpus.nli import build_nli
+from bsl.storage.artifacts.refs import CorpusRef, NliRef
+from bsl.storage.errors import SourceError
+from bsl.storage.readers.read_report import BadRecord, ReadReport
+from bsl.storage.sources.read import is_nli, read_nli_pairs, read_source
+from bsl.storage.sources.sources import ResolvedSource, resolve_sources, source_bytes
+from bsl.tasks.corpus.config import IngestConfig
+from bsl.tasks.stage.cached import StageContext, stage
+from bsl.tasks.stage.ui import progress_of, show_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pydantic import JsonValue
 
-    from models.runtime.progress import OnProgress
-    from storage.artifacts.store import Store
-    from tasks.stage.run_context import RunContext
+    from bsl.models.runtime.progress import OnProgress
+    from bsl.storage.artifacts.store import Store
+    from bsl.tasks.stage.run_context import RunContext
 
 
 logger = logging.getLogger(__name__)
@@ -140,7 +140,7 @@ def _show(statistics: CorpusStatistics, reports: Sequence[ReadReport]) -> None:
         show_table(bad, "The first unreadable records, with their lines")
 
 
-@stage(ref=NliRef, version=2)
+@stage(ref=NliRef, version=3)
 def nli(context: StageContext, sources: tuple[ResolvedSource, ...], corpus: CorpusRef, config: IngestConfig) -> None:
     """Read the labelled pairs of the sources with labels, for sentences of the corpus."""
     annotated = [source for source in sources if is_nli(source)]

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.corpus.labels import JUDGE, TEACH, enough, parts_of, sentences_of
-from models.errors import EmptyCorpusError
-from storage.sources.labels import LabelSource, read_labels
+from bsl.models.corpus.labels import DOCUMENT, JUDGE, NEEDS, TEACH, enough, parts_of, sentences_of
+from bsl.models.errors import EmptyCorpusError, EvaluationError
+from bsl.storage.sources.labels import LabelSource, read_labels
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from pydantic import JsonValue
 
-    from models.corpus.labels import Use
-    from storage.artifacts.refs import PassagesRef
-    from storage.artifacts.store import Store
+    from bsl.models.corpus.labels import Use
+    from bsl.storage.artifacts.refs import PassagesRef
+    from bsl.storage.artifacts.store import Store
 
+FEW_GROUPS: Final = 20
+"""Number of groups below which a cluster bootstrap's intervals are too narrow."""
+GROUPS: Final = "label groups"
 TRAIN: Final = "train"  # name of the training part
-RARE, UNUSED = "rare_classes", "idle_labels"
-"""Figures of a corpus: rows of each class that is too rare to use, and the number of other unused labelled rows."""
+ALL, RARE, NEAR, UNUSED = "label_rows", "rare_classes", "similar_classes", "idle_labels"
+"""Figures of a corpus: rows of the file of labels; rows of each class that is too rare to use, and the class that it
+resembles; the number of other unused labelled rows."""
+_WORDS: Final = {JUDGE: "test", TEACH: "training"}
+_PARTS: Final = {f"labels {TEACH}": "train", f"labels {JUDGE}": "test"}
+_SHOWN: Final = 5  # rare classes in a message
+_ALIKE: Final = 0.8  # of `difflib`: one letter of five may differ
 
 
 def labelled_rows(store: Store, passages: PassagesRef, labels: LabelSource, *, use: Use, seed: int = 0) -> pl.DataFrame:
-    """Return the used rows: `text_1`, `text_2` (for pairs), `label`, and `part` as in `models.corpus.labels`.
+    """Return the used rows: `text_1`, `text_2` (for pairs), `label`, and `part` as in `bsl.models.corpus.labels`.
 
     Rows of rare classes and unused rows are excluded. The rows are sorted, so that the order of the file changes
     neither pairs nor folds.
@@ -37,9 +46,26 @@ def labelled_rows(store: Store, passages: PassagesRef, labels: LabelSource, *, u
     held_out, training = (
         parts.filter((pl.col("part") == TRAIN) == is_training)["sentence_id"] for is_training in (False, True)
     )
-    rows = read_labels(labels).sort(*sides_of(labels), "label")
-    divided = rows.with_columns(part=parts_of(rows, sides_of(labels), held_out, training, use=use, seed=seed))
-    return enough(divided, labels.kind, use)
+    rows, sides = _sorted(labels), sides_of(labels)
+
+    def divided(use: Use) -> pl.DataFrame:
+        parts = parts_of(rows, sides, held_out, training, use=use, seed=seed)
+        return enough(rows.with_columns(part=parts), labels.kind, use)
+
+    try:
+        return divided(use)
+    except EvaluationError as error:
+        if use == "adapt" and _succeeds(lambda: divided("judge")):
+            raise EvaluationError(f"{error} Or use all rows as test labels: --labels-only-judge.") from None
+        raise
+
+
+def _succeeds(attempt: Callable[[], object]) -> bool:
+    try:
+        attempt()
+    except EvaluationError:
+        return False
+    return True
 
 
 def evaluation_rows(labels: LabelSource) -> pl.DataFrame:
@@ -48,8 +74,18 @@ def evaluation_rows(labels: LabelSource) -> pl.DataFrame:
     Raises:
         EvaluationError: too few rows for an evaluation.
     """
-    rows = read_labels(labels).sort(*sides_of(labels), "label").with_columns(part=pl.lit(JUDGE))
+    rows = _sorted(labels).with_columns(part=pl.lit(JUDGE))
     return enough(rows, labels.kind, "evaluate").drop("part")
+
+
+def evaluation_counts(labels: LabelSource) -> str:
+    """Return `counts_line` of a file whose rows are all for evaluation.
+
+    Raises:
+        EvaluationError: too few rows for an evaluation.
+    """
+    rows = evaluation_rows(labels).with_columns(part=pl.lit(JUDGE))
+    return counts_line(unused_rows(rows, labels) | rows_by_part(rows), labels, "evaluate")
 
 
 def without_test_labels(sentences: pl.DataFrame, rows: pl.DataFrame, labels: LabelSource) -> pl.DataFrame:
@@ -70,32 +106,86 @@ def without_test_labels(sentences: pl.DataFrame, rows: pl.DataFrame, labels: Lab
 
 
 def unused_rows(rows: pl.DataFrame, labels: LabelSource) -> dict[str, JsonValue]:
-    """Return the figures of rows that `labelled_rows` excluded."""
+    """Return the number of all rows of the file, and of those that `labelled_rows` excluded, as figures."""
     given = read_labels(labels)
-    rare = {}
+    rare: dict[str, int] = {}
     if labels.kind == "classes":
         excluded = given.filter(~pl.col("label").is_in(rows["label"].unique().implode()))
         rare = dict(excluded["label"].value_counts().sort("label").iter_rows())
-    return {RARE: rare, UNUSED: given.height - rows.height - sum(rare.values())}
+    near: dict[str, JsonValue] = {name: match for name in rare for match in _near(name, rows["label"].unique(), rare)}
+    every = given.height + labels.left_out
+    return {ALL: every, RARE: {**rare}, NEAR: near, UNUSED: given.height - rows.height - sum(rare.values())}
+
+
+def _near(rare: str, used: pl.Series, excluded: Mapping[str, int]) -> list[str]:
+    """Return the class of which a rare one may be a misspelling, if there is one; a used class comes first."""
+    lower = {name.lower(): name for name in (*(name for name in excluded if name != rare), *used.sort())}
+    matches = difflib.get_close_matches(rare.lower(), lower, n=1, cutoff=_ALIKE)
+    return [lower[match] for match in matches]
 
 
 def rows_by_part(rows: pl.DataFrame) -> dict[str, JsonValue]:
-    """Return the number of rows of each part, as figures."""
-    return {f"labels {part}": count for part, count in sorted(rows["part"].value_counts().iter_rows())}
+    """Return the number of rows of each part, and of its documents if the labels have some, as figures."""
+    counts: dict[str, JsonValue] = {
+        f"labels {part}": count for part, count in sorted(rows["part"].value_counts().iter_rows())
+    }
+    if DOCUMENT in rows.columns:
+        by_part = rows.group_by("part").agg(pl.col(DOCUMENT).n_unique()).sort("part")
+        counts |= {f"{GROUPS} {part}": count for part, count in by_part.iter_rows()}
+    return counts
 
 
-def summary_of(figures: Mapping[str, JsonValue], labels: LabelSource | None) -> list[str]:
-    """Return sentences for a page about the excluded labels, from the figures of `unused_rows`."""
-    lines = []
-    rare = figures.get(RARE)
-    if isinstance(rare, dict) and rare:
-        named = ", ".join(f"{name} ({count} rows)" for name, count in rare.items())
-        lines.append(f"Excluded from your labels because too few of their rows are usable: {named}.")
-    if unused := figures.get(UNUSED):
-        assert labels is not None  # without labels the figure does not exist
-        rows = "pairs that share texts with both parts, or" if labels.kind == "pairs" else "rows that"
-        lines.append(f"Excluded from your labels: {unused} {rows} contain a training sentence.")
-    return lines
+def split_of(figures: Mapping[str, JsonValue], labels: LabelSource) -> str:
+    """Return a sentence on how labels were split and for which rows figures hold, from figures of `rows_by_part`."""
+    if labels.document is None:
+        return (
+            "Labels are split by text: rows of one writer, customer or thread can be in both parts, so the figures "
+            "hold for new rows of the same ones. For new ones, name their column with --document."
+        )
+    test, training = (int(str(figures.get(f"{GROUPS} {part}", 0))) for part in (JUDGE, TEACH))
+    counts = f"{test} in the test labels" + (f", {training} in the training labels" if training else "")
+    few = f" {test} are few: the intervals may be too narrow." if test < FEW_GROUPS else ""
+    return (
+        f"Labels are split by `{labels.document}`: no value of it is in both parts ({counts}), and the bootstrap draws "
+        f"its values. So the gain holds for values of `{labels.document}` that training has not seen.{few}"
+    )
+
+
+def counts_line(figures: Mapping[str, JsonValue], labels: LabelSource, use: Use) -> str:
+    """Return what became of all rows of a file of labels, in one line: `1,015 rows → … → 468 train, 497 test`.
+
+    Args:
+        figures: Figures of `unused_rows` and `rows_by_part`.
+        labels: The file.
+        use: Use of the labels.
+    """
+    count = {name: int(str(figures.get(name, 0))) for name in (ALL, UNUSED, *_PARTS)}
+    unused = "that share texts with both parts or" if labels.kind == "pairs" else "that"
+    steps = [
+        f"{count[ALL]:,} rows",
+        *([f"{labels.left_out:,} without text or label"] if labels.left_out else []),
+        *_rare(figures, use),
+        *([f"{count[UNUSED]:,} {unused} contain a training sentence"] if count[UNUSED] else []),
+        ", ".join(f"{count[part]:,} {name}" for part, name in _PARTS.items() if count[part]),
+    ]
+    return " → ".join(steps)
+
+
+def _rare(figures: Mapping[str, JsonValue], use: Use) -> Iterator[str]:
+    rare, near = figures.get(RARE), figures.get(NEAR)
+    if not isinstance(rare, dict) or not isinstance(near, dict) or not rare:
+        return
+    needed = " or ".join(f"{need.of_a_class} {_WORDS[part]}" for part, need in NEEDS[use].items())
+    named = [
+        f"`{name}` {count}" + (f": same as `{near[name]}`?" if name in near else "")
+        for name, count in sorted(rare.items(), key=lambda item: item[0] not in near)
+    ]
+    listed = ", ".join([*named[:_SHOWN], *([f"{len(named) - _SHOWN} more classes"] if len(named) > _SHOWN else [])])
+    yield f"{sum(int(str(count)) for count in rare.values()):,} in classes of fewer than {needed} rows ({listed})"
+
+
+def _sorted(labels: LabelSource) -> pl.DataFrame:
+    return read_labels(labels).sort(*sides_of(labels), "label", *([DOCUMENT] if labels.document else []))
 
 
 def sides_of(labels: LabelSource) -> list[str]:

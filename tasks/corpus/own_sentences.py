@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.corpus.passages import documents, hold_out, passages
-from models.errors import EmptyCorpusError
-from storage.readers.read_report import ReadReport
-from storage.sources.own_text import TextSource, records
+from bsl.models.corpus.passages import documents, hold_out, passages
+from bsl.models.errors import EmptyCorpusError
+from bsl.storage.readers.read_report import ReadReport
+from bsl.storage.sources.own_text import TextSource, records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from models.corpus.passages import HoldOutConfig, LeftOut
-    from models.runtime.progress import OnProgress
+    from bsl.models.corpus.passages import HoldOutConfig, LeftOut
+    from bsl.models.runtime.progress import OnProgress
 
 _MAX_BAD_SHARE: Final = 0.01  # maximum share of unreadable records in a source
 

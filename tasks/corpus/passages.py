@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import polars as pl
 
-from models.corpus.labels import Use
-from models.corpus.passages import HoldOutConfig, LeftOut
-from models.runtime.partitions import scattered
-from storage.artifacts.refs import CorpusRef, PassagesRef
-from storage.sources.labels import LabelSource
-from storage.sources.own_text import TextSource
-from tasks.corpus.labels import TRAIN, labelled_rows, rows_by_part, unused_rows, without_test_labels
-from tasks.corpus.own_sentences import parts_of
-from tasks.stage.cached import StageContext, stage
-from tasks.stage.ui import progress_of, show_table
+from bsl.models.corpus.labels import Use
+from bsl.models.corpus.passages import HoldOutConfig, LeftOut
+from bsl.models.runtime.partitions import scattered
+from bsl.storage.artifacts.refs import CorpusRef, PassagesRef
+from bsl.storage.sources.labels import LabelSource
+from bsl.storage.sources.own_text import TextSource
+from bsl.tasks.corpus.labels import TRAIN, labelled_rows, rows_by_part, unused_rows, without_test_labels
+from bsl.tasks.corpus.own_sentences import parts_of
+from bsl.tasks.stage.cached import StageContext, stage
+from bsl.tasks.stage.ui import progress_of, show_table
 
 TITLES, NEIGHBOURS = "titles", "neighbours"
 """Figures: number of documents with a title, number of sentences with a neighbour."""
 
 
-@stage(ref=PassagesRef, version=8)
+@stage(ref=PassagesRef, version=9)
 def read_passages(context: StageContext, sources: tuple[TextSource, ...], config: HoldOutConfig) -> None:
     """Read files, split their records into sentences and hold documents out.
 
@@ -46,7 +46,7 @@ def read_passages(context: StageContext, sources: tuple[TextSource, ...], config
     show_table(parts.sample(min(20, parts.height), seed=0).to_dicts(), "Some of your sentences")
 
 
-@stage(ref=CorpusRef, version=4)
+@stage(ref=CorpusRef, version=5)
 def training_corpus(
     context: StageContext, passages: PassagesRef, labels: LabelSource | None, use: Use, seed: int
 ) -> None:
@@ -65,14 +65,6 @@ def training_corpus(
     context.draft.note(
         {"sentences": sentences.height, "held_out": table.filter(pl.col("part") != TRAIN).height, **counts}
     )
-
-
-@stage(ref=CorpusRef, version=1)
-def held_out_corpus(context: StageContext, passages: PassagesRef) -> None:
-    """Publish the unique held-out sentences, which no method of `bsl field` trains on."""
-    held_out = _corpus(context.store.scan(passages).filter(pl.col("part") != TRAIN).collect())
-    context.draft.write(held_out)
-    context.draft.note({"sentences": held_out.height})
 
 
 @stage(ref=CorpusRef, version=3)

@@ -1,1 +1,1 @@
-"""Checks and measurements of a machine, outside any run: `bsl doctor`, `bsl bench`."""
+"""Checks of a machine, outside any run: `bsl doctor`."""

@@ -9,31 +9,36 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from models.views.synonyms import FILES
-from storage.artifacts.lookup import find
-from storage.errors import HubError, SourceError
-from storage.filesystem.os_errors import writing
-from storage.hub.datasets import check_table
-from storage.hub.models import HubModel
-from storage.sources.model_sources import ResolvedModel
-from storage.sources.read import check_columns
-from storage.sources.sources import ResolvedSource, SourceSpec, resolve_sources
-from storage.sources.word_vectors import find_vectors_file, find_wordnet, is_vectors_file
-from tasks.corpus.evaluation_sets import read_scored_set, resolve_scored_set
-from tasks.embedding.encoders import TAUGHT, described_folder, encoder_folder, find_encoder, resolve_named_model
-from tasks.evaluation.kinds import UnknownSuiteError, find_set, frozen_names
-from tasks.stage.cluster import count_workers
-from tasks.stage.device import cores, device_of
-from tasks.translation.translate import try_translator
-from tasks.translation.translator import find_translator
+from bsl.models.views.synonyms import FILES
+from bsl.storage.artifacts.lookup import find
+from bsl.storage.errors import HubError, SourceError
+from bsl.storage.filesystem.os_errors import writing
+from bsl.storage.hub.datasets import check_table
+from bsl.storage.hub.models import HubModel
+from bsl.storage.sources.model_sources import ResolvedModel
+from bsl.storage.sources.read import check_columns
+from bsl.storage.sources.sources import ResolvedSource, SourceSpec, resolve_sources
+from bsl.storage.sources.word_vectors import find_vectors_file, find_wordnet, is_vectors_file
+from bsl.tasks.corpus.evaluation_sets import read_scored_set, resolve_scored_set
+from bsl.tasks.embedding.encoders import (
+    STORED_VECTORS,
+    encoder_folder,
+    resolve,
+    resolve_named_model,
+)
+from bsl.tasks.evaluation.kinds import UnknownSuiteError, find_set, frozen_names
+from bsl.tasks.stage.cluster import count_workers
+from bsl.tasks.stage.device import cores, device_of
+from bsl.tasks.translation.translate import try_translator
+from bsl.tasks.translation.translator import find_translator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from models.encoder.config import EncoderConfig
-    from models.translation.config import TranslatorConfig
-    from tasks.settings import RunSettings
-    from tasks.stage.run_context import RunContext
+    from bsl.models.encoder.config import EncoderConfig
+    from bsl.models.translation.config import TranslatorConfig
+    from bsl.tasks.settings import RunSettings
+    from bsl.tasks.stage.run_context import RunContext
 
 
 _SHOWN: Final = 80  # characters of a digest or address
@@ -122,18 +127,18 @@ def look_at_encoder(site: RunContext, config: EncoderConfig) -> str:
         SourceError, AssetError, ArtifactMissingError: the encoder was not found.
         EncoderError: it cannot run here, or not as configured.
     """
-    from models.encoder.sentence_encoder import SentenceEncoder
-    from models.encoder.serialization.load import check_settings, read_saved
+    from bsl.models.encoder.sentence_encoder import SentenceEncoder
 
-    if TAUGHT.fullmatch(config.model):
+    if STORED_VECTORS.fullmatch(config.model):
         return f"{find(site.open_store(), config.model)}, stored vectors of a teacher"
     if is_vectors_file(config.model):
         return f"sha256:{find_vectors_file(config.model).digest}"[:_SHOWN]  # the run reads the complete file
-    encoder, store = find_encoder(site, config.model, config.revision), site.open_store()
+    found = resolve(site, config)
+    encoder = found.encoder
     if isinstance(encoder, ResolvedModel) and not _is_here(encoder):
-        check_settings(read_saved(described_folder(store, encoder)), config)
         return f"{encoder.identity[:_SHOWN]}, {_elsewhere(encoder)}; its settings are valid"
-    width = SentenceEncoder.load(encoder_folder(store, encoder), config).encode([_SENTENCE]).shape[1]
+    folder = encoder_folder(site.open_store(), encoder)
+    width = SentenceEncoder.load(folder, found.config).encode([_SENTENCE]).shape[1]
     name = encoder.identity if isinstance(encoder, ResolvedModel) else encoder.path
     return f"{name[:_SHOWN]}, vectors of width {width}"
 

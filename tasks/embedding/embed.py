@@ -6,26 +6,26 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.encoder.config import EncoderConfig
-from models.errors import EncoderError, NoEmbeddingError
-from models.runtime.partitions import bits_for, in_range
-from models.runtime.precision import Computed
-from storage.artifacts.refs import CheckpointRef, CorpusRef, EmbeddingsRef
-from storage.sources.model_sources import ResolvedModel
-from tasks.corpus.evaluation_sets import EvaluationSet, unique_sentences
-from tasks.embedding.encode import ResumableEncoding
-from tasks.embedding.encoders import encoder_folder
-from tasks.embedding.shards import EMBED_VERSION, WHAT, ReusableVectors, embed_ranges, encoded, is_large
-from tasks.embedding.vectors import COMPUTATION, SPARSE, encoder_computation, sparse_table
-from tasks.stage.cached import StageContext, stage
-from tasks.stage.ui import progress_of
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.errors import EncoderError, NoEmbeddingError
+from bsl.models.runtime.partitions import bits_for, in_range
+from bsl.models.runtime.precision import Computed
+from bsl.storage.artifacts.refs import CheckpointRef, CorpusRef, EmbeddingsRef
+from bsl.storage.sources.model_sources import ResolvedModel
+from bsl.tasks.corpus.evaluation_sets import EvaluationSet, unique_sentences
+from bsl.tasks.embedding.encode import ResumableEncoding
+from bsl.tasks.embedding.encoders import encoder_folder
+from bsl.tasks.embedding.shards import EMBED_VERSION, WHAT, ReusableVectors, embed_ranges, encoded, is_large
+from bsl.tasks.embedding.vectors import COMPUTATION, SPARSE, encoder_computation, sparse_table
+from bsl.tasks.stage.cached import StageContext, stage
+from bsl.tasks.stage.ui import progress_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pydantic import JsonValue
 
-    from storage.artifacts.store import Store
+    from bsl.storage.artifacts.store import Store
 
 
 @stage(ref=EmbeddingsRef, version=EMBED_VERSION)
@@ -102,7 +102,7 @@ def embed_tfidf(context: StageContext, corpus: CorpusRef, sets: tuple[Evaluation
     Raises:
         EvaluationError: The corpus has no words.
     """
-    from models.encoder.tfidf import TfIdf
+    from bsl.models.encoder.tfidf import TfIdf
 
     fitted = TfIdf(rows["text"].to_list() for rows in _batches(context.store, corpus))
     batches = _batches(context.store, sets) if isinstance(sets, CorpusRef) else [unique_sentences(sets)]

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.errors import NoEmbeddingError
-from storage.filesystem.atomic import whole
-from storage.filesystem.os_errors import writing
-from tasks.embedding.encoders import encoder_folder
-from tasks.stage.device import device_of, limit_threads
+from bsl.models.errors import NoEmbeddingError
+from bsl.storage.filesystem.atomic import whole
+from bsl.storage.filesystem.os_errors import writing
+from bsl.tasks.embedding.encoders import encoder_folder
+from bsl.tasks.stage.device import computing, device_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -21,16 +21,17 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from models.encoder.config import EncoderConfig
-    from models.encoder.sentence_encoder import SentenceEncoder
-    from models.runtime.precision import Computed
-    from models.runtime.progress import OnProgress
-    from storage.artifacts.refs import CheckpointRef
-    from storage.sources.model_sources import ResolvedModel
-    from tasks.stage.run_context import RunContext
+    from bsl.models.encoder.config import EncoderConfig
+    from bsl.models.encoder.sentence_encoder import SentenceEncoder
+    from bsl.models.runtime.precision import Computed
+    from bsl.models.runtime.progress import OnProgress
+    from bsl.storage.artifacts.refs import CheckpointRef
+    from bsl.storage.sources.model_sources import ResolvedModel
+    from bsl.tasks.stage.run_context import RunContext
 
 CPU_PART: Final = 2_048  # sentences; half a minute with a BERT on two cores
 GPU_PART: Final = 65_536
+_SPECIAL: Final = 2  # special tokens, without characters
 
 
 @dataclass(frozen=True)
@@ -55,11 +56,12 @@ class ResumableEncoding:
         Raises:
             NoEmbeddingError: A text has no embedding.
         """
-        encoder = self._loaded
-        if on_progress is not None:
-            on_progress(0, len(texts), "")
-        bf16 = self.precision == "bf16"
-        return encoder.encode(texts, device=device_of(self.site), bf16=bf16, on_progress=on_progress)
+        with computing(self.site):
+            encoder = self._loaded
+            if on_progress is not None:
+                on_progress(0, len(texts), "")
+            bf16 = self.precision == "bf16"
+            return encoder.encode(texts, device=device_of(self.site), bf16=bf16, on_progress=on_progress)
 
     @property
     def part(self) -> int:
@@ -101,11 +103,39 @@ class ResumableEncoding:
         except NoEmbeddingError as error:
             raise NoEmbeddingError(before + error.number, error.reason) from error
 
+    def cut_note(self, frames: Iterable[pl.DataFrame]) -> str:
+        """Return a sentence about texts with more tokens than the encoder reads; empty if there are none.
+
+        Args:
+            frames: Frames with a column `text`.
+        """
+        from bsl.models.encoder.serialization.folder_settings import completed, read_saved  # imports transformers
+
+        folder = encoder_folder(self.site.open_store(), self.encoder)
+        limit, texts, cut = completed(read_saved(folder), self.config).length, 0, 0
+        for frame in frames:
+            texts += frame.height
+            long = frame.filter(pl.col("text").str.len_chars() > limit - _SPECIAL)["text"]  # a token has a character
+            cut += self._cut(long.to_list()) if len(long) else 0
+        if not cut:
+            return ""
+        return (
+            f"{cut:,} of {texts:,} texts are longer than {limit} tokens; their ends are ignored. "
+            "Split them into passages, for example one paragraph a line."
+        )
+
+    def _cut(self, texts: list[str]) -> int:
+        """Return how many texts the encoder truncates."""
+        from bsl.models.encoder.sentence_encoder import tokenise
+
+        limit = self._loaded.config.length
+        lengths = tokenise(self._loaded.tokenizer, texts, limit + 1, self._loaded.prompt).lengths
+        return int((lengths > limit).sum())
+
     @cached_property
     def _loaded(self) -> SentenceEncoder:
-        from models.encoder.sentence_encoder import SentenceEncoder
+        from bsl.models.encoder.sentence_encoder import SentenceEncoder
 
-        limit_threads(self.site)
         return SentenceEncoder.load(encoder_folder(self.site.open_store(), self.encoder), self.config)
 
 

@@ -6,45 +6,58 @@ import logging
 import re
 from typing import TYPE_CHECKING, Final
 
-from models.encoder.config import EncoderConfig, WordsConfig, architecture_of
-from models.errors import EncoderError
-from storage.artifacts.lookup import find
-from storage.artifacts.refs import ENCODER, CheckpointRef
-from storage.errors import ArtifactMissingError
-from storage.sources.model_sources import ResolvedModel, is_graph, is_made_here, resolve_model, settings_of
-from storage.sources.word_vectors import VectorsFile, find_vectors_file, is_vectors_file, read_vectors
-from tasks.stage.cached import StageContext, stage
+from bsl.models.encoder.config import EncoderConfig, WordsConfig, architecture_of
+from bsl.models.errors import EncoderError
+from bsl.storage.artifacts.lookup import find
+from bsl.storage.artifacts.refs import ENCODER, CheckpointRef
+from bsl.storage.errors import ArtifactMissingError
+from bsl.storage.record import Record
+from bsl.storage.sources.model_sources import ResolvedModel, is_graph, is_made_here, resolve_model, settings_of
+from bsl.storage.sources.word_vectors import VectorsFile, find_vectors_file, is_vectors_file, read_vectors
+from bsl.tasks.stage.cached import StageContext, stage
+from bsl.tasks.stage.progress import announce
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from storage.artifacts.refs import ArtifactRef
-    from storage.artifacts.store import Store
-    from tasks.stage.run_context import RunContext
+    from bsl.storage.artifacts.refs import ArtifactRef
+    from bsl.storage.artifacts.store import Store
+    from bsl.tasks.stage.run_context import RunContext
+
+STORED_VECTORS: Final = re.compile(r"embeddings/([0-9a-f]{4,64}|latest)")
+"""Name of a corpus's stored vectors, which may be a teacher."""
 
 
-TAUGHT: Final = re.compile(r"embeddings/([0-9a-f]{4,64}|latest)")  # stored vectors of a corpus, used as a teacher
+class ResolvedEncoder(Record):
+    """An encoder that was found, with the settings to load it."""
+
+    encoder: CheckpointRef | ResolvedModel
+    """The encoder's artifact or model files."""
+    config: EncoderConfig
+    """Settings, with the encoder's identity in place of its name: a folder's path and an unpinned revision must not be
+    in a key. Loading completes `max_length` and `prompt` where they are None."""
+
+    @property
+    def checkpoint(self) -> str:
+        """Key of the checkpoint, or the identity of another encoder."""
+        return self.encoder.key if isinstance(self.encoder, CheckpointRef) else self.encoder.identity
 
 
-def resolve_encoder(
-    site: RunContext, config: EncoderConfig, words: WordsConfig | None = None
-) -> tuple[CheckpointRef | ResolvedModel, EncoderConfig]:
-    """Find the encoder to train, or a teacher.
+def resolve(site: RunContext, given: EncoderConfig, words: WordsConfig | None = None) -> ResolvedEncoder:
+    """Find an encoder and complete its settings: fields that nobody set take those of the encoder's folder.
 
     Args:
         site: Run context, with the store, mirror and cache to search.
-        config: Encoder settings, with its name.
+        given: Encoder settings, with its name.
         words: Word tokenization for a file of word vectors.
-
-    Returns:
-        The encoder, and the configuration with the encoder's identity in place of its name, since a folder's path or an
-        unpinned revision must not be in a key.
 
     Raises:
         SourceError, AssetError, ArtifactMissingError: The encoder does not exist.
+        EncoderError: This project cannot compute the folder's encoder.
     """
-    encoder = find_encoder(site, config.model, config.revision, words)
-    return encoder, config.model_copy(update={"model": identity_of(encoder), "revision": None})
+    encoder = find_encoder(site, given.model, given.revision, words)
+    config = given.model_copy(update={"model": identity_of(encoder), "revision": None})
+    return ResolvedEncoder(encoder=encoder, config=_with_folder_settings(site, encoder, config))
 
 
 def find_encoder(
@@ -86,10 +99,21 @@ def resolve_named_model(site: RunContext, model: str, revision: str | None) -> R
 
 def _checkpoint(store: Store, name: str) -> CheckpointRef:
     artifact = find(store, name)
+    if artifact.kind == "report":
+        announce(_described(store, artifact))
     checkpoint = CheckpointRef(key=artifact.key if artifact.kind == "checkpoint" else _last_trained(store, artifact))
     for ref in (artifact, checkpoint):
         store.used(ref)
     return checkpoint
+
+
+def _described(store: Store, report: ArtifactRef) -> str:
+    """Return which encoder a report stands for: `report/ddd3817e68e0, NOT PROVED: the original encoder`."""
+    figures = store.manifest(report).figures
+    word = str(figures.get("verdict", "without verdict"))
+    adapted = figures.get("adapted")
+    exported = f": the {'adapted' if adapted else 'original'} encoder" if isinstance(adapted, bool) else ""
+    return f"encoder: {report}, {word}{exported}"
 
 
 def _last_trained(store: Store, report: ArtifactRef) -> str:
@@ -111,14 +135,13 @@ def import_vectors(context: StageContext, source: VectorsFile, config: WordsConf
         SourceError: A line of the file is damaged.
         EncoderError: The file has no word.
     """
-    from models.encoder.static import write_words
+    from bsl.models.encoder.static import write_words
 
     logger.info("reading the word vectors of %s", source.path)
     context.draft.note(write_words(context.draft.folder / ENCODER, read_vectors(source.path), config))
 
 
 _MODULES = "modules.json"  # its presence marks a sentence-transformers folder
-_SAVED = ("pooling", "normalize", "lower_case")
 
 
 def is_bare(site: RunContext, start: CheckpointRef | ResolvedModel) -> bool:
@@ -145,17 +168,14 @@ def can_drop(site: RunContext, start: CheckpointRef | ResolvedModel) -> bool:
         return False
     if is_bare(site, start):
         return True
-    from models.encoder.serialization.load import read_saved  # imports transformers
+    from bsl.models.encoder.serialization.folder_settings import read_saved  # imports transformers
 
     return read_saved(described_folder(site.open_store(), start)).backbone.kind == "Transformer"
 
 
-def with_saved_settings(site: RunContext, start: CheckpointRef | ResolvedModel, config: EncoderConfig) -> EncoderConfig:
-    """Complete a configuration: fields with default values take the settings of the encoder's folder.
-
-    Raises:
-        EncoderError: A setting contradicts the folder, or this project cannot compute the folder's encoder.
-    """
+def _with_folder_settings(
+    site: RunContext, start: CheckpointRef | ResolvedModel, config: EncoderConfig
+) -> EncoderConfig:
     if _is_only_planned(site, start):
         return config
     folder = described_folder(site.open_store(), start)
@@ -163,27 +183,12 @@ def with_saved_settings(site: RunContext, start: CheckpointRef | ResolvedModel, 
         if (folder / "config.json").is_file():
             architecture_of(folder)  # raises if the folder names none
         return config
-    from models.encoder.serialization.load import check_settings, read_saved  # imports transformers
+    from bsl.models.encoder.serialization.folder_settings import read_saved, resolved  # imports transformers
 
-    saved = read_saved(folder)
-    unset = {name for name in _SAVED if getattr(config, name) == EncoderConfig.model_fields[name].default}
-    given = {name: getattr(saved, name) for name in unset if getattr(saved, name) is not None}
-    changed = {name: value for name, value in given.items() if value != getattr(config, name)}
-    if changed:
+    completed = resolved(read_saved(folder), config)
+    if changed := {name: value for name, value in completed if value != getattr(config, name)}:
         logger.info("%s: settings from the folder: %s", folder, changed)
-    completed = config.model_copy(update=changed)
-    check_settings(saved, completed)
     return completed
-
-
-def saved_settings(site: RunContext, encoder: CheckpointRef | ResolvedModel, config: EncoderConfig) -> EncoderConfig:
-    """Return a teacher's configuration from its folder; for a bare transformer, the given one."""
-    if _is_only_planned(site, encoder) or is_bare(site, encoder):
-        return config
-    from models.encoder.serialization.load import saved_config  # imports transformers
-
-    described = saved_config(described_folder(site.open_store(), encoder), config.model) or config
-    return described.model_copy(update={"max_length": config.max_length or described.max_length})
 
 
 def _is_only_planned(site: RunContext, start: CheckpointRef | ResolvedModel) -> bool:

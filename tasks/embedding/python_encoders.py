@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Final, Protocol, TypeAlias
 import numpy as np
 import polars as pl
 
-from models.errors import EvaluationError
-from storage.artifacts.refs import CorpusRef, EmbeddingsRef
-from storage.filesystem.digests import file_sha256
-from storage.record import NotInKey, Record
-from tasks.corpus.ingest import ingest, locate_sources
-from tasks.embedding.vectors import COMPUTATION
-from tasks.stage.cached import StageContext, stage
-from tasks.stage.run_context import RunContext
+from bsl.models.errors import EvaluationError
+from bsl.storage.artifacts.refs import CorpusRef, EmbeddingsRef
+from bsl.storage.filesystem.digests import file_sha256
+from bsl.storage.record import NotInKey, Record
+from bsl.tasks.corpus.ingest import ingest, locate_sources
+from bsl.tasks.embedding.vectors import COMPUTATION
+from bsl.tasks.stage.cached import StageContext, stage
+from bsl.tasks.stage.run_context import RunContext
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from pydantic import JsonValue
 
-    from tasks.corpus.config import IngestConfig
+    from bsl.tasks.corpus.config import IngestConfig
 
 
 CALL_TEXTS: Final = 8192  # texts per call: enough to sort by length, few enough to show progress

@@ -15,26 +15,26 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.encoder.config import EncoderConfig
-from models.errors import EncoderError, NoEmbeddingError
-from models.runtime.precision import Computed
-from storage.artifacts.refs import ArtifactRef, CheckpointRef, EmbeddingsRef
-from storage.errors import StorageError
-from storage.sources.model_sources import ResolvedModel
-from tasks.embedding.encode import ResumableEncoding
-from tasks.stage.cached import StageContext, stage
-from tasks.stage.cluster import run_shards
-from tasks.stage.shards import Shard, write_shards
-from tasks.stage.ui import progress_of
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.errors import EncoderError, NoEmbeddingError
+from bsl.models.runtime.precision import Computed
+from bsl.storage.artifacts.refs import ArtifactRef, CheckpointRef, EmbeddingsRef
+from bsl.storage.errors import StorageError
+from bsl.storage.sources.model_sources import ResolvedModel
+from bsl.tasks.embedding.encode import ResumableEncoding
+from bsl.tasks.stage.cached import StageContext, stage
+from bsl.tasks.stage.cluster import run_shards
+from bsl.tasks.stage.shards import Shard, write_shards
+from bsl.tasks.stage.ui import progress_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from models.runtime.progress import OnProgress
-    from storage.artifacts.manifest import Provenance
-    from storage.artifacts.refs import CorpusRef
-    from storage.artifacts.store import Store
-    from tasks.stage.run_context import RunContext
+    from bsl.models.runtime.progress import OnProgress
+    from bsl.storage.artifacts.manifest import Provenance
+    from bsl.storage.artifacts.refs import CorpusRef
+    from bsl.storage.artifacts.store import Store
+    from bsl.tasks.stage.run_context import RunContext
 
 
 EMBED_VERSION: Final = 6

@@ -6,27 +6,26 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.encoder.config import EncoderConfig
-from models.transforms.config import TransformConfig
-from storage.artifacts.refs import ENCODER, CheckpointRef, EmbeddingsRef, TransformRef
-from storage.sources.model_sources import ResolvedModel
-from tasks.embedding.encoders import encoder_folder
-from tasks.embedding.vectors import COMPUTATION, computation_of
-from tasks.stage.cached import StageContext, stage
-from tasks.stage.device import limit_threads
-from tasks.stage.sigterm import stop_requested
-from tasks.stage.ui import progress_of
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.transforms.config import TransformConfig
+from bsl.storage.artifacts.refs import ENCODER, CheckpointRef, EmbeddingsRef, TransformRef
+from bsl.storage.sources.model_sources import ResolvedModel
+from bsl.tasks.embedding.encoders import encoder_folder
+from bsl.tasks.embedding.vectors import COMPUTATION, computation_of
+from bsl.tasks.stage.cached import StageContext, stage
+from bsl.tasks.stage.sigterm import stop_requested
+from bsl.tasks.stage.ui import progress_of
 
 if TYPE_CHECKING:
     import torch
 
-    from models.transforms.config import Transform
+    from bsl.models.transforms.config import Transform
 
 SETTINGS: Final = "transform.json"
 TENSORS: Final = "transform.safetensors"
 
 
-@stage(ref=TransformRef, version=1)
+@stage(ref=TransformRef, version=1, uses_torch=True)
 def fit_transform(context: StageContext, embeddings: EmbeddingsRef, config: TransformConfig) -> None:
     """Fit a transform on the vectors of sentences, without labels; an iterative fit resumes after a kill.
 
@@ -36,14 +35,13 @@ def fit_transform(context: StageContext, embeddings: EmbeddingsRef, config: Tran
     """
     from safetensors.torch import save_file
 
-    from models.training.snapshots import Execution
-    from models.transforms.registry import fitted_transform
+    from bsl.models.training.snapshots import Execution
+    from bsl.models.transforms.registry import fitted_transform
 
-    limit_threads(context.site)
     vectors_ND = _tensor(context.store.scan(embeddings).collect())
-    with stop_requested() as should_stop:
+    with context.store.own_scratch(context.ref) as work, stop_requested() as should_stop:
         execution = Execution(
-            work=context.store.scratch(context.ref),
+            work=work,
             save_minutes=context.site.save_minutes,
             keep=context.site.keep_snapshots,
             should_stop=should_stop,
@@ -55,10 +53,9 @@ def fit_transform(context: StageContext, embeddings: EmbeddingsRef, config: Tran
     context.draft.note({"vectors": len(vectors_ND), "dimensions": vectors_ND.shape[1], **fitted.figures})
 
 
-@stage(ref=EmbeddingsRef, version=3)
+@stage(ref=EmbeddingsRef, version=3, uses_torch=True)
 def transform(context: StageContext, embeddings: EmbeddingsRef, fitted: TransformRef) -> None:
     """Apply a fitted transform to the vectors of evaluation sets."""
-    limit_threads(context.site)
     restored = _restored(context, fitted)
     table = context.store.scan(embeddings).collect()
     vectors_NK = restored.apply(_tensor(table))
@@ -68,7 +65,7 @@ def transform(context: StageContext, embeddings: EmbeddingsRef, fitted: Transfor
     context.draft.note({"sentences": table.height, "dimensions": vectors_NK.shape[1], COMPUTATION: computation})
 
 
-@stage(ref=CheckpointRef, version=4)
+@stage(ref=CheckpointRef, version=4, uses_torch=True)
 def fold_transform(
     context: StageContext, encoder: CheckpointRef | ResolvedModel, config: EncoderConfig, fitted: TransformRef
 ) -> None:
@@ -80,11 +77,10 @@ def fold_transform(
     Raises:
         EncoderError: The transform is not linear.
     """
-    from models.encoder.sentence_encoder import SentenceEncoder
-    from models.errors import EncoderError
-    from models.serving.reduction import fold
+    from bsl.models.encoder.sentence_encoder import SentenceEncoder
+    from bsl.models.errors import EncoderError
+    from bsl.models.serving.reduction import fold
 
-    limit_threads(context.site)
     restored = _restored(context, fitted)
     if (linear := restored.linear()) is None:
         raise EncoderError(
@@ -101,7 +97,7 @@ def _restored(context: StageContext, fitted: TransformRef) -> Transform:
     from pydantic import TypeAdapter
     from safetensors.torch import load_file
 
-    from models.transforms.registry import TRANSFORMS
+    from bsl.models.transforms.registry import TRANSFORMS
 
     folder = context.store.fetch(fitted)
     config = TypeAdapter(TransformConfig).validate_json((folder / SETTINGS).read_text(encoding="utf-8"))

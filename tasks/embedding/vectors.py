@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from models.corpus.normalize import sentence_ids
-from storage.artifacts.manifest import installed_versions
-from storage.artifacts.schemas import SPARSE_EMBEDDINGS
-from storage.errors import SourceError
+from bsl.models.corpus.normalize import sentence_ids
+from bsl.storage.artifacts.manifest import installed_versions
+from bsl.storage.artifacts.schemas import SPARSE_EMBEDDINGS
+from bsl.storage.errors import SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
     from scipy.sparse import csr_array
 
-    from models.encoder.config import EncoderConfig
-    from models.evaluation.probe.problem import Features
-    from storage.artifacts.refs import EmbeddingsRef
-    from storage.artifacts.store import Store
+    from bsl.models.encoder.config import EncoderConfig
+    from bsl.models.evaluation.probe.problem import Features
+    from bsl.storage.artifacts.refs import EmbeddingsRef
+    from bsl.storage.artifacts.store import Store
 
 SPARSE: Final = "sparse_embeddings"
 """Name of the table of sparse vectors."""
@@ -64,7 +64,7 @@ class Vectors:
             SourceError: A sentence has no vector.
             EvaluationError: A vector is not finite.
         """
-        from models.evaluation.correlation import cosine_scores, sparse_cosines
+        from bsl.models.evaluation.correlation import cosine_scores, sparse_cosines
 
         one, other = (self.features(pairs[side], place) for side in ("sentence1", "sentence2"))
         return sparse_cosines(one, other) if self.is_sparse else cosine_scores(one, other)
@@ -134,7 +134,7 @@ def encoder_computation(folder: Path, config: EncoderConfig, dtype: str) -> dict
         config: Pooling, length and casing.
         dtype: `fp32` or `bf16`.
     """
-    from models.encoder.serialization.load import completed, read_saved  # imports transformers
+    from bsl.models.encoder.serialization.folder_settings import completed, read_saved  # imports transformers
 
     saved = read_saved(folder)
     config = completed(saved, config)

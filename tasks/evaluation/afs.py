@@ -6,22 +6,19 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.evaluation.config import BootstrapConfig, ScoringConfig
-from storage.artifacts.refs import EmbeddingsRef, ScoresRef
-from storage.errors import SourceError
-from storage.readers.benchmarks.afs import TOPICS, read_afs, topic_file
-from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
-from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
-from tasks.embedding.vectors import Vectors, open_vectors
-from tasks.evaluation.kind import FrozenKind, digests, publish_scores, signed
-from tasks.rendering.paper_tables import PaperTable
-from tasks.stage.cached import StageContext, stage
+from bsl.storage.errors import SourceError
+from bsl.storage.readers.benchmarks.afs import TOPICS, read_afs, topic_file
+from bsl.storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
+from bsl.tasks.corpus.evaluation_sets import EvaluationSet, rows_of
+from bsl.tasks.evaluation.kind import FrozenKind, digests, with_signatures
+from bsl.tasks.rendering.paper_tables import PaperTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tasks.evaluation.systems import System
-    from tasks.stage.run_context import RunContext
+    from bsl.models.evaluation.config import ScoringConfig
+    from bsl.tasks.embedding.vectors import Vectors
+    from bsl.tasks.stage.run_context import RunContext
 
 AFS: Final = "afs"
 _SPLIT: Final = "all"
@@ -42,6 +39,8 @@ class AfsSet(EvaluationSet):
 class AfsKind(FrozenKind[AfsSet]):
     """AFS under the unsupervised protocol."""
 
+    title = "Argument facet similarity"
+
     @property
     def suites(self) -> Mapping[str, tuple[str, ...]]:
         """The suite `afs` with its one set."""
@@ -51,15 +50,6 @@ class AfsKind(FrozenKind[AfsSet]):
         """Find the files; see `find_afs_set`."""
         return find_afs_set(site)
 
-    def scores(
-        self, site: RunContext, system: System, sets: tuple[AfsSet, ...], config: ScoringConfig
-    ) -> list[ScoresRef]:
-        """Score a system; one artifact for each set."""
-        return [
-            score_afs(site, system.embeddings, system.label, system.checkpoint, arguments, config.bootstrap)
-            for arguments in sets
-        ]
-
     def figures(
         self,
         sets: tuple[AfsSet, ...],
@@ -68,13 +58,13 @@ class AfsKind(FrozenKind[AfsSet]):
         device: str = "cpu",  # noqa: ARG002 - correlations need none
     ) -> pl.DataFrame:
         """Return both correlations of each topic, and their means."""
-        from models.evaluation.afs import afs_scores
+        from bsl.models.evaluation.afs import afs_scores
 
         (arguments,), drawn = sets, config.bootstrap
         pairs = read_afs_set(arguments)
         scored = pairs.select("topic", gold="score", cosine=pl.Series(vectors.cosines(pairs, AFS)))
         figures = afs_scores(scored, "unsupervised", resamples=drawn.resamples, seed=drawn.seed)
-        return signed(figures, digests(figures, sets), vectors.computation, by="cosine")
+        return with_signatures(figures, digests(figures, sets), vectors.computation, by="cosine")
 
     @property
     def tables(self) -> tuple[PaperTable, ...]:
@@ -102,19 +92,3 @@ def find_afs_set(site: RunContext) -> AfsSet:
 def read_afs_set(arguments: AfsSet) -> pl.DataFrame:
     """Return all pairs, topic by topic: `topic`, `score`, `sentence1`, `sentence2`."""
     return rows_of(arguments)[_SPLIT]
-
-
-@stage(ref=ScoresRef, version=3)
-def score_afs(
-    context: StageContext,
-    embeddings: EmbeddingsRef,
-    model: str,
-    checkpoint: str,
-    arguments: AfsSet,
-    config: BootstrapConfig,
-) -> None:
-    """Correlate the cosine of each pair's embeddings with its gold score, topic by topic (unsupervised protocol)."""
-    vectors, scoring = open_vectors(context.store, embeddings), ScoringConfig(bootstrap=config)
-    figures = AfsKind().figures((arguments,), vectors, scoring)
-    title = f"Argument Facet Similarity of {model} (unsupervised)"
-    publish_scores(context, figures, model, checkpoint, config.seed, title)

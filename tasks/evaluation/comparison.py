@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from models.evaluation.config import BootstrapConfig
-from storage.artifacts.refs import ComparisonRef, EmbeddingsRef
-from storage.artifacts.schemas import COMPARISON
-from tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet
-from tasks.embedding.vectors import open_vectors
-from tasks.evaluation.kinds import draws_of_sets
-from tasks.rendering.score_tables import difference_rows
-from tasks.stage.cached import StageContext, stage
-from tasks.stage.ui import show_table
+from bsl.models.evaluation.config import BootstrapConfig
+from bsl.storage.artifacts.refs import ComparisonRef, EmbeddingsRef
+from bsl.storage.artifacts.schemas import COMPARISON
+from bsl.tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet
+from bsl.tasks.embedding.vectors import open_vectors
+from bsl.tasks.evaluation.kinds import draws_of_sets
+from bsl.tasks.rendering.score_tables import difference_rows
+from bsl.tasks.stage.cached import StageContext, stage
+from bsl.tasks.stage.ui import show_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from models.evaluation.sweep import SetDraws
-    from storage.artifacts.store import Store
+    from bsl.models.evaluation.sweep import SetDraws
+    from bsl.storage.artifacts.store import Store
 
 
-@stage(ref=ComparisonRef, version=3)
+@stage(ref=ComparisonRef, version=5)
 def compare(
     context: StageContext,
     first: EmbeddingsRef,
@@ -45,7 +45,7 @@ def compare(
 
 def _row(found: SetDraws) -> dict[str, object]:
     """Return the difference of the second system from the first on a set."""
-    from models.evaluation.significance.hierarchical import difference_of
+    from bsl.models.evaluation.significance.hierarchical import difference_of
 
     place = {"dataset": found.dataset, "split": found.split, "metric": found.metric, "protocol": found.protocol}
     return {**place, "n": found.n, **asdict(difference_of(*found.systems))}
@@ -55,7 +55,7 @@ def paired_draws(
     store: Store, pair: tuple[EmbeddingsRef, EmbeddingsRef], sets: Mapping[str, EvaluationSet], config: BootstrapConfig
 ) -> list[SetDraws]:
     """Return both systems' draws of each set and, if there are several test sets, of their mean."""
-    from models.evaluation.sweep import mean_of
+    from bsl.models.evaluation.sweep import mean_of
 
     systems = [[open_vectors(store, vectors)] for vectors in pair]
     drawn = draws_of_sets([(name, evaluation_set, 0) for name, evaluation_set in sets.items()], systems, config)

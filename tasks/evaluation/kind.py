@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 import polars as pl
 
-from models.evaluation.signature import WHOLE, rows_digest, signature
-from storage.artifacts.schemas import SCORES
-from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
-from tasks.embedding.vectors import versions_of
-from tasks.rendering.score_tables import score_rows
-from tasks.stage.ui import show_table
+from bsl.models.evaluation.signature import WHOLE, rows_digest, signature
+from bsl.storage.artifacts.schemas import SCORES
+from bsl.tasks.corpus.evaluation_sets import EvaluationSet, rows_of
+from bsl.tasks.embedding.vectors import versions_of
+from bsl.tasks.rendering.score_tables import score_rows
+from bsl.tasks.stage.ui import show_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from models.evaluation.config import BootstrapConfig, ScoringConfig
-    from models.evaluation.sweep import SetDraws
-    from storage.artifacts.refs import ScoresRef
-    from tasks.embedding.vectors import Vectors
-    from tasks.evaluation.systems import EvaluationSettings, NamedEncoder, System
-    from tasks.rendering.paper_tables import PaperTable
-    from tasks.stage.cached import StageContext
-    from tasks.stage.run_context import RunContext
+    from bsl.models.evaluation.config import BootstrapConfig, ScoringConfig
+    from bsl.models.evaluation.sweep import SetDraws
+    from bsl.storage.artifacts.refs import ScoresRef
+    from bsl.tasks.embedding.vectors import Vectors
+    from bsl.tasks.evaluation.systems import EvaluationSettings, NamedEncoder
+    from bsl.tasks.rendering.paper_tables import PaperTable
+    from bsl.tasks.stage.cached import StageContext
+    from bsl.tasks.stage.run_context import RunContext
 
 
 S = TypeVar("S", bound=EvaluationSet)
@@ -40,16 +40,19 @@ class Kind(ABC, Generic[S]):
     Attributes:
         fine_tunes: Whether scoring fine-tunes the encoder, which takes hours on a CPU; such sets are in no suite and
             training runs do not score them.
-        is_drawn: Whether `draws` is implemented, so that systems are compared on its sets.
     """
 
     fine_tunes: ClassVar[bool]
-    is_drawn: ClassVar[bool] = False
 
     @property
     def suites(self) -> Mapping[str, tuple[str, ...]]:
         """Suite → the names of its sets, in the order of the papers' tables."""
         return {}
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether it has `draws`, so that systems are compared on its sets."""
+        return type(self).draws is not Kind.draws
 
     @property
     @abstractmethod
@@ -90,8 +93,6 @@ class Kind(ABC, Generic[S]):
     ) -> list[SetDraws]:
         """Return bootstrap scores of several systems on a set, all on the same draws.
 
-        Override it together with `is_drawn`.
-
         Args:
             evaluation_set: The set.
             systems: For each system, the vectors of its encoders, one per seed.
@@ -101,24 +102,34 @@ class Kind(ABC, Generic[S]):
 
 
 class FrozenKind(Kind[S]):
-    """Kind that scores frozen vectors of any system."""
+    """Kind that scores frozen vectors of any system.
+
+    Attributes:
+        title: Title of its scores; unique, since keys of scores contain it.
+        probes: Whether it trains classifiers, with the settings `probe` of the evaluation.
+        measure: Fields of its signatures that describe the computation of a score.
+    """
 
     fine_tunes = False
+    title: ClassVar[str]
+    probes: ClassVar[bool] = False
+    measure: ClassVar[Mapping[str, object]] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the sets of its suites."""
         return tuple(dict.fromkeys(name for names in self.suites.values() for name in names))
 
-    @abstractmethod
-    def scores(self, site: RunContext, system: System, sets: tuple[S, ...], config: ScoringConfig) -> list[ScoresRef]:
-        """Score a system with this kind's cached stages."""
-
-    @abstractmethod
     def figures(
-        self, sets: tuple[S, ...], vectors: Vectors, config: ScoringConfig, device: str = "cpu"
+        self,
+        sets: tuple[S, ...],
+        vectors: Vectors,
+        config: ScoringConfig,
+        device: str = "cpu",  # noqa: ARG002 - for subclasses
     ) -> pl.DataFrame:
         """Return signed scores: dataset, subset, split, metric, protocol, value, n, ci_low, ci_high, signature.
+
+        By default a figure for each of its draws, with the interval of the draws; a kind without draws overrides it.
 
         Args:
             sets: The sets.
@@ -126,27 +137,7 @@ class FrozenKind(Kind[S]):
             config: Bootstrap and probe.
             device: Where classifiers are trained.
         """
-
-
-class DrawnKind(FrozenKind[S]):
-    """Frozen kind whose figures and intervals are those of its draws.
-
-    Attributes:
-        measure: Fields of its signatures that describe the computation of a score.
-    """
-
-    is_drawn = True
-    measure: ClassVar[Mapping[str, object]] = {}
-
-    def figures(
-        self,
-        sets: tuple[S, ...],
-        vectors: Vectors,
-        config: ScoringConfig,
-        device: str = "cpu",  # noqa: ARG002 - draws need none
-    ) -> pl.DataFrame:
-        """Return a figure per draw, with its bootstrap interval."""
-        from models.evaluation.significance.bootstrap import percentile_interval
+        from bsl.models.evaluation.significance.bootstrap import percentile_interval
 
         rows = []
         for found in (found for one in sets for found in self.draws(one, [[vectors]], config.bootstrap)):
@@ -156,7 +147,7 @@ class DrawnKind(FrozenKind[S]):
             figure = {"value": float(system.figures[0]), "n": found.n, "ci_low": low, "ci_high": high}
             rows.append(place | {"protocol": found.protocol} | figure)
         figures = pl.DataFrame(rows)
-        return signed(figures, digests(figures, sets), vectors.computation, **self.measure)
+        return with_signatures(figures, digests(figures, sets), vectors.computation, **self.measure)
 
 
 class TunedKind(Kind[S]):
@@ -190,7 +181,7 @@ def publish_scores(
     show_table(score_rows(scores), title)
 
 
-def signed(
+def with_signatures(
     figures: pl.DataFrame, data: Mapping[tuple[str, str], str], computation: Mapping[str, object], **by: object
 ) -> pl.DataFrame:
     """Add the column `signature` to scores.

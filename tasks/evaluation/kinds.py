@@ -6,31 +6,33 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from storage.assets.embedded import EMBEDDED
-from storage.datasets.registry import ALL
-from storage.errors import HubError, SourceError
-from storage.filesystem.spelling import did_you_mean
-from tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet, in_full, rows_of
-from tasks.evaluation.afs import AFS, AfsKind
-from tasks.evaluation.clustering import ClusteringKind
-from tasks.evaluation.finetuning.afs import SupervisedAfsKind
-from tasks.evaluation.finetuning.finetune import CROSS
-from tasks.evaluation.finetuning.sts import SupervisedStsKind
-from tasks.evaluation.kind import FrozenKind, TunedKind
-from tasks.evaluation.own_labels import OwnLabelsKind
-from tasks.evaluation.own_text import OwnTextKind
-from tasks.evaluation.sts import StsKind
-from tasks.evaluation.transfer import TransferKind
-from tasks.evaluation.useb import UsebKind
+from bsl.models.evaluation.config import BootstrapConfig, ProbeConfig, ScoringConfig
+from bsl.storage.artifacts.refs import EmbeddingsRef, ScoresRef
+from bsl.storage.assets.embedded import EMBEDDED
+from bsl.storage.datasets.registry import ALL
+from bsl.storage.errors import HubError, SourceError
+from bsl.storage.filesystem.secrets import without_password
+from bsl.storage.filesystem.spelling import did_you_mean
+from bsl.tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet, in_full, rows_of
+from bsl.tasks.embedding.vectors import Vectors, open_vectors
+from bsl.tasks.evaluation.afs import AFS, AfsKind
+from bsl.tasks.evaluation.finetuning.afs import SupervisedAfsKind
+from bsl.tasks.evaluation.finetuning.finetune import CROSS
+from bsl.tasks.evaluation.finetuning.sts import SupervisedStsKind
+from bsl.tasks.evaluation.kind import FrozenKind, TunedKind, publish_scores
+from bsl.tasks.evaluation.own_labels import OwnLabelsKind
+from bsl.tasks.evaluation.own_text import OwnTextKind
+from bsl.tasks.evaluation.sts import StsKind
+from bsl.tasks.evaluation.transfer import TransferKind
+from bsl.tasks.stage.cached import StageContext, stage
+from bsl.tasks.stage.device import device_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from models.evaluation.config import BootstrapConfig
-    from models.evaluation.sweep import SetDraws
-    from tasks.embedding.vectors import Vectors
-    from tasks.rendering.paper_tables import PaperTable
-    from tasks.stage.run_context import RunContext
+    from bsl.models.evaluation.sweep import SetDraws
+    from bsl.tasks.rendering.paper_tables import PaperTable
+    from bsl.tasks.stage.run_context import RunContext
 
 logger = logging.getLogger(__name__)
 
@@ -41,14 +43,41 @@ KINDS: Final[tuple[AnyKind, ...]] = (
     OwnLabelsKind(),
     TransferKind(),
     AfsKind(),
-    UsebKind(),
-    ClusteringKind(),
     SupervisedStsKind("stsb-supervised", lambda settings: settings.stsb),
     SupervisedAfsKind(AFS, lambda settings: settings.afs),
     SupervisedStsKind(f"stsb-{CROSS}", lambda settings: settings.stsb_cross),
     SupervisedAfsKind(f"{AFS}-{CROSS}", lambda settings: settings.afs_cross),
 )
 """All kinds, in the order of reports."""
+
+
+@stage(ref=ScoresRef, version=5, uses_torch=True)
+def score(
+    context: StageContext,
+    embeddings: EmbeddingsRef,
+    model: str,
+    checkpoint: str,
+    kind: str,
+    sets: tuple[EvaluationSet, ...],
+    bootstrap: BootstrapConfig,
+    probe: ProbeConfig | None,
+) -> None:
+    """Score a system's vectors on the sets of one kind.
+
+    Args:
+        context: The stage's context.
+        embeddings: Vectors of the sets' sentences.
+        model: Name of the system in tables.
+        checkpoint: Identity of its encoder.
+        kind: Title of the kind.
+        sets: Its sets.
+        bootstrap: Number and seed of the draws.
+        probe: Settings of classifiers; None for a kind that trains none.
+    """
+    scoring = ScoringConfig(bootstrap=bootstrap, probe=probe or ProbeConfig())
+    (found,) = (one for one in KINDS if isinstance(one, FrozenKind) and one.title == kind)
+    figures = found.figures(sets, open_vectors(context.store, embeddings), scoring, device_of(context.site))
+    publish_scores(context, figures, model, checkpoint, (probe or bootstrap).seed, f"{kind}: {model}")
 
 
 class UnknownSuiteError(ValueError):
@@ -120,21 +149,38 @@ def names_of(suite: Iterable[str]) -> tuple[str, ...]:
             names of `tuned_names()`.
 
     Raises:
+        ValueError: An address contains a password.
         UnknownSuiteError: A name is neither a suite nor a set.
     """
     known = suites()
     names: dict[str, None] = {}
     for word in suite:
-        for part in known if word == ALL else (word,):
-            if part not in known:
-                part = in_full(part)
-                kind_of(part)
-            names |= dict.fromkeys(known.get(part, (part,)))
+        for part in known if word == ALL else (without_password(word),):
+            names |= dict.fromkeys(known.get(part) or named_sets((part,)))
     return tuple(names)
 
 
-def available(site: RunContext, names: Iterable[str]) -> FoundSets:
+def named_sets(suite: Iterable[str]) -> tuple[str, ...]:
+    """Return the complete names of the sets that are named themselves, not by a suite.
+
+    Raises:
+        UnknownSuiteError: A name is neither a suite nor a set.
+    """
+    known = suites()
+    names = tuple(in_full(word) for word in suite if word not in known and word != ALL)
+    for name in names:
+        kind_of(name)
+    return names
+
+
+def available(site: RunContext, names: Iterable[str], *, skip_failed_downloads: bool = False) -> FoundSets:
     """Find and read sets, first in the mirror; return the available ones, and the reason for each missing one.
+
+    Args:
+        site: Run context with the mirror.
+        names: Names of sets.
+        skip_failed_downloads: Whether a failed download is a reason; otherwise it raises an error, because a temporary
+            failure must not change the result of a run.
 
     Raises:
         UnknownSuiteError: A name belongs to no kind of set.
@@ -146,9 +192,9 @@ def available(site: RunContext, names: Iterable[str]) -> FoundSets:
     for name in names:
         try:
             sets[name] = find_set(site, name)
-        except HubError:  # a temporary failure must not change the result
-            raise
         except SourceError as error:
+            if isinstance(error, HubError) and not skip_failed_downloads:
+                raise
             logger.warning("%s is not available: %s", name, error)
             missing[name] = str(error)
     if not sets:

@@ -1,4 +1,4 @@
-"""The user's labels as an evaluation set: accuracy on classes, or Spearman correlation of scored pairs.
+"""The user's labels as an evaluation set: accuracies on classes, or Spearman correlation of scored pairs.
 
 The name of a set is `labels:` and a file as of `bsl adapt --labels`. All its rows are scored, except those of classes
 that are too rare for the linear probe.
@@ -7,28 +7,34 @@ that are too rare for the linear probe.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import numpy as np
 import polars as pl
 
-from models.evaluation.config import BootstrapConfig, ScoringConfig
-from storage.artifacts.refs import EmbeddingsRef, ScoresRef
-from storage.sources.labels import SET_PREFIX, LabelSource, label_source
-from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
-from tasks.corpus.labels import evaluation_rows, sides_of
-from tasks.embedding.vectors import Vectors, open_vectors
-from tasks.evaluation.kind import DrawnKind, publish_scores
-from tasks.stage.cached import StageContext, stage
+from bsl.models.corpus.labels import JUDGE, TEACH
+from bsl.models.evaluation.uses import ACCURACY, GROUPING, LABELS, SPEARMAN
+from bsl.storage.artifacts.refs import PassagesRef
+from bsl.storage.artifacts.store import Store
+from bsl.storage.record import NotInKey
+from bsl.storage.sources.labels import SET_PREFIX, LabelSource, label_source
+from bsl.tasks.corpus.evaluation_sets import EvaluationSet, rows_of
+from bsl.tasks.corpus.labels import evaluation_rows, labelled_rows, sides_of
+from bsl.tasks.evaluation.kind import FrozenKind
+from bsl.tasks.stage.ui import progress_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from models.evaluation.sweep import SetDraws
-    from tasks.evaluation.systems import System
-    from tasks.stage.run_context import RunContext
+    from bsl.models.evaluation.config import BootstrapConfig
+    from bsl.models.evaluation.labels import ClassAccuracies, Labelled
+    from bsl.models.evaluation.sweep import SetDraws
+    from bsl.models.runtime.progress import OnProgress
+    from bsl.tasks.embedding.vectors import Vectors
+    from bsl.tasks.stage.run_context import RunContext
 
 _PART: Final = "labels"
+_DRAWS_APART: Final = 100  # added to the seed, so that draws of rows are independent of draws of documents
 
 
 class LabelledSet(EvaluationSet):
@@ -45,8 +51,25 @@ class LabelledSet(EvaluationSet):
         return pl.concat([rows_of(self)[_PART][side].alias("text") for side in sides_of(self.labels)])
 
 
-class OwnLabelsKind(DrawnKind[LabelledSet]):
-    """Accuracy or Spearman correlation on the user's labels."""
+class HeldOutLabels(LabelledSet):
+    """Test labels of a run's own text."""
+
+    dataset: str = "your labels"
+    passages: PassagesRef
+    """Sentences of the text, by part."""
+    store: Annotated[str, NotInKey]
+    """Store of the artifacts."""
+
+    def read(self) -> Mapping[str, pl.DataFrame]:
+        """Return the test rows: `text_1`, `text_2` (for pairs), `label`."""
+        rows = labelled_rows(Store(self.store), self.passages, self.labels, use="adapt")
+        return {_PART: rows.filter(part=JUDGE).drop("part")}
+
+
+class OwnLabelsKind(FrozenKind[LabelledSet]):
+    """Accuracies or Spearman correlation on the user's labels."""
+
+    title = "Own labels"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -56,7 +79,7 @@ class OwnLabelsKind(DrawnKind[LabelledSet]):
     @property
     def headline(self) -> tuple[str, ...]:
         """The metrics of classes and of pairs."""
-        return ("accuracy", "spearman")
+        return (ACCURACY, GROUPING, SPEARMAN)
 
     def knows(self, name: str) -> bool:
         """Whether the name begins with `labels:`."""
@@ -70,32 +93,13 @@ class OwnLabelsKind(DrawnKind[LabelledSet]):
         """
         return LabelledSet(dataset=name, labels=label_source(name.removeprefix(SET_PREFIX)))
 
-    def scores(
-        self, site: RunContext, system: System, sets: tuple[LabelledSet, ...], config: ScoringConfig
-    ) -> list[ScoresRef]:
-        """Return one artifact for all sets."""
-        return [score_own_labels(site, system.embeddings, system.label, system.checkpoint, sets, config.bootstrap)]
-
     def draws(
         self, evaluation_set: LabelledSet, systems: Sequence[Sequence[Vectors]], config: BootstrapConfig
     ) -> list[SetDraws]:
-        """Return the draws of the set's only figure."""
+        """Return the draws of the set's figures; accuracies by neighbours and centroids have a split of their own."""
         name, rows = evaluation_set.dataset, rows_of(evaluation_set)[_PART]
-        return [replace(label_draws(name, rows, evaluation_set.labels, systems, config), split="all", group=name)]
-
-
-@stage(ref=ScoresRef, version=1)
-def score_own_labels(
-    context: StageContext,
-    embeddings: EmbeddingsRef,
-    model: str,
-    checkpoint: str,
-    sets: tuple[LabelledSet, ...],
-    config: BootstrapConfig,
-) -> None:
-    """Score a system on own labels."""
-    figures = OwnLabelsKind().figures(sets, open_vectors(context.store, embeddings), ScoringConfig(bootstrap=config))
-    publish_scores(context, figures, model, checkpoint, config.seed, f"Own labels by {model}")
+        found = label_draws(name, rows, evaluation_set.labels, systems, config)
+        return [replace(one, split=one.split or "all", group=name) for one in found]
 
 
 def label_draws(
@@ -104,31 +108,79 @@ def label_draws(
     labels: LabelSource,
     systems: Sequence[Sequence[Vectors]],
     config: BootstrapConfig,
-) -> SetDraws:
-    """Return the accuracy on classes or the Spearman correlation of pairs, on the same draws for all systems.
+    training: pl.DataFrame | None = None,
+) -> list[SetDraws]:
+    """Return the two accuracies on classes, or the Spearman correlation of pairs, on the same draws for all systems.
 
     Args:
         name: Name of the set.
-        rows: `text_1`, `text_2` (for pairs), `label`.
+        rows: `text_1`, `text_2` (for pairs), `label`; with a column `document`, documents are drawn.
         labels: Their source.
         systems: For each system, the vectors of its encoders, one per seed.
         config: Number and seed of the draws.
+        training: Other rows of the same classes, from which the classifier learns; without them it is cross-validated
+            on `rows`.
     """
-    from models.evaluation.labels import class_accuracy, labelled_of
-    from models.evaluation.significance.hierarchical import draws_of
-    from models.evaluation.sweep import SetDraws, outcome_draws
+    from bsl.models.evaluation.labels import labelled_of
+    from bsl.models.evaluation.significance.hierarchical import draws_of
+    from bsl.models.evaluation.sweep import SetDraws
 
     labelled = labelled_of(rows, labels.kind)
-    resamples, seed = config.resamples, config.seed + 100
     if labelled.kind == "classes":
-        texts = pl.Series(labelled.first)
-        right = [
-            np.stack([class_accuracy(encoder.features(texts, _PART), labelled) for encoder in seeds])
-            for seeds in systems
-        ]
-        draws = outcome_draws(right, np.arange(len(labelled)), resamples=resamples, seed=seed)
-    else:
-        pairs = pl.DataFrame({"sentence1": labelled.first, "sentence2": labelled.second})
-        cosines = [np.stack([encoder.cosines(pairs, _PART) for encoder in seeds]) for seeds in systems]
-        draws = tuple(draws_of(labelled.gold, rows_SN, resamples=resamples, seed=seed) for rows_SN in cosines)
-    return SetDraws(name, labelled.metric, "labels", draws, n=len(labelled))
+        learnt = None if training is None else labelled_of(training, labels.kind, labelled.names)
+        return list(_class_draws(name, labelled, learnt, systems, config))
+    pairs = pl.DataFrame({"sentence1": labelled.first, "sentence2": labelled.second})
+    cosines = [np.stack([encoder.cosines(pairs, _PART) for encoder in seeds]) for seeds in systems]
+    resamples, seed = config.resamples, config.seed + _DRAWS_APART
+    draws = tuple(
+        draws_of(labelled.gold, rows_SN, resamples=resamples, seed=seed, unit_N=labelled.unit) for rows_SN in cosines
+    )
+    return [SetDraws(name, SPEARMAN, LABELS, draws, n=len(labelled))]
+
+
+def _class_draws(
+    name: str,
+    labelled: Labelled,
+    learnt: Labelled | None,
+    systems: Sequence[Sequence[Vectors]],
+    config: BootstrapConfig,
+) -> Iterator[SetDraws]:
+    """Yield the draws of the classifier's accuracy, then those of neighbours and centroids."""
+    from bsl.models.evaluation.sweep import SetDraws, outcome_draws
+
+    advance = progress_of(f"classifying {name}, penalties")
+    found = [[accuracies_of(encoder, labelled, learnt, advance) for encoder in seeds] for seeds in systems]
+    units = labelled.units
+    resamples, seed = config.resamples, config.seed + _DRAWS_APART
+    right = [np.stack([one.classifier for one in seeds]) for seeds in found]
+    drawn = outcome_draws(right, units, resamples=resamples, seed=seed)
+    yield SetDraws(name, ACCURACY, LABELS, drawn, n=len(labelled))
+    near = [np.stack([one.grouping for one in seeds]) for seeds in found]
+    drawn = outcome_draws(near, units, resamples=resamples, seed=seed)
+    yield SetDraws(name, GROUPING, LABELS, drawn, split="grouping", n=len(labelled))
+
+
+def accuracies_of(
+    encoder: Vectors, labelled: Labelled, learnt: Labelled | None, on_progress: OnProgress | None = None
+) -> ClassAccuracies:
+    """Return the accuracies of an encoder's vectors on classes.
+
+    Args:
+        encoder: Vectors of all texts.
+        labelled: Rows to score.
+        learnt: Rows from which the classifier learns; None to cross-validate it.
+        on_progress: Called as (penalties done, penalties in total, detail).
+    """
+    from bsl.models.evaluation.labels import class_accuracies
+
+    training = None if learnt is None else (encoder.features(pl.Series(learnt.first), _PART), learnt)
+    return class_accuracies(encoder.features(pl.Series(labelled.first), _PART), labelled, training, on_progress)
+
+
+def class_rows(rows: pl.DataFrame) -> tuple[Labelled, Labelled | None]:
+    """Return the test rows and the training rows, None without any, of a table of classes with the column `part`."""
+    from bsl.models.evaluation.labels import labelled_of
+
+    test, learnt = (rows.filter(part=part) for part in (JUDGE, TEACH))
+    labelled = labelled_of(test, "classes")
+    return labelled, None if learnt.is_empty() else labelled_of(learnt, "classes", labelled.names)

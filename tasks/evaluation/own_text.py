@@ -1,12 +1,13 @@
 """The user's text as evaluation sets: a sentence retrieves its neighbour, its title and the rest of itself.
 
 The name of a set is `own:` and a text of `bsl adapt`: a file, a folder, a pattern or a dataset. All its sentences are
-queries, so no encoder should have been trained on them. `bsl adapt` and `bsl field` ask the same questions about
-held-out documents, `HeldOutSet`, and evaluate on labels.
+queries, so no encoder should have been trained on them. Runs on own text ask the same questions about held-out
+documents, `HeldOutText`; so does `bsl adapt`, which also evaluates on labels, `HeldOutSet`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, ClassVar
@@ -14,36 +15,35 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 import polars as pl
 
-from models.corpus.labels import JUDGE, Use
-from models.corpus.passages import HoldOutConfig, LeftOut, whole
-from models.errors import EvaluationError
-from models.evaluation.config import BootstrapConfig, ScoringConfig
-from models.evaluation.own_text import METRIC, probes, too_few
-from storage.artifacts.refs import EmbeddingsRef, PassagesRef, ScoresRef, ViewsRef
-from storage.artifacts.store import Store
-from storage.record import NotInKey
-from storage.sources.labels import LabelSource
-from storage.sources.own_text import SET_PREFIX, ReadingConfig, TextSource
-from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
-from tasks.corpus.labels import TRAIN, labelled_rows, sides_of
-from tasks.corpus.own_sentences import sentences_of
-from tasks.embedding.vectors import Vectors, open_vectors
-from tasks.evaluation.kind import DrawnKind, publish_scores
-from tasks.evaluation.own_labels import label_draws
-from tasks.stage.cached import StageContext, stage
-from tasks.stage.ui import progress_of
+from bsl.models.corpus.labels import JUDGE, TEACH, Use
+from bsl.models.corpus.passages import HoldOutConfig, LeftOut, whole
+from bsl.models.errors import EvaluationError
+from bsl.models.evaluation.own_text import METRIC, probes, too_few
+from bsl.models.evaluation.uses import TEXT, UseName
+from bsl.storage.artifacts.refs import PassagesRef
+from bsl.storage.artifacts.store import Store
+from bsl.storage.record import NotInKey
+from bsl.storage.sources.labels import LabelSource
+from bsl.storage.sources.own_text import SET_PREFIX, ReadingConfig, TextSource
+from bsl.tasks.corpus.evaluation_sets import EvaluationSet, rows_of
+from bsl.tasks.corpus.labels import TRAIN, labelled_rows, sides_of
+from bsl.tasks.corpus.own_sentences import sentences_of
+from bsl.tasks.evaluation.kind import FrozenKind
+from bsl.tasks.evaluation.own_labels import label_draws
+from bsl.tasks.stage.ui import progress_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from models.evaluation.retrieval import Retrieval
-    from models.evaluation.sweep import SetDraws
-    from tasks.evaluation.systems import System
-    from tasks.stage.run_context import RunContext
+    from bsl.models.evaluation.config import BootstrapConfig
+    from bsl.models.evaluation.retrieval import Retrieval
+    from bsl.models.evaluation.sweep import SetDraws
+    from bsl.tasks.embedding.vectors import Vectors
+    from bsl.tasks.stage.run_context import RunContext
 
-_PART, _TRIPS, _LABELS = "text", "round trips", "labels"
+_PART, _LABELS = "text", "labels"
 
 
 class OwnTextSet(EvaluationSet):
@@ -55,7 +55,7 @@ class OwnTextSet(EvaluationSet):
     sources: tuple[TextSource, ...]
 
     def read(self) -> Mapping[str, pl.DataFrame]:
-        """Return the sentences in the form of `models.corpus.passages.whole`."""
+        """Return the sentences in the form of `bsl.models.corpus.passages.whole`."""
         config = HoldOutConfig()
         tables = list(sentences_of(self.sources, config, LeftOut(), progress_of("reading, files")))
         sentences = whole(pl.concat(tables), config)
@@ -68,14 +68,34 @@ class OwnTextSet(EvaluationSet):
         return _texts_of(self)
 
 
+class HeldOutText(EvaluationSet):
+    """Held-out sentences of a run's own text."""
+
+    questions: ClassVar[int] = OwnTextSet.questions
+    seed: ClassVar[int] = OwnTextSet.seed
+    dataset: str = "your text"
+    passages: PassagesRef
+    """Sentences of the text, by part."""
+    store: Annotated[str, NotInKey]
+    """Store of the artifacts."""
+
+    def read(self) -> Mapping[str, pl.DataFrame]:
+        """Return the held-out sentences."""
+        return {_PART: _held_out(self.store, self.passages)}
+
+    def sentences(self) -> pl.Series:
+        """Return the queries and targets of all questions."""
+        return _texts_of(self)
+
+
 class HeldOutSet(EvaluationSet):
     """Held-out sentences of a text for training, and labels."""
+
+    removed: ClassVar[Mapping[str, object]] = {"trips": None}
 
     dataset: str = "your text"
     passages: PassagesRef
     """Sentences of the text, by part."""
-    trips: ViewsRef | None
-    """Round trips of held-out sentences."""
     labels: LabelSource | None
     """Labels; some are for evaluation."""
     use: Use
@@ -88,15 +108,12 @@ class HeldOutSet(EvaluationSet):
     """Store of the artifacts."""
 
     def read(self) -> Mapping[str, pl.DataFrame]:
-        """Return the held-out sentences, their round trips and the labelled rows."""
-        store = Store(self.store)
-        sentences = store.scan(self.passages).filter(pl.col("part") != TRAIN).collect()
+        """Return the held-out sentences and the labelled rows."""
+        sentences = _held_out(self.store, self.passages)
         tables = {_PART: sentences}
-        if self.trips is not None:
-            tables[_TRIPS] = store.scan(self.trips).filter(pl.col("method").str.starts_with("bt-")).collect()
         if self.labels is not None:
-            tables[_LABELS] = labelled_rows(store, self.passages, self.labels, use=self.use, seed=self.seed)
-        elif not probes(sentences, tables.get(_TRIPS)):
+            tables[_LABELS] = labelled_rows(Store(self.store), self.passages, self.labels, use=self.use, seed=self.seed)
+        elif not probes(sentences):
             raise EvaluationError(f"{too_few(sentences)}. Or give labels.")
         return tables
 
@@ -106,24 +123,51 @@ class HeldOutSet(EvaluationSet):
         return pl.concat([_texts_of(self), *(rows_of(self)[_LABELS][side].alias("text") for side in sides)])
 
 
-AnyText = OwnTextSet | HeldOutSet
+AnyText = OwnTextSet | HeldOutText | HeldOutSet
 
 
-def check_enough(site: RunContext, text: HeldOutSet) -> None:
+def _held_out(store: str, passages: PassagesRef) -> pl.DataFrame:
+    return Store(store).scan(passages).filter(pl.col("part") != TRAIN).collect()
+
+
+def check_enough(site: RunContext, text: HeldOutSet, deciding: UseName | None, views: Sequence[str]) -> None:
     """Check before any training that held-out text suffices for an evaluation; a dry run has no text.
 
+    Args:
+        site: Store of the text.
+        text: The held-out text.
+        deciding: The use that decides.
+        views: Names of the training views, or `labels`.
+
     Raises:
-        EvaluationError: There are no labels and too few sentences or documents, or too few labels.
+        EvaluationError: There are no labels and too few sentences or documents, or too few labels; or search decides,
+            and no question about the text may decide it.
     """
-    if site.open_store().defect(text.passages) is None:
-        rows_of(text)
+    if site.open_store().defect(text.passages) is not None:
+        return
+    rows = rows_of(text)
+    if deciding != "search":
+        return
+    questions = questions_of(text)
+    if not questions:
+        raise EvaluationError(f"--for search: {too_few(rows[_PART])}.")
+    if {*questions} <= questions_like(views):
+        raise EvaluationError(
+            "--for search: the only questions about this text resemble the training (found questions about halves of "
+            "sentences and training on crops, expected other questions). Give text with titles or with documents of "
+            "several sentences, or train on other views: --views round-trips"
+        )
+
+
+def questions_like(views: Sequence[str]) -> frozenset[str]:
+    """Return the kinds of questions that resemble the training on some views: these say nothing about search."""
+    return frozenset({"crop"} if "crops" in views else ())
 
 
 @lru_cache(maxsize=8)  # every system is scored on the same set
 def questions_of(text: AnyText) -> Mapping[str, Retrieval]:
     """Return the questions about a text, by name; the same in every run."""
-    rows = rows_of(text)
-    return probes(rows[_PART], rows.get(_TRIPS), questions=text.questions, seed=text.seed)
+    return probes(rows_of(text)[_PART], questions=text.questions, seed=text.seed)
 
 
 def _texts_of(own_text: AnyText) -> pl.Series:
@@ -132,9 +176,10 @@ def _texts_of(own_text: AnyText) -> pl.Series:
     return pl.Series("text", texts, dtype=pl.String)
 
 
-class OwnTextKind(DrawnKind[AnyText]):
+class OwnTextKind(FrozenKind[AnyText]):
     """Mean reciprocal rank of retrieval within the user's text."""
 
+    title = "Own text"
     measure: ClassVar[Mapping[str, object]] = {"by": "cosine"}
 
     @property
@@ -159,55 +204,36 @@ class OwnTextKind(DrawnKind[AnyText]):
         """
         return OwnTextSet(dataset=name, sources=ReadingConfig().sources([name.removeprefix(SET_PREFIX)], site.mirror))
 
-    def scores(
-        self, site: RunContext, system: System, sets: tuple[AnyText, ...], config: ScoringConfig
-    ) -> list[ScoresRef]:
-        """Return one artifact for all sets."""
-        return [score_own_text(site, system.embeddings, system.label, system.checkpoint, sets, config.bootstrap)]
-
     def draws(self, text: AnyText, systems: Sequence[Sequence[Vectors]], config: BootstrapConfig) -> list[SetDraws]:
         """Return the draws of each question on the same resamples of documents, and of labels.
 
         In means, a named text is one group; for held-out text, questions are one group and labels another.
         """
         found = list(question_draws(questions_of(text), systems, config))
-        if isinstance(text, OwnTextSet):
+        if not isinstance(text, HeldOutSet):
             return [replace(one, dataset=text.dataset, split=one.dataset, group=text.dataset) for one in found]
         labels = text.labels
         if labels is None:
             return found
-        rows = rows_of(text)[_LABELS].filter(part=JUDGE)
-        return [*found, label_draws("your labels", rows, labels, systems, config)]
-
-
-@stage(ref=ScoresRef, version=3)
-def score_own_text(
-    context: StageContext,
-    embeddings: EmbeddingsRef,
-    model: str,
-    checkpoint: str,
-    sets: tuple[AnyText, ...],
-    config: BootstrapConfig,
-) -> None:
-    """Score a system on every question about own text."""
-    figures = OwnTextKind().figures(sets, open_vectors(context.store, embeddings), ScoringConfig(bootstrap=config))
-    publish_scores(context, figures, model, checkpoint, config.seed, f"Own text by {model}")
+        rows, learnt = (rows_of(text)[_LABELS].filter(part=part) for part in (JUDGE, TEACH))
+        training = None if learnt.is_empty() else learnt
+        return [*found, *label_draws("your labels", rows, labels, systems, config, training)]
 
 
 def question_draws(
     questions: Mapping[str, Retrieval], systems: Sequence[Sequence[Vectors]], config: BootstrapConfig
 ) -> Iterator[SetDraws]:
     """Return the scores of systems (vectors per seed) on each question about a text, on the same draws of documents."""
-    from models.evaluation.sweep import SetDraws, outcome_draws
+    from bsl.models.evaluation.sweep import SetDraws, outcome_draws
 
     for name, probe in questions.items():
         ranks = [np.stack([_ranks(encoder, probe) for encoder in seeds]) for seeds in systems]
         draws = outcome_draws(ranks, probe.unit, resamples=config.resamples, seed=config.seed)
-        yield SetDraws(name, METRIC, "text", draws, n=len(probe))
+        yield SetDraws(name, METRIC, TEXT, draws, n=len(probe))
 
 
 def _ranks(encoder: Vectors, probe: Retrieval) -> NDArray[np.float64]:
-    from models.evaluation.retrieval import reciprocal_ranks
+    from bsl.models.evaluation.retrieval import reciprocal_ranks
 
     def encode(texts: Sequence[str]) -> NDArray[np.float32]:
         rows = encoder.features(pl.Series(texts), probe.name)

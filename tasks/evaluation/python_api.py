@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from models.corpus.normalize import sentence_ids
-from models.evaluation.config import BootstrapConfig, ProbeConfig, ScoringConfig
-from storage.errors import SourceError
-from tasks.embedding.python_encoders import TextEncoder, embed_texts, name_of
-from tasks.embedding.vectors import Vectors
-from tasks.evaluation.kinds import UnknownSuiteError, available, kind_of, names_of
-from tasks.stage.device import device_of
-from tasks.stage.run_context import RunContext
+from bsl.models.corpus.normalize import sentence_ids
+from bsl.models.evaluation.config import BootstrapConfig, ProbeConfig, ScoringConfig
+from bsl.storage.errors import SourceError
+from bsl.tasks.embedding.python_encoders import TextEncoder, embed_texts, name_of
+from bsl.tasks.embedding.vectors import Vectors
+from bsl.tasks.evaluation.kinds import UnknownSuiteError, available, kind_of, names_of
+from bsl.tasks.stage.device import device_of
+from bsl.tasks.stage.run_context import RunContext
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pydantic import JsonValue
 
-    from tasks.corpus.evaluation_sets import EvaluationSet
+    from bsl.tasks.corpus.evaluation_sets import EvaluationSet
 
 _NOT_TUNED = "a Python object cannot be fine-tuned. Name a model: bsl evaluate MODEL --suite …"
 
@@ -62,6 +62,8 @@ def evaluate(
         SourceError: None of the sets is available.
         EvaluationError: The object's vectors cannot be scored; the message names dataset, row and sentence.
     """
+    from bsl.models.runtime.torch_settings import ieee_products  # imports torch
+
     config = ScoringConfig(bootstrap=bootstrap or BootstrapConfig(), probe=probe or ProbeConfig())
     site, computation = site or RunContext(), {"vectors": f"object {name or name_of(encoder)}"}
     names = names_of([suite] if isinstance(suite, str) else suite)
@@ -71,15 +73,21 @@ def evaluate(
     if len(tuned) == len(names):
         raise SourceError(f"all requested sets fine-tune the encoder; {_NOT_TUNED}")
     found = available(site, [name for name in names if name not in tuned])
-    tables = [
-        kind.figures(sets, _embedded(encoder, sets, computation), config, device_of(site))
-        for kind, sets in found.frozen()
-    ]
+    tables = []
+    for kind, sets in found.frozen():
+        vectors = embedded_by(encoder, sets, computation)  # by the user's program, with its arithmetic
+        with ieee_products():
+            tables.append(kind.figures(sets, vectors, config, device_of(site)))
     missing = {**found.missing, **dict.fromkeys(tuned, _NOT_TUNED)}
     return Evaluation(pl.concat(tables, how="diagonal_relaxed"), missing)
 
 
-def _embedded(encoder: TextEncoder, sets: Sequence[EvaluationSet], computation: Mapping[str, JsonValue]) -> Vectors:
+def embedded_by(encoder: TextEncoder, sets: Sequence[EvaluationSet], computation: Mapping[str, JsonValue]) -> Vectors:
+    """Return an object's vectors of the sentences of sets, each embedded once.
+
+    Raises:
+        EvaluationError: The object's vectors cannot be scored.
+    """
     places: dict[str, str] = {}
     for evaluation_set in sets:
         for number, text in enumerate(evaluation_set.sentences()):

@@ -9,16 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.errors import EvaluationError
-from models.evaluation.config import BootstrapConfig, ScoringConfig
-from storage.artifacts.refs import EmbeddingsRef, ScoresRef
-from storage.assets.embedded import EMBEDDED
-from storage.datasets.registry import DATASETS, suites_of
-from tasks.corpus.evaluation_sets import ScoredSet, is_scored_set, read_scored_set, resolve_scored_set
-from tasks.embedding.vectors import Vectors, open_vectors
-from tasks.evaluation.kind import FrozenKind, digests, publish_scores, signed
-from tasks.rendering.paper_tables import PaperTable
-from tasks.stage.cached import StageContext, stage
+from bsl.models.errors import EvaluationError
+from bsl.storage.assets.embedded import EMBEDDED
+from bsl.storage.datasets.registry import DATASETS, suites_of
+from bsl.tasks.corpus.evaluation_sets import ScoredSet, is_scored_set, read_scored_set, resolve_scored_set
+from bsl.tasks.evaluation.kind import FrozenKind, digests, with_signatures
+from bsl.tasks.rendering.paper_tables import PaperTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -26,9 +22,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from models.evaluation.sweep import SetDraws
-    from tasks.evaluation.systems import System
-    from tasks.stage.run_context import RunContext
+    from bsl.models.evaluation.config import BootstrapConfig, ScoringConfig
+    from bsl.models.evaluation.sweep import SetDraws
+    from bsl.tasks.embedding.vectors import Vectors
+    from bsl.tasks.stage.run_context import RunContext
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +41,7 @@ _TITLES: Final = {
 class StsKind(FrozenKind[ScoredSet]):
     """Sets of pairs with gold scores."""
 
-    is_drawn = True
+    title = "Semantic textual similarity"
 
     @property
     def suites(self) -> Mapping[str, tuple[str, ...]]:
@@ -67,12 +64,6 @@ class StsKind(FrozenKind[ScoredSet]):
         dataset, _, _ = name.rpartition("/")
         return tuple(f"{dataset}/{split}" for split in DATASETS[dataset.removeprefix(EMBEDDED)].splits)
 
-    def scores(
-        self, site: RunContext, system: System, sets: tuple[ScoredSet, ...], config: ScoringConfig
-    ) -> list[ScoresRef]:
-        """Score a system; one artifact for all sets."""
-        return [score(site, system.embeddings, system.label, system.checkpoint, sets, config.bootstrap)]
-
     def figures(
         self,
         sets: tuple[ScoredSet, ...],
@@ -84,8 +75,8 @@ class StsKind(FrozenKind[ScoredSet]):
 
         For sparse vectors, a set in which no pair shares a known word gets no score.
         """
-        from models.evaluation.signature import ScoreRow
-        from models.evaluation.sts import sts_scores
+        from bsl.models.evaluation.signature import ScoreRow
+        from bsl.models.evaluation.sts import sts_scores
 
         figures, drawn = [], config.bootstrap
         for scored in sets:
@@ -98,14 +89,14 @@ class StsKind(FrozenKind[ScoredSet]):
             place = {"dataset": scored.dataset, "split": scored.split}
             figures += sts_scores(rows, **place, resamples=drawn.resamples, seed=drawn.seed)
         table = pl.DataFrame([asdict(figure) for figure in figures], schema=[field.name for field in fields(ScoreRow)])
-        return signed(table, digests(table, sets), vectors.computation, by="cosine")
+        return with_signatures(table, digests(table, sets), vectors.computation, by="cosine")
 
     def draws(self, scored: ScoredSet, systems: Sequence[Sequence[Vectors]], config: BootstrapConfig) -> list[SetDraws]:
         """Return Spearman's ρ of each system on the same draws of the pairs."""
         import numpy as np
 
-        from models.evaluation.significance.hierarchical import draws_of
-        from models.evaluation.sweep import SetDraws
+        from bsl.models.evaluation.significance.hierarchical import draws_of
+        from bsl.models.evaluation.sweep import SetDraws
 
         gold, drawn = read_scored_set(scored)["score"].to_numpy(), []
         for seeds in systems:
@@ -127,20 +118,6 @@ class StsKind(FrozenKind[ScoredSet]):
             )
             for suite, title in _TITLES.items()
         )
-
-
-@stage(ref=ScoresRef, version=4)
-def score(
-    context: StageContext,
-    embeddings: EmbeddingsRef,
-    model: str,
-    checkpoint: str,
-    sets: tuple[ScoredSet, ...],
-    config: BootstrapConfig,
-) -> None:
-    """Correlate the cosine of each pair's embeddings with its gold score."""
-    figures = StsKind().figures(sets, open_vectors(context.store, embeddings), ScoringConfig(bootstrap=config))
-    publish_scores(context, figures, model, checkpoint, config.seed, f"Scores of {model}")
 
 
 def cosines_of(vectors: Vectors, scored: ScoredSet) -> NDArray[np.float64]:

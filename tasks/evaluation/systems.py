@@ -3,39 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from models.encoder.config import DEFAULT_LENGTH, CNNConfig, EncoderConfig, Joined, Pooling, WordsConfig
-from models.evaluation.config import ScoringConfig
-from models.training.config import AFS_CONFIG, AFS_CROSS_CONFIG, STSB_CONFIG, STSB_CROSS_CONFIG, TrainingConfig
-from storage.artifacts.refs import CheckpointRef, EmbeddingsRef
-from storage.record import Record
-from storage.sources.model_sources import ResolvedModel
-from storage.sources.word_vectors import is_vectors_file
-from tasks.embedding.encoders import described_folder, find_encoder, identity_of
+from bsl.models.encoder.config import LONGEST, CNNConfig, EncoderConfig, WordsConfig
+from bsl.models.encoder.pooling import PoolingName
+from bsl.models.evaluation.config import ScoringConfig
+from bsl.models.training.config import AFS_CONFIG, AFS_CROSS_CONFIG, STSB_CONFIG, STSB_CROSS_CONFIG, TrainingConfig
+from bsl.storage.artifacts.refs import CheckpointRef, EmbeddingsRef
+from bsl.storage.record import Record
+from bsl.storage.sources.word_vectors import is_vectors_file
+from bsl.tasks.embedding.encoders import ResolvedEncoder, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from models.runtime.precision import Precision
-    from tasks.corpus.evaluation_sets import EvaluationSet
-    from tasks.stage.run_context import RunContext
+    from bsl.models.runtime.precision import Precision
+    from bsl.tasks.corpus.evaluation_sets import EvaluationSet
+    from bsl.tasks.stage.run_context import RunContext
 
 
-class NamedEncoder(Record):
-    """An encoder with its name in tables and its settings."""
+class NamedEncoder(ResolvedEncoder):
+    """An encoder with its name in tables."""
 
     label: str
     """Name in tables."""
-    encoder: CheckpointRef | ResolvedModel
-    config: EncoderConfig
-
-    @property
-    def checkpoint(self) -> str:
-        """Key of the checkpoint, or the identity of another encoder."""
-        return self.encoder.key if isinstance(self.encoder, CheckpointRef) else self.encoder.identity
 
 
 @dataclass(frozen=True)
@@ -66,9 +59,6 @@ class System:
         )
 
 
-_LOOKUP: Final = ("revision", "words")  # they select the encoder, and its import into the store
-
-
 def find_encoder_systems(
     site: RunContext, names: Sequence[str], reading: Reading, precision: Precision
 ) -> list[NamedEncoder]:
@@ -97,27 +87,20 @@ def find_encoder_system(site: RunContext, name: str, reading: Reading) -> NamedE
         SourceError, AssetError, ArtifactMissingError: The encoder does not exist.
         EncoderError: The folder describes an encoder that this project cannot compute.
     """
-    from models.encoder.serialization.load import saved_config  # imports transformers
-
-    encoder = find_encoder(site, name, reading.revision, reading.words)
-    identity = identity_of(encoder)
-    named = EncoderConfig(model=name, max_length=DEFAULT_LENGTH)
-    described = saved_config(described_folder(site.open_store(), encoder), identity) or named
-    given = {field: value for field, value in reading if value is not None and field not in _LOOKUP}
-    return NamedEncoder(
-        label=str(encoder) if isinstance(encoder, CheckpointRef) and not is_vectors_file(name) else named.short_name,
-        encoder=encoder,
-        # model_validate, since model_copy would accept a length of 0.
-        config=EncoderConfig.model_validate({**described.model_dump(), **given, "model": identity}),
-    )
+    given = {field: value for field, value in reading if value is not None and field != "words"}
+    config = EncoderConfig(model=name, **given)
+    found = resolve(site, config, reading.words)
+    is_artifact = isinstance(found.encoder, CheckpointRef) and not is_vectors_file(name)
+    label = str(found.encoder) if is_artifact else config.short_name
+    return NamedEncoder(label=label, encoder=found.encoder, config=found.config)
 
 
 class Reading(Record):
     """Encoder settings by the user; they override a sentence-transformers folder and complete a bare transformer."""
 
-    pooling: Pooling | Joined | None = None
+    pooling: PoolingName | None = None
     """Pooling; defaults to the folder's, else `mean`."""
-    max_length: int | None = None
+    max_length: int | None = Field(None, ge=4, le=LONGEST)
     """Maximum tokens of a sentence; defaults to the folder's, else 64."""
     revision: str | None = None
     """Commit of a Hub model."""
@@ -143,5 +126,5 @@ class EvaluationSettings(ScoringConfig):
     """Fine-tuning of a cross-encoder on STS-B."""
     afs_cross: TrainingConfig = AFS_CROSS_CONFIG
     """Fine-tuning of a cross-encoder on AFS."""
-    seeds: int = Field(10, ge=2)
+    seeds: int = Field(10, ge=2, le=1000)
     """Number of seeds of supervised STS-B; the scores are their mean and standard deviation."""

@@ -7,27 +7,23 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from models.evaluation.config import BootstrapConfig, ProbeConfig, ScoringConfig
-from storage.artifacts.refs import EmbeddingsRef, ScoresRef
-from storage.datasets.registry import DATASETS, headings_of, suites_of
-from storage.readers.benchmarks.senteval import TRANSFER_SETS
-from storage.record import Record
-from storage.sources.scored_sets import CLASS, read_transfer_table
-from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
-from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
-from tasks.embedding.vectors import Vectors, open_vectors
-from tasks.evaluation.kind import FrozenKind, digests, publish_scores, signed
-from tasks.rendering.paper_tables import PaperTable
-from tasks.stage.cached import StageContext, stage
-from tasks.stage.device import device_of, limit_threads
-from tasks.stage.ui import progress_of
+from bsl.storage.datasets.registry import DATASETS, headings_of, suites_of
+from bsl.storage.readers.benchmarks.senteval import TRANSFER_SETS
+from bsl.storage.record import Record
+from bsl.storage.sources.scored_sets import CLASS, read_transfer_table
+from bsl.storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
+from bsl.tasks.corpus.evaluation_sets import EvaluationSet, rows_of
+from bsl.tasks.evaluation.kind import FrozenKind, digests, with_signatures
+from bsl.tasks.rendering.paper_tables import PaperTable
+from bsl.tasks.stage.ui import progress_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from models.evaluation.probe.problem import Layout, Part, Problem
-    from tasks.evaluation.systems import System
-    from tasks.stage.run_context import RunContext
+    from bsl.models.evaluation.config import ProbeConfig, ScoringConfig
+    from bsl.models.evaluation.probe.problem import Layout, Part, Problem
+    from bsl.tasks.embedding.vectors import Vectors
+    from bsl.tasks.stage.run_context import RunContext
 
 
 class TransferSplit(Record):
@@ -63,6 +59,9 @@ class TransferSet(EvaluationSet):
 class TransferKind(FrozenKind[TransferSet]):
     """Kind of SentEval's classification tasks."""
 
+    title = "SentEval transfer"
+    probes = True
+
     @property
     def suites(self) -> Mapping[str, tuple[str, ...]]:
         """Suites of the declared transfer datasets."""
@@ -87,21 +86,11 @@ class TransferKind(FrozenKind[TransferSet]):
         found = tuple(TransferSplit(name=split, source=source) for split, source in sources.items())
         return TransferSet(dataset=name, splits=found)
 
-    def scores(
-        self, site: RunContext, system: System, sets: tuple[TransferSet, ...], config: ScoringConfig
-    ) -> list[ScoresRef]:
-        """Score a system; one artifact for all sets."""
-        return [
-            score_transfer(
-                site, system.embeddings, system.label, system.checkpoint, sets, config.probe, config.bootstrap
-            )
-        ]
-
     def figures(
         self, sets: tuple[TransferSet, ...], vectors: Vectors, config: ScoringConfig, device: str = "cpu"
     ) -> pl.DataFrame:
         """Return accuracies, and F1 for MRPC."""
-        from models.evaluation.probe.search import probe, probe_rows
+        from bsl.models.evaluation.probe.search import probe, probe_rows
 
         probing, progress = config.probe, progress_of("probing", following=None)
         tasks = [make_task(labelled, vectors, probing) for labelled in sets]
@@ -112,7 +101,7 @@ class TransferKind(FrozenKind[TransferSet]):
                 rows += probe_rows(task, folds, protocol, config.bootstrap, f1=TRANSFER_SETS[task.name].f1)
         table = pl.DataFrame([asdict(row) for row in rows])
         fits = {"by": "logistic", "folds": probing.folds, "seed": probing.seed, "epochs": probing.epoch_size}
-        return signed(table, digests(table, sets), vectors.computation, **fits, tenacity=probing.tenacity)
+        return with_signatures(table, digests(table, sets), vectors.computation, **fits, tenacity=probing.tenacity)
 
     @property
     def tables(self) -> tuple[PaperTable, ...]:
@@ -131,9 +120,9 @@ def make_task(labelled: TransferSet, vectors: Vectors, config: ProbeConfig) -> P
 
     Raises:
         SourceError: A sentence has no vector.
-        EvaluationError: As `models.evaluation.probe.problem.make_problem`.
+        EvaluationError: As `bsl.models.evaluation.probe.problem.make_problem`.
     """
-    from models.evaluation.probe.problem import make_problem
+    from bsl.models.evaluation.probe.problem import make_problem
 
     layouts: dict[int, Layout] = {1: "nested", 2: "kfold", 3: "split"}
     frames = rows_of(labelled)
@@ -143,7 +132,7 @@ def make_task(labelled: TransferSet, vectors: Vectors, config: ProbeConfig) -> P
 
 
 def _part(labelled: TransferSet, split: str, rows: pl.DataFrame, vectors: Vectors) -> Part:
-    from models.evaluation.probe.problem import Part, pair_features, senteval_order
+    from bsl.models.evaluation.probe.problem import Part, pair_features, senteval_order
 
     names = [name for name in rows.columns if name != CLASS]
     embedded = [
@@ -155,20 +144,3 @@ def _part(labelled: TransferSet, split: str, rows: pl.DataFrame, vectors: Vector
     labels = rows[CLASS].to_numpy()
     features = embedded[0] if len(embedded) == 1 else pair_features(*embedded)
     return Part(features, labels, senteval_order([rows[name].to_list() for name in names], labels))
-
-
-@stage(ref=ScoresRef, version=6)
-def score_transfer(
-    context: StageContext,
-    embeddings: EmbeddingsRef,
-    model: str,
-    checkpoint: str,
-    sets: tuple[TransferSet, ...],
-    config: ProbeConfig,
-    bootstrap: BootstrapConfig,
-) -> None:
-    """Train linear classifiers on frozen embeddings, by SentEval's protocol and exactly; accuracy, and F1 for MRPC."""
-    limit_threads(context.site)
-    scoring = ScoringConfig(probe=config, bootstrap=bootstrap)
-    rows = TransferKind().figures(sets, open_vectors(context.store, embeddings), scoring, device_of(context.site))
-    publish_scores(context, rows, model, checkpoint, config.seed, f"Transfer tasks of {model}")

@@ -1,6 +1,6 @@
 """Pages as lists of blocks, each with its HTML and its Markdown.
 
-`tasks.rendering.html` and `tasks.rendering.markdown` render them. A new block is a class, without registration.
+`bsl.tasks.rendering.html` and `bsl.tasks.rendering.markdown` render them. A new block is a class, without registration.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
-from tasks.rendering.escaping import code, fenced, grid, plain, sentence
-from tasks.rendering.numbers import shown
+from bsl.tasks.rendering.escaping import code, fenced, grid, plain, sentence
+from bsl.tasks.rendering.numbers import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from tasks.rendering.svg import Chart
+    from bsl.tasks.rendering.svg import Chart
 
-_NUMBER: Final = re.compile(r"[+-]?[\d,.]+( ?%| s| ± [\d.]+)?|[–<]? ?[\d.]*|\[[^][]+\]")
+_NUMBER: Final = re.compile(r"[+-]?[\d,.]+( ?%| s| ± [\d.]+| → [\d.-]+)?|[–<≤]? ?[\d.]*|\[[^][]+\]")
 _SPREAD: Final = re.compile(r"(?P<value>[+-]?[\d.]+(?: ± [\d.]+)?) \[(?P<low>[^][,]+), (?P<high>[^][,]+)\](?P<rest>.*)")
 _LONG: Final = 28  # a column with a cell longer than this is text that may wrap
 
@@ -301,7 +301,12 @@ class Page:
     def chart_files(self) -> list[Chart]:
         """The charts that Markdown shows as files."""
         blocks = [*self.lead, *(block for part in self.parts if not part.html_only for block in part.blocks)]
-        return [chart for block in blocks if isinstance(block, Charts) for chart in block.drawn]
+        return [chart for block in _unfolded(blocks) if isinstance(block, Charts) for chart in block.drawn]
+
+
+def _unfolded(blocks: Sequence[Block]) -> Iterator[Block]:
+    for block in blocks:
+        yield from _unfolded(block.blocks) if isinstance(block, Folded) else (block,)
 
 
 def split_interval(text: str) -> tuple[str, str]:

@@ -13,8 +13,8 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgba
 from matplotlib.ticker import MaxNLocator
 
-from models.evaluation.signature import PLACE, PRINTED
-from tasks.rendering.svg import AFTER, BASELINE, BEFORE, GRID, MUTED, PUBLISHED, SERIES, inline, plot
+from bsl.models.evaluation.signature import PLACE, PRINTED
+from bsl.tasks.rendering.svg import AFTER, BASELINE, BEFORE, GRID, MUTED, PUBLISHED, SERIES, inline, plot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from tasks.rendering.svg import Chart
+    from bsl.tasks.rendering.svg import Chart
 
 ROLES: Final = {"baseline": BASELINE, "before": BEFORE, "after": AFTER, "published": PUBLISHED}
 _MARKS: Final = {"baseline": "s", "before": "o", "after": "D", "published": "x"}

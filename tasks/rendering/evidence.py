@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from models.evaluation.signature import signed
-from tasks.rendering.numbers import p_value
+import polars as pl
+
+from bsl.models.evaluation.signature import signed
+from bsl.models.evaluation.uses import USES
+from bsl.tasks.rendering.numbers import p_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import polars as pl
+    from collections.abc import Iterable, Mapping
 
 MRR: Final = "MRR (mean reciprocal rank) is the mean of 1 / rank of the correct answer."
 _ANSWERS: Final = {
@@ -19,20 +20,47 @@ _ANSWERS: Final = {
     "round trip": "the source sentence of a round trip through another language",
     "crop": "the other half of the sentence",
 }
-_ROLES: Final = {
-    "counts": "decides",
-    "guard": "can veto",
-    "shown": "reported only",
-}
+_ROLES: Final = {"decides": "decides", "vetoes": "can veto", "reported": "reported only"}
 
 
-def proof_rows(proof: pl.DataFrame) -> list[dict[str, str]]:
+def answer_rows(proof: pl.DataFrame, draws: int | None = None) -> list[dict[str, str]]:
+    """Return a row per use of the encoder: better, same or worse, before → after × 100, and how it is measured.
+
+    Args:
+        proof: The table `proof`.
+        draws: Number of bootstrap draws, which limits p.
+    """
+    return [
+        {
+            "use": USES[row["use"]].title,
+            "answer": answer_of(row),
+            "before → after": f"{100 * row['before']:.1f} → {100 * row['after']:.1f}",
+            "difference": signed(row["difference"], row["ci_low"], row["ci_high"]),
+            "p": p_value(row["p_value"], draws),
+            "role": _ROLES[row["role"]],
+            "n": f"{row['n']:,}",
+            "measure": f"{USES[row['use']].measure}{_question(row['evidence'])}",
+        }
+        for row in proof.filter(pl.col("use").is_not_null()).iter_rows(named=True)
+    ]
+
+
+def _question(evidence: str) -> str:
+    return f" ({_ANSWERS[evidence]})" if evidence in _ANSWERS else ""
+
+
+def answer_of(row: Mapping[str, Any]) -> str:
+    """Return whether a row of the table `proof` is better or worse; `same` if its interval includes 0."""
+    return "better" if row["ci_low"] > 0 else "worse" if row["ci_high"] < 0 else "same"
+
+
+def proof_rows(proof: pl.DataFrame, draws: int | None = None) -> list[dict[str, str]]:
     """Return a row per piece of evidence, × 100; columns that may not fit the narrow page of the UI come last."""
     return [
         {
             "evidence": row["evidence"],
             "difference": signed(row["difference"], row["ci_low"], row["ci_high"]),
-            "p": p_value(row["p_value"]),
+            "p": p_value(row["p_value"], draws),
             "before": f"{100 * row['before']:.1f}",
             "after": f"{100 * row['after']:.1f}",
             "metric": row["metric"],

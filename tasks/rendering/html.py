@@ -1,6 +1,6 @@
 """Render a page as one HTML file that needs no other file.
 
-Templates escape every string, except charts, which `tasks.rendering.svg` draws.
+Templates escape every string, except charts, which `bsl.tasks.rendering.svg` draws.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from tasks.rendering.blocks import split_interval
-from tasks.rendering.escaping import html_sentence, visible
-from tasks.rendering.svg import template
+from bsl.storage.filesystem.control_characters import visible
+from bsl.tasks.rendering.blocks import split_interval
+from bsl.tasks.rendering.escaping import html_sentence
+from bsl.tasks.rendering.svg import template
 
 if TYPE_CHECKING:
-    from tasks.rendering.blocks import Page
+    from bsl.tasks.rendering.blocks import Page
 
 
 def html(page: Page) -> str:
@@ -45,5 +46,5 @@ def _block(text: str) -> Template:
 
 
 def _plain(value: object) -> object:
-    """Replace control characters, and characters that change the text direction."""
+    """Show control characters as escapes."""
     return value if isinstance(value, Markup) or not isinstance(value, str) else visible(value)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tasks.rendering.blocks import Charts
-from tasks.rendering.escaping import grid, plain, sentence
+from bsl.tasks.rendering.blocks import Charts, Folded
+from bsl.tasks.rendering.escaping import grid, plain, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from tasks.rendering.blocks import Block, Page
+    from bsl.tasks.rendering.blocks import Block, Page
 
 
 def markdown(page: Page, *, pictures: bool = True) -> str:
@@ -35,7 +36,11 @@ def markdown_table(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _rendered(blocks: Sequence[Block], *, pictures: bool) -> Iterator[str]:
     for block in blocks:
-        if pictures or not isinstance(block, Charts):
+        if pictures:
+            yield from block.markdown()
+        elif isinstance(block, Folded):
+            yield from replace(block, blocks=[one for one in block.blocks if not isinstance(one, Charts)]).markdown()
+        elif not isinstance(block, Charts):
             yield from block.markdown()
 
 

@@ -30,10 +30,18 @@ def interval(low: float | None, high: float | None) -> str:
     return "" if low is None or high is None else f"[{100 * low:.2f}, {100 * high:.2f}]"
 
 
-def p_value(value: float | None) -> str:
-    """Return p with three digits, or `<0.001`; empty for None."""
+def p_value(value: float | None, draws: int | None = None) -> str:
+    """Return p with three digits, or `<0.001`; empty for None.
+
+    Args:
+        value: The p-value.
+        draws: Number of bootstrap draws; the smallest p that they can show, 2 / (draws + 1), is printed as `≤ 0.002`.
+    """
     if value is None:
         return ""
+    floor = 2 / (draws + 1) if draws else 0.0
+    if value <= floor * (1 + 1e-9):
+        return f"≤ {floor:.1g}"
     return "<0.001" if value < 0.0005 else f"{value:.3f}"
 
 

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from models.evaluation.signature import joint_signature
-from storage.record import Record
-from tasks.rendering.blocks import Row, Table
-from tasks.rendering.numbers import MISSING
-from tasks.rendering.score_tables import figure_cell
+from bsl.models.evaluation.signature import joint_signature
+from bsl.storage.record import Record
+from bsl.tasks.rendering.blocks import Row, Table
+from bsl.tasks.rendering.numbers import MISSING
+from bsl.tasks.rendering.score_tables import figure_cell
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
-    from models.evaluation.published import PublishedRow
+    from bsl.models.evaluation.published import PublishedRow
 
     Figures = Mapping[str, Mapping[str, Any]]
 

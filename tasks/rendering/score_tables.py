@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from models.evaluation.signature import PLACE, PRINTED, joint_signature, signed
-from tasks.rendering.blocks import Folded, Table
-from tasks.rendering.numbers import MISSING, p_value
+from bsl.models.evaluation.signature import PLACE, PRINTED, joint_signature, signed
+from bsl.tasks.rendering.blocks import Folded, Table
+from bsl.tasks.rendering.numbers import MISSING, p_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,6 +28,23 @@ def score_rows(scores: pl.DataFrame) -> list[dict[str, str]]:
     return rows
 
 
+def mean_rows(scores: pl.DataFrame) -> list[dict[str, str]]:
+    """Return a row per metric and protocol with several test sets: each system's mean × 100 over the shared sets."""
+    chosen = scores.filter(PRINTED & (pl.col("split") == "test"))
+    systems = chosen["model"].unique(maintain_order=True).to_list()
+    shared = chosen.filter(pl.col("model").n_unique().over("dataset", "metric", "protocol") == len(systems))
+    rows = []
+    for (metric, protocol), group in shared.group_by("metric", "protocol", maintain_order=True):
+        if (sets := group["dataset"].n_unique()) > 1:
+            means = {system: f"{100 * _mean(group.filter(model=system)):.2f}" for system in systems}
+            rows.append({"figure": f"mean of {sets} test sets: {metric}, {protocol}", **means})
+    return rows
+
+
+def _mean(rows: pl.DataFrame) -> float:
+    return float(rows["value"].to_numpy().mean())
+
+
 def all_scores(scores: pl.DataFrame) -> Folded:
     """Return `score_rows` with a row per system: three systems in columns would not fit the page of the Prefect UI."""
     lines = [
@@ -39,8 +56,8 @@ def all_scores(scores: pl.DataFrame) -> Folded:
     return Folded("All figures", [Table.of(INTERVALS, lines)])
 
 
-def difference_rows(comparison: pl.DataFrame) -> list[dict[str, str]]:
-    """Return a row per pair of systems and set: difference × 100, interval, p."""
+def difference_rows(comparison: pl.DataFrame, draws: int | None = None) -> list[dict[str, str]]:
+    """Return a row per pair of systems and set: difference × 100, interval, p of a number of draws."""
     rows = comparison.filter(pl.col("metric") != "pearson").to_dicts()
     return [
         {
@@ -48,7 +65,7 @@ def difference_rows(comparison: pl.DataFrame) -> list[dict[str, str]]:
             "compared with": row["reference"],
             "set": f"{row['dataset']} {row['split']}{'' if row['metric'] == 'spearman' else ', ' + row['metric']}",
             "difference": signed(row["value"], row["ci_low"], row["ci_high"]),
-            "p": p_value(row["p_value"]),
+            "p": p_value(row["p_value"], draws),
         }
         for row in rows
     ]

@@ -19,6 +19,8 @@ import matplotlib as mpl
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
+from bsl.storage.filesystem.control_characters import visible
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -47,7 +49,7 @@ _FONT: Final = re.compile(r"font: (?:bold )?([\d.]+px)[^;\"]*")
 @cache
 def template(name: str) -> str:
     """Return the text of a file of templates/: the template or the style sheet of pages."""
-    return files("tasks.rendering").joinpath("templates", name).read_text(encoding="utf-8")
+    return files("bsl.tasks.rendering").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -105,4 +107,4 @@ def inline(figure: Figure, name: str, label: str) -> Chart:
     body = _FONT.sub(r"font-size: \1", _COLOUR.sub(lambda found: f"var(--{COLOURS[found[0]]})", body))
     width, height = (72 * side for side in figure.get_size_inches())
     opening = f'<svg viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{escape(label)}">'
-    return Chart(name, label, opening + body)
+    return Chart(name, label, visible(opening + body))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, cast
 
-from models.corpus.labels import JUDGE
-from models.evaluation.verdict import Verdict, Word
-from storage.artifacts.refs import (
+from bsl.models.corpus.labels import JUDGE
+from bsl.models.evaluation.uses import USES
+from bsl.models.evaluation.verdict import Verdict, Word
+from bsl.storage.artifacts.refs import (
+    ENCODER,
     CheckpointRef,
+    ClassifierRef,
     CorpusRef,
     PairsRef,
     PassagesRef,
@@ -16,30 +20,38 @@ from storage.artifacts.refs import (
     ViewsRef,
     WeighingRef,
 )
-from storage.sources.labels import LabelSource
-from storage.sources.own_text import TextSource
-from storage.sources.sources import stem_of
-from tasks.adaptation import SHARE, VERDICT
-from tasks.corpus.labels import summary_of
-from tasks.rendering.blocks import Charts, Facts, Page, Part, Prose, Table
-from tasks.rendering.evidence import MRR, proof_rows, weighed
-from tasks.reporting.card import CARD, UNDECLARED, USE, Material, card, hub_id, model_material
-from tasks.reporting.provenance import RunCommand
-from tasks.reporting.publish import publish
-from tasks.reporting.sections import reproduce_part, settings_part, text_part, use_part
-from tasks.stage.cached import StageContext, StageInputs, stage
+from bsl.storage.sources.labels import LabelSource
+from bsl.storage.sources.own_text import TextSource
+from bsl.storage.sources.sources import stem_of
+from bsl.tasks.adaptation import ADAPTED, DRAWS, SHARE, USE, VERDICT
+from bsl.tasks.corpus.labels import counts_line, split_of
+from bsl.tasks.embedding.to_label import TO_LABEL, to_label_summary, write_to_label
+from bsl.tasks.rendering.blocks import Facts, Page, Part, Prose, Table
+from bsl.tasks.rendering.evidence import MRR, answer_of, answer_rows, proof_rows, weighed
+from bsl.tasks.reporting.base_card import NO_CARD, BaseCard
+from bsl.tasks.reporting.card import CARD, OWN, Material, card, hub_id, model_material, use_section
+from bsl.tasks.reporting.classifier import card_part, classifier_part, classifier_summary
+from bsl.tasks.reporting.provenance import RunCommand
+from bsl.tasks.reporting.publish import publish
+from bsl.tasks.reporting.samples import sample_part
+from bsl.tasks.reporting.sections import settings_part, text_part, use_part
+from bsl.tasks.reporting.titles import encoder_name, text_name
+from bsl.tasks.stage.cached import StageContext, StageInputs, stage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import polars as pl
 
-    from storage.artifacts.refs import ArtifactRef
-    from storage.artifacts.store import Store
+    from bsl.models.corpus.labels import Use
+    from bsl.storage.artifacts.refs import ArtifactRef
+    from bsl.storage.artifacts.store import Store
 
-ROWS: Final = "rows"
-"""Figure of a report: the result of `counts_of`."""
-_ROLES: Final = {"counts": "after", "guard": "before", "shown": "baseline"}
+ROWS, CLASSIFIER = "rows", "classifier"
+"""Figures of a report: the result of `counts_of`; the accuracy of the classifier as a sentence, or empty."""
+SPLIT: Final = "split of labels"
+"""Figure of a report: the sentence of `split_of`; empty without labels."""
+_MARKS: Final = {"decides": "after", "vetoes": "before", "reported": "baseline"}
 _DRAWN: Final = (
     "The chart shows the adapted encoder minus the original encoder, with 95 % intervals; at 0 they are equal. A "
     "diamond marks a figure that decides, a circle one that can veto, a square one that is reported only."
@@ -48,6 +60,7 @@ _HELD_OUT: Final = (
     "Figures on held-out documents and labels, with 95 % intervals. The bootstrap draws documents; it draws long "
     f"documents in runs of sentences. {MRR}"
 )
+_ANSWERS: Final = "What it is better for"
 _VIEWS: Final = {"dropout": "two encodings under dropout"}
 _MEASURED: Final = "The original and the adapted encoder, × 100, on held-out documents and labels, with 95 % intervals"
 _LIMITS: Final = (
@@ -75,8 +88,12 @@ class AdaptationArtifacts(StageInputs):
     """Figures for each share of the training."""
     proof: ProofRef
     """Figures of the adapted encoder."""
+    classifier: ClassifierRef | None
+    """A linear classifier on the exported encoder's vectors; None without labels of classes."""
     adapted: CheckpointRef
     """The exported encoder: adapted or unchanged."""
+    to_label: CorpusRef | None = None
+    """Texts to label; None with labels."""
 
 
 class AdaptationContent(StageInputs):
@@ -96,63 +113,112 @@ class AdaptationContent(StageInputs):
     """All settings as JSON."""
     translators: tuple[str, ...]
     """Models of the round trips."""
+    base: BaseCard = NO_CARD
+    """What the original encoder's own card says."""
 
 
-def exported(verdict: Verdict) -> str:
-    """Return a phrase for the exported encoder."""
+def exported(verdict: Verdict, *, accepted: bool = False) -> str:
+    """Return a phrase for the exported encoder; `accepted` is whether it is the adapted one by `--accept`."""
+    if accepted:
+        return "the adapted encoder without proof, by --accept"
     return "the adapted encoder" if verdict.word == "BETTER" else "the original encoder, unchanged"
 
 
+def worse_uses(verdict: Verdict, proof: pl.DataFrame) -> set[str]:
+    """Return the uses for which the exported encoder is worse than the original; none if it is the original."""
+    if verdict.word != "BETTER":
+        return set()
+    return {row["use"] for row in proof.iter_rows(named=True) if row["use"] and answer_of(row) == "worse"}
+
+
 def training_summary(views: Sequence[str], share: float) -> str:
-    """Return the goal of training on views or `labels`, and the share of the trained weights, as a sentence."""
+    """Return the goal of training on views or `labels`, and the adapted encoder's share of the trained weights."""
     goal = "similarities follow the labels"
     if "labels" not in views:
         goal = f"{' and '.join(_VIEWS.get(view, view) for view in views)} of a sentence are similar"
     rest = "" if share == 1 else ", the rest from the original encoder"
-    return f"Training goal: {goal}. Exported weights: {100 * share:g} % from the trained encoder{rest}."
+    return f"Training goal: {goal}. Weights of the adapted encoder: {100 * share:g} % from the trained encoder{rest}."
 
 
-@stage(ref=ReportRef, version=14)
+@stage(ref=ReportRef, version=15)
 def adaptation(
     context: StageContext, artifacts: AdaptationArtifacts, content: AdaptationContent, command: RunCommand
 ) -> None:
     """Publish the page of an adaptation and the encoder's card."""
     store = context.store
     found = store.manifest(artifacts.proof).figures
-    verdict = Verdict(cast("Word", found[VERDICT]), str(found["reason"]), str(found["advice"]))
+    verdict = Verdict(cast("Word", found[VERDICT]), str(found["reason"]), str(found["advice"]), str(found[USE]))
     proof, weighing = (store.scan(ref).collect() for ref in (artifacts.proof, artifacts.weighing))
+    draws = int(str(found[DRAWS]))
     training = training_summary(content.views, float(str(store.manifest(artifacts.weighing).figures[SHARE])))
     log = store.scan(artifacts.trained, "training_log").collect()
     counts = counts_of(store, artifacts)
-    labels = ""
+    labels = split = ""
     if content.labels:
-        excluded = summary_of(store.manifest(artifacts.corpus).figures, content.labels)
-        labels = " ".join([f"{content.labels.summary}.", *excluded])
+        figures = store.manifest(artifacts.corpus).figures
+        use: Use = "adapt" if "labels" in content.views else "judge"
+        split = split_of(figures, content.labels)
+        labels = f"{content.labels.summary}. {counts_line(figures, content.labels, use)}."
+    notes = [split] if split else []
+    if artifacts.to_label is not None:
+        notes.append(to_label_summary(store, artifacts.to_label))
     samples = {"Crops of a sentence": artifacts.views, "Round trips": artifacts.trips}
     views = {title: ref for title, ref in samples.items() if ref}
     shown = (artifacts.passages, artifacts.weighing, artifacts.proof, artifacts.adapted)
     parts = [
-        Part("Rows", [Facts({name: f"{count:,}" for name, count in counts.items()})]),
-        *figure_parts(proof, content.missing, training, weighing, log),
+        answer_part(proof, draws),
+        sample_part(store.scan(artifacts.proof, "samples").collect()),
+        *_classifier_parts(context, artifacts, content),
+        Part("Rows", [Facts({name: f"{count:,}" for name, count in counts.items()}), *map(Prose, notes)]),
+        *figure_parts(proof, content.missing, training, weighing, log, draws),
         text_part(store, artifacts.passages, views, content.sources, labels),
         settings_part(content.settings),
-        use_part(str(artifacts.adapted)),
+        use_part(str(artifacts.adapted), worse_uses(verdict, proof)),
         Part("Artifacts", [Facts({ref.kind: ref.key for ref in shown})]),
-        reproduce_part(command),
     ]
-    publish(context, adaptation_page(content.encoder, verdict, proof, parts))
-    described = adapted_card(content, verdict, proof, training, artifacts.adapted)
+    accepted = verdict.word != "BETTER" and bool(store.manifest(artifacts.adapted).figures[ADAPTED])
+    title = f"{encoder_name(content.encoder)} adapted to {text_name(content.sources)}"
+    publish(context, adaptation_page(title, verdict, proof, parts, accepted=accepted), command)
+    described = adapted_card(
+        content,
+        verdict,
+        proof,
+        training,
+        artifacts.adapted,
+        split,
+        draws,
+        _classifier_card(store, artifacts, content),
+        accepted=accepted,
+    )
+    if artifacts.to_label is not None:
+        write_to_label(store, artifacts.to_label, context.draft.folder / TO_LABEL)
     (context.draft.folder / CARD).write_text(described, encoding="utf-8")
     context.draft.note(
         {
-            VERDICT: verdict.word,
-            "reason": verdict.reason,
-            "advice": verdict.advice,
-            "findings": [f"{verdict.word}: {verdict.reason}. {verdict.advice}"],
+            **{name: found[name] for name in (VERDICT, USE, "used_for", "uses", "reason", "advice", DRAWS)},
+            "findings": [verdict.finding],
             "missing": list(content.missing),
             ROWS: {**counts},
+            SPLIT: split,
+            ADAPTED: accepted or verdict.word == "BETTER",
+            CLASSIFIER: classifier_summary(store.manifest(artifacts.classifier).figures)
+            if artifacts.classifier
+            else "",
         }
     )
+
+
+def _classifier_parts(context: StageContext, artifacts: AdaptationArtifacts, content: AdaptationContent) -> list[Part]:
+    if artifacts.classifier is None or content.labels is None:
+        return []
+    encoder = f"{artifacts.adapted.path}/{ENCODER}"
+    return [classifier_part(context.store, artifacts.classifier, content.labels, encoder, str(context.ref))]
+
+
+def _classifier_card(store: Store, artifacts: AdaptationArtifacts, content: AdaptationContent) -> list[Part]:
+    if artifacts.classifier is None or content.labels is None:
+        return []
+    return [card_part(store.manifest(artifacts.classifier).figures, content.labels)]
 
 
 def counts_of(store: Store, artifacts: AdaptationArtifacts) -> dict[str, int]:
@@ -169,23 +235,42 @@ def counts_of(store: Store, artifacts: AdaptationArtifacts) -> dict[str, int]:
     }
 
 
-def adaptation_page(encoder: str, verdict: Verdict, proof: pl.DataFrame, parts: Sequence[Part]) -> Page:
-    """Return the page: the verdict and a chart of the differences above the sections."""
-    from tasks.rendering.charts import mark_of, score_chart  # matplotlib
+def adaptation_page(
+    title: str, verdict: Verdict, proof: pl.DataFrame, parts: Sequence[Part], *, accepted: bool = False
+) -> Page:
+    """Return the page: the verdict and a chart of the differences above the sections; `accepted` as for `exported`."""
+    from bsl.tasks.rendering.charts import mark_of, score_chart  # matplotlib
 
     marks = [
-        mark_of(f"{name}, {metric}", _ROLES[role], *figure)
-        for name, metric, role, *figure in proof.select(
-            "evidence", "metric", "role", "difference", "ci_low", "ci_high"
+        mark_of(USES[use].title if use else f"{name}, {metric}", _MARKS[role], *figure)
+        for use, name, metric, role, *figure in proof.select(
+            "use", "evidence", "metric", "role", "difference", "ci_low", "ci_high"
         ).rows()
     ]
     chart = score_chart(marks, "Difference × 100 from the original encoder", line=0.0) if marks else None
-    sentences = [f"{verdict.found} Exported: {exported(verdict)}."]
-    return Page.of_result(f"{encoder} adapted to your text", sentences, chart, parts, verdict.word)
+    sentences = [f"{verdict.sentence} Exported: {exported(verdict, accepted=accepted)}."]
+    return Page.of_result(title, sentences, chart, parts, verdict.word)
+
+
+def answer_part(proof: pl.DataFrame, draws: int | None = None) -> Part:
+    """Return the section on each use of the encoder, from the table `proof` and the number of its bootstrap draws."""
+    rows = answer_rows(proof, draws)
+    if not rows:
+        return Part(_ANSWERS)
+    table = Table.of("Before → after × 100, with the 95 % interval of the difference", rows)
+    asked = [
+        Prose(f"{USES[use].title.capitalize()}: {USES[use].question}", note=True) for use in proof["use"].drop_nulls()
+    ]
+    return Part(_ANSWERS, [table, *asked])
 
 
 def figure_parts(
-    proof: pl.DataFrame, missing: Sequence[str], training: str, weighing: pl.DataFrame, log: pl.DataFrame
+    proof: pl.DataFrame,
+    missing: Sequence[str],
+    training: str,
+    weighing: pl.DataFrame,
+    log: pl.DataFrame,
+    draws: int | None = None,
 ) -> list[Part]:
     """Return the sections on the figures before and after, and on training.
 
@@ -195,46 +280,79 @@ def figure_parts(
         training: the sentence of `training_summary`.
         weighing: the table `weighing`.
         log: the table `training_log`.
+        draws: number of bootstrap draws of the proof.
     """
-    from tasks.rendering.charts import training_charts  # matplotlib
+    from bsl.tasks.rendering.training_curves import folded_curves  # matplotlib
 
     absent = [Prose(f"Not evaluated because they are not available: {', '.join(missing)}.")] if missing else []
-    table = Table.of("Figures × 100", proof_rows(proof))
+    table = Table.of("Figures × 100", proof_rows(proof, draws))
     scores = [] if weighing.is_empty() else [Table.of("General dev set × 100 by share", weighed(weighing.iter_rows()))]
     return [
-        Part("Proof", [Prose(_HELD_OUT), table, Prose(_DRAWN, note=True), *absent]),
-        Part("Training", [Prose(training), *scores, Charts(training_charts({"training": log}))]),
+        Part("All figures", [Prose(_HELD_OUT), table, Prose(_DRAWN, note=True), *absent]),
+        Part("Training", [Prose(training), *scores, *folded_curves(log)]),
     ]
 
 
 def adapted_card(
-    content: AdaptationContent, verdict: Verdict, proof: pl.DataFrame, training: str, checkpoint: CheckpointRef
+    content: AdaptationContent,
+    verdict: Verdict,
+    proof: pl.DataFrame,
+    training: str,
+    checkpoint: CheckpointRef,
+    split: str = "",
+    draws: int | None = None,
+    more: Sequence[Part] = (),
+    *,
+    accepted: bool = False,
 ) -> str:
-    """Return the model card as Markdown; `training` is the sentence of `training_summary`."""
-    better = verdict.word == "BETTER"
-    materials = [model_material("original encoder", content.encoder)]
+    """Return the model card as Markdown.
+
+    Args:
+        content: What the page and the card tell about the run.
+        verdict: The verdict on the adapted encoder.
+        proof: The table `proof`.
+        training: Sentence of `training_summary`.
+        checkpoint: The exported encoder.
+        split: Sentence of `split_of`; empty without labels.
+        draws: Number of bootstrap draws.
+        more: Further sections.
+        accepted: As for `exported`.
+    """
+    better, name = accepted or verdict.word == "BETTER", encoder_name(content.encoder)
+    materials = [model_material("original encoder", content.encoder, content.base.licence)]
     if better:
         materials += _training_materials(content)
         if "round trips" in content.views:
             materials += [model_material("translation of views", model) for model in content.translators]
     unchanged = "The verdict on the trained encoder is not BETTER, so this is the original encoder, byte for byte."
-    about = f"A sentence encoder: {exported(verdict)}. {training if better else unchanged}"
+    about = f"A sentence encoder: {exported(verdict, accepted=accepted)}. {training if better else unchanged}"
     page = Page(
-        title=f"{content.encoder}, {'adapted' if better else 'unchanged'}",
+        title=f"{name} adapted to {text_name(content.sources)}" if better else f"{name}, unchanged",
         word=verdict.word,
-        sentence=verdict.found,
+        sentence=verdict.sentence,
         lead=[Prose(f"{about} Compare its vectors by cosine.")],
         parts=[
-            USE,
-            Part("Figures", [Table.of(_MEASURED, proof_rows(proof))]),
+            replace(answer_part(proof, draws), title="Better and worse for"),
+            use_section(search="search" not in worse_uses(verdict, proof)),
+            Part("Figures", [Table.of(_MEASURED, proof_rows(proof, draws))]),
+            Part("Data", [Prose(line) for line in _data(content, split) if line]),
+            *more,
             Part("Limits", [Prose(_LIMITS)]),
         ],
     )
-    languages = sorted({source.lang for source in content.sources}) if better else []
-    return card(page, materials, hub_id(content.encoder), checkpoint, languages=languages)
+    languages = dict.fromkeys([*content.base.languages, *(source.lang for source in content.sources if better)])
+    base = hub_id(content.encoder) or content.base.base
+    return card(page, materials, base, checkpoint, languages=list(languages))
+
+
+def _data(content: AdaptationContent, split: str) -> list[str]:
+    """Return sentences on the files: text, labels, and how these were split."""
+    texts = ", ".join(dict.fromkeys(source.name for source in content.sources))
+    labels = f"Labels: {stem_of(content.labels.path)} ({content.labels.kind})." if content.labels else ""
+    return [f"Text: {texts}.", labels, split]
 
 
 def _training_materials(content: AdaptationContent) -> list[Material]:
     if content.labels and "labels" in content.views:
-        return [Material("labels", stem_of(content.labels.path), UNDECLARED)]
-    return [Material("sentences", source.name, UNDECLARED) for source in content.sources]
+        return [Material("labels", stem_of(content.labels.path), OWN)]
+    return [Material("sentences", source.name, OWN) for source in content.sources]

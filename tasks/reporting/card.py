@@ -11,50 +11,43 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from models.evaluation.signature import PRINTED
-from storage.assets.catalog import embedded_manifest
-from storage.assets.embedded import EMBEDDED
-from storage.datasets.registry import DATASETS, MODEL_LICENCES
-from tasks.rendering.blocks import Code, Part, Prose, Table
-from tasks.rendering.markdown import markdown
+import polars as pl
+
+from bsl.models.evaluation.own_text import METRIC
+from bsl.models.evaluation.signature import PRINTED
+from bsl.models.evaluation.uses import GROUPING
+from bsl.storage.assets.catalog import embedded_manifest
+from bsl.storage.assets.embedded import EMBEDDED
+from bsl.storage.datasets.registry import DATASETS, MODEL_LICENCES
+from bsl.tasks.rendering.blocks import Code, Part, Prose, Table
+from bsl.tasks.rendering.markdown import markdown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import polars as pl
     from huggingface_hub import EvalResult
 
-    from storage.artifacts.refs import CheckpointRef
-    from tasks.rendering.blocks import Page
+    from bsl.storage.artifacts.refs import CheckpointRef
+    from bsl.tasks.rendering.blocks import Page
 
 CARD: Final = "model-card.md"
 UNDECLARED: Final = "not declared here"
-USE: Final = Part(
-    "Use",
-    [
-        Code(
-            """from sentence_transformers import SentenceTransformer
+OWN: Final = "your own data"
+"""Licence of the user's files, which does not decide that of the header."""
+_PYTHON: Final = """from sentence_transformers import SentenceTransformer
 
 encoder = SentenceTransformer("path/to/this/folder")
 vectors = encoder.encode(["A man is playing a guitar.", "Someone plays music."])
-print(encoder.similarity(vectors[:1], vectors[1:]))""",
-            "python",
-        ),
-        Prose("With bsl-pipeline installed:"),
-        Code(
-            'bsl search path/to/this/folder sentences.txt "what to look for"\n'
-            "bsl evaluate path/to/this/folder --suite sts",
-            "sh",
-        ),
-        Prose(
-            "If the folder contains the graph sentence-embedding.onnx: its inputs are input_ids and attention_mask of "
-            "the tokenizer; its output sentence_embedding is already pooled."
-        ),
-    ],
+print(encoder.similarity(vectors[:1], vectors[1:]))"""
+_SEARCH: Final = 'bsl search path/to/this/folder sentences.txt "what to look for"'
+_EVALUATE: Final = "bsl evaluate path/to/this/folder --suite sts"
+_GRAPH: Final = (
+    "If the folder contains the graph sentence-embedding.onnx: its inputs are input_ids and attention_mask of the "
+    "tokenizer; its output sentence_embedding is already pooled."
 )
 _LICENCES: Final = (
     "This encoder is made from the materials below; their terms apply to its use. If a licence is `not declared here`, "
-    "ask the owner of the material."
+    "ask the owner of the material. `your own data` is the files that the encoder was adapted to."
 )
 _HUB_LICENCES: Final = {
     "Apache-2.0": "apache-2.0",
@@ -65,14 +58,19 @@ _HUB_LICENCES: Final = {
     "MIT": "mit",
 }  # declared licence → its id on the Hub
 _SEVERAL: Final = {"license": "other", "license_name": "see-its-list-of-licences", "license_link": "README.md"}
-_TASKS: Final = {
+_FROZEN: Final = ("text-classification", "Classification of frozen vectors")
+TASKS: Final = {
     "spearman": ("semantic-similarity", "Semantic Similarity", "spearman_cosine"),
     "pearson": ("semantic-similarity", "Semantic Similarity", "pearson_cosine"),
-    "accuracy": ("text-classification", "Classification of frozen vectors", "accuracy"),
+    "accuracy": (*_FROZEN, "accuracy"),
+    GROUPING: (*_FROZEN, "accuracy"),
+    "f1": (*_FROZEN, "f1"),
+    METRIC: ("information-retrieval", "Information Retrieval", "cosine_mrr"),
 }
-_OTHER_TASK: Final = ("sentence-similarity", "Sentence Similarity")
+"""Metric → task, its title and the metric's name on the Hub."""
+_LICENCE_ID: Final = re.compile(r"[a-z][a-z0-9.-]*\d[a-z0-9.-]*|mit|openrail|gemma|unlicense|wtfpl")  # on the Hub
 _DIGITS: Final = 4
-_HUB_ID: Final = re.compile(r"(?!checkpoint/|report/|embeddings/)[\w.-]+/[\w.-]+")
+_HUB_ID: Final = re.compile(r"(?!checkpoint/|report/|embeddings/)\w[\w.-]*/[\w.-]+")
 
 
 class Material(NamedTuple):
@@ -81,6 +79,13 @@ class Material(NamedTuple):
     role: str
     name: str
     licence: str
+
+
+def use_section(*, search: bool = True) -> Part:
+    """Return the section on how to open the encoder; `search`: whether an example searches with it."""
+    commands = [_SEARCH, _EVALUATE] if search else [_EVALUATE]
+    shell = Code("\n".join(commands), "sh")
+    return Part("Use", [Code(_PYTHON, "python"), Prose("With bsl-pipeline installed:"), shell, Prose(_GRAPH)])
 
 
 def card(
@@ -127,8 +132,11 @@ def card(
 
 
 def results_of(scores: pl.DataFrame, system: str, dev: str | None = None) -> list[EvalResult]:
-    """Return a system's printed figures under Hub dataset ids, except those on `dev`, which selected the encoder."""
-    rows = scores.filter(PRINTED).filter(model=system).iter_rows(named=True)
+    """Return a system's printed figures under Hub dataset ids, except those on `dev`, which selected the encoder.
+
+    A figure whose metric is not one of `TASKS` is on the card's page only.
+    """
+    rows = scores.filter(PRINTED).filter(pl.col("metric").is_in(list(TASKS)), model=system).iter_rows(named=True)
     dev = (dev or "").removeprefix(EMBEDDED)
     return [_result(row) for row in rows if f"{row['dataset']}/{row['split']}" != dev and math.isfinite(row["value"])]
 
@@ -137,7 +145,7 @@ def _result(row: dict[str, Any]) -> EvalResult:
     from huggingface_hub import EvalResult
 
     known = DATASETS.get(row["dataset"])
-    task, task_name, metric = _TASKS.get(row["metric"], (*_OTHER_TASK, row["metric"]))
+    task, task_name, metric = TASKS[row["metric"]]
     low, high, interval = row["ci_low"], row["ci_high"], ""
     if low is not None and high is not None:
         interval = f", 95 % interval {low:.{_DIGITS}f} to {high:.{_DIGITS}f}"
@@ -156,9 +164,9 @@ def _result(row: dict[str, Any]) -> EvalResult:
 
 
 def _licence_fields(names: set[str]) -> dict[str, str]:
-    """Return the licence that all materials share, else a reference to the card's list."""
-    known = {_HUB_LICENCES.get(name, "") for name in names}
-    return {"license": known.pop()} if len(names) == 1 and all(known) else dict(_SEVERAL)
+    """Return the licence that all materials but the user's files share, else a reference to the card's list."""
+    known = {_HUB_LICENCES.get(name, name if _LICENCE_ID.fullmatch(name) else "") for name in names - {OWN}}
+    return {"license": known.pop()} if len(known) == 1 and all(known) else dict(_SEVERAL)
 
 
 def hub_id(model: str) -> str | None:
@@ -166,8 +174,8 @@ def hub_id(model: str) -> str | None:
     return model if _HUB_ID.fullmatch(model) and not Path(model).exists() else None
 
 
-def model_material(role: str, model: str) -> Material:
-    """Return a model as material, with its licence if declared."""
+def model_material(role: str, model: str, declared: str | None = None) -> Material:
+    """Return a model as material, with its licence if known; `declared` is that of its own card."""
     if model.startswith(EMBEDDED):
         return Material(role, model, embedded_manifest(model.removeprefix(EMBEDDED)).licence)
-    return Material(role, model, MODEL_LICENCES.get(model, UNDECLARED))
+    return Material(role, model, declared or MODEL_LICENCES.get(model, UNDECLARED))

@@ -1,23 +1,37 @@
-"""The page of an evaluation: scores of encoders, the papers' tables, differences, and missing sets."""
+"""The page of an evaluation: which encoder is above which, scores, differences, the papers' tables, missing sets."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import polars as pl
 from pydantic import Field
 
-from storage.artifacts.refs import ComparisonRef, EvaluationRef, ScoresRef
-from storage.record import NotInKey, Record
-from tasks.rendering.blocks import Page, Part, Table
-from tasks.rendering.paper_tables import PaperTable, tables_of
-from tasks.rendering.score_tables import INTERVALS, difference_rows, missing_sets, score_rows, signatures
-from tasks.reporting.publish import publish
-from tasks.stage.cached import StageContext, stage
+from bsl.models.evaluation.config import BootstrapConfig
+from bsl.models.evaluation.signature import WHOLE
+from bsl.models.evaluation.sweep import MEAN
+from bsl.models.evaluation.verdict import deciding_comparison
+from bsl.storage.artifacts.refs import ComparisonRef, EvaluationRef, ScoresRef
+from bsl.storage.record import NotInKey, Record
+from bsl.tasks.rendering.blocks import Folded, Page, Part, Table
+from bsl.tasks.rendering.paper_tables import PaperTable, tables_of
+from bsl.tasks.rendering.score_tables import INTERVALS, difference_rows, mean_rows, missing_sets, score_rows, signatures
+from bsl.tasks.reporting.publish import publish
+from bsl.tasks.reporting.titles import system_names
+from bsl.tasks.stage.cached import StageContext, stage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from pydantic import JsonValue
+
+    from bsl.storage.artifacts.store import Store
+
+DRAWS: Final = "draws"
+"""Figure of an evaluation: the number of bootstrap draws; null without a comparison."""
+_MEANS: Final = "Means × 100 over the sets that all systems have"
+_FOLDED: Final = "All lines of the papers: also Pearson, and means over subsets (mean, wmean)"
+_MOST_NAMED: Final = 3  # systems in a title
 _COMPARED: Final = "Differences × 100 on the same bootstrap draws, with 95 % interval and p"
 
 
@@ -35,7 +49,7 @@ class Missing(Record):
         return cls(names=tuple(reasons), reasons=dict(reasons))
 
 
-@stage(ref=EvaluationRef, version=7)
+@stage(ref=EvaluationRef, version=8)
 def summarise(
     context: StageContext,
     scores: tuple[ScoresRef, ...],
@@ -46,8 +60,16 @@ def summarise(
     """Publish the page, and the scores of all systems as one table; `tables` are the layouts of the papers."""
     table = pl.concat([context.store.scan(ref).collect() for ref in scores])
     comparison = write_figures(context, table, comparisons)
-    context.draft.note({"missing": {**missing.reasons}})
-    publish(context, evaluation_page(table, comparison, missing.reasons, tables))
+    draws = draws_of(context.store, comparisons)
+    findings: list[JsonValue] = [*findings_of(table, comparison)]
+    context.draft.note({"missing": {**missing.reasons}, "findings": findings, DRAWS: draws})
+    publish(context, evaluation_page(table, comparison, missing.reasons, tables, draws))
+
+
+def draws_of(store: Store, comparisons: Sequence[ComparisonRef]) -> int | None:
+    """Return the number of bootstrap draws of comparisons; None without one."""
+    configs = [store.manifest(ref).provenance.config["config"] for ref in comparisons]
+    return min((BootstrapConfig.model_validate(config).resamples for config in configs), default=None)
 
 
 def write_figures(
@@ -64,21 +86,74 @@ def write_figures(
 
 
 def evaluation_page(
-    scores: pl.DataFrame, comparison: pl.DataFrame | None, missing: Mapping[str, str], tables: Iterable[PaperTable]
+    scores: pl.DataFrame,
+    comparison: pl.DataFrame | None,
+    missing: Mapping[str, str],
+    tables: Iterable[PaperTable],
+    draws: int | None = None,
 ) -> Page:
-    """Return the page: a chart of the systems, the papers' tables, all figures, differences, missing sets."""
-    from tasks.rendering.charts import system_chart  # matplotlib
+    """Return the page: a finding, a chart, means, a figure per set, differences, missing sets, the papers' tables.
 
+    Args:
+        scores: The table `scores`.
+        comparison: The table `comparison`; None without one.
+        missing: Set → reason why it was not scored.
+        tables: Layouts of the papers' tables.
+        draws: Number of bootstrap draws of the comparison.
+    """
+    from bsl.tasks.rendering.charts import system_chart  # matplotlib
+
+    papers, means = list(tables_of(scores, tuple(tables), [], "")), mean_rows(scores)
     parts = [
-        Part("Tables of the papers", list(tables_of(scores, tuple(tables), [], ""))),
-        Part("Scores", [Table.of(INTERVALS, score_rows(scores))]),
-        difference_part(comparison),
+        Part("Scores", [*([Table.of(_MEANS, means)] if means else []), Table.of(INTERVALS, score_rows(scores))]),
+        difference_part(comparison, draws),
         Part("Missing", [missing_sets(missing)] if missing else []),
+        Part("Tables of the papers", [Folded(_FOLDED, papers)] if papers else []),
         Part("Signatures", [signatures(scores)]),
     ]
-    return Page.of_result("Evaluation", [], system_chart(scores), parts)
+    title = f"Evaluation of {_listed([*system_names(scores['model'].unique(maintain_order=True)).values()])}"
+    return Page.of_result(title, [" ".join(findings_of(scores, comparison))], system_chart(scores), parts)
 
 
-def difference_part(comparison: pl.DataFrame | None) -> Part:
+def difference_part(comparison: pl.DataFrame | None, draws: int | None = None) -> Part:
     """Return the section of differences between systems; empty without the table `comparison`."""
-    return Part("Differences", [] if comparison is None else [Table.of(_COMPARED, difference_rows(comparison))])
+    rows = [] if comparison is None else [Table.of(_COMPARED, difference_rows(comparison, draws))]
+    return Part("Differences", rows)
+
+
+def findings_of(scores: pl.DataFrame, comparison: pl.DataFrame | None) -> Iterator[str]:
+    """Yield a sentence for each pair of compared systems: which is above the other, by how much, on which set."""
+    if comparison is None:
+        return
+    compared = pl.concat([scores["model"], comparison["model"], comparison["reference"].alias("model")])
+    names = system_names(compared.unique(maintain_order=True))
+    for model, reference in comparison.select("model", "reference").unique(maintain_order=True).rows():
+        pair = comparison.filter(model=model, reference=reference)
+        row = deciding_comparison(pair, (reference, model)) or pair.row(0, named=True)
+        yield _finding(names[model], names[reference], row, _place(row, pair))
+
+
+def _finding(model: str, reference: str, row: Mapping[str, Any], place: str) -> str:
+    value, low, high = (100 * row[name] for name in ("value", "ci_low", "ci_high"))
+    if low <= 0 <= high:
+        return (
+            f"No significant difference of {model} from {reference} on {place}: {value:+.2f} [{low:+.2f}, {high:+.2f}]."
+        )
+    side = "above"
+    if high < 0:
+        side, value, low, high = "below", -value, -high, -low
+    return f"{model} is {side} {reference} by {value:.2f} [{low:.2f}, {high:.2f}] on {place}."
+
+
+def _place(row: Mapping[str, Any], pair: pl.DataFrame) -> str:
+    """Return the name of a set with its metric, or the number of sets of a mean."""
+    if row["dataset"] == MEAN:
+        sets = pair.filter(pl.col("dataset") != MEAN, split="test", metric=row["metric"])["dataset"].n_unique()
+        return f"the mean of {sets} test sets ({row['metric']} × 100)"
+    return f"{row['dataset']} {'' if row['split'] == WHOLE else row['split'] + ' '}({row['metric']} × 100)"
+
+
+def _listed(names: Sequence[str]) -> str:
+    if len(names) > _MOST_NAMED:
+        return f"{names[0]} and {len(names) - 1} more"
+    return " and ".join(names)

@@ -3,34 +3,40 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import shutil
 import tempfile
+import unicodedata
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from storage.artifacts.garbage_collection import readable_manifests
-from storage.artifacts.refs import ENCODER
-from storage.datasets.registry import DATASETS
-from storage.errors import ArtifactMissingError, StoreWriteError
-from tasks.evaluation.kinds import tables
-from tasks.rendering.escaping import code
-from tasks.rendering.markdown import markdown_table
-from tasks.rendering.paper_tables import as_latex, paper_signatures, paper_tables
-from tasks.rendering.score_tables import INTERVALS, score_rows, signature_rows
-from tasks.reporting.card import CARD
-from tasks.reporting.model_card import folded_card
+from bsl.storage.artifacts.garbage_collection import readable_manifests
+from bsl.storage.artifacts.refs import ENCODER, ClassifierRef
+from bsl.storage.datasets.registry import DATASETS
+from bsl.storage.errors import ArtifactMissingError, StoreWriteError
+from bsl.storage.filesystem.atomic import whole
+from bsl.storage.filesystem.os_errors import explain_full_disk
+from bsl.tasks.evaluation.kinds import tables
+from bsl.tasks.rendering.escaping import code, plain
+from bsl.tasks.rendering.markdown import markdown_table
+from bsl.tasks.rendering.paper_tables import as_latex, paper_signatures, paper_tables
+from bsl.tasks.rendering.score_tables import INTERVALS, score_rows, signature_rows
+from bsl.tasks.reporting.card import CARD
+from bsl.tasks.reporting.model_card import folded_card
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     import polars as pl
 
-    from storage.artifacts.manifest import Manifest
-    from storage.artifacts.refs import ArtifactRef
-    from storage.artifacts.store import Store
+    from bsl.storage.artifacts.manifest import Manifest
+    from bsl.storage.artifacts.refs import ArtifactRef
+    from bsl.storage.artifacts.store import Store
 
 GRAPH = "sentence-embedding.onnx"
+_NAME_BYTES: Final = 200  # file systems allow 255; `whole` and other tools add to names
 _TRAINED, _FOLDED = "checkpoints.", "folded."  # inputs of a report, numbered
 _LANGUAGES: Final = {
     "ar": "ara-Arab", "de": "deu-Latn", "en": "eng-Latn", "es": "spa-Latn", "fr": "fra-Latn", "it": "ita-Latn",
@@ -39,7 +45,7 @@ _LANGUAGES: Final = {
 
 
 def export_figures(store: Store, ref: ArtifactRef, target: Path, form: str) -> Path:
-    """Write the figures of an artifact with scores: scores, an evaluation or a report.
+    """Write the figures of an artifact with scores: scores, an evaluation or a report; completely or not at all.
 
     Args:
         store: store of the artifact.
@@ -56,8 +62,8 @@ def export_figures(store: Store, ref: ArtifactRef, target: Path, form: str) -> P
     if target.exists():
         raise StoreWriteError(f"{target}: already exists. Name a new file or folder.")
     scores = store.scan(ref, "scores").collect()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    FORMS[form](scores, target)
+    with explain_full_disk(target), whole(target) as path:
+        FORMS[form](scores, path)
     return target
 
 
@@ -71,16 +77,39 @@ def _mteb(scores: pl.DataFrame, target: Path) -> None:
     if not any(systems.values()):
         names = ", ".join(scores["dataset"].unique(maintain_order=True))
         raise ArtifactMissingError(f"--as mteb: no set is a task of MTEB (found {names}). Use --as markdown or latex.")
-    for model, results in systems.items():
-        folder = target / (model.strip(".") or "system").replace("/", "__").replace("\0", "_")[:200]
+    for model, name in folder_names(systems).items():
+        folder = target / name
         folder.mkdir(parents=True)
-        for task, result in results.items():
+        for task, result in systems[model].items():
             (folder / f"{task}.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+
+
+def folder_names(systems: Iterable[str]) -> dict[str, str]:
+    """Return system → name of its folder, as MTEB forms it; with a digest if it is too long or another's too.
+
+    Names are compared as file systems do that ignore case and the form of accents.
+    """
+    plain = {system: (system.strip(".") or "system").replace("/", "__").replace("\0", "_") for system in systems}
+    count = Counter(_on_any_disk(name) for name in plain.values())
+    return {
+        system: name
+        if count[_on_any_disk(name)] == 1 and len(name.encode()) <= _NAME_BYTES
+        else f"{_cut(name)}-{hashlib.sha256(system.encode()).hexdigest()[:12]}"
+        for system, name in plain.items()
+    }
+
+
+def _on_any_disk(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+def _cut(name: str) -> str:
+    return name.encode()[: _NAME_BYTES - 13].decode(errors="ignore")
 
 
 def _markdown(scores: pl.DataFrame, target: Path) -> None:
     parts = [
-        f"## {title}\n\n{markdown_table(rows)}\n\n" + "\n".join(f"- {code(note)}" for note in notes) + "\n"
+        f"## {plain(title)}\n\n{markdown_table(rows)}\n\n" + "\n".join(f"- {code(note)}" for note in notes) + "\n"
         for title, rows, notes in _tables(scores)
     ]
     target.write_text("\n".join(parts), encoding="utf-8")
@@ -104,7 +133,7 @@ FORMS: Final[dict[str, Callable[[pl.DataFrame, Path], None]]] = {"mteb": _mteb, 
 
 @contextlib.contextmanager
 def additions(store: Store, ref: ArtifactRef, *, onnx: bool) -> Iterator[Path | None]:
-    """Yield a temporary folder of files to add to an artifact's copy (card, ONNX graph); None if not a checkpoint.
+    """Yield a temporary folder of files to add to a checkpoint's copy: card, classifier, ONNX graph; else None.
 
     Raises:
         ArtifactMissingError: `onnx` for an artifact that is not a checkpoint.
@@ -120,9 +149,32 @@ def additions(store: Store, ref: ArtifactRef, *, onnx: bool) -> Iterator[Path | 
         (folder / ENCODER).mkdir()
         if (card := newest_card(store, ref)) is not None:
             shutil.copyfile(card, folder / ENCODER / "README.md")
+        copy_classifier(store, ref, folder / ENCODER)
         if onnx:
             _write_graph(store.fetch(ref) / ENCODER, folder / ENCODER / GRAPH)
         yield folder
+
+
+def copy_classifier(store: Store, checkpoint: ArtifactRef, folder: Path) -> None:
+    """Copy the newest classifier on a checkpoint's vectors, if there is one, to an encoder's folder."""
+    from bsl.models.serving.classifier import FOLDER, SETTINGS, WEIGHTS  # torch
+
+    if (ref := classifier_on(store, checkpoint)) is not None:
+        (folder / FOLDER).mkdir()
+        for name in (SETTINGS, WEIGHTS):
+            shutil.copyfile(store.fetch(ref) / name, folder / FOLDER / name)
+
+
+def classifier_on(store: Store, checkpoint: ArtifactRef) -> ClassifierRef | None:
+    """Return the newest intact classifier on the vectors of a checkpoint; None without one."""
+    made = [
+        manifest
+        for manifest in readable_manifests(store, "classifier")
+        if manifest.provenance.inputs["exported"].key == checkpoint.key
+    ]
+    newest_first = sorted(made, key=lambda manifest: manifest.created_at, reverse=True)
+    refs = [ClassifierRef(key=manifest.key) for manifest in newest_first]
+    return next((ref for ref in refs if store.defect(ref) is None), None)
 
 
 def newest_card(store: Store, ref: ArtifactRef) -> Path | None:
@@ -148,8 +200,8 @@ def _cards(manifest: Manifest) -> dict[str, str]:
 
 
 def _write_graph(encoder: Path, path: Path) -> None:
-    from models.encoder.sentence_encoder import SentenceEncoder
-    from models.serving.onnx_export import export_onnx
+    from bsl.models.encoder.sentence_encoder import SentenceEncoder
+    from bsl.models.serving.onnx_export import export_onnx
 
     export_onnx(SentenceEncoder.load(encoder).network, path)
 

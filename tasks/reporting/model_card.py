@@ -4,21 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage.assets.catalog import embedded_manifest
-from storage.assets.embedded import EMBEDDED
-from storage.datasets.registry import DATASETS
-from tasks.rendering.blocks import Page, Part, Prose, Table
-from tasks.rendering.score_tables import INTERVALS, score_rows
-from tasks.reporting.card import UNDECLARED, USE, Material, card, hub_id, model_material, results_of
+from bsl.storage.assets.catalog import embedded_manifest
+from bsl.storage.assets.embedded import EMBEDDED
+from bsl.storage.datasets.registry import DATASETS
+from bsl.tasks.rendering.blocks import Page, Part, Prose, Table
+from bsl.tasks.rendering.score_tables import INTERVALS, score_rows
+from bsl.tasks.reporting.base_card import NO_CARD, BaseCard
+from bsl.tasks.reporting.card import (
+    OWN,
+    UNDECLARED,
+    Material,
+    card,
+    hub_id,
+    model_material,
+    results_of,
+    use_section,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import polars as pl
 
-    from models.evaluation.verdict import Verdict
-    from storage.artifacts.refs import CheckpointRef
-    from tasks.settings import Phase, RunSettings
+    from bsl.models.evaluation.verdict import Verdict
+    from bsl.storage.artifacts.refs import CheckpointRef
+    from bsl.tasks.settings import Phase, RunSettings
 
 _EXCLUDED: Final = {"objective", "collapse"}  # training settings without a row in the table
 _MEASURED: Final = (
@@ -27,7 +37,7 @@ _MEASURED: Final = (
 )
 _LIMITS: Final = (
     "The figures show how well it orders the pairs of the sets above; other kinds of text can differ. Measure it on "
-    "your own text with bsl evaluate or bsl field.",
+    "your own text with bsl evaluate.",
     "Cosines order pairs. A threshold for the cosines of another encoder does not apply to this one.",
     "Bias in the original encoder and in the sentences was neither measured nor removed.",
 )
@@ -55,9 +65,14 @@ class CardSubject(NamedTuple):
 
 
 def run_card(
-    title: str, settings: RunSettings, scores: pl.DataFrame, subject: CardSubject, verdict: Verdict | None
+    title: str,
+    settings: RunSettings,
+    scores: pl.DataFrame,
+    subject: CardSubject,
+    verdict: Verdict | None,
+    base: BaseCard = NO_CARD,
 ) -> str:
-    """Return the model card of a run's encoder as Markdown."""
+    """Return the model card of a run's encoder as Markdown; `base` is of the original encoder."""
     trainings = [phase.training for phase in settings.phases]
     dev = settings.evaluation.dev if any(training.select != "last" for training in trainings) else None
     column = subject.folded or settings.systems[-1]
@@ -67,10 +82,10 @@ def run_card(
     page = Page(
         title=title,
         word=verdict.word if verdict else "",
-        sentence=verdict.found if verdict else "",
+        sentence=verdict.sentence if verdict else "",
         lead=[Prose(_sentence(settings, subject, transform))],
         parts=[
-            USE,
+            use_section(),
             Part("Figures", [Prose(measured), Table.of("Scores", score_rows(scores)), Prose(_labels(settings, dev))]),
             Part("Limits", [Prose(line) for line in _limits(settings, subject)]),
             Part("Training", _training(settings)),
@@ -79,10 +94,10 @@ def run_card(
     )
     return card(
         page,
-        list(_materials(settings)),
-        hub_id(settings.encoder.model),
+        list(_materials(settings, base)),
+        hub_id(settings.encoder.model) or base.base,
         subject.checkpoint,
-        languages=_languages(settings),
+        languages=list(dict.fromkeys([*base.languages, *_languages(settings)])),
         datasets=_hub_sets(settings),
         results=results_of(scores, column, dev),
         tags=[transform] if transform else [],
@@ -161,12 +176,13 @@ def _languages(settings: RunSettings) -> list[str]:
     return sorted({*languages, *(view.lang for view in views)})
 
 
-def _materials(settings: RunSettings) -> Iterator[Material]:
-    yield model_material("original encoder", settings.encoder.model)
+def _materials(settings: RunSettings, base: BaseCard) -> Iterator[Material]:
+    yield model_material("original encoder", settings.encoder.model, base.licence)
     for teacher in dict.fromkeys(teacher.model for phase in settings.phases for teacher in phase.teachers):
         yield model_material("teacher", teacher)
     for source in settings.ingest.sources:
-        yield Material("sentences", source.dataset or "your own files", _data_licence(source.dataset))
+        licence = _data_licence(source.dataset) if source.dataset else OWN
+        yield Material("sentences", source.dataset or "your own files", licence)
     if not settings.phases:
         return  # without training, no views are made
     for name in dict.fromkeys(settings.scored):

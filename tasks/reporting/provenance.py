@@ -8,17 +8,17 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-from storage.errors import StorageError
-from storage.record import NotInKey, Record
+from bsl.storage.errors import StorageError
+from bsl.storage.record import NotInKey, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from storage.artifacts.manifest import Manifest
-    from storage.artifacts.refs import ArtifactRef
-    from storage.artifacts.store import Store
+    from bsl.storage.artifacts.manifest import Manifest
+    from bsl.storage.artifacts.refs import ArtifactRef
+    from bsl.storage.artifacts.store import Store
 
-HERE: Final = Path(__file__).parents[2]
+HERE: Final = Path(__file__).resolve().parents[2]  # of a clone: its root, behind the link bsl/tasks
 _SECONDS: Final = 5.0
 
 

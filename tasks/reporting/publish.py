@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
+import platform
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tasks.rendering.blocks import Charts
-from tasks.rendering.markdown import markdown
-from tasks.stage.ui import show_chart, show_link, show_markdown
+from bsl.storage.artifacts.manifest import installed_versions
+from bsl.tasks.rendering.blocks import Charts, Code, Facts, Part
+from bsl.tasks.rendering.markdown import markdown
+from bsl.tasks.reporting.provenance import RunCommand, commit
+from bsl.tasks.stage.ui import show_chart, show_link, show_markdown
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
-    from storage.artifacts.refs import ArtifactRef
-    from storage.artifacts.store import Store
-    from tasks.rendering.blocks import Page
-    from tasks.stage.cached import StageContext
+    from bsl.storage.artifacts.refs import ArtifactRef
+    from bsl.storage.artifacts.store import Store
+    from bsl.tasks.rendering.blocks import Page
+    from bsl.tasks.stage.cached import StageContext
 
 
-def publish(context: StageContext, page: Page) -> None:
-    """Write `<kind>.html`, `<kind>.md` and an SVG file per chart into a stage's artifact, and show them in the UI."""
-    from tasks.rendering.html import html
+def publish(
+    context: StageContext, page: Page, repeat: RunCommand | None = None, seeds: Mapping[str, str] | None = None
+) -> None:
+    """Write `<kind>.html`, `<kind>.md` and an SVG file per chart into a stage's artifact, and show them in the UI.
 
+    Args:
+        context: The stage.
+        page: The page; the section *Reproduce* is added.
+        repeat: The command that repeats the run.
+        seeds: Field → seed.
+    """
+    from bsl.tasks.rendering.html import html
+
+    page = replace(page, parts=[*page.parts, reproduce_part(repeat, seeds)])
     folder, draft, name = context.store.local, context.draft.folder, context.ref.kind
     for chart in page.chart_files:
         (draft / chart.file).write_text(chart.standalone(), encoding="utf-8")
@@ -39,3 +54,14 @@ def publish(context: StageContext, page: Page) -> None:
 def page_of(store: Store, ref: ArtifactRef) -> Path:
     """Return the path of the HTML page of an artifact, fetched from the store."""
     return store.fetch(ref) / f"{ref.kind}.html"
+
+
+def reproduce_part(repeat: RunCommand | None, seeds: Mapping[str, str] | None = None) -> Part:
+    """Return how to reproduce the page: command, commit, versions, and the seed of each field."""
+    command = [Code(repeat.command)] if repeat and repeat.command else []
+    return Part("Reproduce", [*command, Facts(environment()), *([Facts(seeds)] if seeds else [])], html_only=True)
+
+
+def environment() -> dict[str, str]:
+    """Return the commit, the operating system and the package versions."""
+    return {"commit": commit(), "system": platform.platform(terse=True), **installed_versions()}

@@ -7,26 +7,26 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.evaluation.published import AVERAGE, columns_of, rows_of
-from models.evaluation.reproduction import MOST, compare, estimate_over_seeds, overall
-from models.evaluation.signature import joint_signature
-from models.evaluation.verdict import STOPPED
-from storage.artifacts.refs import CorpusRef, ReportRef, ReproductionRef
-from storage.artifacts.schemas import REPRODUCTION
-from tasks.rendering.blocks import Page, Part, Prose, Table
-from tasks.rendering.numbers import MISSING
-from tasks.reporting.publish import publish
-from tasks.stage.cached import StageContext, StageInputs, stage
+from bsl.models.evaluation.published import AVERAGE, columns_of, rows_of
+from bsl.models.evaluation.reproduction import MOST, compare, estimate_over_seeds, overall
+from bsl.models.evaluation.signature import joint_signature
+from bsl.models.evaluation.verdict import STOPPED
+from bsl.storage.artifacts.refs import CorpusRef, ReportRef, ReproductionRef
+from bsl.storage.artifacts.schemas import REPRODUCTION
+from bsl.tasks.rendering.blocks import Page, Part, Prose, Table
+from bsl.tasks.rendering.numbers import MISSING
+from bsl.tasks.reporting.publish import publish
+from bsl.tasks.stage.cached import StageContext, StageInputs, stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from models.evaluation.published import PublishedRow
-    from models.evaluation.reproduction import Comparison
-    from models.evaluation.significance.hierarchical import Estimate
-    from storage.artifacts.store import Store
-    from tasks.rendering.svg import Chart
+    from bsl.models.evaluation.published import PublishedRow
+    from bsl.models.evaluation.reproduction import Comparison
+    from bsl.models.evaluation.significance.hierarchical import Estimate
+    from bsl.storage.artifacts.store import Store
+    from bsl.tasks.rendering.svg import Chart
 
     Test = Callable[[Estimate, float], Comparison]
     Interval = tuple[float, float, float]
@@ -190,7 +190,7 @@ def reproduction_page(row: str, verdict: str, sentences: Sequence[str], figures:
 
 def _chart(figures: pl.DataFrame) -> Chart | None:
     """Return each measured figure with its interval above the published one; None without figures."""
-    from tasks.rendering.charts import Mark, score_chart  # matplotlib
+    from bsl.tasks.rendering.charts import Mark, score_chart  # matplotlib
 
     marks = [
         mark

@@ -1,25 +1,22 @@
-"""Sections that several pages share: the user's text, commands that use an encoder, how to reproduce the page."""
+"""Sections that several pages share: the user's text, commands that use an encoder, settings."""
 
 from __future__ import annotations
 
-import platform
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.views.config import ORIGINAL
-from models.views.views import view_examples
-from storage.artifacts.manifest import installed_versions
-from tasks.rendering.blocks import Code, Facts, Folded, Part, Prose, Table
-from tasks.rendering.numbers import shown
-from tasks.reporting.provenance import RunCommand, commit
+from bsl.models.views.config import ORIGINAL
+from bsl.models.views.views import view_examples
+from bsl.tasks.rendering.blocks import Code, Facts, Folded, Part, Prose, Table
+from bsl.tasks.rendering.numbers import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from storage.artifacts.refs import PassagesRef, ViewsRef
-    from storage.artifacts.store import Store
-    from storage.sources.own_text import TextSource
+    from bsl.storage.artifacts.refs import PassagesRef, ViewsRef
+    from bsl.storage.artifacts.store import Store
+    from bsl.storage.sources.own_text import TextSource
 
 _SAMPLES: Final = 5  # rows of each table of samples
 _SHORTEST: Final = 12  # minimum letters of a view in a table of samples
@@ -69,15 +66,24 @@ def _view_samples(store: Store, passages: PassagesRef, views: Mapping[str, Views
             yield Table.of(title, rows)
 
 
-def use_part(checkpoint: str) -> Part:
-    """Return the commands that use `checkpoint/<key prefix>`; an empty section for an empty text."""
+def use_part(checkpoint: str, worse: Collection[str] = ()) -> Part:
+    """Return the commands that use an encoder.
+
+    Args:
+        checkpoint: `checkpoint/<key prefix>`; empty for no encoder, which gives an empty section.
+        worse: uses for which the encoder is worse than the original one; their commands are omitted.
+    """
     if not checkpoint:
         return Part("Use the encoder")
-    commands = (
-        f'bsl search {checkpoint} sentences.txt "dogs in winter"',
-        f"bsl pairs {checkpoint} sentences.txt --above 0.9",
-        f"bsl embed {checkpoint} sentences.txt vectors.parquet",
-    )
+    commands = [
+        f"bsl {command}"
+        for use, command in (
+            ("search", f'search {checkpoint} sentences.txt "dogs in winter"'),
+            ("similarity", f"pairs {checkpoint} sentences.txt --above 0.9"),
+            ("", f"embed {checkpoint} sentences.txt vectors.parquet"),
+        )
+        if use not in worse
+    ]
     folder = f"Its folder in the store, {checkpoint}…/encoder, also opens with SentenceTransformer(path)."
     return Part("Use the encoder", [Code("\n".join(commands)), Prose(folder, note=True)])
 
@@ -85,14 +91,3 @@ def use_part(checkpoint: str) -> Part:
 def settings_part(settings: str, *, html_only: bool = False) -> Part:
     """Return the complete settings, as JSON text."""
     return Part("Settings", [Folded("All settings", [Code(settings)])], html_only=html_only)
-
-
-def reproduce_part(repeat: RunCommand, seeds: Mapping[str, str] | None = None) -> Part:
-    """Return how to reproduce the page: command, commit, versions, and the seed of each field."""
-    command = [Code(repeat.command)] if repeat.command else []
-    return Part("Reproduce", [*command, Facts(environment()), *([Facts(seeds)] if seeds else [])], html_only=True)
-
-
-def environment() -> dict[str, str]:
-    """Return the commit, the operating system and the package versions."""
-    return {"commit": commit(), "system": platform.platform(terse=True), **installed_versions()}

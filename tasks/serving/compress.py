@@ -11,24 +11,27 @@ static/                       a StaticEmbedding
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 from pydantic import Field
 
-from models.encoder.config import EncoderConfig
-from models.encoder.int8 import GRAPHS, SATURATES, Target, saturates_here, target_here
-from models.errors import EncoderError
-from storage.filesystem.atomic import whole
-from storage.readers.read_report import ReadReport
-from storage.record import Record
-from storage.sources.read import read_source
-from storage.sources.sources import SourceSpec, resolve_sources
-from tasks.embedding.encoders import encoder_folder, find_encoder
-from tasks.serving.measures import Variant, card_of, dev_scorer, measured, stsb, variant_rows, write_cards
-from tasks.stage.device import limit_threads
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.int8 import GRAPHS, SATURATES, Target, saturates_here, target_here
+from bsl.models.errors import EncoderError
+from bsl.storage.artifacts.refs import CheckpointRef
+from bsl.storage.filesystem.atomic import whole
+from bsl.storage.readers.read_report import ReadReport
+from bsl.storage.record import Record
+from bsl.storage.sources.read import read_source
+from bsl.storage.sources.sources import SourceSpec, resolve_sources
+from bsl.tasks.embedding.encoders import encoder_folder, find_encoder
+from bsl.tasks.reporting.export import copy_classifier
+from bsl.tasks.serving.form_scores import form_rows, form_sets, form_vectors
+from bsl.tasks.serving.measures import Variant, card_of, dev_scorer, measured, stsb, variant_rows, write_cards
+from bsl.tasks.stage.device import computing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,8 +39,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from models.encoder.sentence_encoder import SentenceEncoder
-    from tasks.stage.run_context import RunContext
+    from bsl.models.encoder.sentence_encoder import SentenceEncoder
+    from bsl.tasks.embedding.vectors import Vectors
+    from bsl.tasks.evaluation.kinds import FoundSets
+    from bsl.tasks.stage.run_context import RunContext
 
 logger = logging.getLogger(__name__)
 
@@ -75,12 +80,27 @@ class CompressionConfig(Record):
     and STS-B training sentences."""
     sentences: int = Field(default=20_000, ge=100, le=1_000_000)
     """Maximum number of those sentences, drawn at random."""
+    suite: tuple[str, ...] = ()
+    """Further sets on which all forms are scored and compared, such as `labels:FILE`."""
+
+
+@dataclass(frozen=True)
+class ExportedForms:
+    """Measurements of the exported forms.
+
+    Attributes:
+        forms: Rows of the table of forms.
+        scores: Rows on the user's sets; empty without such sets.
+    """
+
+    forms: list[dict[str, str]]
+    scores: list[dict[str, str]]
 
 
 def export_variants(
     site: RunContext, name: str, revision: str | None, target: Path, config: CompressionConfig
-) -> list[dict[str, str]]:
-    """Write an encoder's forms to a new folder; return the rows of its table.
+) -> ExportedForms:
+    """Write an encoder's forms to a new folder; return the rows of its tables.
 
     Args:
         site: Run context, with the store, mirror and cache to search.
@@ -91,22 +111,26 @@ def export_variants(
 
     Raises:
         EncoderError: A form cannot be made, or int8 loses too much; then nothing is written.
+        UnknownSuiteError: A set is unknown, or forms cannot be compared on it.
         SourceError, AssetError, ArtifactMissingError: The encoder or the text does not exist.
     """
-    from models.encoder.sentence_encoder import SentenceEncoder
-    from models.encoder.serialization.load import saved_config
+    from bsl.models.encoder.sentence_encoder import SentenceEncoder
 
-    limit_threads(site)
     found = find_encoder(site, name, revision)
     folder = encoder_folder(site.open_store(), found)
-    encoder = SentenceEncoder.load(folder, saved_config(folder, name) or EncoderConfig(model=name))
+    encoder = SentenceEncoder.load(folder, EncoderConfig(model=name))
     _check(encoder, config)
-    with whole(target) as output:
+    sets = form_sets(site, config.suite) if config.suite else None
+    with computing(site), whole(target) as output:
         output.mkdir()
-        forms = _Makers(output, encoder, config, site).make()
+        makers = _Makers(output, encoder, config, site, sets)
+        forms = makers.make()
+        if isinstance(found, CheckpointRef):
+            copy_classifier(site.open_store(), found, output)
         rows = variant_rows(forms, stsb("test")["score"].to_numpy())
-        write_cards(output, rows, card_of(site, name, found, folder))
-    return rows
+        scores = form_rows(makers.vectors, sets) if sets else []
+        write_cards(output, rows, card_of(site, name, found, folder), scores)
+    return ExportedForms(rows, scores)
 
 
 @dataclass(frozen=True)
@@ -117,11 +141,14 @@ class _Makers:
     encoder: SentenceEncoder
     config: CompressionConfig
     site: RunContext
+    sets: FoundSets | None
+    vectors: dict[str, Vectors] = field(default_factory=dict)
+    """Form → vectors of the user's sets."""
 
     def make(self) -> list[Variant]:
         """Write all requested forms; return their measurements, the full encoder first."""
-        from models.encoder.serialization.load import DEFAULT_GRAPH, GRAPH_FOLDER
-        from models.serving.onnx_export import export_onnx
+        from bsl.models.encoder.serialization.folder_settings import DEFAULT_GRAPH, GRAPH_FOLDER
+        from bsl.models.serving.onnx_export import export_onnx
 
         self.encoder.save(self.folder)
         forms = [self._measured("fp32", "")]
@@ -149,8 +176,8 @@ class _Makers:
         Raises:
             EncoderError: The int8 graph loses too much.
         """
-        from models.evaluation.correlation import cosine_scores
-        from models.serving.onnx_export import quantise_onnx
+        from bsl.models.evaluation.correlation import cosine_scores
+        from bsl.models.serving.onnx_export import quantise_onnx
 
         target = self.config.target or target_here()
         quantise_onnx(graph_fp32, graph, self._batches(), target)
@@ -182,7 +209,7 @@ class _Makers:
     def _from_text(self) -> list[Variant]:
         import numpy as np
 
-        from models.serving.reduction import principal_axes, shortened, tabulate
+        from bsl.models.serving.reduction import principal_axes, shortened, tabulate
 
         vectors = self.encoder.encode(self._some_text)
         forms, (texts, score) = [], dev_scorer()
@@ -201,16 +228,16 @@ class _Makers:
         return forms
 
     def _load(self, path: Path) -> SentenceEncoder:
-        from models.encoder.sentence_encoder import SentenceEncoder
-        from models.encoder.serialization.load import saved_config
+        from bsl.models.encoder.sentence_encoder import SentenceEncoder
 
-        config = saved_config(path, self.encoder.config.model)
-        assert config is not None  # every exported folder has settings
-        return SentenceEncoder.load(path, config)
+        return SentenceEncoder.load(path, EncoderConfig(model=self.encoder.config.model))
 
     def _measured(self, name: str, place: str) -> Variant:
         """Load a form from its files and measure it."""
-        return measured(name, place or ".", self.folder / place, self._load(self.folder / place))
+        encoder = self._load(self.folder / place)
+        if self.sets is not None:
+            self.vectors[name] = form_vectors(encoder, self.sets, name)
+        return measured(name, place or ".", self.folder / place, encoder)
 
 
 def _check(encoder: SentenceEncoder, config: CompressionConfig) -> None:
@@ -219,8 +246,8 @@ def _check(encoder: SentenceEncoder, config: CompressionConfig) -> None:
     Raises:
         EncoderError: Too many dimensions, or a form that needs a transformer for an encoder without one.
     """
-    from models.encoder.static import StaticTable
-    from models.serving.reduction import check_fewer, check_transformer
+    from bsl.models.encoder.static import StaticTable
+    from bsl.models.serving.reduction import check_fewer, check_transformer
 
     for width in config.dims:
         check_fewer(encoder.network, width)

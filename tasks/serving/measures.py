@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from models.encoder.int8 import GRAPHS
-from models.evaluation.correlation import cosine_scores, spearman
-from models.evaluation.signature import signed
-from models.evaluation.significance.bootstrap import percentile_interval, spearman_resamples
-from models.evaluation.significance.hierarchical import difference_of, draws_of
-from storage.artifacts.refs import CheckpointRef
-from storage.assets.embedded import embedded_path
-from tasks.rendering.blocks import Page
-from tasks.rendering.markdown import markdown_table
-from tasks.reporting.card import card, hub_id, model_material
-from tasks.reporting.export import newest_card
+from bsl.models.encoder.int8 import GRAPHS
+from bsl.models.evaluation.correlation import cosine_scores, spearman
+from bsl.models.evaluation.signature import signed
+from bsl.models.evaluation.significance.bootstrap import percentile_interval, spearman_resamples
+from bsl.models.evaluation.significance.hierarchical import difference_of, draws_of
+from bsl.storage.artifacts.refs import CheckpointRef
+from bsl.storage.assets.embedded import embedded_path
+from bsl.tasks.rendering.blocks import Page
+from bsl.tasks.rendering.markdown import markdown_table
+from bsl.tasks.reporting.card import card, hub_id, model_material
+from bsl.tasks.reporting.export import newest_card
+from bsl.tasks.serving.form_scores import TITLE as SCORES
+from bsl.tasks.serving.form_scores import losses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,10 +32,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from models.encoder.int8 import Target
-    from models.encoder.sentence_encoder import SentenceEncoder
-    from storage.sources.model_sources import ResolvedModel
-    from tasks.stage.run_context import RunContext
+    from bsl.models.encoder.int8 import Target
+    from bsl.models.encoder.sentence_encoder import SentenceEncoder
+    from bsl.storage.sources.model_sources import ResolvedModel
+    from bsl.tasks.stage.run_context import RunContext
 
 _PASSES: Final = 3
 _ENOUGH_S: Final = 20.0  # no further pass after so many seconds
@@ -74,7 +76,7 @@ def measured(name: str, relative: str, path: Path, encoder: SentenceEncoder) -> 
         path: The folder or graph.
         encoder: The encoder loaded from it.
     """
-    from models.evaluation.correlation import cosine_scores
+    from bsl.models.evaluation.correlation import cosine_scores
 
     texts, count = test_texts(), len(stsb("test"))
     encoder.encode(texts[:64])  # warm-up
@@ -192,9 +194,18 @@ def card_of(site: RunContext, name: str, found: CheckpointRef | ResolvedModel, f
     return card(Page(name, "", "", [], []), [model_material("encoder", name)], hub_id(name))
 
 
-def write_cards(folder: Path, rows: Sequence[dict[str, str]], card: str) -> None:
-    """Write a card of all forms, and one in the folder of each form that has a folder."""
+def write_cards(folder: Path, rows: Sequence[dict[str, str]], card: str, scores: Sequence[dict[str, str]] = ()) -> None:
+    """Write a card of all forms, and one in the folder of each form that has a folder.
+
+    Args:
+        folder: The exported folder.
+        rows: Rows of the forms.
+        card: Card of the full encoder.
+        scores: Rows on the user's sets.
+    """
     text = f"{card}\n## {TITLE}\n\n{_explained(rows)}\n\n{markdown_table(rows)}\n"
+    if scores:
+        text += f"\n## {SCORES}\n\n{losses(scores)}\n\n{markdown_table(scores)}\n"
     (folder / README).write_text(text, encoding="utf-8")
     for row in rows:
         if row["path"] != "." and (folder / row["path"]).is_dir():

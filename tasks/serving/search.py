@@ -8,38 +8,40 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.corpus.corpus import CorpusConfig
-from models.corpus.normalize import NormalizeConfig
-from models.runtime.partitions import equal_frames
-from storage.errors import SourceError
-from storage.filesystem.atomic import whole
-from storage.filesystem.os_errors import writing
-from storage.readers.read_report import ReadReport
-from storage.sources.read import check_columns, read_source
-from storage.sources.sources import SourceSpec, resolve_sources
-from tasks.corpus.config import IngestConfig
-from tasks.corpus.ingest import ingest, locate_sources, summary_of
-from tasks.embedding.embed import embed
-from tasks.embedding.encode import ResumableEncoding
-from tasks.evaluation.systems import Reading, find_encoder_system
+from bsl.models.corpus.corpus import CorpusConfig
+from bsl.models.corpus.normalize import NormalizeConfig, normalize
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.runtime.partitions import equal_frames
+from bsl.storage.errors import SourceError
+from bsl.storage.filesystem.atomic import whole
+from bsl.storage.filesystem.os_errors import writing
+from bsl.storage.readers.columns import Columns, require
+from bsl.storage.readers.read_report import ReadReport
+from bsl.storage.sources.read import check_columns, read_columns, read_source, source_columns
+from bsl.storage.sources.sources import SourceSpec, resolve_sources
+from bsl.tasks.corpus.config import IngestConfig
+from bsl.tasks.corpus.ingest import ingest, locate_sources, summary_of
+from bsl.tasks.embedding.embed import embed
+from bsl.tasks.embedding.encode import ResumableEncoding
+from bsl.tasks.embedding.encoders import ResolvedEncoder, resolve
+from bsl.tasks.stage.progress import announce
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from models.runtime.precision import Computed
-    from models.runtime.progress import OnProgress
-    from storage.sources.sources import ResolvedSource
-    from tasks.evaluation.systems import NamedEncoder
-    from tasks.stage.run_context import RunContext
+    from bsl.models.runtime.precision import Computed
+    from bsl.models.runtime.progress import OnProgress
+    from bsl.storage.sources.sources import ResolvedSource
+    from bsl.tasks.stage.run_context import RunContext
 
 _ANY_LENGTH: Final = 10**9  # characters
 
@@ -53,16 +55,18 @@ class Index:
         vectors: Unit vectors, (N, D).
         encode: Function from texts to unit vectors.
         taken: Summary of the ingest: the number of sentences, and of dropped texts.
+        beside: Sentence → the named columns of its first record.
     """
 
     texts: pl.Series
     vectors: NDArray[np.float32]
     encode: Callable[[list[str]], NDArray[np.float32]]
     taken: str = ""
+    beside: Mapping[str, dict[str, str]] = field(default_factory=dict)
 
     def search(self, queries: list[str], k: int) -> list[list[tuple[float, str]]]:
         """Return for each query the k most similar sentences, with their cosines."""
-        from models.serving.nearest_neighbors import nearest
+        from bsl.models.serving.nearest_neighbors import nearest
 
         scores, rows = nearest(self.encode(queries), self.vectors, k)
         return [
@@ -72,7 +76,7 @@ class Index:
 
     def pairs(self, count: int, above: float) -> list[tuple[float, str, str]]:
         """Return the most similar pairs of sentences, with their cosines: at most `count`, with cosines > `above`."""
-        from models.serving.nearest_neighbors import nearest_pairs
+        from bsl.models.serving.nearest_neighbors import nearest_pairs
 
         scores, rows = nearest_pairs(self.vectors, count, above)
         return [
@@ -81,30 +85,60 @@ class Index:
         ]
 
 
-def index(site: RunContext, model: str, corpus: SourceSpec, precision: Computed) -> Index:
+def index(site: RunContext, model: str, corpus: SourceSpec, precision: Computed, keep: tuple[str, ...] = ()) -> Index:
     """Embed a corpus, or reuse its embeddings; a killed call resumes.
 
     Texts may have any length; the encoder truncates them.
 
+    Args:
+        site: Run context: store, mirror and device.
+        model: Name of the encoder.
+        corpus: The file, folder or pattern.
+        precision: Precision of the encoder.
+        keep: Columns to show beside each sentence.
+
     Raises:
         SourceError, AssetError, ArtifactMissingError, EncoderError: The corpus or the encoder is not available.
     """
-    from models.serving.nearest_neighbors import unit
+    from bsl.models.runtime.rows import unit
 
     config = IngestConfig(sources=(corpus,), corpus=CorpusConfig(normalize=NormalizeConfig(max_chars=_ANY_LENGTH)))
+    sources = resolve_sources(corpus, site.mirror)
+    _check_kept(sources, keep)
     located = locate_sources(site, config)  # before the slower search for the encoder
-    candidate = find_encoder_system(site, model, Reading())
+    found = resolve(site, EncoderConfig(model=model))
     sentences = ingest(site, located, config)
-    embeddings = embed(site, candidate.encoder, sentences, candidate.config, precision)
+    embeddings = embed(site, found.encoder, sentences, found.config, precision)
     store = site.open_store()
     table = store.scan(sentences).select("sentence_id", "text").join(store.scan(embeddings), on="sentence_id").collect()
-    encode = ResumableEncoding(site, candidate.encoder, candidate.config, precision)
+    encode = ResumableEncoding(site, found.encoder, found.config, precision)
+    if note := encode.cut_note([table]):
+        announce(note)
     vectors = unit(table["embedding"].to_numpy())
-    return Index(table["text"], vectors, lambda texts: unit(encode(texts)), summary_of(store, sentences))
+    beside = _beside(sources, keep)
+    return Index(table["text"], vectors, lambda texts: unit(encode(texts)), summary_of(store, sentences), beside)
+
+
+def _beside(sources: Sequence[ResolvedSource], keep: tuple[str, ...]) -> dict[str, dict[str, str]]:
+    """Return the kept columns of the first record of each sentence; a text in several columns is one of each."""
+    found: dict[str, dict[str, str]] = {}
+    for source in sources if keep else ():
+        kept = pl.concat(read_columns(source, Columns((), keep), ReadReport(source.name)))
+        texts = pl.concat(read_source(source, ReadReport(source.name), max_bad_share=0.0))
+        for column in texts.columns:
+            for text, row in zip(texts.select(normalize(pl.col(column))).to_series(), kept.to_dicts(), strict=True):
+                found.setdefault(text, row)
+    return found
 
 
 def embed_file(
-    site: RunContext, model: str, source: SourceSpec, target: Path, precision: Computed, advance: OnProgress
+    site: RunContext,
+    model: str,
+    source: SourceSpec,
+    target: Path,
+    precision: Computed,
+    advance: OnProgress,
+    keep: tuple[str, ...] = (),
 ) -> int:
     """Write `text` and `embedding` of a file's sentences, one row for each record, in the file's order.
 
@@ -118,6 +152,7 @@ def embed_file(
         target: A new file, whose name ends in .parquet.
         precision: Precision of the encoder.
         advance: Called as (sentences done, total, detail).
+        keep: Further columns to copy, as strings.
 
     Returns:
         Number of sentences.
@@ -128,29 +163,46 @@ def embed_file(
             record, after which vectors and records would no longer match.
         EncoderError: A text has no vector, or this project cannot compute the encoder.
     """
-    found = resolve_sources(source, site.mirror)
-    for one in found:
+    sources = resolve_sources(source, site.mirror)
+    for one in sources:
         if len(texts := check_columns(one)) > 1:
             raise SourceError(
                 f"{one.name}: columns {', '.join(texts)} contain text (expected one). Name it with --column."
             )
-    total = sum(map(len, _frames(found)))
+    total = sum(map(len, _frames(sources)))
     if not total:
-        raise SourceError(f"{found[0].name}: contains no sentence (expected at least one). Check the file.")
-    candidate = find_encoder_system(site, model, Reading())
-    encoding = ResumableEncoding(site, candidate.encoder, candidate.config, precision)
-    folder = _unfinished(target, found, candidate, precision)
-    parts = sum(1 for _ in encoding.parts(equal_frames(_frames(found), encoding.part), total, folder, advance))
+        raise SourceError(f"{sources[0].name}: contains no sentence (expected at least one). Check the file.")
+    if taken := {"text", "embedding"} & {*keep}:
+        raise SourceError(
+            f"--keep {taken.pop()}: the new file has this column anyway. Remove it, or rename the column."
+        )
+    _check_kept(sources, keep)
+    found = resolve(site, EncoderConfig(model=model))
+    encoding = ResumableEncoding(site, found.encoder, found.config, precision)
+    if note := encoding.cut_note(_frames(sources)):
+        announce(note)
+    folder = _unfinished(target, sources, found, precision)
+    parts = sum(1 for _ in encoding.parts(equal_frames(_frames(sources), encoding.part), total, folder, advance))
     with whole(target) as path:
         # Further files are from a call on another device, which has smaller parts.
-        pl.scan_parquet(sorted(folder.glob("*.parquet"))[:parts], glob=False).sink_parquet(path)
+        table = pl.scan_parquet(sorted(folder.glob("*.parquet"))[:parts], glob=False)
+        if keep:
+            columns = (frame for one in sources for frame in read_columns(one, Columns((), keep), ReadReport(one.name)))
+            table = pl.concat([pl.concat(columns).lazy(), table], how="horizontal")
+        table.sink_parquet(path)
     shutil.rmtree(folder)
     return total
 
 
-def _unfinished(target: Path, sources: Sequence[ResolvedSource], candidate: NamedEncoder, precision: Computed) -> Path:
+def _check_kept(sources: Sequence[ResolvedSource], keep: tuple[str, ...]) -> None:
+    """Check that columns to copy or show exist."""
+    for source in sources if keep else ():
+        require(source.name, source_columns(source), keep, "after --keep")
+
+
+def _unfinished(target: Path, sources: Sequence[ResolvedSource], encoder: ResolvedEncoder, precision: Computed) -> Path:
     """Return the folder of unfinished work; its name contains a digest of everything that decides the vectors."""
-    decisive = [*(one.model_dump(mode="json") for one in sources), candidate.config.model_dump(mode="json"), precision]
+    decisive = [*(one.model_dump(mode="json") for one in sources), encoder.config.model_dump(mode="json"), precision]
     digest = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
     # Hidden, so that a repeated call on the same folder does not read it as text.
     folder = target.with_name(f".{target.name}.{digest}.parts")
@@ -167,6 +219,6 @@ def _frames(sources: Sequence[ResolvedSource]) -> Iterator[pl.DataFrame]:
             if report.rejected:
                 raise SourceError(
                     f"{source.name}: {report.bad[0]} (expected text in every record, so that vectors match their "
-                    "rows). Correct the record."
+                    f"rows). {report.remedy()}"
                 )
             yield frame.select(pl.first().alias("text"))

@@ -1,12 +1,12 @@
 """Define cached stages: a call returns the artifact from the store, or makes and publishes it.
 
 Design choices
-- Inside a flow run the call is a Prefect task with a cached result. Elsewhere, in a notebook or on a Dask worker, it is
-  a plain call of the same function. The caller does not choose.
-- The cache key is the artifact key, and the artifact's manifest is the cache record. So cache and store cannot
-  disagree, and machines that share the store share the cache.
+- Inside a flow run the call is a Prefect task. Elsewhere, in a notebook or on a Dask worker, it is a plain call of the
+  same function. The caller does not choose.
+- One function asks the store, in both cases. In a task, a hit is the state Cached, which the task returns itself.
+  Prefect's own cache and results are not used, so cache and store cannot disagree, and machines that share the store
+  share the cache.
 - A hit counts only if the artifact is intact (`Store.defect`). Otherwise it is made again, and a warning says why.
-- Prefect's result record is the reference as JSON. Nothing is pickled.
 - Prefect's locks are not used: publishing is idempotent, and the lock of a killed run would block the next one forever.
 """
 
@@ -14,33 +14,34 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar, cast
 
 from prefect import Task
+from prefect.cache_policies import NO_CACHE
 from prefect.runtime import flow_run
-from prefect.serializers import JSONSerializer
+from prefect.states import Completed
 from pydantic import BaseModel
 
-from models.runtime.precision import settled
-from storage.artifacts.keys import artifact_key, canonical
-from storage.artifacts.manifest import InputEntry, Provenance
-from storage.artifacts.refs import ArtifactRef
-from storage.record import Record
-from tasks.stage.device import device_of
-from tasks.stage.metrics import metrics_of
-from tasks.stage.progress import StageRun, notify, planned
-from tasks.stage.records import ManifestRecords, lease
-from tasks.stage.ui_page import collected, in_run
+from bsl.models.runtime.precision import settled
+from bsl.storage.artifacts.keys import artifact_key, canonical
+from bsl.storage.artifacts.manifest import InputEntry, Provenance
+from bsl.storage.artifacts.refs import ArtifactRef
+from bsl.storage.record import Record
+from bsl.tasks.stage.device import computing, device_of
+from bsl.tasks.stage.lease import lease
+from bsl.tasks.stage.progress import StageRun, notify, planned, running
+from bsl.tasks.stage.ui_page import collected, in_run
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from storage.artifacts.draft import Draft
-    from storage.artifacts.store import Store
-    from tasks.stage.run_context import RunContext
+    from bsl.storage.artifacts.draft import Draft
+    from bsl.storage.artifacts.store import Store
+    from bsl.tasks.stage.run_context import RunContext
 
 logger = logging.getLogger(__name__)
 
@@ -78,7 +79,8 @@ class Stage(Generic[P, R]):
     Attributes:
         name: name of the function; part of the key, so it must be unique.
         kind: kind of the artifact, or a function from the stage's arguments to it.
-        version: stage version; tests/golden/test_stage_versions.py pins it with a hash of the code.
+        version: stage version; tests/golden/stages.json pins it with the stage's output in tiny runs.
+        uses_torch: whether `compute` runs with the run context's threads and arithmetic.
         module: module of the function.
     """
 
@@ -89,6 +91,7 @@ class Stage(Generic[P, R]):
         ref: type[R],
         kind: Kind,
         version: int,
+        uses_torch: bool,
     ) -> None:
         maker = f"{compute.__module__}.{compute.__qualname__}"
         if _makers.setdefault(compute.__name__, maker) != maker:
@@ -101,6 +104,7 @@ class Stage(Generic[P, R]):
         self.ref_type = ref
         self.kind = kind
         self.version = version
+        self.uses_torch = uses_torch
         self.module = compute.__module__
         self._signature = signature(compute)
         self.__doc__ = compute.__doc__
@@ -116,60 +120,59 @@ class Stage(Generic[P, R]):
         step = StageRun(self.name, ref)
         if planned(step):
             return ref
-        lease(site.open_store(), [ref, *_inputs(arguments)], begin=in_run())
+        lease(site.open_store(), _inputs(arguments), ref, begin=in_run())
         notify("begins", step)
         try:
-            with metrics_of(step):
-                artifact = self._found_or_made(site, ref, arguments)
+            with running(step):
+                if in_run():
+                    self._task(ref)(site=site, arguments=arguments)
+                else:
+                    self._find_or_make(site, ref, arguments)
         except BaseException:
             notify("fails", step)
             raise
         notify("ends", step)
-        return artifact
+        return ref
 
     def ref_of(self, site: RunContext, *args: P.args, **kwargs: P.kwargs) -> R:
         """Return the reference that a call with these arguments would return, without making the artifact."""
         return self._ref(self._arguments(site, *args, **kwargs))
 
-    def _found_or_made(self, site: RunContext, ref: R, arguments: Mapping[str, object]) -> R:
-        if in_run():
-            return cast("R", self._task(site, ref)(site=site, arguments=arguments))
-        store = site.open_store()
-        if store.defect(ref) is not None:
-            return self.run(site, arguments)
-        store.used(ref)
-        return ref
+    def _task(self, ref: R) -> Callable[..., object]:
+        def cached_or_made(site: RunContext, arguments: Mapping[str, object]) -> object:
+            found = self._find_or_make(site, ref, arguments)
+            return Completed(name="Cached", data=ref) if found else ref
 
-    def run(self, site: RunContext, arguments: Mapping[str, object]) -> R:
-        """Make and publish the artifact, even if it is cached."""
-        arguments = _on_this_machine(site, arguments)
-        ref = self._ref(arguments)
-        step = StageRun(self.name, ref)
-        notify("makes", step)
-        store = site.open_store()
-        with metrics_of(step) as metrics:
-            with collected() as page, store.draft(ref, self._provenance(store, arguments)) as draft:
-                cast("Callable[..., None]", self.compute)(StageContext(site, store, draft), **arguments)
-            metrics.made(store.manifest(ref))
-            page.publish(store, ref, self.__doc__ or "")
-            store.drop_scratch(ref)
-            logger.info("published %s", ref)
-        return ref
-
-    def _task(self, site: RunContext, ref: R) -> Task[..., Any]:
-        task: Task[..., Any] = Task(
-            self.run,
+        # Prefect draws an edge to a later task by the identity of the object in the state, which the caller returns.
+        return Task(
+            cached_or_made,
             name=self.name,
             description=self.__doc__,
             task_run_name=f"{self.name}-{ref.key[:8]}",
-            cache_key_fn=lambda _context, _parameters: ref.path.replace("/", "-"),
-            persist_result=True,
-            cache_result_in_memory=False,
-            result_serializer=JSONSerializer(),
+            cache_policy=NO_CACHE,
+            persist_result=False,
         )
-        # Task() accepts only blocks saved on a server; this one is built from its arguments on every machine.
-        task.result_storage = ManifestRecords(site=site, ref=ref)
-        return task
+
+    def _find_or_make(self, site: RunContext, ref: R, arguments: Mapping[str, object]) -> bool:
+        """Make and publish the artifact unless the store has it intact; return whether the store had it."""
+        store = site.open_store()
+        if (fault := store.defect(ref)) is None:
+            store.used(ref)
+            return True
+        if store.was_published(ref):
+            logger.warning("making %s again: %s", ref, fault)
+        notify("makes", StageRun(self.name, ref))
+        with (
+            collected() as page,
+            store.draft(ref, self._provenance(store, arguments)) as draft,
+            computing(site) if self.uses_torch else nullcontext(),
+        ):
+            cast("Callable[..., None]", self.compute)(StageContext(site, store, draft), **arguments)
+        page.publish(store, ref, self.__doc__ or "")
+        store.drop_scratch(ref)
+        store.used(ref)
+        logger.info("published %s", ref)
+        return False
 
     def _arguments(self, site: RunContext, *args: object, **kwargs: object) -> dict[str, object]:
         bound = self._signature.bind(None, *args, **kwargs)
@@ -198,7 +201,7 @@ class Stage(Generic[P, R]):
 
 
 def stage(
-    *, ref: type[R], version: int, kind: Kind | None = None
+    *, ref: type[R], version: int, kind: Kind | None = None, uses_torch: bool = False
 ) -> Callable[[Callable[Concatenate[StageContext, P], None]], Stage[P, R]]:
     """Turn `compute(context, inputs…, config…)`, which fills `context.draft`, into a cached stage.
 
@@ -206,10 +209,12 @@ def stage(
         ref: class of the returned reference.
         version: stage version; increase it in the commit that changes the artifact.
         kind: kind of the artifact, or a function from the stage's arguments to it; by default that of `ref`.
+        uses_torch: whether to run `compute` with the run context's threads and arithmetic.
     """
 
     def wrap(compute: Callable[Concatenate[StageContext, P], None]) -> Stage[P, R]:
-        return Stage(compute, ref=ref, kind=kind or cast("str", ref.model_fields["kind"].default), version=version)
+        named = kind or cast("str", ref.model_fields["kind"].default)
+        return Stage(compute, ref=ref, kind=named, version=version, uses_torch=uses_torch)
 
     return wrap
 

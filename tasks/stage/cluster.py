@@ -1,33 +1,38 @@
-"""Run many calls of one stage or function: sequentially in this process, or on a Dask cluster."""
+"""Run many calls of one stage or function: sequentially in this process, or on the workers of a Dask cluster."""
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
+from collections import deque
 from contextlib import closing, contextmanager
 from functools import lru_cache
-from itertools import islice
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import cloudpickle
 from pydantic import BaseModel
 
-from models.errors import ModelError
-from storage.artifacts.refs import ArtifactRef
-from storage.assets.embedded import EMBEDDED
-from storage.errors import SourceError
-from storage.hub.models import HubModel
-from storage.sources.model_sources import ResolvedModel, resolve_model
-from tasks.stage.progress import StageRun, is_planning, notify
-from tasks.stage.run_context import RunContext
+from bsl.models.errors import ModelError
+from bsl.storage.artifacts.refs import ArtifactRef
+from bsl.storage.assets.embedded import EMBEDDED
+from bsl.storage.errors import SourceError
+from bsl.storage.hub.models import HubModel
+from bsl.storage.sources.model_sources import ResolvedModel, resolve_model
+from bsl.tasks.stage.device import let_threads_sleep
+from bsl.tasks.stage.lease import lease
+from bsl.tasks.stage.progress import StageRun, is_planning, notify
+from bsl.tasks.stage.run_context import RunContext
+from bsl.tasks.stage.ui_page import in_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
+    from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 
     from distributed import Client, Future
 
-    from tasks.stage.cached import Stage
+    from bsl.tasks.stage.cached import Stage
 
 
 R = TypeVar("R", bound=ArtifactRef)
@@ -46,13 +51,14 @@ def run_shards(site: RunContext, stage: Stage[..., R], calls: Sequence[tuple[Any
 
     Raises:
         ClusterError: The cluster cannot be reached, lost the calls, or computes other artifacts than this process.
+        DeadWorkersError: Every worker that ran a call died.
         Exception: Any error of the stage.
     """
     if site.cluster is None or is_planning():
         for arguments in calls:
             yield stage(site, *arguments)
         return
-    refs = on_cluster(site, stage, calls)
+    refs = on_cluster(site.cluster, site.abroad(), stage, calls)
     for arguments, ref in zip(calls, refs, strict=True):
         expected = stage.ref_of(site, *arguments)
         if ref != expected:
@@ -70,48 +76,93 @@ T = TypeVar("T")
 
 _AT_ONCE: Final = 256  # minimum number of calls sent to the scheduler at a time
 _GATHER_EVERY_S: Final = 0.5
+_EVENTS: Final = "all"  # Dask's topic of workers that come and go
 _lock = threading.Lock()
+logger = logging.getLogger(__name__)
 
 
 class ClusterError(ModelError):
     """A cluster cannot be reached, or its workers did not finish."""
 
 
-def on_cluster(site: RunContext, function: Callable[..., T], calls: Sequence[tuple[Any, ...]]) -> Generator[T | None]:
-    """Call `function(site, *arguments)` on the workers of the run context's cluster; a dry run calls nothing.
+class DeadWorkersError(ModelError):
+    """Every worker that ran a call died before the call returned."""
 
-    If the iteration ends early (an error, Ctrl-C), unfinished calls are cancelled.
+
+def on_cluster(
+    address: str, site: RunContext, function: Callable[..., T], calls: Sequence[tuple[Any, ...]]
+) -> Generator[T]:
+    """Yield the results of `function(site, *arguments)` on the workers of a cluster, in the order of the calls.
 
     Args:
-        site: Store, mirror and kind of device, which workers share; its `cluster`.
+        address: Address of the scheduler.
+        site: Run context of the workers.
         function: A function of a module, or a stage.
         calls: The arguments of each call.
 
-    Yields:
-        The results, in the order of the calls; None for each of a dry run.
-
     Raises:
-        ClusterError: The cluster cannot be reached or lost the calls, or `distributed` is not installed.
+        ClusterError: The cluster cannot be reached, or cancelled the calls.
+        DeadWorkersError: Every worker that ran a call died.
         Exception: Any error of a call.
     """
-    from concurrent.futures import CancelledError
+    results: dict[int, T] = {}
+    due = 0
+    with closing(outcomes_on_cluster(address, site, function, calls)) as ended:
+        for number, outcome in ended:
+            if isinstance(outcome, Exception):
+                raise outcome
+            results[number] = outcome
+            while due in results:
+                yield results.pop(due)
+                due += 1
 
+
+def outcomes_on_cluster(
+    address: str,
+    site: RunContext,
+    function: Callable[..., T],
+    calls: Sequence[tuple[Any, ...]],
+    names: Sequence[str] = (),
+    *,
+    ahead: bool = True,
+) -> Generator[tuple[int, T | Exception]]:
+    """Call a function on the workers of a cluster, and yield each outcome when its call ends; a dry run calls nothing.
+
+    Dask repeats the call of a worker that died, on another one, up to `distributed.scheduler.allowed-failures` times;
+    a warning names the call. If the iteration ends early (an error, Ctrl-C), unfinished calls are cancelled.
+
+    Args:
+        address: Address of the scheduler.
+        site: Run context of the workers.
+        function: A function of a module, or a stage.
+        calls: The arguments of each call.
+        names: Name of each call, for warnings; by default its number.
+        ahead: Send more calls than there are worker threads, so that no worker waits for short calls. Dask counts a
+            worker's death against all calls that were sent to it, so calls that can exhaust the memory take False.
+
+    Yields:
+        Number of a call, and its result or error.
+
+    Raises:
+        ClusterError: The cluster cannot be reached, or cancelled the calls.
+    """
     if is_planning():
-        yield from [None] * len(calls)
         return
-    with _client(str(site.cluster)) as client:
-        from distributed import KilledWorker, as_completed
+    lease(site.open_store(), (), begin=in_run())  # also protects what workers make and use
+    with _client(address) as client:
+        from distributed import as_completed
 
-        shared = site.abroad().model_dump(exclude_unset=True) | {"cluster": None}
-        to_send, futures = enumerate(calls), as_completed(loop=client.loop)
-        numbers: dict[Future, int] = {}
-        results: dict[int, T] = {}
+        shared = site.model_dump(exclude_unset=True) | {"cluster": None}
+        to_send, futures = deque(enumerate(calls)), as_completed(loop=client.loop)
+        numbers: dict[Future[Any], int] = {}
+        names = names or [f"call {number} of {len(calls)}" for number in range(1, len(calls) + 1)]
+        deaths = _deaths(client)
 
         def send() -> None:
-            most = calls_at_once(client)
-            if len(numbers) > most // 2:
+            most = calls_at_once(client) if ahead else max(1, _threads(client))
+            if len(numbers) >= most or (ahead and len(numbers) > most // 2):
                 return  # send many calls at a time: each graph costs milliseconds
-            some = list(islice(to_send, most - len(numbers)))
+            some = [to_send.popleft() for _ in range(min(most - len(numbers), len(to_send)))]
             sent = client.map(
                 _call, [cloudpickle.dumps((function, shared, arguments)) for _, arguments in some], pure=False
             )
@@ -119,26 +170,75 @@ def on_cluster(site: RunContext, function: Callable[..., T], calls: Sequence[tup
             futures.update(sent)
 
         try:
-            send()
-            for number in range(len(calls)):
-                while number not in results:
-                    time.sleep(_GATHER_EVERY_S)  # one request for all finished calls: each costs milliseconds
-                    ended = futures.next_batch()
-                    results.update(zip(map(numbers.pop, ended), client.gather(ended), strict=True))
+            while to_send or numbers:
+                if to_send:
                     send()
-                yield results.pop(number)
-        except (CancelledError, KilledWorker) as error:
-            raise ClusterError(
-                f"cluster {site.cluster}: {type(error).__name__}: {error}. Check the workers' logs, then run again."
-            ) from error
+                time.sleep(_GATHER_EVERY_S)  # one request for all finished calls: each costs milliseconds
+                ended = futures.next_batch(block=False)
+                _warn_of_deaths(deaths, numbers, names)  # Dask sends a death before the outcome of its call
+                for future, outcome in _outcomes(client, address, ended):
+                    yield numbers.pop(future), outcome
+                futures.update(future for future in ended if future in numbers)  # lost with their worker: repeated
         finally:
+            client.unsubscribe_topic(_EVENTS)
             client.cancel(list(numbers), force=True)
+
+
+def _outcomes(client: Client, address: str, ended: Sequence[Future[Any]]) -> Iterator[tuple[Future[Any], Any]]:
+    """Yield the result or error of each ended call, except results that were lost with their worker."""
+    from distributed import KilledWorker
+
+    finished = [future for future in ended if future.status == "finished"]
+    yield from zip(finished, client.gather(finished), strict=True)  # one request for all
+    for future in set(ended) - set(finished):
+        if future.status == "cancelled":
+            raise ClusterError(f"cluster {address}: a call was cancelled. Check the workers' logs, then run again")
+        if future.status == "error":
+            error = future.exception()
+            if isinstance(error, KilledWorker):
+                error = DeadWorkersError(
+                    f"its worker process died {error.allowed_failures + 1} times (killed, or out of memory). Read the "
+                    "workers' logs; a run that needs more memory takes fewer workers or a smaller batch"
+                )
+            yield future, error
+
+
+def _deaths(client: Client) -> SimpleQueue[Collection[str]]:
+    """Return a queue of the calls that each worker had when it died; Dask fills it from another thread."""
+    deaths: SimpleQueue[Collection[str]] = SimpleQueue()
+
+    def note(event: tuple[float, object]) -> None:
+        _, content = event
+        if isinstance(content, dict) and content.get("action") == "remove-worker" and not content.get("expected"):
+            deaths.put(content["processing-tasks"])
+
+    client.subscribe_topic(_EVENTS, note)
+    return deaths
+
+
+def _warn_of_deaths(
+    deaths: SimpleQueue[Collection[str]], numbers: Mapping[Future[Any], int], names: Sequence[str]
+) -> None:
+    """Log each death of a worker that had calls of this process."""
+    while not deaths.empty():
+        keys = deaths.get()
+        dead = [number for future, number in numbers.items() if future.key in keys]
+        if dead:
+            logger.warning(
+                "%s: the worker process died (killed, or out of memory). Its finished artifacts and snapshots are in "
+                "the store; the next attempt continues from them",
+                ", ".join(map(names.__getitem__, dead)),
+            )
 
 
 def calls_at_once(client: Client) -> int:
     """Return how many calls to send at a time: two for each current worker thread, and at least `_AT_ONCE`."""
+    return max(_AT_ONCE, 2 * _threads(client))
+
+
+def _threads(client: Client) -> int:
     threads: dict[str, int] = client.nthreads()
-    return max(_AT_ONCE, 2 * sum(threads.values()))
+    return sum(threads.values())
 
 
 def count_workers(address: str) -> int:
@@ -153,10 +253,8 @@ def count_workers(address: str) -> int:
 
 @contextmanager
 def _client(address: str) -> Iterator[Client]:
-    try:
-        from distributed import Client
-    except ImportError as error:
-        raise ClusterError("cluster: distributed is not installed. Install bsl-pipeline[dask]") from error
+    from distributed import Client  # slow to import
+
     try:
         client = Client(address, set_as_default=False)
     except (OSError, ValueError) as error:
@@ -170,6 +268,7 @@ def _client(address: str) -> Iterator[Client]:
 
 def _call(sent: bytes) -> Any:  # noqa: ANN401 - what the function returns
     """Run a pickled call on a worker."""
+    let_threads_sleep()
     function, shared, arguments = cloudpickle.loads(sent)
     site = RunContext.model_validate(shared)
     with _lock:

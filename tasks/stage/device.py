@@ -1,17 +1,20 @@
-"""Choose the device and the number of threads for a stage."""
+"""Choose the device, the number of threads and the arithmetic for a stage."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from models.errors import ModelError
+from bsl.models.errors import ModelError
 
 if TYPE_CHECKING:
-    from tasks.stage.run_context import RunContext
+    from collections.abc import Iterator
+
+    from bsl.tasks.stage.run_context import RunContext
 
 
 class DeviceError(ModelError):
@@ -70,8 +73,23 @@ def cores() -> int:
     return min(available, int(limit)) if limit.isdecimal() and int(limit) > 0 else available
 
 
-def limit_threads(site: RunContext) -> None:
-    """Set torch's number of threads to the run context's, by default one per core."""
-    import torch
+@contextmanager
+def computing(site: RunContext) -> Iterator[None]:
+    """Compute inside the block with the run context's number of threads, by default one per core, and without TF32.
 
-    torch.set_num_threads(site.threads or cores())
+    Imports torch.
+    """
+    from bsl.models.runtime.torch_settings import ieee_products, torch_threads
+
+    with torch_threads(site.threads or cores()), ieee_products():
+        yield
+
+
+def let_threads_sleep() -> None:
+    """Let OpenMP threads that wait spin for microseconds only, then sleep; call this before torch is loaded.
+
+    By default libgomp spins for milliseconds, which makes small steps ten times slower if another process wants the
+    cores. This cannot be undone, so only processes that belong to this program call it.
+    """
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", "2000")

@@ -1,4 +1,4 @@
-"""Log records of this program: sent to the Prefect UI, with run, stage and artifact; warnings are counted.
+"""Log records of this program: sent to the Prefect UI, with run, stage and artifact.
 
 The console gets them from the root logger, as JSON if PREFECT_LOGGING_HANDLERS_CONSOLE_FORMATTER selects it.
 """
@@ -12,23 +12,14 @@ from typing import TYPE_CHECKING, Any
 from prefect.logging.handlers import APILogHandler
 from prefect.runtime import flow_run
 
-from tasks.stage.metrics import count_record, current_step
-from tasks.stage.ui_page import in_run
+from bsl.storage.filesystem.control_characters import visible
+from bsl.tasks.stage.progress import current_step
+from bsl.tasks.stage.ui_page import in_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_ROOTS = ("flows", "tasks", "models", "storage")
-
-
-class _Warnings(logging.Handler):
-    """Counts warnings and errors as metrics."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-
-    def emit(self, record: logging.LogRecord) -> None:
-        count_record(record)
+_ROOT = "bsl"
 
 
 def show_logs() -> None:
@@ -40,14 +31,21 @@ def show_logs() -> None:
     make = logging.getLogRecordFactory()
     if not isinstance(make, _Signed):
         logging.setLogRecordFactory(_Signed(make))
-    for name in _ROOTS:
-        logger = logging.getLogger(name)
-        logger.setLevel(logging.INFO)
-        if not any(isinstance(handler, APILogHandler) for handler in logger.handlers):
-            handler = APILogHandler()
-            handler.addFilter(lambda _: in_run())  # records outside a run have no page
-            logger.addHandler(handler)
-            logger.addHandler(_Warnings())
+    logger = logging.getLogger(_ROOT)
+    logger.setLevel(logging.INFO)
+    if not any(isinstance(handler, APILogHandler) for handler in logger.handlers):
+        handler = APILogHandler()
+        handler.setFormatter(_Visible())
+        handler.addFilter(lambda _: in_run())  # records outside a run have no page
+        logger.addHandler(handler)
+
+
+class _Visible(logging.Formatter):
+    """Formatter that shows control characters, which a sentence or name may contain, as escapes."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a log line."""
+        return visible(super().format(record))
 
 
 class _Signed:

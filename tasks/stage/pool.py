@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -15,9 +13,8 @@ from prefect.flow_runs import wait_for_flow_run
 from prefect.runtime import flow_run
 from prefect.states import Cancelling
 
-from models.errors import ModelError
-from storage.filesystem.urls import shown
-from tasks.stage.progress import is_planning
+from bsl.models.errors import ModelError
+from bsl.tasks.stage.progress import is_planning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,82 +22,52 @@ if TYPE_CHECKING:
     from prefect.client.orchestration import PrefectClient
     from prefect.client.schemas.objects import FlowRun
 
-    from storage.artifacts.refs import ArtifactRef
-    from tasks.stage.run_context import RunContext
 
 DEPLOYMENT: Final = "bsl-pipeline/any"
 _POLL_S: Final = 5
-_RAISED: Final = re.compile(r"^Flow run encountered an exception: (\w+)")  # Prefect 3.8.8, flow_engine.py
+NO_FIGURE: Final = "NoFigure"  # state of a completed run that could not be trained or scored; its message is why
 
 
 class PoolError(ModelError):
-    """A run on a pool did not finish, or its artifacts are not in the store of this process."""
+    """A run on a pool did not finish."""
 
 
-class FailedRunError(PoolError):
-    """A run on a pool raised an error; it was neither killed nor cancelled.
-
-    Attributes:
-        kind: the error's class, without its module; empty if the server does not report it.
-    """
-
-    def __init__(self, text: str, kind: str = "") -> None:
-        self.kind = kind
-        super().__init__(text)
+class UnscoredRunError(ModelError):
+    """A run on a pool could not be trained or scored."""
 
 
-@dataclass(frozen=True)
-class Order:
-    """A run for a work pool.
-
-    Attributes:
-        parameters: parameters of the deployment's flow, as JSON.
-        artifacts: artifacts that the run should publish, with keys computed by this process.
-    """
-
-    parameters: dict[str, Any]
-    artifacts: Sequence[ArtifactRef]
-
-
-def run_on_pool(
-    orders: Sequence[Order], site: RunContext, at_once: int, end: Callable[[int, PoolError | None], None]
-) -> None:
+def run_on_pool(orders: Sequence[dict[str, Any]], at_once: int, end: Callable[[int, ModelError | None], None]) -> None:
     """Run deployment `bsl-pipeline/any` once per order and wait; a dry run sends nothing.
 
     An interrupted wait, also by Ctrl-C or SIGTERM, cancels the unfinished runs.
 
     Args:
-        orders: The runs.
-        site: Runtime settings of this process; the workers use the same store.
+        orders: Parameters of each run, as JSON.
         at_once: Maximum number of unfinished runs at a time.
         end: Called with the number of each ended run, and its error or None. If it raises, no other run starts, and
             the running ones are awaited.
 
     Raises:
-        PoolError: The deployment or its pool is missing, the pool has no slot in addition to this run, or the store
-            lacks an artifact of a completed run.
+        PoolError: The deployment or its pool is missing, or the pool has no slot in addition to this run.
         Exception: The error that `end` raised.
     """
     if orders and not is_planning():
-        asyncio.run(_run_all(orders, site, at_once, end))
+        asyncio.run(_run_all(orders, at_once, end))
 
 
 async def _run_all(
-    orders: Sequence[Order], site: RunContext, at_once: int, end: Callable[[int, PoolError | None], None]
+    orders: Sequence[dict[str, Any]], at_once: int, end: Callable[[int, ModelError | None], None]
 ) -> None:
     free, broken = asyncio.Semaphore(at_once), asyncio.Event()
     async with get_client() as client:
         await _check_deployment(client)
 
-        async def run_one(number: int, order: Order) -> None:
+        async def run_one(number: int, order: dict[str, Any]) -> None:
             async with free:
                 if broken.is_set():
                     return
                 try:
-                    fault = _fault(await _run(client, order.parameters))
-                    if fault is None:
-                        _check_published(order.artifacts, site)
-                    end(number, fault)
+                    end(number, _fault(await _run(client, order)))
                 except Exception:
                     broken.set()
                     raise
@@ -118,16 +85,6 @@ async def _run(client: PrefectClient, parameters: dict[str, Any]) -> FlowRun:
     except BaseException:
         await asyncio.shield(_cancel(client, sent))
         raise
-
-
-def _check_published(artifacts: Sequence[ArtifactRef], site: RunContext) -> None:
-    store = site.open_store()
-    for ref in artifacts:
-        if defect := store.defect(ref):
-            raise PoolError(
-                f"{DEPLOYMENT}: a run completed, but {shown(store.url)} has no intact {ref} ({defect}). Use the same "
-                "store, kind of device and version of this package for workers and this flow (BSL_STORE, BSL_DEVICE)."
-            )
 
 
 async def _cancel(client: PrefectClient, sent: FlowRun) -> None:
@@ -153,13 +110,11 @@ async def _check_deployment(client: PrefectClient) -> None:
         )
 
 
-def _fault(run: FlowRun) -> PoolError | None:
-    """Return why an ended run did not complete; None if it completed."""
-    if run.state is not None and run.state.is_completed():
-        return None
+def _fault(run: FlowRun) -> ModelError | None:
+    """Return why an ended run has no figures; None if it has."""
     name, message = (run.state.name, run.state.message or "") if run.state else ("unknown", "")
-    text = f"run {run.name} ended as {name} (expected Completed): {message.rstrip('.')}. Its log is on the server"
-    if run.state is None or not run.state.is_failed():
-        return PoolError(text)
-    raised = _RAISED.search(message)
-    return FailedRunError(text, raised[1] if raised else "")
+    if run.state is None or not run.state.is_completed():
+        return PoolError(
+            f"run {run.name} ended as {name} (expected Completed): {message.rstrip('.')}. Its log is on the server"
+        )
+    return UnscoredRunError(f"run {run.name}: {message}") if name == NO_FIGURE else None

@@ -8,13 +8,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from storage.artifacts.refs import ArtifactRef
+    from bsl.storage.artifacts.refs import ArtifactRef
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,8 @@ Listener: TypeAlias = Callable[[Event, Any], None]
 logger = logging.getLogger(__name__)
 
 _listeners: list[Listener] = []
-_plans: list[list[StageRun]] = []
+_current: ContextVar[StageRun | None] = ContextVar("current_stage", default=None)
+_plans: ContextVar[tuple[list[StageRun], ...]] = ContextVar("plans", default=())
 
 
 @contextmanager
@@ -58,30 +60,46 @@ def notify(event: Event, value: object) -> None:
 
 
 @contextmanager
-def planning() -> Iterator[list[StageRun]]:
-    """Record stage calls instead of running them; each returns its reference, which needs no artifact."""
-    _plans.append([])
+def running(step: StageRun) -> Iterator[None]:
+    """Make a stage run the innermost one of this thread during the block."""
+    token = _current.set(step)
     try:
-        yield _plans[-1]
+        yield
     finally:
-        _plans.pop()
+        _current.reset(token)
+
+
+def current_step() -> StageRun | None:
+    """Return the innermost stage running in this thread."""
+    return _current.get()
+
+
+@contextmanager
+def planning() -> Iterator[list[StageRun]]:
+    """Record the stage calls of this thread instead of running them; each returns its reference without an artifact."""
+    plan: list[StageRun] = []
+    token = _plans.set((*_plans.get(), plan))
+    try:
+        yield plan
+    finally:
+        _plans.reset(token)
 
 
 def is_planning() -> bool:
     """Return whether stages are recorded instead of run."""
-    return bool(_plans)
+    return bool(_plans.get())
 
 
 def planned(step: StageRun) -> bool:
     """Record a stage run in all open plans; return whether there are any."""
-    for plan in _plans:
+    for plan in _plans.get():
         plan.append(step)
-    return bool(_plans)
+    return is_planning()
 
 
 def announce(text: str) -> None:
     """Log a message about several stages and send it to listeners; a dry run does neither."""
-    if _plans:
+    if is_planning():
         return
     logger.info(text)
     notify("tells", text)
@@ -89,5 +107,5 @@ def announce(text: str) -> None:
 
 def warn(message: str, *args: object) -> None:
     """Log a warning of a run; a dry run logs nothing, because the run that follows repeats the warning."""
-    if not _plans:
+    if not is_planning():
         logger.warning(message, *args)

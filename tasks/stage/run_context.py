@@ -2,7 +2,7 @@
 
 The numbers of threads and processes and the device decide the order of summation. So an artifact may have other bytes
 on another machine (with 1 or 2 threads, weights differ by 2e-7). The precision, which depends on the device
-(`models.runtime.precision`), is in keys.
+(`bsl.models.runtime.precision`), is in keys.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Annotated
 
 from pydantic import AfterValidator, ConfigDict, Field
 
-from storage.artifacts.store import Store
-from storage.filesystem.urls import Address, at_home
-from storage.record import Record
+from bsl.storage.artifacts.store import Store
+from bsl.storage.filesystem.urls import Address, at_home
+from bsl.storage.record import Record
 
 
 def _known(device: str) -> str:
@@ -52,7 +52,7 @@ class RunContext(Record):
     """Processes that train one model, each on its own GPU (or its part of the cores) with its share of every batch. The
     batch size stays that of the recipe, and the result equals that of one process up to rounding; dropout masks differ,
     as on another device."""
-    cluster: str | None = None
+    cluster: Address | None = None
     """Address of a Dask scheduler, such as `tcp://host:8786`, whose workers share the store. They compute shards of
     translations and vectors, folds and seeds of fine-tuning, and points of sweeps. By default this process does it."""
     pool: bool = False
@@ -61,7 +61,7 @@ class RunContext(Record):
     save_every: int = Field(200, ge=1)
     """Training steps between two snapshots, from which a killed run resumes."""
     save_minutes: float | None = Field(10.0, gt=0)
-    """Maximum minutes between two snapshots; None counts steps only."""
+    """Maximum minutes between two snapshots; None (BSL_SAVE_MINUTES=none) counts steps only."""
     keep_snapshots: int = Field(2, ge=1)
     """Number of snapshots to keep; with two, one may be damaged."""
 

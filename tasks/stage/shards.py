@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import polars as pl
 
-from models.runtime.partitions import Partitions, equal_frames
-from storage.record import NotInKey, Record
+from bsl.models.runtime.partitions import Partitions, equal_frames
+from bsl.storage.record import NotInKey, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

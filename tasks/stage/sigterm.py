@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_requested = threading.Event()  # for work in other threads than the main one
+
 SECONDS_TO_END: Final = 60.0  # to save a training's state, or to send the last log lines
 
 
@@ -28,11 +30,11 @@ def stop_requested() -> Iterator[Callable[[], bool]]:
 
     At the end, the earlier handler is restored and receives the signal, even if the work was finished: Prefect's
     handler ends the run as crashed, the default handler ends the process. An error that leaves the block is logged,
-    because the signal replaces it. Python delivers signals only to the main thread; in other threads this block does
-    nothing, and the function returns False.
+    because the signal replaces it. Python delivers signals only to the main thread; in other threads the function
+    returns whether `request_stop` was called.
     """
     if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
+        yield _requested.is_set
         return
     received = False
 
@@ -52,6 +54,11 @@ def stop_requested() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGTERM, previous if previous is not None else signal.SIG_DFL)
         if received:
             signal.raise_signal(signal.SIGTERM)
+
+
+def request_stop() -> None:
+    """Ask the work in all threads but the main one to stop as by SIGTERM; for a process that is about to end."""
+    _requested.set()
 
 
 def end_with_parent(pipe: int) -> None:

@@ -1,7 +1,7 @@
 """Show a stage's tables, text, charts, links and progress in the Prefect UI.
 
-All except progress go to the stage's single page (`tasks.stage.ui_page`). The UI renders Markdown, so foreign text in
-tables, descriptions and links is escaped here; text passed as Markdown must already be escaped.
+All except progress go to the stage's single page (`bsl.tasks.stage.ui_page`). The UI renders Markdown, so foreign text
+in tables, descriptions and links is escaped here; text passed as Markdown must already be escaped.
 
 Outside a stage (a notebook) there is no page, so they are dropped.
 """
@@ -18,16 +18,16 @@ from uuid import UUID
 
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
 
-from models.runtime.progress import Count
-from tasks.rendering.escaping import code, plain
-from tasks.rendering.markdown import markdown_table
-from tasks.stage.progress import notify
-from tasks.stage.ui_page import in_run, open_page, shown
+from bsl.models.runtime.progress import Count
+from bsl.tasks.rendering.escaping import code, plain
+from bsl.tasks.rendering.markdown import markdown_table
+from bsl.tasks.stage.progress import notify
+from bsl.tasks.stage.ui_page import in_run, open_page, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from models.runtime.progress import OnProgress
+    from bsl.models.runtime.progress import OnProgress
 
 logger = logging.getLogger(__name__)
 

@@ -2,7 +2,7 @@
 
 Keys are `tiny-1-corpus`, `tiny-2-views`, … `tiny-9-report`: recipe, position in the pipeline, kind. If a run can have
 several artifacts of a kind, stage, system and the beginning of the artifact's key follow, so that pages stay unique.
-Content shown during a stage (`tasks.stage.ui`) is collected and published once, between a title and links to its
+Content shown during a stage (`bsl.tasks.stage.ui`) is collected and published once, between a title and links to its
 inputs. Pages are made together with artifacts, so cached artifacts get no new page.
 """
 
@@ -22,30 +22,25 @@ from prefect.artifacts import create_image_artifact, create_markdown_artifact
 from prefect.context import FlowRunContext, TaskRunContext
 from prefect.runtime import flow_run
 
-from storage.errors import StorageError
-from tasks.rendering.escaping import code, plain
-from tasks.rendering.numbers import sized
+from bsl.storage.artifacts.refs import LAST_PLACE, kind_of
+from bsl.storage.errors import StorageError
+from bsl.tasks.rendering.escaping import code, plain
+from bsl.tasks.rendering.numbers import sized
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from storage.artifacts.manifest import Manifest
-    from storage.artifacts.refs import ArtifactRef
-    from storage.artifacts.store import Store
+    from bsl.storage.artifacts.manifest import Manifest
+    from bsl.storage.artifacts.refs import ArtifactRef
+    from bsl.storage.artifacts.store import Store
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-PLACES: Final = {
-    "corpus": 1, "nli": 1, "passages": 1, "views": 2, "pairs": 3, "checkpoint": 4, "embeddings": 5,
-    "transform": 6, "scores": 7, "predictions": 7, "comparison": 8, "weighing": 8, "proof": 8,
-    "report": 9, "evaluation": 9, "sweep": 9, "reproduction": 9,
-}  # fmt: skip
-_LAST: Final = 9
 _ENDS: Final = {  # the kind that each flow makes exactly once, at its end
     "bsl-pipeline": "report", "bsl-adapt": "report", "bsl-evaluate": "evaluation", "bsl-compare": "sweep",
-    "bsl-field": "sweep", "bsl-ablation": "sweep", "bsl-reproduce": "reproduction",
+    "bsl-sweep": "sweep", "bsl-reproduce": "reproduction",
 }  # fmt: skip
 _ONCE: Final = ("ingest", "nli", "make_views")  # stages that a run of one recipe calls once
 _SAME_AS_KIND: Final = (*_ONCE, "read_passages", "pair", "train", "embed", "fit_transform", "score", "compare")
@@ -160,7 +155,7 @@ def key_of(manifest: Manifest) -> str:
     alone = manifest.kind == _ENDS.get(flow) or (flow == "bsl-pipeline" and manifest.provenance.stage in _ONCE)
     parts = [
         _recipe(),
-        str(PLACES.get(kind) or ""),
+        str(kind_of(kind).place or ""),
         _slug(kind),
         _slug(_method(manifest)),
         _slug(_system(manifest)),
@@ -189,8 +184,8 @@ def lineage_of(store: Store, manifest: Manifest) -> str:
     if links or models:
         lines.append(f"Made from {' · '.join([*links, *models])}")
     end = _ENDS.get(str(flow_run.flow_name))
-    if end and PLACES.get(manifest.kind, _LAST) < _LAST:
-        last = f"{_recipe()}-{_LAST}-{end}"
+    if end and 0 < kind_of(manifest.kind).place < LAST_PLACE:
+        last = f"{_recipe()}-{LAST_PLACE}-{end}"
         lines.append(f"Leads to [{last}](/artifacts/key/{last})")
     return "\n\n".join(lines)
 
@@ -215,7 +210,7 @@ def _link(store: Store, ref: ArtifactRef, run: str) -> str:
 def _method(manifest: Manifest) -> str:
     """Return the stage's name in words, if it adds information to the kind."""
     stage = manifest.provenance.stage
-    known = stage in _SAME_AS_KIND or PLACES.get(manifest.kind) == _LAST
+    known = stage in _SAME_AS_KIND or kind_of(manifest.kind).place == LAST_PLACE
     return "" if known or stage == manifest.kind else stage.replace("_", " ")
 
 

@@ -6,7 +6,6 @@ state is written to the work folder.
 
 from __future__ import annotations
 
-import json
 import logging
 import signal
 import subprocess
@@ -14,20 +13,20 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from models.errors import TrainingError
-from tasks.stage.device import cores, device_of, limit_threads
-from tasks.stage.sigterm import end_with_parent, stop_requested
-from tasks.training.worker import TrainingJob, measured, run_job
+from bsl.models.errors import TrainingError
+from bsl.tasks.stage.device import computing, cores, device_of
+from bsl.tasks.stage.sigterm import end_with_parent, stop_requested
+from bsl.tasks.training.worker import Speed, TrainingJob, run_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from models.training.config import TrainingConfig
+    from bsl.models.training.config import TrainingConfig
 
 logger = logging.getLogger(__name__)
 
 JOB, ERROR, MEASURED = "job.json", "error.txt", "measured.json"  # in the work folder
-_MODULE, _AGENT = "tasks.training.distributed", "agent"
+_MODULE, _AGENT = "bsl.tasks.training.distributed", "agent"
 _POLL_S: Final = 0.2
 
 
@@ -100,12 +99,12 @@ def _await(running: subprocess.Popen[bytes], should_stop: Callable[[], bool]) ->
 
 def _train_in_process(work: Path) -> None:
     """Train in one of the processes that torchrun starts."""
-    from models.training.distributed import is_first, joined
+    from bsl.models.training.distributed import is_first, joined
 
     job = TrainingJob.model_validate_json((work / JOB).read_text(encoding="utf-8"))
     site = job.site
-    limit_threads(site.model_copy(update={"threads": site.threads or max(1, cores() // site.processes)}))
-    with stop_requested() as should_stop, joined(device_of(site)) as device:
+    own = site.model_copy(update={"threads": site.threads or max(1, cores() // site.processes)})
+    with computing(own), stop_requested() as should_stop, joined(device_of(site)) as device:
         logging.basicConfig(level=logging.INFO if is_first() else logging.WARNING)
         try:
             result, _ = run_job(job, device=device, should_stop=should_stop, on_progress=_log if is_first() else None)
@@ -114,7 +113,7 @@ def _train_in_process(work: Path) -> None:
                 (work / ERROR).write_text(str(error), encoding="utf-8")
             sys.exit(1)
         if is_first():
-            (work / MEASURED).write_text(json.dumps(measured(result)), encoding="utf-8")
+            (work / MEASURED).write_text(Speed.of(result).model_dump_json(), encoding="utf-8")
 
 
 def _log(done: int, total: int, detail: str) -> None:

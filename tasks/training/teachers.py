@@ -10,26 +10,25 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import polars as pl
 
-from models.objectives.config import DistilConfig, check_places
-from storage.artifacts.lookup import find
-from storage.artifacts.refs import CheckpointRef, CorpusRef, EmbeddingsRef
-from storage.errors import SourceError
-from tasks.embedding.embed import embed
-from tasks.embedding.encoders import TAUGHT, resolve_encoder, saved_settings
-from tasks.embedding.vectors import COMPUTATION, computation_of
-from tasks.stage.cached import StageContext, stage
+from bsl.models.runtime.rows import unit
+from bsl.storage.artifacts.lookup import find
+from bsl.storage.artifacts.refs import CorpusRef, EmbeddingsRef
+from bsl.storage.errors import SourceError
+from bsl.tasks.embedding.embed import embed
+from bsl.tasks.embedding.encoders import STORED_VECTORS, ResolvedEncoder, resolve
+from bsl.tasks.embedding.vectors import COMPUTATION, computation_of
+from bsl.tasks.stage.cached import StageContext, stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from models.encoder.config import EncoderConfig
-    from models.objectives.config import AnyObjective
-    from models.runtime.precision import Computed
-    from storage.sources.model_sources import ResolvedModel
-    from tasks.stage.run_context import RunContext
+    from bsl.models.encoder.config import EncoderConfig
+    from bsl.models.objectives.config import AnyObjective
+    from bsl.models.runtime.precision import Computed
+    from bsl.tasks.stage.run_context import RunContext
 
 
-Teacher: TypeAlias = "tuple[CheckpointRef | ResolvedModel, EncoderConfig] | EmbeddingsRef"
+Teacher: TypeAlias = ResolvedEncoder | EmbeddingsRef
 """An encoder with its settings, or stored vectors of the corpus."""
 
 
@@ -44,13 +43,12 @@ def find_teachers(site: RunContext, teachers: Iterable[EncoderConfig]) -> tuple[
 
 
 def _found(site: RunContext, config: EncoderConfig) -> Teacher:
-    if TAUGHT.fullmatch(config.model):
+    if STORED_VECTORS.fullmatch(config.model):
         store = site.open_store()
         vectors = EmbeddingsRef(key=find(store, config.model).key)
         store.used(vectors)
         return vectors
-    encoder, named = resolve_encoder(site, config)
-    return encoder, saved_settings(site, encoder, named)
+    return resolve(site, config)
 
 
 def check_teaching(site: RunContext, corpus: CorpusRef, teachers: Iterable[Teacher], objective: AnyObjective) -> None:
@@ -69,16 +67,16 @@ def check_teaching(site: RunContext, corpus: CorpusRef, teachers: Iterable[Teach
         if corpus.path not in texts:
             raise SourceError(
                 f"{vectors}: vectors of {', '.join(texts) or 'no corpus'} (expected {corpus.path}). Embed this run's "
-                "corpus with the teacher (tasks.embedding.python_encoders.embed_corpus)."
+                "corpus with the teacher (bsl.tasks.embedding.python_encoders.embed_corpus)."
             )
         if vectors.kind not in manifest.tables or sentences not in (None, manifest.rows):
             raise SourceError(
                 f"{vectors}: contains {manifest.rows} rows of {', '.join(manifest.tables)} (expected one row of "
                 f"`embeddings` for each sentence of {corpus.path}). Embed the corpus with the teacher "
-                "(tasks.embedding.python_encoders.embed_corpus)."
+                "(bsl.tasks.embedding.python_encoders.embed_corpus)."
             )
-    if isinstance(objective, DistilConfig) and objective.queue and sentences is not None:
-        check_places(objective.queue, sentences)
+    if sentences is not None:
+        objective.check_sentences(sentences)
 
 
 def teach(
@@ -92,8 +90,7 @@ def teach(
 def _vectors(site: RunContext, corpus: CorpusRef, teacher: Teacher, precision: Computed) -> EmbeddingsRef:
     if isinstance(teacher, EmbeddingsRef):
         return teacher
-    encoder, config = teacher
-    return embed(site, encoder, corpus, config, precision)
+    return embed(site, teacher.encoder, corpus, teacher.config, precision)
 
 
 @stage(ref=EmbeddingsRef, version=2)
@@ -108,11 +105,7 @@ def join_teachers(context: StageContext, teachers: tuple[EmbeddingsRef, ...]) ->
     ids = frames[0]["sentence_id"]
     assert all(frame["sentence_id"].equals(ids) for frame in frames)  # same corpus, sorted by id
     vectors = [frame["embedding"].to_numpy() for frame in frames]
-    lengths = [np.linalg.norm(x, axis=1, keepdims=True) for x in vectors]
-    scaled = [
-        x / np.where(norms > 0, norms, 1) / np.sqrt(len(vectors)) for x, norms in zip(vectors, lengths, strict=True)
-    ]
-    joined = np.concatenate(scaled, axis=1).astype(np.float32)
+    joined = np.concatenate([unit(x) / np.sqrt(len(vectors)) for x in vectors], axis=1).astype(np.float32)
     context.draft.write(pl.DataFrame({"sentence_id": ids, "embedding": joined}))
     computation = computation_of(context.store, teachers[0]) | {"vectors": f"mean of {len(teachers)} encoders"}
     context.draft.note({"sentences": len(ids), "dimensions": joined.shape[1], COMPUTATION: computation})

@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import polars as pl
+from pydantic import BaseModel
 
-from models.encoder.config import EncoderConfig
-from models.training.config import TrainingConfig
-from storage.artifacts.refs import ENCODER, STATE, CheckpointRef, EmbeddingsRef, PairsRef
-from storage.sources.model_sources import ResolvedModel
-from tasks.corpus.evaluation_sets import ScoredSet
-from tasks.stage.cached import StageContext, stage
-from tasks.stage.device import device_of, limit_threads
-from tasks.stage.sigterm import stop_requested
-from tasks.stage.ui import progress_of, show_chart, show_table
-from tasks.training.distributed import MEASURED, train_together
-from tasks.training.worker import TrainingJob, measured, run_job
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.training.config import TrainingConfig
+from bsl.storage.artifacts.refs import ENCODER, STATE, CheckpointRef, EmbeddingsRef, PairsRef
+from bsl.storage.sources.model_sources import ResolvedModel
+from bsl.tasks.corpus.evaluation_sets import ScoredSet
+from bsl.tasks.stage.cached import StageContext, stage
+from bsl.tasks.stage.device import device_of
+from bsl.tasks.stage.sigterm import stop_requested
+from bsl.tasks.stage.ui import progress_of, show_chart, show_table
+from bsl.tasks.training.distributed import MEASURED, train_together
+from bsl.tasks.training.worker import Speed, TrainingJob, run_job
 
 if TYPE_CHECKING:
-    from pydantic import JsonValue
-
-    from models.training.loop import TrainingResult
+    from bsl.models.training.loop import TrainingResult
 
 
-@stage(ref=CheckpointRef, version=8)
+class TrainingFigures(BaseModel):
+    """Figures of a checkpoint's manifest, from `bsl.models.training.loop.TrainingResult`; a score may be NaN."""
+
+    steps: int
+    start_dev_spearman: float | None
+    best_dev_spearman: float | None
+    best_step: int
+    finding: str
+    max_length: int
+    measured: Speed
+    """Separate, since it differs between equal runs."""
+
+
+@stage(ref=CheckpointRef, version=8, uses_torch=True)
 def train(
     context: StageContext,
     pairs: PairsRef,
@@ -40,49 +51,45 @@ def train(
     `start` is a pretrained model, or the encoder of an earlier training.
     """
     # Imported here, so that a run with all stages cached does not import torch and transformers.
-    from models.training.snapshots import write_snapshot
+    from bsl.models.training.snapshots import write_snapshot
 
-    limit_threads(context.site)
-    scratch = context.store.scratch(context.ref)
-    job = TrainingJob(
-        site=context.site,
-        pairs=pairs,
-        start=start,
-        dev=dev,
-        encoder=encoder,
-        config=config,
-        teacher=teacher,
-        work=scratch,
-    )
-    with stop_requested() as should_stop:
+    with context.store.own_scratch(context.ref) as scratch, stop_requested() as should_stop:
+        job = TrainingJob(
+            site=context.site,
+            pairs=pairs,
+            start=start,
+            dev=dev,
+            encoder=encoder,
+            config=config,
+            teacher=teacher,
+            work=scratch,
+        )
         if context.site.processes > 1:
             train_together(job, should_stop)
         result, trained = run_job(
             job, device=device_of(context.site), should_stop=should_stop, on_progress=progress_of("training, steps")
         )
-    speed = json.loads((scratch / MEASURED).read_text()) if context.site.processes > 1 else measured(result)
+        together = context.site.processes > 1
+        speed = Speed.model_validate_json((scratch / MEASURED).read_bytes()) if together else Speed.of(result)
     trained.save(context.draft.folder / ENCODER)
     write_snapshot(context.draft.folder / STATE, result.state)
     context.draft.write(result.log, "training_log")
-    context.draft.note(_figures(result, speed))
+    figures = TrainingFigures(
+        steps=result.steps,
+        start_dev_spearman=result.start_dev,
+        best_dev_spearman=result.best_dev,
+        best_step=result.best_step,
+        finding=result.finding,
+        max_length=result.encoder.config.length,
+        measured=speed,
+    )
+    context.draft.note(figures.model_dump())
     _show(context, result)
-
-
-def _figures(result: TrainingResult, speed: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    return {
-        "steps": result.steps,
-        "start_dev_spearman": result.start_dev,
-        "best_dev_spearman": result.best_dev,
-        "best_step": result.best_step,
-        "finding": result.finding,
-        "max_length": result.encoder.config.length,
-        "measured": speed,  # separate, since it differs between equal runs
-    }
 
 
 def _show(context: StageContext, result: TrainingResult) -> None:
     key = context.ref.key[:12]
-    from tasks.rendering.charts import training_curves  # matplotlib
+    from bsl.tasks.rendering.charts import training_curves  # matplotlib
 
     for chart in training_curves({"training": result.log}, most=2):  # the run's page has all
         show_chart(chart.name, chart.standalone(), f"Training of checkpoint {key}: {chart.label}")

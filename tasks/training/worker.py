@@ -1,28 +1,28 @@
-"""Run a training in this process, alone or as one of several (`tasks.training.distributed`)."""
+"""Run a training in this process, alone or as one of several (`bsl.tasks.training.distributed`)."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from models.encoder.config import EncoderConfig
-from models.training.config import TrainingConfig
-from storage.artifacts.refs import CheckpointRef, EmbeddingsRef, PairsRef
-from storage.record import Record
-from storage.sources.model_sources import ResolvedModel
-from tasks.corpus.evaluation_sets import ScoredSet, read_scored_set
-from tasks.embedding.encoders import encoder_folder
-from tasks.stage.run_context import RunContext
+from pydantic import BaseModel
+
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.training.config import TrainingConfig
+from bsl.storage.artifacts.refs import CheckpointRef, EmbeddingsRef, PairsRef
+from bsl.storage.record import Record
+from bsl.storage.sources.model_sources import ResolvedModel
+from bsl.tasks.corpus.evaluation_sets import ScoredSet, read_scored_set
+from bsl.tasks.embedding.encoders import encoder_folder
+from bsl.tasks.stage.run_context import RunContext
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pydantic import JsonValue
-
-    from models.encoder.sentence_encoder import SentenceEncoder
-    from models.runtime.progress import OnProgress
-    from models.training.loop import TrainingResult
-    from models.training.token_cache import TeacherVectors
+    from bsl.models.encoder.sentence_encoder import SentenceEncoder
+    from bsl.models.runtime.progress import OnProgress
+    from bsl.models.training.loop import TrainingResult
+    from bsl.models.training.token_cache import TeacherVectors
 
 
 class TrainingJob(Record):
@@ -48,10 +48,10 @@ def run_job(
 ) -> tuple[TrainingResult, SentenceEncoder]:
     """Train in this process, or read a finished run back; return the result and the encoder."""
     # Imported here, so that a run with all stages cached does not import torch and transformers.
-    from models.encoder.sentence_encoder import SentenceEncoder
-    from models.training.distributed import is_first
-    from models.training.loop import train
-    from models.training.snapshots import Execution
+    from bsl.models.encoder.sentence_encoder import SentenceEncoder
+    from bsl.models.training.distributed import is_first
+    from bsl.models.training.loop import train
+    from bsl.models.training.snapshots import Execution
 
     store = job.site.open_store()
     start = SentenceEncoder.load(encoder_folder(store, job.start), job.encoder)
@@ -71,22 +71,28 @@ def run_job(
             on_progress=on_progress,
         ),
     )
-    return result, SentenceEncoder(result.encoder, start.tokenizer)  # drops the start's prompts, as untrained
+    return result, SentenceEncoder(result.encoder, start.own_tokenizer)  # drops the start's prompts, as untrained
 
 
-def measured(result: TrainingResult) -> dict[str, JsonValue]:
-    """Return the speed of this call's steps."""
-    speed = result.throughput
-    return {
-        "pairs_per_s": round(speed.pairs_per_s, 2),
-        "tokens_per_s": round(speed.tokens_per_s, 1),
-        "mfu": None if speed.mfu is None else round(speed.mfu, 4),
-    }
+class Speed(BaseModel):
+    """Speed of a training call's steps, without evaluations."""
+
+    pairs_per_s: float
+    tokens_per_s: float
+    mfu: float | None
+    """Share of the device's peak; None if that is unknown."""
+
+    @classmethod
+    def of(cls, result: TrainingResult) -> Speed:
+        """Return the speed of a result, rounded."""
+        speed = result.throughput
+        mfu = None if speed.mfu is None else round(speed.mfu, 4)
+        return cls(pairs_per_s=round(speed.pairs_per_s, 2), tokens_per_s=round(speed.tokens_per_s, 1), mfu=mfu)
 
 
 def _teacher(job: TrainingJob, teacher: EmbeddingsRef) -> TeacherVectors:
-    from models.training.distributed import first_here_alone
-    from models.training.token_cache import open_teacher
+    from bsl.models.training.distributed import local_rank_zero_first
+    from bsl.models.training.token_cache import open_teacher
 
-    with first_here_alone():
+    with local_rank_zero_first():
         return open_teacher(job.work, teacher.key[:16], job.site.open_store().scan(teacher))

@@ -13,25 +13,25 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from models.runtime.partitions import Partitions, in_range
-from models.views.views import (
+from bsl.models.runtime.partitions import Partitions, in_range
+from bsl.models.views.views import (
     ROUTE,
     begin_route,
+    filter_finished,
     follow_hop,
-    held_apart,
     judged_route,
     sentences_ahead,
 )
-from storage.record import Record
-from tasks.translation.translate import MemoryLookup, translate_missing
-from tasks.translation.translator import ResolvedTranslator
+from bsl.storage.record import Record
+from bsl.tasks.translation.translate import MemoryLookup, translate_missing
+from bsl.tasks.translation.translator import ResolvedTranslator
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from models.runtime.partitions import Ranges
-    from models.translation.filters import FilterConfig
-    from tasks.stage.cached import StageContext
+    from bsl.models.runtime.partitions import Ranges
+    from bsl.models.translation.filters import AnyFilter
+    from bsl.tasks.stage.cached import StageContext
 
 
 class Route(Record):
@@ -52,11 +52,11 @@ class RouteTranslation:
     """Translation of all sentences in a route's source language.
 
     Args:
-        work: Context of the stage.
+        context: Context of the stage.
         route: The translators.
-        filters: Limits beyond which a translation is dropped.
+        filters: Filters of translations.
         sentences: sentence_id, text, lang.
-        bits: Logarithm of the number of ranges, see `models.runtime.partitions`.
+        bits: Logarithm of the number of ranges, see `bsl.models.runtime.partitions`.
         folder: An empty folder of the caller, which must exist until the views are read.
     """
 
@@ -64,7 +64,7 @@ class RouteTranslation:
         self,
         context: StageContext,
         route: Route,
-        filters: FilterConfig,
+        filters: tuple[AnyFilter, ...],
         sentences: pl.LazyFrame,
         bits: int,
         folder: Path,
@@ -80,30 +80,30 @@ class RouteTranslation:
         self._at: Ranges = lambda number: begin_route(in_range(sources, number, bits))
 
     def judged(self, number: int) -> pl.LazyFrame:
-        """Return the views of a range of sentences after the last hop; columns are `models.views.views.JUDGED`."""
+        """Return the views of a range of sentences after the last hop; columns are `bsl.models.views.views.JUDGED`."""
         views = judged_route(self._at(number), self._route.method)
-        return held_apart(views, self._filters) if self._route.returns else views
+        return filter_finished(views, self._filters) if self._route.returns else views
 
-    def go(self, following: int) -> list[dict[str, JsonValue]]:
+    def translate_all(self, hops_after: int) -> list[dict[str, JsonValue]]:
         """Translate the sentences through all hops, adding missing translations to each memory.
 
         Args:
-            following: Number of later hops, on other routes of the same stage.
+            hops_after: Number of later hops, on other routes of the same stage.
 
         Returns:
             Cost of each hop: sentences, tokens, seconds.
         """
         hops = self._route.hops
-        return [self._pass(number, hop, len(hops) - number + following) for number, hop in enumerate(hops, start=1)]
+        return [self._pass(number, hop, len(hops) - number + hops_after) for number, hop in enumerate(hops, start=1)]
 
-    def _pass(self, number: int, hop: ResolvedTranslator, following: int) -> dict[str, JsonValue]:
+    def _pass(self, number: int, hop: ResolvedTranslator, hops_after: int) -> dict[str, JsonValue]:
         by = "sentence_id" if number == len(self._route.hops) else "key"
         onward = Partitions(self._folder / str(number), ROUTE, by, bits=self._bits)
         here = self._at
         with TemporaryDirectory(dir=self._folder) as scratch:
             recall = MemoryLookup(self._context.store, hop.fingerprint, Path(scratch), self._bits, self._sentences)
             cost = translate_missing(
-                self._context.site, hop, lambda part: sentences_ahead(here(part)), recall, following=following
+                self._context.site, hop, lambda part: sentences_ahead(here(part)), recall, following=hops_after
             )
             for part in range(1 << self._bits):
                 moved = follow_hop(here(part), recall[part].lazy(), number, self._filters, hop.config.target_lang)

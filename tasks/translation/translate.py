@@ -19,38 +19,40 @@ import hashlib
 import logging
 import math
 import time
-from contextlib import closing
+from contextlib import closing, nullcontext
 from functools import lru_cache
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 import polars as pl
 
-from models.errors import TranslationStoppedError, TranslatorLoadError
-from models.runtime.partitions import Partitions
-from models.translation.config import TRANSLATION_VERSION, Resources
-from models.translation.loading import load_translator
-from models.translation.smoke_test import PLAIN_SENTENCES, smoke_test
-from storage.artifacts.refs import ArtifactRef
-from tasks.stage.cached import StageContext, stage
-from tasks.stage.cluster import run_shards
-from tasks.stage.device import cores, device_of, limit_threads
-from tasks.stage.shards import Shard, plan_shards, scattered
-from tasks.stage.sigterm import stop_requested
-from tasks.stage.ui import progress_of
-from tasks.translation.translator import ResolvedTranslator
+from bsl.models.errors import TranslationStoppedError, TranslatorLoadError
+from bsl.models.runtime.partitions import Partitions
+from bsl.models.translation.config import TRANSLATION_VERSION, Resources
+from bsl.models.translation.loading import load_translator
+from bsl.models.translation.smoke_test import PLAIN_SENTENCES, smoke_test
+from bsl.storage.artifacts.refs import ArtifactRef
+from bsl.storage.filesystem.caches import copy_folder, filling
+from bsl.tasks.stage.cached import StageContext, stage
+from bsl.tasks.stage.cluster import run_shards
+from bsl.tasks.stage.device import cores, device_of
+from bsl.tasks.stage.shards import Shard, plan_shards, scattered
+from bsl.tasks.stage.sigterm import stop_requested
+from bsl.tasks.stage.ui import progress_of
+from bsl.tasks.translation.translator import ResolvedTranslator
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pydantic import JsonValue
 
-    from models.runtime.partitions import Ranges
-    from models.runtime.progress import OnProgress
-    from models.translation.batching import BatchedTranslator
-    from models.translation.config import TranslatorConfig
-    from storage.artifacts.store import Store
-    from tasks.stage.run_context import RunContext
+    from bsl.models.runtime.partitions import Ranges
+    from bsl.models.runtime.progress import OnProgress
+    from bsl.models.translation.batching import BatchedTranslator
+    from bsl.models.translation.config import TranslatorConfig
+    from bsl.storage.artifacts.store import Store
+    from bsl.tasks.stage.run_context import RunContext
 
 
 logger = logging.getLogger(__name__)
@@ -117,10 +119,10 @@ def translate_missing(
     ref=ArtifactRef,
     kind=lambda arguments: f"translations/{arguments['hop'].fingerprint}",  # the translator's memory
     version=TRANSLATION_VERSION,
+    uses_torch=True,
 )
 def translate(context: StageContext, hop: ResolvedTranslator, shard: Shard) -> None:
     """Translate one shard of sentences and add it to the translator's memory."""
-    limit_threads(context.site)
     translator = _translator(context.site, hop)
     sentences = shard.read()
     started = time.monotonic()
@@ -157,9 +159,11 @@ def _translator(site: RunContext, hop: ResolvedTranslator) -> BatchedTranslator:
         )
     resources = Resources(device_of(site), site.threads or cores(), site.translator_copies, site.translator_threads)
     # The model is converted for CTranslate2 once, by the first shard.
-    cache = site.local_cache or Path.home() / ".cache" / "bsl"
-    converted = cache / "ctranslate2" / found / hashlib.sha256(hop.model.identity.encode()).hexdigest()[:16]
-    return _loaded(hop.model.folder, hop.config, resources, converted)
+    digest = hashlib.sha256(hop.model.identity.encode()).hexdigest()[:16]
+    converted = copy_folder(site.local_cache, "ctranslate2", found, digest)
+    folder, is_needed = hop.model.folder, backend == "ctranslate2" and not converted.is_dir()
+    with filling(converted) if is_needed else nullcontext():
+        return _loaded(folder, hop.config, resources, converted)
 
 
 @lru_cache(maxsize=1)  # one model at a time: the next hop's replaces it in the device's memory
@@ -195,7 +199,7 @@ class MemoryLookup:
         store: Store of the translator's memory.
         fingerprint: The translator's fingerprint.
         scratch: An empty folder.
-        bits: Logarithm of the number of ranges, as in `models.runtime.partitions.Partitions`.
+        bits: Logarithm of the number of ranges, as in `bsl.models.runtime.partitions.Partitions`.
         sentences: Approximate number of sentences; a wrong number only costs time.
     """
 

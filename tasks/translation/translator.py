@@ -1,52 +1,33 @@
-"""Find a translator, with the identity that decides its translations; record and read pinned translations.
+"""Find a translator, with the identity that decides its translations, and its pinned translations.
 
-The embedded translators have pinned translations: recorded when they are packed, and checked before they are used.
-
-A pin is a translation on which all engines agree: both backends in fp32, and CTranslate2 in int8 with the CPU's newest
-instructions and with AVX2 (2013), whose sums saturate. So a pin is valid on every CPU. Sentences with differing
-translations have no pin. Other precisions, which need a GPU, have no pins.
+The embedded translators have pinned translations, which are checked before they are used. A pin is valid on every CPU
+in fp32 and int8: all engines agreed on it when the translator was packed. Other precisions, which need a GPU, have no
+pins.
 """
 
 from __future__ import annotations
 
-import logging
-import os
-from concurrent.futures import ProcessPoolExecutor
 from importlib.metadata import version
-from multiprocessing import get_context
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import JsonValue
 
-from models.translation.config import TRANSLATION_VERSION, Pin, TranslatorConfig
-from models.translation.loading import resolve
-from storage.artifacts.keys import fingerprint
-from storage.assets.catalog import embedded_manifest
-from storage.assets.embedded import EMBEDDED, embedded_path
-from storage.record import NotInKey, Record
-from storage.sources.model_sources import ResolvedModel
-from tasks.embedding.encoders import resolve_named_model
-from tasks.stage.device import device_of
+from bsl.models.translation.config import TRANSLATION_VERSION, Pin, TranslatorConfig
+from bsl.models.translation.loading import resolve
+from bsl.storage.artifacts.keys import fingerprint
+from bsl.storage.assets.catalog import embedded_manifest
+from bsl.storage.assets.embedded import EMBEDDED
+from bsl.storage.record import NotInKey, Record
+from bsl.storage.sources.model_sources import ResolvedModel
+from bsl.tasks.embedding.encoders import resolve_named_model
+from bsl.tasks.stage.device import device_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from bsl.tasks.stage.run_context import RunContext
 
-    from tasks.stage.run_context import RunContext
-
-
-logger = logging.getLogger(__name__)
 
 PINNED = "pinned"
 """Name of the pinned translations in the manifest's figures."""
-BEAMS = (1, 2, 4)
-_INT8 = {"backend": "ctranslate2", "precision": "int8"}
-_ENGINES: Sequence[tuple[Mapping[str, str], Sequence[Mapping[str, str]]]] = (
-    ({}, ({"backend": "transformers", "precision": "fp32"}, {"backend": "ctranslate2", "precision": "fp32"}, _INT8)),
-    ({"DNNL_MAX_CPU_ISA": "AVX2"}, (_INT8,)),
-)
-"""Environment variables, which oneDNN reads once per process, and changes of the configuration to run with them."""
 _PRECISIONS = ("fp32", "int8")
 
 
@@ -55,56 +36,13 @@ def embedded_pins(config: TranslatorConfig) -> tuple[Pin, ...]:
     if not config.model.startswith(EMBEDDED) or config.precision not in _PRECISIONS:
         return ()
     recorded = embedded_manifest(config.model.removeprefix(EMBEDDED)).figures.get(PINNED, {})
-    found = recorded.get(_search(config)) if isinstance(recorded, dict) else None
+    found = recorded.get(search_name(config)) if isinstance(recorded, dict) else None
     pins = found if isinstance(found, dict) else {}
     return tuple(Pin(source=source, translation=str(text)) for source, text in pins.items())
 
 
-def record_pins(name: str, directions: list[TranslatorConfig], root: Path) -> dict[str, JsonValue]:
-    """Translate plain sentences; return the translations on which every engine agrees, by direction and beam."""
-    from models.translation.smoke_test import PLAIN_SENTENCES
-
-    configs = [direction.model_copy(update={"beam": beam}) for direction in directions for beam in BEAMS]
-    outputs: list[list[str]] = []
-    with TemporaryDirectory() as scratch:
-        for environment, changes in _ENGINES if configs else ():
-            changed = [config.model_copy(update=change) for change in changes for config in configs]
-            outputs += _in_a_process(environment, embedded_path(name, root), changed, Path(scratch) / "converted")
-    pins: dict[str, JsonValue] = {}
-    for number, config in enumerate(configs):
-        found = outputs[number :: len(configs)]
-        sentences = PLAIN_SENTENCES[config.source_lang]
-        rows = zip(sentences, *found, strict=True)
-        agreed = {text: translations[0] for text, *translations in rows if len(set(translations)) == 1}
-        logger.info("%s, %s: %d of %d sentences pinned", name, _search(config), len(agreed), len(sentences))
-        pins[_search(config)] = dict(agreed)
-    return pins
-
-
-def _in_a_process(
-    environment: Mapping[str, str], folder: Path, configs: list[TranslatorConfig], converted: Path
-) -> list[list[str]]:
-    with ProcessPoolExecutor(1, get_context("spawn"), initializer=_set_environment, initargs=(environment,)) as pool:
-        return pool.submit(_translations, folder, configs, converted).result()
-
-
-def _set_environment(environment: Mapping[str, str]) -> None:
-    os.environ.update(environment)
-
-
-def _translations(folder: Path, configs: list[TranslatorConfig], converted: Path) -> list[list[str]]:
-    from models.translation.config import Resources
-    from models.translation.loading import load_translator
-    from models.translation.smoke_test import PLAIN_SENTENCES
-
-    translators = (load_translator(folder, config, Resources("cpu", cores=1), converted) for config in configs)
-    return [
-        [translation.text for translation in translator.translate(PLAIN_SENTENCES[config.source_lang])]
-        for config, translator in zip(configs, translators, strict=True)
-    ]
-
-
-def _search(config: TranslatorConfig) -> str:
+def search_name(config: TranslatorConfig) -> str:
+    """Return the name of a translator's pinned translations: its direction and beam."""
     repeats = f", no repeated {config.no_repeat_ngram}-grams" if config.no_repeat_ngram else ""
     return f"{config.source_lang}-{config.target_lang} beam {config.beam}{repeats}"
 

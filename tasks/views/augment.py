@@ -6,27 +6,27 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from models.runtime.partitions import bits_for, in_range
-from models.translation.filters import FilterConfig, count_drops, drop_table
-from models.views.views import (
+from bsl.models.runtime.partitions import bits_for, in_range
+from bsl.models.translation.filters import AnyFilter, count_drops, drop_table
+from bsl.models.views.views import (
     JUDGED,
-    held_apart,
+    filter_finished,
     judged_views,
     kept_views,
     view_samples,
 )
-from storage.artifacts.refs import CorpusRef, NliRef, ViewsRef
-from tasks.stage.cached import StageContext, stage
-from tasks.stage.ui import show_table
-from tasks.translation.route import Route, RouteTranslation
-from tasks.translation.translator import find_translator
-from tasks.views.methods import rewritten
+from bsl.storage.artifacts.refs import CorpusRef, NliRef, ViewsRef
+from bsl.tasks.stage.cached import StageContext, stage
+from bsl.tasks.stage.ui import show_table
+from bsl.tasks.translation.route import Route, RouteTranslation
+from bsl.tasks.translation.translator import find_translator
+from bsl.tasks.views.methods import rewritten
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from models.views.config import AugmentConfig
-    from tasks.stage.run_context import RunContext
+    from bsl.models.views.config import AugmentConfig
+    from bsl.tasks.stage.run_context import RunContext
 
 SAMPLE_ROWS = 8
 
@@ -46,13 +46,13 @@ def augment(
     return make_views(site, corpus, routes, parts, config.filters, original=config.original)
 
 
-@stage(ref=ViewsRef, version=2)
+@stage(ref=ViewsRef, version=3)
 def make_views(
     context: StageContext,
     corpus: CorpusRef,
     routes: tuple[Route, ...],
     parts: tuple[ViewsRef, ...],
-    filters: FilterConfig,
+    filters: tuple[AnyFilter, ...],
     *,
     original: bool,
 ) -> None:
@@ -66,13 +66,13 @@ def make_views(
         trips = []
         for number, route in enumerate(routes):
             trips.append(RouteTranslation(context, route, filters, sentences, bits, scratch / str(number)))
-            costs += trips[-1].go(following=sum(len(later.hops) for later in routes[number + 1 :]))
+            costs += trips[-1].translate_all(hops_after=sum(len(later.hops) for later in routes[number + 1 :]))
 
         def of_range(number: int) -> pl.DataFrame:
             here = in_range(sentences, number, bits)
             judged = [
                 *(trip.judged(number) for trip in trips),
-                *(held_apart(judged_views(here, in_range(table, number, bits)), filters) for table in rewritings),
+                *(filter_finished(judged_views(here, in_range(table, number, bits)), filters) for table in rewritings),
             ]
             rows = pl.concat([pl.LazyFrame(schema=JUDGED), *judged]).collect().lazy()
             counts.append(count_drops(rows))

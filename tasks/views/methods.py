@@ -9,31 +9,31 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.corpus.normalize import normalize
-from models.runtime.partitions import bits_for, scattered
-from models.views.annotated_pairs import entailed_views
-from models.views.config import CropView, DeletedView, EntailView, GivenView, MaskedView, SynonymView
-from models.views.synonyms import FILES
-from models.views.views import given_views
-from storage.artifacts.refs import CorpusRef, NliRef, ViewsRef
-from storage.errors import SourceError
-from storage.filesystem.atomic import whole
-from storage.filesystem.os_errors import writing
-from storage.readers.read_report import ReadReport
-from storage.sources.model_sources import ResolvedModel
-from storage.sources.read import read_beside, source_columns
-from storage.sources.sources import ResolvedSource
-from storage.sources.word_vectors import ResolvedWordNet, find_wordnet
-from tasks.embedding.encoders import resolve_named_model
-from tasks.stage.cached import StageContext, stage
-from tasks.stage.device import device_of, limit_threads
-from tasks.stage.ui import progress_of
+from bsl.models.corpus.normalize import normalize
+from bsl.models.runtime.partitions import bits_for, scattered
+from bsl.models.views.annotated_pairs import entailed_views
+from bsl.models.views.config import CropView, DeletedView, EntailView, GivenView, MaskedView, SynonymView
+from bsl.models.views.synonyms import FILES
+from bsl.models.views.views import given_views
+from bsl.storage.artifacts.refs import CorpusRef, NliRef, ViewsRef
+from bsl.storage.errors import SourceError
+from bsl.storage.filesystem.atomic import whole
+from bsl.storage.filesystem.os_errors import writing
+from bsl.storage.readers.read_report import ReadReport
+from bsl.storage.sources.model_sources import ResolvedModel
+from bsl.storage.sources.read import read_beside, source_columns
+from bsl.storage.sources.sources import ResolvedSource
+from bsl.storage.sources.word_vectors import ResolvedWordNet, find_wordnet
+from bsl.tasks.embedding.encoders import resolve_named_model
+from bsl.tasks.stage.cached import StageContext, stage
+from bsl.tasks.stage.device import device_of
+from bsl.tasks.stage.ui import progress_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from models.views.config import AnyViewMethod
-    from tasks.stage.run_context import RunContext
+    from bsl.models.views.config import AnyViewMethod
+    from bsl.tasks.stage.run_context import RunContext
 
 
 SLICE_ROWS = 8192
@@ -75,7 +75,7 @@ def _views(sources: pl.DataFrame, method: str, seed: int, rewrite: Rewrite) -> p
 @stage(ref=ViewsRef, version=1)
 def crop(context: StageContext, corpus: CorpusRef, view: CropView) -> None:
     """Crop each sentence of the language to some of its words, once for each method name of the view."""
-    from models.views.cropping import crop_words
+    from bsl.models.views.cropping import crop_words
 
     for number, method in enumerate(view.methods, start=1):
         rewrite_corpus(context, corpus, method, view.lang, view.seed, partial(crop_words, view=view, number=number))
@@ -89,7 +89,7 @@ def deleted(
     view: DeletedView,
 ) -> None:
     """Delete some words of each sentence of the language."""
-    from models.views.cropping import delete_words
+    from bsl.models.views.cropping import delete_words
 
     rewrite_corpus(context, corpus, view.name, view.lang, view.seed, partial(delete_words, view=view))
 
@@ -108,13 +108,12 @@ def entail(context: StageContext, corpus: CorpusRef, nli: NliRef, view: EntailVi
 CPU_BATCH_TOKENS, GPU_BATCH_TOKENS = 2048, 32_768
 
 
-@stage(ref=ViewsRef, version=2)
+@stage(ref=ViewsRef, version=2, uses_torch=True)
 def mlm(context: StageContext, corpus: CorpusRef, model: ResolvedModel, view: MaskedView) -> None:
     """Mask tokens of each sentence and refill them by a masked language model."""
     # Imported here, so that a run with all stages cached does not import torch and transformers.
-    from models.views.masked_lm import MaskedLM, refill
+    from bsl.models.views.masked_lm import MaskedLM, refill
 
-    limit_threads(context.site)
     device = device_of(context.site)
     tokens = CPU_BATCH_TOKENS if device == "cpu" else GPU_BATCH_TOKENS
     fill = partial(refill, model=MaskedLM(model.folder, device), view=view, batch_tokens=tokens)
@@ -134,7 +133,7 @@ def synonym(
     view: SynonymView,
 ) -> None:
     """Replace words of each English sentence by synonyms from WordNet."""
-    from models.views.synonyms import count_replacements, replace_synonyms, wordnet_synonyms
+    from bsl.models.views.synonyms import count_replacements, replace_synonyms, wordnet_synonyms
 
     synonyms = wordnet_synonyms(wordnet.folder, view.senses, inflect=view.inflect)
     rewrite_corpus(context, corpus, "synonym", LANG, view.seed, partial(replace_synonyms, synonyms=synonyms, view=view))
@@ -144,7 +143,7 @@ def synonym(
     context.draft.note({**count_replacements(texts, synonyms, view)})
 
 
-@stage(ref=ViewsRef, version=1)
+@stage(ref=ViewsRef, version=2)
 def column_view(
     context: StageContext, sources: tuple[ResolvedSource, ...], corpus: CorpusRef, view: GivenView, max_bad_share: float
 ) -> None:

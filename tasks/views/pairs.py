@@ -6,23 +6,23 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from models.corpus.labels import TEACH, Use, class_pairs, shares
-from models.errors import TrainingError
-from models.runtime.partitions import bits_for, in_range
-from models.views.annotated_pairs import labelled_pairs, scored_pairs, with_rehearsal
-from models.views.pairs import PairConfig, build_pairs, count_pairs, require_pairs
-from storage.artifacts.refs import CorpusRef, NliRef, PairsRef, PassagesRef, ViewsRef
-from storage.sources.labels import LabelSource
-from tasks.corpus.evaluation_sets import ScoredSet, read_scored_set, resolve_scored_set
-from tasks.corpus.labels import labelled_rows
-from tasks.stage.cached import StageContext, stage
-from tasks.stage.ui import show_table
+from bsl.models.corpus.labels import TEACH, Use, class_pairs, shares
+from bsl.models.errors import TrainingError
+from bsl.models.runtime.partitions import bits_for, in_range
+from bsl.models.views.annotated_pairs import labelled_pairs, own_rehearsal, scored_pairs, with_rehearsal
+from bsl.models.views.pairs import PairConfig, build_pairs, count_pairs, require_pairs
+from bsl.storage.artifacts.refs import CorpusRef, NliRef, PairsRef, PassagesRef, ViewsRef
+from bsl.storage.sources.labels import LabelSource
+from bsl.tasks.corpus.evaluation_sets import ScoredSet, read_scored_set, resolve_scored_set
+from bsl.tasks.corpus.labels import labelled_rows
+from bsl.tasks.stage.cached import StageContext, stage
+from bsl.tasks.stage.ui import show_table
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from models.runtime.partitions import Ranges
-    from tasks.stage.run_context import RunContext
+    from bsl.models.runtime.partitions import Ranges
+    from bsl.tasks.stage.run_context import RunContext
 
 SAMPLE_ROWS = 20
 
@@ -64,13 +64,20 @@ def pair_own(context: StageContext, views: ViewsRef, trips: ViewsRef | None, con
     _pair(context, of_range, config, bits)
 
 
-@stage(ref=PairsRef, version=8)
+@stage(ref=PairsRef, version=9)
 def pair_own_labels(
-    context: StageContext, passages: PassagesRef, labels: LabelSource, use: Use, seed: int, general: ScoredSet | None
+    context: StageContext,
+    passages: PassagesRef,
+    labels: LabelSource,
+    use: Use,
+    seed: int,
+    general: ScoredSet | None,
+    own: CorpusRef | None,
 ) -> None:
     """Make scored training pairs of labels: the given pairs, or texts paired within and across classes.
 
-    Pairs of general sentences without a score are added, so that training can preserve their vectors; None adds none.
+    Pairs without a score are added, whose vectors training preserves: sentences of the general set and of the user's
+    training text. None adds none.
 
     Raises:
         TrainingError: too few classes, or all scores equal.
@@ -83,8 +90,10 @@ def pair_own_labels(
     else:
         pairs = rows.select(sentence1="text_1", sentence2="text_2", score=shares(rows["label"].cast(pl.Float64)))
     training = scored_pairs(pairs, 1.0, "labels", 0)
-    if general is not None:
-        training = with_rehearsal(training, read_scored_set(general), general.name, seed)
+    rehearsed = {} if general is None else {general.name: read_scored_set(general)}
+    if own is not None:
+        rehearsed["own text"] = own_rehearsal(context.store.scan(own).collect()["text"], seed)
+    training = with_rehearsal(training, rehearsed, seed)
     context.draft.write(training)
     context.draft.note({"labels": rows.height, "pairs": training.height})
     _show(context)
@@ -111,7 +120,7 @@ def pair_labelled(context: StageContext, corpus: CorpusRef, nli: NliRef, config:
     _show(context)
 
 
-@stage(ref=PairsRef, version=1)
+@stage(ref=PairsRef, version=2)
 def pair_scored(context: StageContext, scored: ScoredSet, shuffle_seed: int | None) -> None:
     """Pair the sentences of a scored set, with annotated scores scaled to [0, 1]."""
     pairs = scored_pairs(read_scored_set(scored), scored.highest, scored.name, shuffle_seed)

@@ -17,10 +17,10 @@ from prefect.events.worker import EventsWorker
 from prefect.logging.handlers import APILogWorker
 from prefect.settings import PREFECT_API_URL, get_current_settings, temporary_settings
 
-from flows.recipes.shared import ALONE
-from storage.artifacts.manifest import Manifest
-from storage.artifacts.store import Store
-from tasks.rendering import charts
+from bsl.flows.recipes.shared import ALONE
+from bsl.storage.artifacts.manifest import Manifest
+from bsl.storage.artifacts.store import Store
+from bsl.tasks.rendering import charts
 from tests.servers import SERVER, clients_of, free_port, wait_until_healthy
 from tests.tiny_encoder import write_tiny
 

@@ -10,11 +10,11 @@ import os
 import signal
 import sys
 
-import models.training.loop  # noqa: F401  stages import it
-from flows.pipeline import pipeline
-from models.training import snapshots
-from storage.artifacts.draft import Draft
-from tasks.stage.run_context import RunContext
+import bsl.models.training.loop  # noqa: F401  stages import it
+from bsl.flows.pipeline import pipeline
+from bsl.models.training import snapshots
+from bsl.storage.artifacts.draft import Draft
+from bsl.tasks.stage.run_context import RunContext
 
 written = Draft.write_all  # `Draft.write` calls it
 saved = snapshots.save_snapshot

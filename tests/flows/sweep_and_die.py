@@ -10,10 +10,10 @@ import os
 import signal
 import sys
 
-from flows.sweep.sweep import ablation
-from models.training import snapshots
-from storage.artifacts.draft import Draft
-from tasks.stage.run_context import RunContext
+from bsl.flows.sweep.sweep import ablation
+from bsl.models.training import snapshots
+from bsl.storage.artifacts.draft import Draft
+from bsl.tasks.stage.run_context import RunContext
 
 last, name, over, overrides, *stores = sys.argv[1:]
 events = itertools.count(1)

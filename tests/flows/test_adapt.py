@@ -11,33 +11,34 @@ import pytest
 
 import bsl
 from bsl import SentenceEncoder
-from flows.adaptation import adapt, general_sets, run_adapt
-from flows.cli.main import main
-from flows.config import override
-from flows.recipes.adaptation import AdaptConfig
-from models.encoder.config import EncoderConfig
-from models.objectives.config import ContrastiveConfig
-from models.training.config import TrainingConfig
-from models.views.pairs import PairConfig
-from storage.artifacts.refs import ENCODER, CheckpointRef, CorpusRef, PairsRef, PassagesRef, ProofRef
-from storage.assets.embedded import embedded_path
-from storage.errors import SourceError
-from storage.sources.labels import label_source
-from storage.sources.own_text import ReadingConfig
-from tasks.adaptation import choose_encoder, choose_share, evaluate_adaptation, merge
-from tasks.corpus.evaluation_sets import resolve_scored_set
-from tasks.corpus.labels import labelled_rows
-from tasks.corpus.passages import read_passages
-from tasks.embedding.embed import embed
-from tasks.embedding.encoders import resolve_encoder
-from tasks.evaluation.own_text import HeldOutSet
-from tasks.stage.cached import StageContext, stage
-from tasks.stage.progress import planning
-from tasks.stage.run_context import RunContext
-from tasks.training.train import train
+from bsl.flows.adaptation import adapt, general_sets, run_adapt
+from bsl.flows.cli.main import main
+from bsl.flows.config import override
+from bsl.flows.recipes.adaptation import AdaptConfig
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.errors import EvaluationError
+from bsl.models.objectives.config import ContrastiveConfig
+from bsl.models.training.config import TrainingConfig
+from bsl.models.views.pairs import PairConfig
+from bsl.storage.artifacts.refs import ENCODER, CheckpointRef, CorpusRef, PairsRef, PassagesRef, ProofRef
+from bsl.storage.assets.embedded import embedded_path
+from bsl.storage.errors import SourceError
+from bsl.storage.sources.labels import label_source
+from bsl.storage.sources.own_text import ReadingConfig
+from bsl.tasks.adaptation import choose_encoder, choose_share, evaluate_adaptation, merge
+from bsl.tasks.corpus.evaluation_sets import resolve_scored_set
+from bsl.tasks.corpus.labels import labelled_rows
+from bsl.tasks.corpus.passages import read_passages
+from bsl.tasks.embedding.embed import embed
+from bsl.tasks.embedding.encoders import resolve
+from bsl.tasks.evaluation.own_text import HeldOutSet
+from bsl.tasks.stage.cached import StageContext, stage
+from bsl.tasks.stage.progress import planning
+from bsl.tasks.stage.run_context import RunContext
+from bsl.tasks.training.train import train
 
 if TYPE_CHECKING:
-    from storage.artifacts.refs import ArtifactRef
+    from bsl.storage.artifacts.refs import ArtifactRef
 
 pytestmark = pytest.mark.usefixtures("without_charts")
 
@@ -85,14 +86,14 @@ def files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_adapt_exports_the_adapted_encoder_only_if_better(own, site, start) -> None:
+def test_adapt_exports_the_adapted_encoder_only_if_better(own, site, start, capsys) -> None:
     ref = adapt([str(own)], start, None, SMALL, site)
     store = site.open_store()
     figures = store.manifest(ref).figures
     proof = store.scan(ProofRef(key=made_of(site, ref, "proof"))).collect()
     assert {*proof["evidence"]} >= {"title", "crop", "stsb test"}
-    assert proof.filter(evidence="crop")["role"].to_list() == ["shown"]
-    assert proof.filter(evidence="title")["role"].to_list() == ["shown"]
+    assert proof.filter(evidence="crop")["role"].to_list() == ["reported"]
+    assert proof.filter(evidence="title")["role"].to_list() == ["reported"]
     exported = store.fetch(CheckpointRef(key=made_of(site, ref, "adapted"))) / ENCODER
     unchanged = files(exported) == files(Path(start))
     assert unchanged is (figures["verdict"] != "BETTER")
@@ -100,6 +101,12 @@ def test_adapt_exports_the_adapted_encoder_only_if_better(own, site, start) -> N
     assert str(figures["reason"]) in page
     assert "second: second.jsonl" in page
     assert f"bsl adapt {own} --encoder {start} --config settings.json" in (store.fetch(ref) / "report.html").read_text()
+
+    capsys.readouterr()
+    assert main(["artifacts", "show", ref.path, "--store", site.store]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith(str(figures["findings"][0])[:60])
+    assert shown.index("What the adapted encoder is better for") < shown.index("All figures") < shown.index('"kind"')
 
     before = {str(found) for found in store.refs()}
     assert adapt([str(own)], start, None, SMALL, site) == ref
@@ -124,12 +131,30 @@ def test_unlabelled_text_file_is_order_independent_and_not_proved(own, site, sta
     ref = adapt([str(tmp_path / "shuffled.txt")], start, None, SMALL, site)
     figures = site.open_store().manifest(ref).figures
     assert figures["verdict"] == "NOT PROVED"
-    assert "test labels (--labels)" in str(figures["advice"])
+    assert "label about 800 rows (half are for the test)" in str(figures["advice"])
+    assert "better on labels in 24 of 60 cases, the same in 32 and worse in 4" in str(figures["advice"])
     proof = site.open_store().scan(ProofRef(key=made_of(site, ref, "proof"))).collect()
     assert "neighbour" not in proof["evidence"].to_list()
-    assert "counts" not in proof["role"].to_list()
+    assert "decides" not in proof["role"].to_list()
     adapted = CheckpointRef(key=made_of(site, ref, "adapted"))
     assert site.open_store().manifest(adapted).figures["adapted"] is False
+    page = (site.open_store().fetch(ref) / "report.md").read_text()
+    assert "Exported: the original encoder, unchanged." in page
+    assert "Weights of the adapted encoder: 25 % from the trained encoder" in page
+
+    assert "to-label.csv, beside this page, has" in page
+    to_label = pl.read_csv(site.open_store().fetch(ref) / "to-label.csv")
+    assert {*to_label["text"]} == {*lines.filter(lines.str.len_chars() >= 20)}
+    assert to_label["label"].null_count() == to_label.height
+
+    taken = adapt([str(tmp_path / "shuffled.txt")], start, None, SMALL | {"accept": True}, site)
+    exported = site.open_store().fetch(CheckpointRef(key=made_of(site, taken, "adapted"))) / ENCODER
+    assert files(exported) != files(Path(start))
+    page = (site.open_store().fetch(taken) / "report.md").read_text()
+    assert "NOT PROVED" in page
+    assert "Exported: the adapted encoder without proof, by --accept." in page
+    with pytest.raises(ValueError, match="--accept: conflicts with --labels"):
+        adapt([str(own / "first.csv")], start, str(own / "first.csv"), {"accept": True}, site)
 
 
 def test_general_sets_always_include_the_stsb_test_split(site) -> None:
@@ -152,7 +177,7 @@ def test_labels_only_judge_excludes_labelled_texts_from_training(own, site, star
     ref = adapt([str(own / "first.csv")], start, str(labels), SMALL, site, labels_only_judge=True)
     store = site.open_store()
     proof = store.scan(ProofRef(key=made_of(site, ref, "proof"))).collect()
-    assert proof.filter(role="counts")["evidence"].to_list() == ["your labels"]
+    assert proof.filter(role="decides")["evidence"].to_list() == ["your labels"]
     passages = store.scan(PassagesRef(key=made_of(site, ref, "passages"))).collect()
     learnt = store.scan(CorpusRef(key=made_of(site, ref, "corpus"))).collect()
     labelled = {*pl.read_csv(labels, separator="\t")["body"]}
@@ -167,7 +192,7 @@ def test_labels_split_into_disjoint_training_and_test_rows(own, site, start, tmp
     ref = adapt([str(path)], start, str(path), SMALL | {"label_training": {"max_steps": 3}}, site)
     store = site.open_store()
     proof = store.scan(ProofRef(key=made_of(site, ref, "proof"))).collect()
-    assert proof.filter(role="counts")["evidence"].to_list() == ["your labels"]
+    assert proof.filter(role="decides")["evidence"].to_list() == ["your labels"]
     pairs = store.scan(PairsRef(key=made_of(site, ref, "pairs"))).collect()
     passages = PassagesRef(key=made_of(site, ref, "passages"))
     labelled = labelled_rows(store, passages, label_source(str(path)), use="adapt").filter(part="judge")
@@ -176,7 +201,11 @@ def test_labels_split_into_disjoint_training_and_test_rows(own, site, start, tmp
     learnt = {*scored["text_1"], *scored["text_2"]}
     assert 2 * general.height == scored.height
     stsb = pl.read_parquet(embedded_path("stsb") / "train.parquet")
-    assert {*general["text_1"]} <= {*stsb["sentence1"]}
+    of_set, own_text = (general.filter((pl.col("source") == "own text") == is_own) for is_own in (False, True))
+    assert of_set.height == own_text.height
+    assert {*of_set["text_1"]} <= {*stsb["sentence1"]}
+    training_text = " ".join(learnt)
+    assert all(text in training_text for text in (*own_text["text_1"], *own_text["text_2"]))  # sentences and halves
     assert learnt.isdisjoint(judging)
     assert learnt | judging <= {*rows["body"]}
     assert store.manifest(ref).figures["rows"] == {
@@ -187,7 +216,17 @@ def test_labels_split_into_disjoint_training_and_test_rows(own, site, start, tmp
     }
     assert len(learnt) > 60
     assert len(judging) > 60
+    uses = {row["use"]: row for row in store.manifest(ref).figures["uses"]}
+    assert {name: row["role"] for name, row in uses.items()} == {
+        "classify": "decides", "group": "reported", "search": "reported",
+    }  # fmt: skip
+    assert store.manifest(ref).figures["used_for"] == "classify"
+    assert set(store.scan(ProofRef(key=made_of(site, ref, "proof")), "samples").collect()["kind"]) <= {
+        "neighbour",
+        "class",
+    }
     page = (store.fetch(ref) / "report.md").read_text()
+    assert page.startswith(f"# {Path(start).name} adapted to rows.csv\n")
     assert f"| training labels | {len(learnt)} |" in page
     assert page.count("training sentences") == 1
 
@@ -218,7 +257,8 @@ def test_harmful_adaptation_is_worse_and_exports_the_original_encoder(
     own, site, start, tmp_path, monkeypatch, caplog
 ) -> None:
     config = override(AdaptConfig(), SMALL, {"proof": {"share": 1}})
-    original, reading = resolve_encoder(site, EncoderConfig(model=start))
+    found = resolve(site, EncoderConfig(model=start))
+    original, reading = found.encoder, found.config
     passages = read_passages(site, ReadingConfig().sources([str(own)]), config.hold_out)
     harm = TrainingConfig(
         precision="fp32",
@@ -240,7 +280,6 @@ def test_harmful_adaptation_is_worse_and_exports_the_original_encoder(
     pairs.write_csv(tmp_path / "pairs.csv")
     held_out = HeldOutSet(
         passages=passages,
-        trips=None,
         labels=label_source(str(tmp_path / "pairs.csv")),
         use="judge",
         questions=config.proof.questions,
@@ -250,14 +289,16 @@ def test_harmful_adaptation_is_worse_and_exports_the_original_encoder(
     merged = merge(site, original, trained, weighing, reading)
     vectors = tuple(embed(site, encoder, (held_out,), reading, "fp32") for encoder in (original, merged))
     sets = {f"own:{held_out.dataset}": held_out}
-    proof = evaluate_adaptation(site, vectors, merged, sets, (), config.evaluation.bootstrap, 0.5)
+    proof = evaluate_adaptation(
+        site, vectors, merged, sets, (), config.evaluation.bootstrap, 0.5, "similarity", ("crops",)
+    )
     adapted = choose_encoder(site, original, merged, proof)
     store = site.open_store()
     assert store.manifest(proof).figures["verdict"] == "WORSE"
     assert files(store.fetch(adapted) / ENCODER) == files(Path(start))
     assert store.manifest(weighing).figures["share"] == 1.0
-    monkeypatch.setattr("tasks.adaptation._spearman", lambda *_: 0.5)  # nothing is lost: the first share is enough
-    with caplog.at_level("INFO", logger="tasks.stage.ui"):
+    monkeypatch.setattr("bsl.tasks.adaptation._spearman", lambda *_: 0.5)  # nothing is lost: the first share is enough
+    with caplog.at_level("INFO", logger="bsl.tasks.stage.ui"):
         dev = resolve_scored_set(site, "embedded:stsb/dev")
         choose_share(site, original, trained, dev, (0.5, 1.0), 0.5, reading)
     assert "choosing the share, shares: 2 of 2" in caplog.text
@@ -282,6 +323,14 @@ def test_adapt_config_views_determine_the_pairings() -> None:
     pairs = config.pairs(("crops", "round trips"))
     assert isinstance(pairs, PairConfig)
     assert [pairing.source for pairing in pairs.pairings] == ["crop|crop-2", "original|bt-de"]
+
+
+def test_search_is_refused_if_all_questions_resemble_the_training(own, site, start, tmp_path) -> None:
+    """A list of independent sentences has questions about their halves only, and crops train on halves."""
+    lines = pl.read_csv(own / "first.csv")["body"].unique(maintain_order=True)
+    (tmp_path / "list.txt").write_text("".join(f"{text}\n" for text in lines))
+    with pytest.raises(EvaluationError, match=r"--for search: the only questions .* --views round-trips"):
+        adapt([str(tmp_path / "list.txt")], start, None, SMALL | {"used_for": "search"}, site)
 
 
 @pytest.mark.parametrize("views", ["crops", "round-trips"])

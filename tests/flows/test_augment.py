@@ -9,15 +9,15 @@ import pytest
 from prefect import flow
 from pydantic import JsonValue
 
-from models.errors import SmokeTestError
-from models.translation.config import TranslatorConfig
-from models.translation.filters import FilterConfig
-from models.views.config import AugmentConfig, TranslatedView, round_trip
-from models.views.pairs import MissingViewError, PairConfig, ViewPair
-from storage.artifacts.refs import CorpusRef, PairsRef, ViewsRef
-from tasks.stage.run_context import RunContext
-from tasks.views.augment import augment
-from tasks.views.pairs import pair
+from bsl.models.errors import SmokeTestError
+from bsl.models.translation.config import TranslatorConfig
+from bsl.models.translation.filters import LengthFilter, LoopFilter
+from bsl.models.views.config import AugmentConfig, TranslatedView, round_trip
+from bsl.models.views.pairs import MissingViewError, PairConfig, ViewPair
+from bsl.storage.artifacts.refs import CorpusRef, PairsRef, ViewsRef
+from bsl.tasks.stage.run_context import RunContext
+from bsl.tasks.views.augment import augment
+from bsl.tasks.views.pairs import pair
 from tests.corpora import publish_corpus
 from tests.tiny_marian import SENTENCES, build_tiny_marian
 
@@ -59,7 +59,7 @@ def through(models: tuple[Path, Path], **settings: object) -> AugmentConfig:
     )
     return AugmentConfig(
         translations=(round_trip(out, back),),
-        filters=FilterConfig(max_length_ratio=50, max_repeats=7, copied_words=None, language_odds=None),
+        filters=(LengthFilter(ratio=50), LoopFilter(repeats=7)),
     )
 
 
@@ -138,6 +138,8 @@ def test_pairing_with_missing_view_raises_missing_view_error(site: RunContext, c
 
 
 def test_importing_view_stages_imports_no_torch_or_transformers() -> None:
-    script = "import sys, tasks.views.augment, tasks.views.pairs; print({'torch', 'transformers'} & set(sys.modules))"
+    script = (
+        "import sys; from bsl.tasks.views import augment, pairs; print({'torch', 'transformers'} & set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
     assert (done.stdout, done.stderr) == ("set()\n", "")

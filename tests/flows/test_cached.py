@@ -4,18 +4,20 @@ import errno
 import logging
 import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 
 import polars as pl
 import pytest
 from fsspec.implementations.local import LocalFileSystem
-from prefect import flow
+from prefect import flow, get_client
+from prefect.client.schemas.sorting import TaskRunSort
 from pydantic import BaseModel, ConfigDict
 
-from storage.artifacts.refs import CorpusRef, PairsRef
-from storage.artifacts.store import Store
-from tasks.stage.cached import StageContext, stage
-from tasks.stage.progress import listening, planning
-from tasks.stage.run_context import RunContext
+from bsl.storage.artifacts.refs import CorpusRef, PairsRef
+from bsl.storage.artifacts.store import Store
+from bsl.tasks.stage.cached import StageContext, stage
+from bsl.tasks.stage.progress import listening, planning
+from bsl.tasks.stage.run_context import RunContext
 
 calls: list[str] = []
 
@@ -82,6 +84,15 @@ def test_planning_runs_no_stage_and_returns_the_same_refs(run, tmp_path):
     assert [step.stage for step in plan] == ["sentences", "doubled"]
 
 
+def test_planning_in_one_thread_does_not_stop_the_stages_of_another(tmp_path):
+    calls.clear()
+    with planning() as plan, ThreadPoolExecutor(1) as other:
+        corpus = other.submit(sentences, RunContext(store=str(tmp_path / "store")), Size(rows=3)).result()
+    assert calls == ["sentences"]
+    assert [ref.path for ref in Store(str(tmp_path / "store")).refs()] == [corpus.path]
+    assert plan == []
+
+
 def test_progress_listener_receives_events_of_made_and_cached_stages(run):
     heard = []
 
@@ -119,7 +130,7 @@ def test_artifact_with_flipped_byte_is_rebuilt_alone(run, caplog):
     content = bytearray(victim.read_bytes())
     content[len(content) // 2] ^= 1
     victim.write_bytes(content)
-    with caplog.at_level(logging.WARNING, logger="tasks"):
+    with caplog.at_level(logging.WARNING, logger="bsl.tasks"):
         made, again, _ = run()
     assert made == ["sentences"]  # its content is unchanged, so the pairs made from it stay valid
     assert again == ref
@@ -130,7 +141,7 @@ def test_artifact_with_flipped_byte_is_rebuilt_alone(run, caplog):
 def test_deleted_artifact_is_rebuilt_with_a_warning(run, caplog):
     _, ref, store = run()
     shutil.rmtree(store.local / ref.path)
-    with caplog.at_level(logging.WARNING, logger="tasks"):
+    with caplog.at_level(logging.WARNING, logger="bsl.tasks"):
         made, again, _ = run()
     assert made == ["doubled"]
     assert again == ref
@@ -178,3 +189,14 @@ def test_cache_hit_succeeds_on_a_read_only_store(run, monkeypatch):
 
 def refuse(*_: object) -> None:
     raise OSError(errno.EROFS, "Read-only file system")
+
+
+def test_ui_graph_connects_stages_also_on_cache_hits(run):
+    run()
+    run()
+    with get_client(sync_client=True) as client:
+        tasks = client.read_task_runs(sort=TaskRunSort.EXPECTED_START_TIME_ASC, limit=200)
+    stages = [task for task in tasks if task.name.startswith(("sentences-", "doubled-"))][-4:]
+    for upstream, downstream in (stages[:2], stages[2:]):
+        assert [entry.id for entry in downstream.task_inputs["arguments"]] == [upstream.id]
+    assert [task.state_name for task in stages] == ["Completed", "Completed", "Cached", "Cached"]

@@ -1,7 +1,6 @@
 """Work on a Dask cluster leaves the bytes of one process; work on a pool is refused before it would wait for ever."""
 
 import itertools
-import sys
 import threading
 import time
 from pathlib import Path
@@ -15,26 +14,24 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.filters import FlowRunFilter
 
-from flows.pipeline import pipeline
-from flows.recipes import recipe
-from flows.sweep.field import field
-from flows.sweep.method_settings import Budget, FieldSettings
-from flows.sweep.points import Job
-from flows.sweep.sweep import ablation
-from models.encoder.config import EncoderConfig
-from models.errors import ModelError
-from models.evaluation.config import BootstrapConfig
-from storage.errors import SourceError
-from storage.sources.model_sources import resolve_model
-from tasks.embedding import shards as embed_shards
-from tasks.embedding.embed import embed
-from tasks.stage import pool
-from tasks.stage.cluster import ClusterError, calls_at_once, found_here, on_cluster
-from tasks.stage.pool import Order, PoolError, run_on_pool
-from tasks.stage.progress import planning
-from tasks.stage.run_context import RunContext
+from bsl.flows.pipeline import pipeline
+from bsl.flows.recipes import recipe
+from bsl.flows.sweep.own import OwnRequest
+from bsl.flows.sweep.points import Job
+from bsl.flows.sweep.sweep import ablation
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.errors import ModelError
+from bsl.storage.errors import SourceError
+from bsl.storage.sources.model_sources import resolve_model
+from bsl.tasks.embedding import shards as embed_shards
+from bsl.tasks.embedding.embed import embed
+from bsl.tasks.stage import pool
+from bsl.tasks.stage.cluster import ClusterError, calls_at_once, found_here, on_cluster
+from bsl.tasks.stage.pool import NO_FIGURE, PoolError, run_on_pool
+from bsl.tasks.stage.progress import planning
+from bsl.tasks.stage.run_context import RunContext
 from tests.cluster import dask_cluster, double, fail, slow
-from tests.flows.test_field import WORDS
+from tests.flows.test_own import WORDS
 from tests.flows.test_translate import content, hop_of, identified, site_in, translate_all
 from tests.interrupt import interrupted_after
 from tests.tiny_encoder import write_tiny
@@ -95,8 +92,8 @@ def test_dask_sweep_table_matches_single_process_table(tmp_path, alone, cluster)
 
 
 @pytest.mark.slow
-def test_dask_field_table_matches_single_process_table(tmp_path, cluster, monkeypatch):
-    """Its store has a relative path, which on a worker is another folder."""
+def test_dask_own_study_table_matches_single_process_table(tmp_path, cluster, monkeypatch, shallow):
+    """Store and text have relative paths, which on a worker are in another folder."""
     monkeypatch.chdir(tmp_path)
     rows = [
         {"text": f"The {a} beside the {b} was {word}.", "label": word}
@@ -104,26 +101,20 @@ def test_dask_field_table_matches_single_process_table(tmp_path, cluster, monkey
         for word in [("good", "bad")[number % 2]]
     ]
     pl.DataFrame(rows).write_csv("reviews.csv")
-    settings = FieldSettings(
-        methods=("tfidf", "whitening", "masked-lm"),
-        budget=Budget(steps=2),
-        sentences=120,
-        questions=40,
-        bootstrap=BootstrapConfig(resamples=200),
-    )
+    own = OwnRequest(text=("reviews.csv",), labels="reviews.csv", encoder=str(shallow))
+    changes = {"training": {"max_steps": 2}, "evaluation": {"bootstrap": {"resamples": 200}}}
     tables = []
     for name, address in (("here", None), ("there", cluster)):
         site = RunContext(store=name, device="cpu", threads=1, cluster=address)
-        swept = field(["reviews.csv"], labels="reviews.csv", settings=settings, site=site)
+        swept = ablation("own", {"variant": ["crops", "TSDAE"]}, 1, changes, site=site, own=own)
         tables.append(site.open_store().scan(swept).collect())
     assert tables[0].equals(tables[1])
-    seeds = dict(tables[0].select("label", "seeds").rows())
-    assert seeds == {"original encoder": 1, "TF-IDF": 1, "masked LM": 1, "whitening": 0}
+    assert {*tables[0]["label"]} == {"original encoder", "crops", "TSDAE"}
 
 
 def test_on_cluster_preserves_call_order_and_clears_worker_cluster(cluster):
     site = RunContext(cluster=cluster)
-    assert list(on_cluster(site, double, [(n,) for n in range(300)])) == [(None, 2 * n) for n in range(300)]
+    assert list(on_cluster(cluster, site, double, [(n,) for n in range(300)])) == [(None, 2 * n) for n in range(300)]
 
 
 def test_calls_at_once_scales_with_cluster_threads():
@@ -135,12 +126,12 @@ def test_calls_at_once_scales_with_cluster_threads():
 
 def test_on_cluster_raises_the_error_of_a_remote_call(cluster):
     with pytest.raises(ModelError, match="the third"):
-        list(on_cluster(RunContext(cluster=cluster), fail, [(n,) for n in range(6)]))
+        list(on_cluster(cluster, RunContext(), fail, [(n,) for n in range(6)]))
 
 
 def test_keyboard_interrupt_cancels_pending_cluster_calls(cluster, tmp_path):
     with pytest.raises(KeyboardInterrupt), interrupted_after(2):
-        list(on_cluster(RunContext(cluster=cluster), slow, [(str(tmp_path), n) for n in range(200)]))
+        list(on_cluster(cluster, RunContext(), slow, [(str(tmp_path), n) for n in range(200)]))
     time.sleep(1)
     begun = len(list(tmp_path.iterdir()))
     time.sleep(2)
@@ -149,19 +140,13 @@ def test_keyboard_interrupt_cancels_pending_cluster_calls(cluster, tmp_path):
 
 def test_dry_run_makes_no_cluster_calls():
     with planning():
-        assert list(on_cluster(RunContext(cluster="tcp://127.0.0.1:9"), fail, [(3,), (4,)])) == [None, None]
+        assert list(on_cluster("tcp://127.0.0.1:9", RunContext(), fail, [(3,), (4,)])) == []
 
 
 def test_unreachable_dask_scheduler_raises_cluster_error():
     refused = pytest.raises(ClusterError, match=r"no scheduler answers .*\. Start one with `dask scheduler`")
     with dask.config.set({"distributed.comm.timeouts.connect": "1s"}), refused:
-        list(on_cluster(RunContext(cluster="tcp://127.0.0.1:9"), double, [(1,)]))
-
-
-def test_missing_distributed_package_error_names_the_dask_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ClusterError, match=r"Install bsl-pipeline\[dask\]"):
-        list(on_cluster(RunContext(cluster="tcp://127.0.0.1:9"), double, [(1,)]))
+        list(on_cluster("tcp://127.0.0.1:9", RunContext(), double, [(1,)]))
 
 
 def test_worker_rejects_missing_or_different_model_folder(tmp_path):
@@ -183,8 +168,8 @@ JOB = Job("tiny", recipe("tiny"))
 def send(count: int = 1, at_once: int = 2) -> list[object]:
     """Send runs to `bsl-pipeline/any`; none is completed, so that nobody looks for what it made."""
     ended: list[object] = []
-    orders = [Order(JOB.parameters(RunContext()), ())] * count
-    run_on_pool(orders, RunContext(), at_once, lambda number, fault: ended.append((number, fault)))
+    orders = [JOB.parameters(RunContext())] * count
+    run_on_pool(orders, at_once, lambda number, fault: ended.append((number, fault)))
     return ended
 
 
@@ -244,15 +229,12 @@ def test_keyboard_interrupt_cancels_runs_on_the_work_pool(server):
 
 def test_run_on_pool_reports_each_run_and_limits_concurrency(server, monkeypatch):
     """No worker takes them: another thread ends them, as workers would."""
-    from prefect.states import Crashed, Failed
+    from prefect.states import Completed, Crashed
 
     monkeypatch.setattr(pool, "_POLL_S", 0.2)
     deployment = deploy(server)
     most, over = [], threading.Event()
-    ends = [
-        Failed(message="Flow run encountered an exception: NonFiniteLossError: x"),
-        Crashed(message="killed"),
-    ] * 2
+    ends = [Completed(name=NO_FIGURE, message="rank is gone"), Crashed(message="killed")] * 2
 
     def end_them() -> None:
         with get_client(sync_client=True) as client:
@@ -274,6 +256,6 @@ def test_run_on_pool_reports_each_run_and_limits_concurrency(server, monkeypatch
         over.set()
         worker.join()
     assert sorted(number for number, _ in reported) == [0, 1, 2, 3]
-    kinds = sorted(getattr(fault, "kind", "-") for _, fault in reported)
-    assert kinds == ["-", "-", "NonFiniteLossError", "NonFiniteLossError"]
+    kinds = sorted(type(fault).__name__ for _, fault in reported)
+    assert kinds == ["PoolError", "PoolError", "UnscoredRunError", "UnscoredRunError"]
     assert max(most) <= 2

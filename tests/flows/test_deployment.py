@@ -10,12 +10,12 @@ from contextlib import suppress
 
 import pytest
 
-from storage.artifacts.store import Store
+from bsl.storage.artifacts.store import Store
 from tests.log_lines import JSON_LINES, published
-from tests.servers import PREFECT, ROOT, Cluster, children, prepare
+from tests.servers import PREFECT, ROOT, Cluster, add_schedules, children, prepare, runs_in
 
 pytestmark = pytest.mark.slow  # a server, its deployments and a worker take a minute to start
-BSL = (sys.executable, "-m", "flows.cli.main")
+BSL = (sys.executable, "-m", "bsl.flows.cli.main")
 NAMES = ("tiny", "nli", "any")
 
 
@@ -81,7 +81,7 @@ def test_deployed_run_evaluation_and_pool_sweep_report_equal_scores(cluster, sto
 def test_killed_pool_sweep_resumes_to_the_uninterrupted_table(cluster, alone, tmp_path):
     changes = {**alone, "training": {**alone["training"], "max_steps": 200, "epochs": 1000, "eval_every": 100}}
     settings = [part for name, value in changes.items() for part in ("--set", f"{name}={json.dumps(value)}")]
-    sweep = [*BSL, "sweep", "tiny", "--over", "training.objective.momentum=0.5,0.9,1.0", *settings, "--lanes", "1"]
+    sweep = [*BSL, "sweep", "tiny", "--over", "training.objective.momentum=0.5,0.9,1.0", *settings, "--workers", "1"]
 
     def start(store: Store, *more: str) -> subprocess.Popen[str]:
         command = [*sweep, "--store", store.url, *more]
@@ -125,8 +125,25 @@ def test_server_setup_is_idempotent(cluster):
     assert {queue["name"]: queue["priority"] for queue in queues} == {"urgent": 1, "default": 2, "background": 3}
     assert [pool["name"] for pool in cluster.ask("/work_pools/filter", {})] == ["gpu"]
     assert sorted(rule["name"] for rule in cluster.ask("/automations/filter", {})) == ["bsl-crashed", "bsl-notify"]
-    (nli,) = cluster.ask("/deployments/filter", {"deployments": {"name": {"any_": ["nli"]}}})
-    assert [schedule["schedule"]["cron"] for schedule in nli["schedules"]] == ["0 2 * * 0"]
+
+
+def test_deploying_again_keeps_paused_and_added_schedules(cluster):
+    def nli():
+        (found,) = cluster.ask("/deployments/filter", {"deployments": {"name": {"any_": ["nli"]}}})
+        return found
+
+    for _ in range(2):
+        add_schedules(cluster.environment)
+    (weekly,) = nli()["schedules"]
+    assert (weekly["schedule"]["cron"], weekly["active"]) == ("0 2 * * 0", True)
+    name = "bsl-pipeline/nli"
+    for words in (["pause", name, weekly["id"]], ["create", name, "--cron", "0 5 * * 1"]):
+        subprocess.run([PREFECT, "deployment", "schedule", *words], env=cluster.environment, check=True)
+    before = sorted((each["schedule"]["cron"], each["active"]) for each in nli()["schedules"])
+    assert before == [("0 2 * * 0", False), ("0 5 * * 1", True)]
+    deploy = [PREFECT, "--no-prompt", "deploy", "--name", "nli"]
+    subprocess.run(deploy, env={**cluster.environment, **runs_in(ROOT)}, cwd=ROOT, check=True, capture_output=True)
+    assert sorted((each["schedule"]["cron"], each["active"]) for each in nli()["schedules"]) == before
 
 
 def test_deployment_run_rejects_misspelt_override(cluster):

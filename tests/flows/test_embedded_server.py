@@ -15,14 +15,15 @@ import pytest
 import yaml
 from prefect.settings.models.root import Settings
 
-from flows.prefect_server.server import HEARTBEAT_SECONDS, RUN_SETTINGS, start_server, use_server
-from flows.prefect_server.server_process import migration_lock
+from bsl.flows.prefect_server.server import HEARTBEAT_SECONDS, RUN_SETTINGS, start_server, use_server
+from bsl.flows.prefect_server.server_process import migration_lock
 from tests.servers import ROOT, is_alive
+from tests.tiny_encoder import write_tiny
 
 COMMAND = """
 import os, urllib.request
-from flows.prefect_server.server import start_server
-from flows.prefect_server.server import use_server
+from bsl.flows.prefect_server.server import start_server
+from bsl.flows.prefect_server.server import use_server
 use_server()
 server = start_server()
 server.wait()
@@ -43,6 +44,32 @@ def test_embedded_server_answers_and_ends_with_the_command(tmp_path, monkeypatch
         urllib.request.urlopen(url + "/health")
 
 
+CACHED = """
+import sys
+
+def hear(event, arguments):
+    if event == "subprocess.Popen" and any("server_process" in str(word) for word in arguments[1]):
+        print("a server starts", flush=True)
+
+sys.addaudithook(hear)
+from bsl.flows.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.slow
+def test_a_run_that_makes_nothing_starts_no_server(tmp_path, monkeypatch):
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    monkeypatch.setenv("PREFECT_HOME", str(tmp_path / "home"))
+    call = ["evaluate", str(write_tiny(tmp_path / "tiny")), "--max-length", "24", "--suite", "embedded:stsb/dev"]
+    command = [sys.executable, "-c", CACHED, *call, "--device", "cpu", "--store", str(tmp_path / "store")]
+    first, second = (subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(2))
+    assert "a server starts" in first
+    assert "a server starts" not in second
+    assert "all 3 stages are cached" in second
+    assert second.splitlines()[-1] == first.splitlines()[-1]  # the page
+
+
 @pytest.mark.slow
 def test_ten_concurrent_commands_create_the_same_database(tmp_path, monkeypatch):
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
@@ -51,6 +78,7 @@ def test_ten_concurrent_commands_create_the_same_database(tmp_path, monkeypatch)
     commands = [subprocess.Popen([sys.executable, "-c", COMMAND], **pipes) for _ in range(10)]
     ended = [(*command.communicate(timeout=300), command.returncode) for command in commands]
     assert [(code, errors) for _, errors, code in ended] == [(3, "")] * 10
+    assert (tmp_path / "new" / "prefect.db").stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.timeout(60)
@@ -100,12 +128,12 @@ def test_start_server_returns_none_for_configured_api_url(monkeypatch):
 # Short sleeps: Python handles a signal that comes just before a system call only after that call returns.
 RUNNING = """
 import os, signal, time
-from flows.prefect_server.server import start_server, use_server
+from bsl.flows.prefect_server.server import start_server, use_server
 use_server()
 server = start_server()
 server.wait()
 from prefect import flow, task
-from flows.prefect_server.crashed_runs import cancelled_when_stopped
+from bsl.flows.prefect_server.crashed_runs import cancelled_when_stopped
 
 @task
 def work():
@@ -153,7 +181,7 @@ def test_signal_ends_the_command_its_run_and_its_server(tmp_path, monkeypatch, n
 
 DYING = """
 import os, signal
-from flows.prefect_server.server import start_server
+from bsl.flows.prefect_server.server import start_server
 print(start_server()._process.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -181,3 +209,46 @@ def refuses(url: str, within: float) -> bool:
             return True
         time.sleep(0.2)
     return False
+
+
+VISITS = """
+import http.client, os
+from bsl.flows.prefect_server.server import start_server, use_server
+use_server()
+server = start_server()
+server.wait()
+port = int(os.environ["PREFECT_API_URL"].rsplit(":", 1)[1].removesuffix("/api"))
+for method, headers in (
+    ("GET", {}),
+    ("GET", {"Host": f"localhost:{port}", "Origin": f"http://127.0.0.1:{port}"}),
+    ("GET", {"Origin": "http://localhost:3000"}),  # another program of this machine
+    ("GET", {"Origin": "http://127.0.0.1"}),
+    ("GET", {"Host": f"evil.example:{port}"}),
+    ("GET", {"Origin": "http://evil.example"}),
+    ("GET", {"Origin": "null"}),
+    ("POST", {"Origin": "https://evil.example", "Content-Type": "text/plain"}),
+    ("OPTIONS", {"Origin": "https://evil.example", "Access-Control-Request-Method": "DELETE"}),
+):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection.request(method, "/api/admin/version" if method == "GET" else "/api/flows/filter", b"{}", headers)
+    answer = connection.getresponse()
+    print(answer.status, answer.getheader("access-control-allow-origin"), sep=",")
+"""
+
+
+def test_embedded_server_refuses_other_hosts_and_pages_of_other_machines_and_ports(tmp_path, monkeypatch, new_home):
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    monkeypatch.setenv("PREFECT_HOME", str(new_home(tmp_path / "home")))
+    run = subprocess.run([sys.executable, "-c", VISITS], capture_output=True, text=True, timeout=120, check=True)
+    assert run.stdout.split() == ["200,None", "200,*", *["403,None"] * 7]
+
+
+def test_command_with_a_proxy_reaches_its_own_server(tmp_path, monkeypatch, new_home):
+    """The proxy would answer every request with an error."""
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    monkeypatch.setenv("PREFECT_HOME", str(new_home(tmp_path / "home")))
+    for name in ("HTTP_PROXY", "https_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.setenv("NO_PROXY", "intranet.example")
+    run = subprocess.run([sys.executable, "-c", COMMAND], capture_output=True, text=True, timeout=120, check=False)
+    assert (run.returncode, run.stderr) == (3, "")

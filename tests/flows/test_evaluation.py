@@ -2,11 +2,11 @@
 
 import pytest
 
-from flows.evaluation import evaluation
-from storage.artifacts.refs import EvaluationRef
-from storage.artifacts.store import Store
-from storage.errors import SourceError
-from tasks.stage.run_context import RunContext
+from bsl.flows.evaluation import evaluation
+from bsl.storage.artifacts.refs import EvaluationRef
+from bsl.storage.artifacts.store import Store
+from bsl.storage.errors import SourceError
+from bsl.tasks.stage.run_context import RunContext
 from tests.tiny_encoder import write_tiny
 
 SUITE = ["embedded:stsb/test", "stsb-mt/test"]

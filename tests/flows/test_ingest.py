@@ -6,14 +6,14 @@ import pytest
 from prefect import flow
 from prefect.client.orchestration import get_client
 
-from models.corpus.corpus import CorpusConfig
-from models.corpus.normalize import NormalizeConfig
-from storage.artifacts.refs import CorpusRef
-from storage.errors import SourceError
-from storage.sources.sources import SourceSpec
-from tasks.corpus.config import IngestConfig
-from tasks.corpus.ingest import ingest, locate_sources
-from tasks.stage.run_context import RunContext
+from bsl.models.corpus.corpus import CorpusConfig
+from bsl.models.corpus.normalize import NormalizeConfig
+from bsl.storage.artifacts.refs import CorpusRef
+from bsl.storage.errors import SourceError
+from bsl.storage.sources.sources import SourceSpec
+from bsl.tasks.corpus.config import IngestConfig
+from bsl.tasks.corpus.ingest import ingest, locate_sources
+from bsl.tasks.stage.run_context import RunContext
 
 ROWS = [
     {"gold_label": "entailment", "sentence1": "A  man is dancing.", "sentence2": "A man dances."},

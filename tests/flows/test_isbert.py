@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from flows.pipeline import pipeline
-from models.encoder.config import CNNConfig
-from models.encoder.serialization.load import read_saved
-from storage.artifacts.refs import ENCODER, CheckpointRef
-from storage.artifacts.store import Store
-from tasks.stage.run_context import RunContext
+from bsl.flows.pipeline import pipeline
+from bsl.models.encoder.config import CNNConfig
+from bsl.models.encoder.serialization.folder_settings import read_saved
+from bsl.storage.artifacts.refs import ENCODER, CheckpointRef
+from bsl.storage.artifacts.store import Store
+from bsl.tasks.stage.run_context import RunContext
 
 pytestmark = pytest.mark.usefixtures("without_charts")
 

@@ -5,13 +5,15 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import timedelta
 
 import pytest
 from prefect.settings import get_current_settings
 
-from flows.cli.main import main
-from storage.artifacts.leases import EXPIRES
-from storage.artifacts.store import Store
+from bsl.flows.cli.main import main
+from bsl.storage.artifacts.garbage_collection import collect, collectable, leftovers
+from bsl.storage.artifacts.leases import EXPIRES, store_time
+from bsl.storage.artifacts.store import Store
 from tests.s3_server import s3_served
 from tests.servers import ROOT
 
@@ -65,3 +67,49 @@ def test_lease_of_killed_process_protects_artifacts_until_it_expires(tmp_path):
     os.utime(lease, (long_ago, long_ago))
     assert collect_everything(url) == set()
     assert not lease.exists()
+
+
+def test_gc_without_a_minimum_age_beside_a_run_of_short_stages_deletes_nothing_that_it_needs(tmp_path):
+    """Every artifact is younger than the run, before and after the run's lease names it."""
+    url, done = str(tmp_path / "store"), tmp_path / "done"
+    environment = os.environ | get_current_settings().to_environment_variables(exclude_unset=True)
+    run = subprocess.Popen(
+        [sys.executable, str(ROOT / "tests" / "flows" / "make_many.py"), url, "12", str(done)], cwd=ROOT,
+        env=environment | {"PYTHONPATH": str(ROOT)}, text=True, stdin=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    store, rounds = Store(url), 0
+    while run.poll() is None and not done.exists():
+        now = store_time(store)
+        listed = collectable(store, timedelta(0), now)
+        collect(store, listed, leftovers(store, timedelta(0), now), now)
+        rounds += 1
+    pairs = [ref.kind for ref in store.refs()].count("pairs")
+    _, messages = run.communicate("", timeout=120)
+    assert (run.returncode, pairs) == (0, 23), messages
+    assert rounds > 10
+    assert collect_everything(url) == set()
+
+
+AHEAD = """
+import datetime, sys, time
+skew, at = float(sys.argv.pop(1)), time.time
+class Shifted(datetime.datetime):
+    @classmethod
+    def now(cls, tz=None):
+        return cls.fromtimestamp(at() + skew, tz)
+datetime.datetime, time.time = Shifted, lambda: at() + skew
+from bsl.flows.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("hours", [-2, 2])
+def test_gc_on_a_machine_with_another_clock_keeps_what_a_run_uses(tmp_path, hours):
+    url = str(tmp_path)
+    run, corpus = started(url)
+    command = [sys.executable, "-c", AHEAD, str(3600 * hours), "artifacts", "gc", "--older-than", "0h", "--delete"]
+    subprocess.run([*command, "--store", url], cwd=ROOT, check=True)
+    assert {ref.path for ref in Store(url).refs()} == {corpus}
+    assert len([*(tmp_path / ".leases").glob("*.json")]) == 1
+    run.communicate("", timeout=120)
+    assert run.returncode == 0

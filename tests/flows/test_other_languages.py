@@ -10,17 +10,17 @@ from scipy.stats import spearmanr
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer import modules
 
-from flows.pipeline import pipeline
-from models.encoder.tfidf import TfIdf
-from models.evaluation.config import BootstrapConfig, ScoringConfig
-from models.evaluation.signature import parse_signature
-from storage.assets.embedded import embedded_path
-from storage.datasets.registry import DATASETS, suites_of
-from tasks.corpus.evaluation_sets import unique_sentences
-from tasks.embedding.vectors import Vectors
-from tasks.evaluation.kinds import available
-from tasks.evaluation.python_api import evaluate
-from tasks.stage.run_context import RunContext
+from bsl.flows.pipeline import pipeline
+from bsl.models.encoder.tfidf import TfIdf
+from bsl.models.evaluation.config import BootstrapConfig, ScoringConfig
+from bsl.models.evaluation.signature import parse_signature
+from bsl.storage.assets.embedded import embedded_path
+from bsl.storage.datasets.registry import DATASETS, suites_of
+from bsl.tasks.corpus.evaluation_sets import unique_sentences
+from bsl.tasks.embedding.vectors import Vectors
+from bsl.tasks.evaluation.kinds import available
+from bsl.tasks.evaluation.python_api import evaluate
+from bsl.tasks.stage.run_context import RunContext
 from tests.toy_sets import allow_any_rows
 
 TRACKS = [dataset.name for dataset in suites_of(DATASETS.values())["sts17-bsl"]]

@@ -2,17 +2,17 @@
 
 import pytest
 
-from flows.comparison import comparing
-from flows.config import override
-from flows.pipeline import pipeline
-from flows.recipes import recipe
-from flows.recipes.shared import ALONE
-from models.errors import EvaluationError
-from models.objectives.config import ContrastiveConfig
-from storage.artifacts.refs import ENCODER, CheckpointRef
-from storage.artifacts.store import Store
-from tasks.settings import Phase
-from tasks.stage.run_context import RunContext
+from bsl.flows.comparison import comparing
+from bsl.flows.config import override
+from bsl.flows.pipeline import pipeline
+from bsl.flows.recipes import recipe
+from bsl.flows.recipes.shared import ALONE
+from bsl.models.errors import EvaluationError
+from bsl.models.objectives.config import ContrastiveConfig
+from bsl.storage.artifacts.refs import ENCODER, CheckpointRef
+from bsl.storage.artifacts.store import Store
+from bsl.tasks.settings import Phase
+from bsl.tasks.stage.run_context import RunContext
 
 
 @pytest.fixture(scope="module")

@@ -6,15 +6,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 
+from bsl.flows.cli.main import main
+from bsl.flows.cli.terminal.overrides import configured
+from bsl.flows.pipeline import pipeline, run
+from bsl.storage.artifacts.store import Store
+from bsl.tasks.evaluation.kinds import UnknownSuiteError
+from bsl.tasks.stage.run_context import RunContext
 from docs.build import GUIDES, ROOT
-from flows.cli.main import main
-from flows.cli.terminal.overrides import configured
-from flows.pipeline import pipeline, run
-from storage.artifacts.store import Store
-from tasks.evaluation.kinds import UnknownSuiteError
-from tasks.stage.run_context import RunContext
 from tests.documents import commands
 
 HERE = Path(__file__).parent
@@ -128,7 +129,7 @@ def place(undisturbed, tmp_path, monkeypatch):
     for name in ("sentences.txt", "letters/first.txt"):
         (tmp_path / name).write_text("\n".join(TEXTS), encoding="utf-8")
     (tmp_path / "sentences.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in TEXTS), encoding="utf-8")
-    (tmp_path / "tickets.csv").write_text("\n".join(("body", *(f'"{text}"' for text in TEXTS))), encoding="utf-8")
+    pl.DataFrame({"id": range(len(TEXTS)), "body": list(TEXTS)}).write_csv(tmp_path / "tickets.csv")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BSL_STORE", undisturbed[0].url)
 

@@ -5,12 +5,12 @@ import csv
 import polars as pl
 import pytest
 
-from flows.pipeline import pipeline
-from flows.recipes import recipe
-from storage.artifacts.store import Store
-from storage.assets.embedded import embedded_path
-from storage.readers.benchmarks.afs import COLUMNS, TOPICS
-from tasks.stage.run_context import RunContext
+from bsl.flows.pipeline import pipeline
+from bsl.flows.recipes import recipe
+from bsl.storage.artifacts.store import Store
+from bsl.storage.assets.embedded import embedded_path
+from bsl.storage.readers.benchmarks.afs import COLUMNS, TOPICS
+from bsl.tasks.stage.run_context import RunContext
 from tests.toy_sets import allow_any_rows
 
 PAIRS = 24  # per topic

@@ -6,16 +6,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from flows.config import override
-from flows.pipeline import pipeline
-from flows.recipes import recipe
-from models.encoder.config import EncoderConfig
-from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.serialization.load import saved_config
-from storage.artifacts.refs import ENCODER, CheckpointRef
-from storage.artifacts.store import Store
-from storage.assets.embedded import embedded_path
-from tasks.stage.run_context import RunContext
+from bsl.flows.config import override
+from bsl.flows.pipeline import pipeline
+from bsl.flows.recipes import recipe
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.sentence_encoder import SentenceEncoder
+from bsl.storage.artifacts.refs import ENCODER, CheckpointRef
+from bsl.storage.artifacts.store import Store
+from bsl.storage.assets.embedded import embedded_path
+from bsl.tasks.stage.run_context import RunContext
+from tests.folder_config import saved_config
 from tests.toy_sets import allow_any_rows
 
 pytestmark = pytest.mark.usefixtures("without_charts")

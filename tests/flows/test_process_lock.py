@@ -10,11 +10,11 @@ from prefect import flow
 from prefect.client.orchestration import get_client
 from prefect.states import Completed, Running, Scheduled
 
-from flows.prefect_server.crashed_runs import end_crashed_runs
-from flows.prefect_server.server import is_alone, share_lock
+from bsl.flows.prefect_server.crashed_runs import end_crashed_runs
+from bsl.flows.prefect_server.server import is_alone, share_lock
 from tests.servers import ROOT
 
-PRESENT = "import sys; from pathlib import Path; from flows.prefect_server.server import share_lock\n"
+PRESENT = "import sys; from pathlib import Path; from bsl.flows.prefect_server.server import share_lock\n"
 PRESENT += "print(share_lock(Path(sys.argv[1])), flush=True); sys.stdin.read()"
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from flows.sweep.sweep import reproduction
-from models.evaluation.signature import parse_signature
-from storage.artifacts.store import Store
-from tasks.stage.run_context import RunContext
+from bsl.flows.sweep.sweep import reproduction
+from bsl.models.evaluation.signature import parse_signature
+from bsl.storage.artifacts.store import Store
+from bsl.tasks.stage.run_context import RunContext
 
 
 @pytest.mark.slow

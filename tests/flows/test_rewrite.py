@@ -10,22 +10,22 @@ import pytest
 from polars.testing import assert_frame_equal
 from prefect import flow
 
-import tasks.views.methods
-from models.translation.filters import UNFILTERED, FilterConfig
-from models.views.config import AugmentConfig, CropView, DeletedView, EntailView, MaskedView, SynonymView
-from models.views.pairs import PairConfig, ViewPair
-from models.views.views import view_samples
-from storage.artifacts.manifest import Provenance
-from storage.artifacts.refs import CorpusRef, NliRef, PairsRef, ViewsRef
-from storage.errors import SourceError
-from storage.sources.sources import SourceSpec
-from tasks.corpus.config import IngestConfig
-from tasks.corpus.ingest import ingest, locate_sources
-from tasks.corpus.ingest import nli as label_pairs
-from tasks.stage.cached import StageContext
-from tasks.stage.run_context import RunContext
-from tasks.views.augment import augment
-from tasks.views.pairs import pair
+from bsl.models.translation.filters import OverlapFilter
+from bsl.models.views.config import AugmentConfig, CropView, DeletedView, EntailView, MaskedView, SynonymView
+from bsl.models.views.pairs import PairConfig, ViewPair
+from bsl.models.views.views import view_samples
+from bsl.storage.artifacts.manifest import Provenance
+from bsl.storage.artifacts.refs import CorpusRef, NliRef, PairsRef, ViewsRef
+from bsl.storage.errors import SourceError
+from bsl.storage.sources.sources import SourceSpec
+from bsl.tasks.corpus.config import IngestConfig
+from bsl.tasks.corpus.ingest import ingest, locate_sources
+from bsl.tasks.corpus.ingest import nli as label_pairs
+from bsl.tasks.stage.cached import StageContext
+from bsl.tasks.stage.run_context import RunContext
+from bsl.tasks.views import methods
+from bsl.tasks.views.augment import augment
+from bsl.tasks.views.pairs import pair
 from tests.corpora import publish_corpus
 from tests.tiny_wordnet import write_tiny_wordnet
 
@@ -104,7 +104,7 @@ def test_augment_makes_and_counts_every_configured_view(site: RunContext, rows: 
 
 
 def test_deleted_view_pairs_contain_subsequences_of_the_original(site: RunContext, rows: IngestConfig) -> None:
-    damaged = AugmentConfig(rewritings=(DeletedView(),), filters=UNFILTERED)
+    damaged = AugmentConfig(rewritings=(DeletedView(),), filters=())
     pairing = PairConfig(pairings=(ViewPair(view_1="deleted", view_2="original"),))
     corpus, _, _, pairs = prepared(site, rows, damaged, pairing)
     store = site.open_store()
@@ -118,7 +118,7 @@ def test_deleted_view_pairs_contain_subsequences_of_the_original(site: RunContex
 
 
 def test_crop_view_pairs_two_crops_of_each_sentence(site: RunContext, rows: IngestConfig) -> None:
-    cropped = AugmentConfig(rewritings=(CropView(),), filters=UNFILTERED)
+    cropped = AugmentConfig(rewritings=(CropView(),), filters=())
     pairing = PairConfig(pairings=(ViewPair(view_1="crop", view_2="crop-2"),), drop_identical=True)
     corpus, _, views, pairs = prepared(site, rows, cropped, pairing)
     store = site.open_store()
@@ -136,7 +136,7 @@ def test_added_view_method_reuses_others_and_filter_counts_drops(site: RunContex
     short = PairConfig(pairings=PAIRS.pairings[:1])
     prepared(site, rows, first, short)
     before = {ref.key for ref in site.open_store().refs("views")}
-    strict = ALL.model_copy(update={"filters": FilterConfig(max_overlap=0.99)})
+    strict = ALL.model_copy(update={"filters": (*ALL.filters, OverlapFilter(most=0.99))})
     _, _, views, _ = prepared(site, rows, strict, short)
     assert before < {ref.key for ref in site.open_store().refs("views")}
     store = site.open_store()
@@ -159,7 +159,7 @@ TEN = [f"Sentence {number}." for number in range(10)]
 
 
 def test_interrupted_rewriting_resumes_after_the_last_slice(site: RunContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks.views.methods, "SLICE_ROWS", 4)
+    monkeypatch.setattr(methods, "SLICE_ROWS", 4)
     store, corpus = site.open_store(), publish_corpus(site, TEN)
     calls: list[int] = []
 
@@ -173,9 +173,7 @@ def test_interrupted_rewriting_resumes_after_the_last_slice(site: RunContext, mo
         ref = ViewsRef(key=key * 64)
         with store.draft(ref, Provenance(stage_version=1, config={})) as draft:
             work = StageContext(site, store, draft)
-            tasks.views.methods.rewrite_corpus(
-                work, corpus, "mlm", "en", 0, lambda texts, seeds: shout(texts, seeds, fail_at)
-            )
+            methods.rewrite_corpus(work, corpus, "mlm", "en", 0, lambda texts, seeds: shout(texts, seeds, fail_at))
         return store.scan(ref).collect()
 
     undisturbed = run("a")
@@ -189,7 +187,7 @@ def test_interrupted_rewriting_resumes_after_the_last_slice(site: RunContext, mo
 
 
 def test_rewriting_survives_scratch_deletion_by_another_run(site: RunContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks.views.methods, "SLICE_ROWS", 4)
+    monkeypatch.setattr(methods, "SLICE_ROWS", 4)
     store, corpus, ref = site.open_store(), publish_corpus(site, TEN), ViewsRef(key="a" * 64)
 
     def dropped_meanwhile(texts: Sequence[str], _: Sequence[int]) -> list[str]:
@@ -197,5 +195,5 @@ def test_rewriting_survives_scratch_deletion_by_another_run(site: RunContext, mo
         return [text.upper() for text in texts]
 
     with store.draft(ref, Provenance(stage_version=1, config={})) as draft:
-        tasks.views.methods.rewrite_corpus(StageContext(site, store, draft), corpus, "mlm", "en", 0, dropped_meanwhile)
+        methods.rewrite_corpus(StageContext(site, store, draft), corpus, "mlm", "en", 0, dropped_meanwhile)
     assert store.manifest(ref).rows == 10

@@ -10,8 +10,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from storage.artifacts.store import Store
-from storage.assets.embedded import embedded_path
+from bsl.storage.artifacts.store import Store
+from bsl.storage.assets.embedded import embedded_path
 
 ROOT = Path(__file__).parents[2]
 TOYS = ROOT / "tests" / "toys"  # each file at its path in the packages
@@ -23,6 +23,8 @@ class ToyConfig(ObjectiveSettings):
 
     title: ClassVar[str] = "the toy"
     citation: ClassVar[str] = "Nobody, 2026. A toy."
+    objective = "toy:Toy"
+    needs = frozenset({"label"})
 
     name: Literal["toy"] = "toy"
     cosines: tuple[float, float, float] = (1.0, 0.5, 0.0)
@@ -54,7 +56,7 @@ LINES = (  # file, line of its table, the same line with the toy's line, import
         "storage/readers/formats.py",
         '    "afs": FileFormat(tuple(afs.SCHEMA), _at_once(afs.read_afs)),\n',
         '    "toy": FileFormat(toy.columns, toy.read, (".toy",)),\n',
-        "from storage.readers import toy\n",
+        "from bsl.storage.readers import toy\n",
     ),
     (
         "models/views/config.py",
@@ -67,7 +69,7 @@ LINES = (  # file, line of its table, the same line with the toy's line, import
         "tasks/views/methods.py",
         "    context.draft.note({**count_replacements(texts, synonyms, view)})\n",
         TOY_STAGE,
-        "from models.views.config import ToyView\nfrom models.views.toy import backwards\n",
+        "from bsl.models.views.config import ToyView\nfrom bsl.models.views.toy import backwards\n",
     ),
     (
         "tasks/views/methods.py",
@@ -77,12 +79,6 @@ LINES = (  # file, line of its table, the same line with the toy's line, import
     ),
     ("models/objectives/config.py", '    name: Literal["isbert"] = "isbert"\n', TOY_OBJECTIVE, ""),
     ("models/objectives/config.py", "    BSLConfig\n", "    | ToyConfig\n", ""),
-    (
-        "models/objectives/registry.py",
-        "    settings.BSLConfig: BSL,\n",
-        "    ToyConfig: Toy,\n",
-        "from models.objectives.config import ToyConfig\nfrom models.objectives.toy import Toy\n",
-    ),
     (
         "models/transforms/config.py",
         '    """Seed of the initial weights and of the order of vectors."""\n',
@@ -94,21 +90,21 @@ LINES = (  # file, line of its table, the same line with the toy's line, import
         "models/transforms/registry.py",
         "    WhiteningConfig: Whitening,\n",
         "    ToyTransformConfig: ToyTransform,\n",
-        "from models.transforms.config import ToyTransformConfig\nfrom models.transforms.toy import ToyTransform\n",
+        "from bsl.models.transforms.config import ToyTransformConfig\n"
+        "from bsl.models.transforms.toy import ToyTransform\n",
     ),
     (
         "models/evaluation/own_text.py",
         '    "crop": crop,\n',
         '    "toy": toy_question,\n',
-        "from models.evaluation.toy import toy_question\n",
+        "from bsl.models.evaluation.toy import toy_question\n",
     ),
     (
-        "flows/sweep/methods.py",
-        '    Method("whitening", "whitening", transform=WhiteningConfig()),\n',
-        '    Method("toy", "the toy", transform=ToyTransformConfig()),\n',
-        "from models.transforms.config import ToyTransformConfig\n",
+        "tasks/evaluation/kinds.py",
+        "    AfsKind(),\n",
+        "    ToyKind(),\n",
+        "from bsl.tasks.evaluation.toy import ToyKind\n",
     ),
-    ("tasks/evaluation/kinds.py", "    AfsKind(),\n", "    ToyKind(),\n", "from tasks.evaluation.toy import ToyKind\n"),
 )
 SETTINGS = {
     "ingest.sources": [{"path": "pairs.toy"}],
@@ -131,6 +127,7 @@ def house(tmp_path_factory) -> Path:
     house = tmp_path_factory.mktemp("house")
     for room in ROOMS:
         shutil.copytree(ROOT / room, house / room, ignore=shutil.ignore_patterns("__pycache__", "assets"))
+    shutil.copytree(ROOT / "bsl", house / "bsl", symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     (house / "storage" / "assets").symlink_to(ROOT / "storage" / "assets")
     shutil.copytree(TOYS, house, dirs_exist_ok=True)
     for name, line, toy, imported in LINES:
@@ -150,7 +147,7 @@ def finished(house, environment, encoder) -> Store:
     """Run the command once, as a user does, and return the store."""
     settings = {**SETTINGS, "encoder": encoder}
     options = [f"--set={name}={json.dumps(value)}" for name, value in settings.items()]
-    command = [sys.executable, "-m", "flows.cli.main", "run", "tiny-entail", "--store", "store", *options]
+    command = [sys.executable, "-m", "bsl.flows.cli.main", "run", "tiny-entail", "--store", "store", *options]
     run = subprocess.run(
         command, cwd=house, env={**environment, "PYTHONPATH": str(house)}, capture_output=True, text=True, check=False
     )
@@ -159,23 +156,23 @@ def finished(house, environment, encoder) -> Store:
 
 
 @pytest.mark.slow
-def test_field_compares_the_toy_method_on_the_toy_question(house, environment):
+def test_own_study_asks_the_toy_question(house, environment):
     rows = pl.read_parquet(embedded_path("nli-sample") / "train.parquet").head(600)
     numbered = rows.select(text="premise").with_row_index("number")
     numbered.select("text", document=pl.col("number") // 4).write_csv(house / "own.csv")
-    settings = {"questions": 40, "held_out": 100, "bootstrap.resamples": 200}
+    settings = {"training.max_steps": 2, "evaluation.bootstrap.resamples": 200}
     options = [f"--set={name}={value}" for name, value in settings.items()]
-    command = ["field", "own.csv", "--methods", "toy", "--store", "own", *options]
+    command = ["sweep", "own", "--text", "own.csv", "--over", "variant=TSDAE", "--store", "own", *options]
     run = subprocess.run(
-        [sys.executable, "-m", "flows.cli.main", *command],
+        [sys.executable, "-m", "bsl.flows.cli.main", *command],
         cwd=house, env={**environment, "PYTHONPATH": str(house)}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr[-3000:]
     store = Store(str(house / "own"))
     (ref,) = store.refs("sweep")
     table = store.scan(ref).collect()
-    assert set(table["label"]) == {"original encoder", "the toy"}
-    assert {"toy", "crop"} <= set(table["dataset"])
+    assert set(table["label"]) == {"original encoder", "TSDAE"}
+    assert {"your text toy", "your text crop"} <= set(table["dataset"])
 
 
 def test_toy_format_reader_provides_a_label_for_every_pair(finished):

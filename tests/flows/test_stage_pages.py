@@ -9,10 +9,10 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 from pydantic import BaseModel, ConfigDict
 
-from storage.artifacts.refs import CorpusRef, PairsRef
-from tasks.stage.cached import StageContext, stage
-from tasks.stage.run_context import RunContext
-from tasks.stage.ui import show_chart, show_link, show_markdown, show_table
+from bsl.storage.artifacts.refs import CorpusRef, PairsRef
+from bsl.tasks.stage.cached import StageContext, stage
+from bsl.tasks.stage.run_context import RunContext
+from bsl.tasks.stage.ui import show_chart, show_link, show_markdown, show_table
 
 CORPUS, PAIRS = "told-recipe-1-corpus-told-corpus-KEY", "told-recipe-3-pairs-told-pairs-KEY"
 HOSTILE = "# <script>alert(1)</script> | ![x](y)"

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from flows.cli.main import main
-from flows.sweep.sweep import ablation, reproduction
-from storage.artifacts.store import Store
-from tasks.stage.run_context import RunContext
+from bsl.flows.cli.main import main
+from bsl.flows.sweep.sweep import ablation, reproduction
+from bsl.storage.artifacts.store import Store
+from bsl.tasks.stage.run_context import RunContext
 
 pytestmark = pytest.mark.usefixtures("without_charts")
 

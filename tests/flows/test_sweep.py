@@ -2,10 +2,10 @@
 
 import pytest
 
-from flows.sweep.sweep import ablation
-from models.errors import EvaluationError, TrainingError
-from storage.artifacts.store import Store
-from tasks.stage.run_context import RunContext
+from bsl.flows.sweep.sweep import ablation
+from bsl.models.errors import EvaluationError, TrainingError
+from bsl.storage.artifacts.store import Store
+from bsl.tasks.stage.run_context import RunContext
 
 MOMENTUM = "training.objective.momentum"
 
@@ -81,7 +81,7 @@ def test_sweep_page_names_the_reason_of_a_collapsed_point(store, alone):
     site = RunContext(store=store.url, device="cpu", threads=1)
     changes = {**alone, "training": {**alone["training"], "lr": 0.1}}
     strict = {"min_effective_rank": 1000, "patience": 1}
-    asked = ablation("tiny", {"training.collapse": [None, strict]}, 1, changes, lanes=2, site=site)
+    asked = ablation("tiny", {"training.collapse": [None, strict]}, 1, changes, workers=2, site=site)
     rows = store.scan(asked).collect().rows(named=True)
     assert [(row["seeds"], row["mean"] is None) for row in rows] == [(1, False), (0, True)]
     page = (store.fetch(asked) / "sweep.md").read_text()

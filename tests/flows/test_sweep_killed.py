@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.artifacts.store import Store
+from bsl.storage.artifacts.store import Store
 
 HERE = Path(__file__).parent
 KILLS = int(os.environ.get("BSL_KILLS", "1"))

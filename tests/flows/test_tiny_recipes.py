@@ -2,12 +2,12 @@
 
 import pytest
 
-from flows.config import override
-from flows.pipeline import pipeline
-from flows.recipes import recipe
-from storage.artifacts.refs import CheckpointRef
-from storage.artifacts.store import Store
-from tasks.stage.run_context import RunContext
+from bsl.flows.config import override
+from bsl.flows.pipeline import pipeline
+from bsl.flows.recipes import recipe
+from bsl.storage.artifacts.refs import CheckpointRef
+from bsl.storage.artifacts.store import Store
+from bsl.tasks.stage.run_context import RunContext
 
 pytestmark = pytest.mark.usefixtures("without_charts")
 

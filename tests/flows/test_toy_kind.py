@@ -2,12 +2,13 @@
 
 import pytest
 
-from flows.cli.main import main
-from flows.evaluation import evaluation
-from storage.artifacts.store import Store
-from tasks.corpus.evaluation_sets import rows_of
-from tasks.evaluation import kinds
-from tasks.stage.run_context import RunContext
+from bsl.flows.cli.main import main
+from bsl.flows.evaluation import evaluation
+from bsl.storage.artifacts.store import Store
+from bsl.storage.datasets.registry import DATASETS, OTHER_SETS, suites_of
+from bsl.tasks.corpus.evaluation_sets import rows_of
+from bsl.tasks.evaluation import kinds
+from bsl.tasks.stage.run_context import RunContext
 from tests.tiny_encoder import write_tiny
 from tests.toy_kind import READ, TOY, ParaphraseKind
 
@@ -34,8 +35,16 @@ def test_new_evaluation_kind_is_scored_and_read_once(tmp_path):
     assert READ == [TOY]
 
 
-def test_evaluate_help_lists_the_new_evaluation_kind(capsys):
+def test_names_without_a_dataset_are_declared_for_commands():
+    """The toy kind's name is not: a new kind adds it."""
+    names = {name for kind in kinds.KINDS for name in (*kind.names, *kind.suites)}
+    datasets = {*DATASETS, *suites_of(DATASETS.values())}
+    undeclared = {name for name in names if ":" not in name and name.partition("/")[0] not in datasets}
+    assert undeclared == {*OTHER_SETS, TOY}
+
+
+def test_evaluate_help_lists_suites_and_protocols(capsys):
     assert main(["evaluate", "--help"]) == 0
     out = capsys.readouterr().out
-    assert f"clustering, {TOY}, all\n" in out
+    assert "afs, all\n" in out
     assert "stsb-supervised, afs-10-fold" in out

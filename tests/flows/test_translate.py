@@ -16,17 +16,17 @@ import pytest
 from prefect import flow
 from prefect.settings import get_current_settings
 
-from models.corpus.normalize import sentence_ids
-from models.errors import SmokeTestError
-from models.runtime.partitions import in_range
-from models.translation.config import Pin, TranslatorConfig
-from storage.sources.sources import SourceSpec
-from tasks.corpus.config import IngestConfig
-from tasks.corpus.ingest import ingest, locate_sources
-from tasks.stage.run_context import RunContext
-from tasks.stage.shards import plan_shards
-from tasks.translation.translate import MemoryLookup, translate_missing
-from tasks.translation.translator import ResolvedTranslator, find_translator
+from bsl.models.corpus.normalize import sentence_ids
+from bsl.models.errors import SmokeTestError
+from bsl.models.runtime.partitions import in_range
+from bsl.models.translation.config import Pin, TranslatorConfig
+from bsl.storage.sources.sources import SourceSpec
+from bsl.tasks.corpus.config import IngestConfig
+from bsl.tasks.corpus.ingest import ingest, locate_sources
+from bsl.tasks.stage.run_context import RunContext
+from bsl.tasks.stage.shards import plan_shards
+from bsl.tasks.translation.translate import MemoryLookup, translate_missing
+from bsl.tasks.translation.translator import ResolvedTranslator, find_translator
 from tests.tiny_marian import SENTENCES, build_tiny_marian
 
 ROOT = Path(__file__).parents[2]
@@ -272,8 +272,8 @@ if __name__ == "worker":
     if "WORKER_SIGNAL" in os.environ:
         signal_at(int(os.environ["WORKER_SIGNAL_AT"]), signal.Signals[os.environ["WORKER_SIGNAL"]])
     if "WORKER_KILLS" in os.environ:
-        import models.translation.ctranslate
-        import models.translation.smoke_test  # noqa: F401 - for the children
+        import bsl.models.translation.ctranslate
+        import bsl.models.translation.smoke_test  # noqa: F401 - for the children
 
         work = partial(one_hop, place, found, COUNT, SHARD_ROWS)
         kill_children(int(os.environ["WORKER_KILLS"]), work, Path(place.store))

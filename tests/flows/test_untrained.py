@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 from prefect import flow
 
-from flows.config import override
-from flows.evaluation import evaluation
-from flows.pipeline import pipeline
-from flows.recipes import recipe
-from models.encoder.config import WordsConfig
-from models.evaluation.signature import parse_signature
-from storage.artifacts.refs import ENCODER, CheckpointRef
-from storage.errors import SourceError
-from tasks.embedding.vectors import encoder_computation
-from tasks.evaluation.systems import EvaluationSettings, Reading, find_encoder_system
-from tasks.stage.run_context import RunContext
+from bsl.flows.config import override
+from bsl.flows.evaluation import evaluation
+from bsl.flows.pipeline import pipeline
+from bsl.flows.recipes import recipe
+from bsl.models.encoder.config import WordsConfig
+from bsl.models.evaluation.signature import parse_signature
+from bsl.storage.artifacts.refs import ENCODER, CheckpointRef
+from bsl.storage.errors import SourceError
+from bsl.tasks.embedding.vectors import encoder_computation
+from bsl.tasks.evaluation.systems import EvaluationSettings, Reading, find_encoder_system
+from bsl.tasks.stage.run_context import RunContext
 
 WORDS = ["a", "man", "woman", "is", "playing", "the", "guitar", "dog", "running", "on", "in", "and", "of", ".", "two"]
 SETS = ["embedded:stsb/test"]

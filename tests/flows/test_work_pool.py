@@ -10,10 +10,15 @@ from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.runtime import flow_run
 from prefect.settings import get_current_settings
 
-from flows.cli.terminal.start import FlowStart
-from flows.prefect_server.server import TAG
-from tasks.diagnostics.doctor import look_at_pool
-from tasks.stage.run_context import RunContext
+import bsl.flows.pipeline as pipeline_module
+from bsl.flows.cli.terminal.start import FlowStart
+from bsl.flows.pipeline import pipeline
+from bsl.flows.prefect_server.server import TAG
+from bsl.models.errors import EncoderError
+from bsl.storage.errors import SourceError
+from bsl.tasks.diagnostics.doctor import look_at_pool
+from bsl.tasks.stage.pool import NO_FIGURE
+from bsl.tasks.stage.run_context import RunContext
 
 
 @pytest.fixture
@@ -64,3 +69,17 @@ def test_flow_start_adds_the_bsl_tag_to_runs(prefect_server, tmp_path, monkeypat
     monkeypatch.setenv("PREFECT_API_URL", str(get_current_settings().api.url))
     start = FlowStart(RunContext(store=str(tmp_path / "store")), None, watched=False)
     assert start.run(own_tags, []) == [TAG]
+
+
+@pytest.mark.parametrize(
+    ("error", "named"), [(EncoderError("saved with another pooling"), True), (SourceError("the Hub is silent"), False)]
+)
+def test_pipeline_returns_its_fault_to_a_sweep_only(error, named, monkeypatch, prefect_server):
+    def run(*_):
+        raise error
+
+    monkeypatch.setattr(pipeline_module, "run", run)
+    ended = pipeline("tiny", of_sweep=True, return_state=True)
+    assert (ended.name == NO_FIGURE, ended.is_completed()) == (named, named)
+    assert str(error) in ended.message
+    assert pipeline("tiny", return_state=True).is_failed()

@@ -4,8 +4,8 @@ import sys
 
 from prefect import flow
 
-from storage.artifacts.refs import PairsRef
-from tasks.stage.run_context import RunContext
+from bsl.storage.artifacts.refs import PairsRef
+from bsl.tasks.stage.run_context import RunContext
 from tests.flows.test_cached import Size, doubled, sentences
 
 

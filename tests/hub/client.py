@@ -8,7 +8,7 @@ import datasets
 from huggingface_hub import constants
 from huggingface_hub.utils import close_session
 
-from storage.hub import faults, repositories
+from bsl.storage.hub import faults, repositories
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 import torch
 
-from flows.cli.main import main
-from storage.hub import repositories
-from storage.hub.faults import SILENT
-from tasks.corpus.evaluation_sets import rows_of
+from bsl.flows.cli.main import main
+from bsl.storage.hub import repositories
+from bsl.storage.hub.faults import SILENT
+from bsl.tasks.corpus.evaluation_sets import rows_of
 from tests.hub.client import use
 from tests.hub.repositories import model_files, publish_sts
 from tests.hub.server import StandInHub

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flows.cli.main import main
-from storage.artifacts.store import Store
+from bsl.flows.cli.main import main
+from bsl.storage.artifacts.store import Store
 from tests.hub.client import offline, use
 from tests.hub.world import as_settings, small
 

@@ -13,8 +13,8 @@ import polars as pl
 import torch
 from safetensors.torch import load_file
 
-from storage.assets.embedded import embedded_path
-from storage.datasets.registry import DATASETS
+from bsl.storage.assets.embedded import embedded_path
+from bsl.storage.datasets.registry import DATASETS
 from tests.hub.networks import NETWORKS
 
 if TYPE_CHECKING:

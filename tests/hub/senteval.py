@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from storage.datasets.declaration import SENTEVAL
-from storage.datasets.registry import DATASETS
-from storage.readers.benchmarks.senteval import TRANSFER_SETS
+from bsl.storage.datasets.declaration import SENTEVAL
+from bsl.storage.datasets.registry import DATASETS
+from bsl.storage.readers.benchmarks.senteval import TRANSFER_SETS
 from tests.hub.repositories import parquet, sentences
 
 if TYPE_CHECKING:

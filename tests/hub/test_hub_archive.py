@@ -8,16 +8,16 @@ import tarfile
 import polars as pl
 import pytest
 
-from flows.cli.main import main
-from storage.datasets.declaration import SENTEVAL
-from storage.datasets.registry import DATASETS
-from storage.errors import HubError, SourceError
-from storage.readers.read_report import ReadReport
-from storage.sources import scored_sets
-from storage.sources.mirror import fill_cache
-from storage.sources.read import read_source
-from storage.sources.scored_sets import digests, read_declared_pairs, read_transfer_table
-from storage.sources.sources import SourceSpec, resolve_source
+from bsl.flows.cli.main import main
+from bsl.storage.datasets.declaration import SENTEVAL
+from bsl.storage.datasets.registry import DATASETS
+from bsl.storage.errors import HubError, SourceError
+from bsl.storage.readers.read_report import ReadReport
+from bsl.storage.sources import scored_sets
+from bsl.storage.sources.mirror import fill_cache
+from bsl.storage.sources.read import read_source
+from bsl.storage.sources.scored_sets import digests, read_declared_pairs, read_transfer_table
+from bsl.storage.sources.sources import SourceSpec, resolve_source
 from tests.hub.client import offline, use
 from tests.hub.repositories import parquet
 from tests.hub.senteval import (
@@ -63,6 +63,33 @@ def test_archive_writes_only_into_its_folder(hub, tmp_path, monkeypatch, filtere
     assert table("cr", "all").height == 3
     outside = [path for path in tmp_path.rglob("outside") if "linked" not in path.parts]
     assert outside == []
+
+
+@pytest.mark.usefixtures("any_rows")
+def test_archive_without_a_regular_file_names_the_missing_one(hub):
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+        folder = tarfile.TarInfo("CR")
+        folder.type = tarfile.DIRTYPE
+        tar.addfile(folder)
+    hub.add("datasets", SENTEVAL.hub_id, {SENTEVAL.file: buffer.getvalue()}, SENTEVAL.revision)
+    with pytest.raises(SourceError, match=r"contains no custrev\.|contains no CR/custrev"):
+        table("cr", "all")
+
+
+@pytest.mark.usefixtures("any_rows")
+@pytest.mark.parametrize("form", ["gz", "bz2", "xz"])
+def test_archive_that_unpacks_to_gigabytes_is_refused_before_it_is_unpacked(hub, tmp_path, monkeypatch, form):
+    monkeypatch.setattr("bsl.storage.readers.unpacked.FREE_BYTES", 1 << 20)
+    buffer, zeros = io.BytesIO(), 2 << 20
+    with tarfile.open(fileobj=buffer, mode=f"w:{form}") as tar:
+        entry = tarfile.TarInfo("CR/custrev.neg")
+        entry.size = zeros
+        tar.addfile(entry, io.BytesIO(bytes(zeros)))
+    hub.add("datasets", SENTEVAL.hub_id, {SENTEVAL.file: buffer.getvalue()}, SENTEVAL.revision)
+    with pytest.raises(HubError, match=r"unpacks to more than 200 times its size \(found 2,097,152 bytes from"):
+        table("cr", "all")
+    assert not any(path.name == "custrev.neg" for path in tmp_path.rglob("*"))
 
 
 def test_senteval_archive_is_downloaded_once_and_then_read_offline(hub, monkeypatch):

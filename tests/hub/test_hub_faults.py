@@ -8,12 +8,12 @@ import time
 import polars as pl
 import pytest
 
-from storage.errors import HubError, HubSilentError, SourceError
-from storage.hub import faults, repositories
-from storage.readers.read_report import ReadReport
-from storage.sources.model_sources import resolve_model
-from storage.sources.read import read_scored_pairs, read_source, source_columns
-from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
+from bsl.storage.errors import HubError, HubSilentError, SourceError
+from bsl.storage.hub import faults, repositories
+from bsl.storage.readers.read_report import ReadReport
+from bsl.storage.sources.model_sources import resolve_model
+from bsl.storage.sources.read import read_scored_pairs, read_source, source_columns
+from bsl.storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
 from tests.hub.client import offline
 from tests.hub.repositories import parquet
 
@@ -92,7 +92,7 @@ ANSWERS = [
     (
         {"status": 503},
         HubSilentError,
-        r"the Hub returned an error \(503\)\. Run again later, set HF_HOME to a cache that contains it .*OFFLINE=1",
+        r"the Hub returned an error \(503\)\. Run again later, .*set HF_HOME to a cache that contains it",
     ),
     ({"status": 500}, HubSilentError, r"the Hub returned an error \(500\)"),
     (
@@ -156,7 +156,7 @@ def test_full_disk_is_named_and_not_retried(hub, monkeypatch, name):
 
     pairs(hub), encoder(hub)
     monkeypatch.setattr("huggingface_hub.snapshot_download", full)
-    monkeypatch.setattr("storage.hub.faults.time.sleep", pytest.fail)
+    monkeypatch.setattr("bsl.storage.hub.faults.time.sleep", pytest.fail)
     with pytest.raises(HubError, match=r"cannot write to the Hub's cache: the disk is full\. Free space") as caught:
         read(resolve_source(SourceSpec(dataset=name))) if name == SET else load()
     assert type(caught.value) is HubError
@@ -244,8 +244,11 @@ def test_snapshot_from_huggingface_hub_is_reused_offline(hub, monkeypatch):
     offline(monkeypatch)
     assert resolve_model(MODEL).identity == f"{MODEL}@{commit}"
     assert (resolve_model(MODEL, commit).folder / "model.safetensors").is_file()
-    with pytest.raises(SourceError, match=r"HF_HUB_OFFLINE forbids requests to the Hub\. Unset HF_HUB_OFFLINE"):
-        resolve_model("someone/else")
+    with pytest.raises(SourceError, match=r"HF_HUB_OFFLINE forbids requests to the Hub\. Did you mean") as caught:
+        resolve_model("someone/encodre")
+    assert f"Did you mean '{MODEL}'? Unset HF_HUB_OFFLINE, check the name, name a folder" in str(caught.value)
+    with pytest.raises(SourceError, match=r"forbids requests to the Hub\. Unset HF_HUB_OFFLINE, check the name"):
+        resolve_model("nobody/at-all")
 
 
 def test_invalid_repository_name_is_rejected_without_a_request(hub, monkeypatch):

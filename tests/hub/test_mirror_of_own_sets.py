@@ -5,12 +5,12 @@ import json
 import polars as pl
 import pytest
 
-from flows.cli.main import main
-from storage.errors import SourceError
-from storage.readers.read_report import ReadReport
-from storage.sources.mirror import fill_cache
-from storage.sources.read import read_source
-from storage.sources.sources import SourceSpec, resolve_source
+from bsl.flows.cli.main import main
+from bsl.storage.errors import SourceError
+from bsl.storage.readers.read_report import ReadReport
+from bsl.storage.sources.mirror import fill_cache
+from bsl.storage.sources.read import read_source
+from bsl.storage.sources.sources import SourceSpec, resolve_source
 from tests.hub.client import offline, use
 from tests.hub.repositories import parquet, publish
 

@@ -6,12 +6,12 @@ import datasets
 import polars as pl
 import pytest
 
-from storage.errors import HubError, SourceError
-from storage.hub.datasets import table_files
-from storage.readers.formats import columns_of
-from storage.readers.read_report import ReadReport
-from storage.sources.read import read_source
-from storage.sources.sources import SourceSpec, resolve_source
+from bsl.storage.errors import HubError, SourceError
+from bsl.storage.hub.datasets import table_files
+from bsl.storage.readers.formats import columns_of
+from bsl.storage.readers.read_report import ReadReport
+from bsl.storage.sources.read import read_source
+from bsl.storage.sources.sources import SourceSpec, resolve_source
 from tests.hub.client import offline
 from tests.hub.repositories import parquet
 
@@ -98,7 +98,7 @@ def test_hub_dataset_in_an_unsupported_format_raises_hub_error(hub):
     ids=["parquet", "empty", "gzip"],  # the bytes of gzip contain the time, and all processes need the same names
 )
 def test_damaged_hub_table_error_includes_the_cause(hub, monkeypatch, name, content, reason):
-    monkeypatch.setattr("storage.hub.faults.time.sleep", pytest.fail)  # the next download would have the same bytes
+    monkeypatch.setattr("bsl.storage.hub.faults.time.sleep", pytest.fail)  # the next download would have the same bytes
     hub.add("datasets", SET, {name: content})
     with pytest.raises(HubError, match=rf"datasets cannot read the repository \({reason}.* set `path`") as caught:
         sentences()

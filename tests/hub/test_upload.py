@@ -5,10 +5,10 @@ import re
 import pytest
 from huggingface_hub.utils import close_session
 
-from flows.cli.main import main
-from storage.errors import HubError, SourceError
-from storage.hub.repositories import Snapshot
-from storage.hub.upload import check_repository, push
+from bsl.flows.cli.main import main
+from bsl.storage.errors import HubError, SourceError
+from bsl.storage.hub.repositories import Snapshot
+from bsl.storage.hub.upload import check_repository, push
 from tests.every import every
 from tests.hub.client import offline
 from tests.hub.repositories import files_of

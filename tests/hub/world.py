@@ -11,12 +11,12 @@ import json
 import zipfile
 from typing import TYPE_CHECKING, Any, Final
 
-from flows.hub import is_hub_id
-from flows.recipes import RECIPES, recipe
-from models.translation.config import MINI
-from storage.assets.embedded import EMBEDDED
-from storage.datasets.registry import DATASETS
-from storage.readers.benchmarks.afs import TOPICS
+from bsl.flows.hub import is_hub_id
+from bsl.flows.recipes import RECIPES, recipe
+from bsl.models.translation.config import MINI
+from bsl.storage.assets.embedded import EMBEDDED
+from bsl.storage.datasets.registry import DATASETS
+from bsl.storage.readers.benchmarks.afs import TOPICS
 from tests.hub.repositories import publish, publish_nli, publish_sts, sentences
 from tests.hub.senteval import publish_senteval
 from tests.tiny_wordnet import write_tiny_wordnet
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from flows.config import PipelineConfig
+    from bsl.flows.config import PipelineConfig
     from tests.hub.server import StandInHub
 
 SHORT: Final[Mapping[str, tuple[str, ...]]] = {

@@ -35,9 +35,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from bsl.flows.prefect_server.server import listen, program  # noqa: E402
 from tests.servers import children, free_port, is_alive, wait_until_healthy  # noqa: E402
 
-BSL = (sys.executable, "-m", "flows.cli.main")
+BSL = (sys.executable, "-m", "bsl.flows.cli.main")
 SECONDS = 400.0  # a command whose server is gone must end within this time
 OLD = 2 * 86_400
 LEFT = (".staging/*", ".scratch/*/*", ".trash/*")
@@ -48,7 +49,7 @@ Digests = dict[str, str]
 
 def settings(folder: Path) -> list[str]:
     """Return `--set` options with which a run takes all stages in seconds."""
-    from flows.recipes import recipe
+    from bsl.flows.recipes import recipe
     from tests.tiny_encoder import write_tiny
 
     changes = {
@@ -107,14 +108,14 @@ class Forked:
         home = folder / ".bsl" / "prefect"
         home.mkdir(parents=True, exist_ok=True)
         os.environ |= {"PREFECT_HOME": str(home), "PREFECT_SERVER_ANALYTICS_ENABLED": "false"}
-        with (folder / "log").open("ab") as log:
-            command = [
-                sys.executable,
-                "-P",
-                str(ROOT / "flows" / "prefect_server" / "server_process.py"),
-                str(cls.port),
-            ]
-            cls.serving = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
+        with (folder / "log").open("ab") as log, listen(cls.port) as listening:
+            cls.serving = subprocess.Popen(
+                program(listening),
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                pass_fds=[listening.fileno()],
+            )
         os.environ["PREFECT_API_URL"] = f"http://127.0.0.1:{cls.port}/api"
         wait_until_healthy(os.environ["PREFECT_API_URL"])
 
@@ -134,7 +135,7 @@ class Forked:
         log = os.open(folder / "log", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         os.dup2(log, 1)
         os.dup2(log, 2)
-        from flows.cli.main import main
+        from bsl.flows.cli.main import main
 
         code = main(["run", "tiny", *words])
         atexit._run_exitfuncs()  # Prefect sends its last events here; `os._exit` would skip them
@@ -195,9 +196,9 @@ class Household:
 
     def digests(self) -> Digests:
         """Return the digest of each artifact; without polars, whose threads a fork lacks."""
-        from storage.artifacts.manifest import parse_manifest
-        from storage.artifacts.refs import ArtifactRef
-        from storage.filesystem.digests import describe_files
+        from bsl.storage.artifacts.manifest import parse_manifest
+        from bsl.storage.artifacts.refs import ArtifactRef
+        from bsl.storage.filesystem.digests import describe_files
 
         made = {}
         for path in self.store.rglob("manifest.json"):
@@ -287,8 +288,8 @@ def main() -> int:
     try:
         if way is Forked:
             Forked.serve(folder / "house")
-            import models.training.loop
-            import models.translation.loading  # noqa: F401
+            import bsl.models.training.loop
+            import bsl.models.translation.loading  # noqa: F401
         done, faults = kill_lives(folder, arguments.kills, arguments.seed, way)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

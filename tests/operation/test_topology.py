@@ -21,8 +21,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from flows.recipes import recipe
-from storage.artifacts.store import Store
+from bsl.flows.recipes import recipe
+from bsl.storage.artifacts.store import Store
 from tests.flows.conftest import ALONE_SMALL
 from tests.postgres import INITDB, Postgres
 from tests.servers import PREFECT, ROOT, free_port, wait_until_healthy
@@ -135,7 +135,7 @@ def running() -> Iterator[Topology]:
         (folder / "home").mkdir()
         own = folder / "bin" / "bsl"  # the installed one may belong to another work tree
         own.parent.mkdir()
-        own.write_text(f'#!/bin/sh\nexec {sys.executable} -m flows.cli.main "$@"\n')
+        own.write_text(f'#!/bin/sh\nexec {sys.executable} -m bsl.flows.cli.main "$@"\n')
         own.chmod(0o755)
         made = Topology(folder, stack)
         made.start()

@@ -16,19 +16,19 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import BaseModel
 
-from flows.cli.artifacts import age
-from flows.cli.terminal.overrides import configured
-from flows.config import override
-from flows.recipes import RECIPES, recipe
-from storage.artifacts.garbage_collection import collectable
-from storage.artifacts.keys import artifact_key
-from storage.artifacts.refs import ViewsRef
-from storage.artifacts.store import Store
-from storage.errors import StorageError
-from storage.filesystem.names import MANIFEST
-from storage.readers.columns import Columns
-from storage.readers.formats import columns_of, format_of, read_table
-from storage.readers.read_report import ReadReport
+from bsl.flows.cli.artifacts import age
+from bsl.flows.cli.terminal.overrides import configured
+from bsl.flows.config import override
+from bsl.flows.recipes import RECIPES, recipe
+from bsl.storage.artifacts.garbage_collection import collectable
+from bsl.storage.artifacts.keys import artifact_key
+from bsl.storage.artifacts.refs import ViewsRef
+from bsl.storage.artifacts.store import Store
+from bsl.storage.errors import StorageError
+from bsl.storage.filesystem.names import MANIFEST
+from bsl.storage.readers.columns import Columns
+from bsl.storage.readers.formats import columns_of, format_of, read_table
+from bsl.storage.readers.read_report import ReadReport
 from tests.hostile import folder_of, key, put
 from tests.hostile_values import VALUES, spoiled
 

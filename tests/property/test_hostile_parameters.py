@@ -5,10 +5,10 @@ from prefect.exceptions import ParameterBindError, ParameterTypeError, Signature
 from prefect.utilities.callables import parameter_schema
 from prefect.utilities.schema_tools.validation import ValidationError, validate
 
-from flows.config import override
-from flows.evaluation import evaluation
-from flows.pipeline import pipeline
-from flows.recipes import recipe
+from bsl.flows.config import override
+from bsl.flows.evaluation import evaluation
+from bsl.flows.pipeline import pipeline
+from bsl.flows.recipes import recipe
 from tests.hostile_values import spoiled
 
 FLOWS: dict[str, tuple[Flow[..., object], dict[str, object]]] = {

@@ -5,7 +5,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.runtime.partitions import mix, scattered
+from bsl.models.runtime.partitions import mix, scattered
 
 U64 = st.integers(0, 2**64 - 1)
 

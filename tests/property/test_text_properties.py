@@ -11,8 +11,8 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.corpus.corpus import CorpusConfig, TextChunk, build_corpus, deduplicate
-from models.corpus.normalize import NormalizeConfig, normalize
+from bsl.models.corpus.corpus import CorpusConfig, TextChunk, build_corpus, deduplicate
+from bsl.models.corpus.normalize import NormalizeConfig, normalize
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 TRICKY = st.text(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from storage.readers.read_report import ReadReport
-from tasks.stage.run_context import RunContext
+from bsl.storage.readers.read_report import ReadReport
+from bsl.tasks.stage.run_context import RunContext
 
 
 @pytest.fixture

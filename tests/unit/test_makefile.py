@@ -82,7 +82,7 @@ def test_avx2_target_runs_existing_tests_with_its_variables(folder):
     assert_tests(paths)
     script = (ROOT / ".ci" / "run").read_text()
     assert "weak=test-avx2" in script
-    assert script.splitlines()[-1] == "make lint $weak test test-journeys"
+    assert script.splitlines()[-1] == "make lint $weak test test-journeys $changed"
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
@@ -91,10 +91,9 @@ def test_journeys_target_runs_existing_slow_tests(folder):
     assert command == "PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest"
     assert_tests(paths)
     files = {path.partition("::")[0] for path in paths.split()}
-    sources = [
-        file for path in files for file in ([ROOT / path] if path.endswith(".py") else (ROOT / path).glob("*.py"))
-    ]
-    assert all("mark.slow" in file.read_text() for file in sources)
+    for path in files:
+        sources = [ROOT / path] if path.endswith(".py") else (ROOT / path).glob("*.py")
+        assert any("mark.slow" in file.read_text() for file in sources), path
 
 
 def assert_tests(paths: str) -> None:
@@ -118,3 +117,37 @@ def asked_of_make(folder: Path, target: str) -> str:
 )
 def test_install_adds_the_gpu_extra_on_gpu_machines(folder, gpus, arguments, found):
     assert ("--editable .[gpu]" in asked(folder, *arguments, gpus=gpus)) == found
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+@pytest.mark.parametrize("target", ["test-assets", "test-benchmarks"])
+def test_targets_of_folders_outside_the_package_run_existing_tests(folder, target):
+    _, _, path = asked_of_make(folder, target).rpartition(" ")
+    assert list((ROOT / path).glob("test_*.py"))
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_ci_tests_assets_and_benchmarks_only_if_the_last_commit_changed_them(tmp_path):
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci")
+    (tmp_path / "make").write_text('#!/bin/sh\necho "$@"\n')
+    (tmp_path / "make").chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+
+    def run(*command: str) -> str:
+        done = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True, env=environment)
+        return done.stdout
+
+    def targets_after(*names: str) -> set[str]:
+        for name in names:
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text("changed\n")
+        run("git", "add", "--all")
+        run("git", "-c", "user.name=x", "-c", "user.email=x@example.org", "commit", "--quiet", "--message=x")
+        return set(run(".ci/run").split()) & {"test", "test-assets", "test-benchmarks"}
+
+    run("git", "init", "--quiet")
+    assert targets_after("README.md") == {"test", "test-assets", "test-benchmarks"}  # no earlier commit
+    assert targets_after("models/loss.py") == {"test"}
+    assert targets_after("storage/assets/bert-mini/manifest.json") == {"test", "test-assets"}
+    assert targets_after("tests/benchmarks/test_device.py", "benchmarks/README.md") == {"test", "test-benchmarks"}

@@ -5,14 +5,15 @@ from inspect import signature
 
 import yaml
 
-from flows.prefect_server.server import RUN_SETTINGS, TAG
-from flows.recipes import RECIPES
+from bsl.flows.prefect_server.server import RUN_SETTINGS, TAG
+from bsl.flows.recipes import RECIPES
 from tests.every import every
 from tests.servers import ROOT
 
 TEXT = (ROOT / "prefect.yaml").read_text(encoding="utf-8")
 DEPLOYMENTS = yaml.safe_load(TEXT)["deployments"]
-RUNS = [each for each in DEPLOYMENTS if each["entrypoint"] == "flows.pipeline.pipeline"]
+SLEEPING = {"GOMP_SPINCOUNT": "2000"}  # a run's process belongs to it alone: bsl.tasks.stage.device.let_threads_sleep
+RUNS = [each for each in DEPLOYMENTS if each["entrypoint"] == "bsl.flows.pipeline.pipeline"]
 
 
 def flow_of(deployment):
@@ -32,7 +33,7 @@ def test_common_recipes_and_flows_are_deployed() -> None:
     names = [name_of(each) for each in DEPLOYMENTS]
     assert len(set(names)) == len(names)
     runs = {"tiny", "nli", "nli-roberta", "sbert", "multilingual", "multilingual-sup", "afs", "any"}
-    flows = {"adapt", "evaluate", "ablation", "reproduce", "field"}
+    flows = {"adapt", "evaluate", "sweep", "reproduce"}
     assert {f"bsl-pipeline/{name}" for name in runs} | {f"bsl-{flow}/any" for flow in flows} <= set(names)
 
 
@@ -48,7 +49,7 @@ def test_deployment_parameters_match_the_flow_signature(deployment) -> None:
 def test_deployment_has_tag_pool_and_heartbeat_settings(deployment) -> None:
     assert deployment["tags"][0] == TAG
     assert deployment["work_pool"]["name"] == "gpu"
-    assert deployment["work_pool"]["job_variables"]["env"] == RUN_SETTINGS
+    assert deployment["work_pool"]["job_variables"]["env"] == RUN_SETTINGS | SLEEPING
 
 
 def test_recipe_deployment_is_named_after_its_recipe() -> None:
@@ -60,7 +61,7 @@ def test_recipe_deployment_is_named_after_its_recipe() -> None:
 def test_any_form_lists_recipes_and_describes_parameters() -> None:
     (form,) = [flow_of(each).parameters for each in RUNS if each["name"] == "any"]
     assert form.properties["recipe_name"]["enum"] == list(RECIPES)
-    assert list(form.properties) == ["recipe_name", "overrides", "site"]
+    assert list(form.properties) == ["recipe_name", "overrides", "site", "of_sweep"]
     assert all(field["description"] for field in form.properties.values())
     first = list(form.definitions["PipelineConfigOverrides"]["properties"])[:3]
     assert first == ["ingest", "encoder", "training"]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import sys
 from typing import TYPE_CHECKING, Final, TextIO
+
+from bsl.storage.filesystem.control_characters import visible
+from bsl.storage.filesystem.secrets import shown
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -86,9 +88,9 @@ def _are_json() -> bool:
     return os.environ.get(_FORMATTER) == "json"
 
 
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tab and line feed
-
-
 def printable(text: object) -> str:
-    r"""Return `str(text)` with control characters as escapes, such as `\x1b`; tabs and line feeds stay."""
-    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], str(text))
+    r"""Return `str(text)` without passwords of URLs, and with control characters as escapes, such as `\x1b`.
+
+    Tabs and line feeds stay.
+    """
+    return visible(shown(str(text)))

@@ -1,29 +1,31 @@
 """Options shared by several commands, each declared once.
 
 A command is a function; its parameters are its options. A group of options is a frozen dataclass whose fields are
-options of the command. `flows.run_context` reads the environment variables in the help, also for workers.
+options of the command. `bsl.flows.run_context` reads the environment variables in the help, also for workers.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import json
+from dataclasses import asdict, dataclass, replace
 from os.path import getsize, isfile
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from cyclopts import Group, Parameter
 
-from flows.cli.terminal.overrides import changes_of
+from bsl.flows.cli.terminal.overrides import changes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from flows.recipes.adaptation import AdaptConfig
-    from flows.sweep.method_settings import FieldSettings
+    from bsl.flows.recipes.adaptation import AdaptConfig
+    from bsl.tasks.corpus.config import OwnTextConfig
 
 PLACE: Final = Group("Runtime", sort_key=2)
 OUTPUT: Final = Group("Output", sort_key=3)
 READING: Final = Group("Reading files", sort_key=1)
 ENCODER_FORMS: Final = "folder, Hub id, embedded:<name>, checkpoint/<key> or report/<key>"
+TEXTS: Final = "query"  # the parameter that takes texts; all other words may be addresses
 _SMALL_BYTES: Final = 1 << 16  # text files up to this size are read before a run
 TEXT_FORMS: Final = "files (txt, csv, tsv, jsonl, parquet), folders, patterns with *, or datasets"
 
@@ -76,11 +78,17 @@ class Output:
     debug: Debug = False
 
 
+AskedEncoding = Annotated[
+    str | None, Parameter(help="encoding of files that are not UTF-8, such as cp1252 or utf-16-le")
+]
+
+
 @Parameter(name="*", group=READING)
 @dataclass(frozen=True, kw_only=True)
 class Reading:
     """Options for reading the user's files."""
 
+    encoding: AskedEncoding = None
     lang: Annotated[str | None, Parameter(help="ISO 639 code of the text's language [default: en]")] = None
     columns: Annotated[
         tuple[str, ...] | None, Parameter(consume_multiple=(1, None), help="columns with text [default: guessed]")
@@ -88,13 +96,72 @@ class Reading:
     title: Annotated[str | None, Parameter(help="column with titles, '' for none [default: guessed]")] = None
     document: Annotated[
         str | None,
-        Parameter(help="column with the same value in all rows of a document, '' for none [default: guessed]"),
+        Parameter(
+            help="column with the same value in all rows of a document, writer or customer, '' for none; labelled rows "
+            "with the same value are all training or all test labels [default: guessed for text]"
+        ),
     ] = None
 
     @property
     def given(self) -> dict[str, Any]:
         """The options that were given, by the names of their settings."""
         return {name: value for name, value in asdict(self).items() if value is not None}
+
+    def among(self, settings: Settings, section: str) -> Settings:
+        """Return settings that also contain the given options, in a section; `--set` overrides them."""
+        options = (f"{section}.{name}={json.dumps(value)}" for name, value in self.given.items())
+        return replace(settings, settings=(*options, *settings.settings))
+
+
+LABELLED: Final = Group("Reading labels", sort_key=1)
+
+
+@Parameter(name="*", group=LABELLED)
+@dataclass(frozen=True, kw_only=True)
+class LabelColumns:
+    """Options that name the columns of the user's labels."""
+
+    label_column: Annotated[
+        str | None,
+        Parameter(
+            help="column with classes or scores, in files of labels [default: guessed by name: label, class, score …]"
+        ),
+    ] = None
+    text_column: Annotated[
+        tuple[str, ...],
+        Parameter(consume_multiple=(1, None), help="text column of files of labels, two for pairs [default: guessed]"),
+    ] = ()
+
+    def of_file(self, path: str | None, encoding: str | None = None) -> str | None:
+        """Return the name of a file of labels with these columns; None without a file.
+
+        Raises:
+            ValueError: Columns are named without a file.
+        """
+        from bsl.storage.sources.label_names import with_label_columns
+
+        if path is None:
+            self._refuse_unused("--labels FILE")
+            return None
+        return with_label_columns(path, self.label_column, self.text_column, encoding)
+
+    def of_sets(self, names: Sequence[str], document: str | None = None) -> tuple[str, ...]:
+        """Return names of evaluation sets, with these columns in the files of labels.
+
+        Raises:
+            ValueError: Columns are named, but no set is a file of labels.
+        """
+        from bsl.storage.sources.label_names import SET_PREFIX, set_with_label_columns
+
+        if not any(name.startswith(SET_PREFIX) for name in names):
+            self._refuse_unused(f"--suite {SET_PREFIX}FILE")
+        return tuple(set_with_label_columns(name, self.label_column, self.text_column, document) for name in names)
+
+    def _refuse_unused(self, needed: str) -> None:
+        for name, value in asdict(self).items():
+            if value:
+                option = f"--{name.replace('_', '-')}"
+                raise ValueError(f"{option}: names a column of labels, but no file of labels is given. Add {needed}")
 
 
 Changes = Annotated[
@@ -121,7 +188,7 @@ class Settings:
     precision: AskedPrecision = None
 
     def changes(self, sections: Iterable[str] = ()) -> dict[str, Any]:
-        """Return nested changes for `flows.config.override`; `--set` overrides `--precision`.
+        """Return nested changes for `bsl.flows.config.override`; `--set` overrides `--precision`.
 
         Args:
             sections: Sections of the configuration that have a precision.
@@ -143,20 +210,20 @@ def check_texts(texts: Sequence[str], place: Place) -> None:
     Raises:
         SourceError, AssetError: A name does not exist; the message suggests the closest name.
     """
-    from flows.run_context import run_context_of
-    from storage.sources.own_text import check_named
+    from bsl.flows.run_context import run_context_of
+    from bsl.storage.sources.own_text import check_named
 
     for name in texts:
         check_named(name, run_context_of(place.given).mirror)
 
 
-def check_amount(texts: Sequence[str], config: AdaptConfig | FieldSettings, *, asks: bool = False) -> None:
+def check_amount(texts: Sequence[str], config: AdaptConfig | OwnTextConfig, labels: str | None) -> None:
     """Check that small files have enough sentences to hold some out, before a server starts; runs check all texts.
 
     Args:
         texts: Files, folders, patterns or datasets; only files are checked.
         config: Settings of the columns and the parts.
-        asks: Whether questions about the text are needed.
+        labels: File of labels; without one, questions about the text are needed.
 
     Raises:
         EmptyCorpusError, EvaluationError: There are too few sentences.
@@ -164,14 +231,16 @@ def check_amount(texts: Sequence[str], config: AdaptConfig | FieldSettings, *, a
     """
     if not all(map(isfile, texts)) or sum(map(getsize, texts)) > _SMALL_BYTES:
         return
-    from models.corpus.passages import LeftOut
-    from models.errors import EvaluationError
-    from models.evaluation.own_text import probes, too_few
-    from tasks.corpus.own_sentences import parts_of
+    from bsl.models.corpus.passages import LeftOut
+    from bsl.models.errors import EvaluationError
+    from bsl.models.evaluation.own_text import probes, too_few
+    from bsl.storage.sources.labels import sources_and_labels
+    from bsl.tasks.corpus.own_sentences import parts_of
 
-    _, parts = parts_of(config.sources(texts), config.hold_out, LeftOut())
+    sources, _ = sources_and_labels(config, texts, labels)
+    _, parts = parts_of(sources, config.hold_out, LeftOut())
     held_out = parts.filter(part="report")
-    if asks and not probes(held_out):
+    if labels is None and not probes(held_out):
         raise EvaluationError(f"{too_few(held_out)}. Or give labels.")
 
 
@@ -181,15 +250,15 @@ def check_sets(names: Sequence[str], place: Place) -> None:
     Raises:
         SourceError, AssetError: A file or split does not exist; the message suggests the closest name.
     """
-    from storage.assets.embedded import EMBEDDED
-    from storage.datasets.registry import DATASETS
-    from storage.sources import labels, own_text
-    from storage.sources.sources import SourceSpec, mirrored_table
+    from bsl.storage.assets.embedded import EMBEDDED
+    from bsl.storage.datasets.registry import DATASETS
+    from bsl.storage.sources import labels, own_text
+    from bsl.storage.sources.sources import SourceSpec, mirrored_table
 
     check_texts(
         [name.removeprefix(own_text.SET_PREFIX) for name in names if name.startswith(own_text.SET_PREFIX)], place
     )
-    check_files(*(name.removeprefix(labels.SET_PREFIX) for name in names if name.startswith(labels.SET_PREFIX)))
+    check_labels(*(name.removeprefix(labels.SET_PREFIX) for name in names if name.startswith(labels.SET_PREFIX)))
     for name in names:
         dataset, _, split = name.removeprefix(EMBEDDED).rpartition("/")
         if dataset in DATASETS:
@@ -197,24 +266,21 @@ def check_sets(names: Sequence[str], place: Place) -> None:
 
 
 def check_suites(names: Sequence[str]) -> None:
-    """Refuse misspelt names of suites and datasets without importing the kinds of evaluation, which import Prefect.
-
-    Names that resemble no suite and no dataset, such as protocols, are checked with the kinds.
+    """Refuse unknown names of suites and datasets without importing the kinds of evaluation, which import Prefect.
 
     Raises:
-        ValueError: A name is neither a suite nor a set, and resembles one.
+        ValueError: A name is neither a suite nor a set; the message suggests the closest name.
     """
-    from storage.assets.embedded import EMBEDDED
-    from storage.datasets.registry import ALL, DATASETS, suites_of
-    from storage.filesystem.spelling import did_you_mean
-    from storage.sources import labels, own_text
+    from bsl.storage.assets.embedded import EMBEDDED
+    from bsl.storage.datasets.registry import ALL, DATASETS, OTHER_SETS, suites_of
+    from bsl.storage.filesystem.spelling import did_you_mean
+    from bsl.storage.sources import labels, own_text
 
-    known = (*suites_of(DATASETS.values()), ALL, *DATASETS)
+    known = (*suites_of(DATASETS.values()), ALL, *DATASETS, *OTHER_SETS)
     for name in names:
         is_known = name.removeprefix(EMBEDDED).partition("/")[0] in known
-        if is_known or name.startswith((own_text.SET_PREFIX, labels.SET_PREFIX)):
-            continue
-        if hint := did_you_mean(name, known):
+        if not is_known and not name.startswith((own_text.SET_PREFIX, labels.SET_PREFIX)):
+            hint = did_you_mean(name, known)
             raise ValueError(f"unknown suite or set {name!r}.{hint} `bsl evaluate --help` lists all")
 
 
@@ -224,12 +290,24 @@ def check_files(*paths: str | None) -> None:
     Raises:
         SourceError: A path does not exist, and the message suggests the closest path; or a file's suffix is unknown.
     """
-    from storage.readers.formats import format_of
-    from storage.sources.paths import listed
+    from bsl.storage.readers.formats import format_of
+    from bsl.storage.sources.paths import listed
 
     for path in paths:
         for file in listed(path) if path is not None else ():
             format_of(file)
+
+
+def check_labels(*names: str | None) -> None:
+    """Check files of labels as `check_files` does; their names may contain columns.
+
+    Raises:
+        SourceError: As for `check_files`.
+        ValueError: The columns in a name are malformed.
+    """
+    from bsl.storage.sources.label_names import label_file
+
+    check_files(*(label_file(name).path for name in names if name is not None))
 
 
 def check_encoders(names: Sequence[str | None], place: Place) -> None:
@@ -242,10 +320,10 @@ def check_encoders(names: Sequence[str | None], place: Place) -> None:
     Raises:
         SourceError, AssetError, ArtifactMissingError: An encoder does not exist; the message suggests the closest name.
     """
-    from flows.run_context import run_context_of
-    from storage.artifacts.lookup import find
-    from storage.sources.model_sources import check_model_name, is_made_here
-    from storage.sources.word_vectors import check_vectors_name, is_vectors_file
+    from bsl.flows.run_context import run_context_of
+    from bsl.storage.artifacts.lookup import find
+    from bsl.storage.sources.model_sources import check_model_name, is_made_here
+    from bsl.storage.sources.word_vectors import check_vectors_name, is_vectors_file
 
     site = run_context_of(place.given)
     for name in filter(None, names):

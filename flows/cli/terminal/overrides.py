@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from flows.config import PipelineConfig
+    from bsl.flows.config import PipelineConfig
 
 _DEEPEST = 16  # nested sections; configurations have three levels
 
@@ -20,8 +20,8 @@ def configured(name: str, settings: Sequence[str]) -> PipelineConfig:
     Raises:
         ValueError: The recipe, a field or a value is invalid; the message suggests the closest name.
     """
-    from flows.config import override
-    from flows.recipes import recipe
+    from bsl.flows.config import override
+    from bsl.flows.recipes import recipe
 
     return override(recipe(name), changes_of(settings))
 
@@ -46,7 +46,7 @@ def settings_in(file: Path | None) -> dict[str, Any]:
 
 
 def changes_of(settings: Sequence[str]) -> dict[str, Any]:
-    """Parse settings of `--set` into nested changes for `flows.config.override`.
+    """Parse settings of `--set` into nested changes for `bsl.flows.config.override`.
 
     Raises:
         ValueError: A setting is malformed, or two settings contradict each other.

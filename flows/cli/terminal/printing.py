@@ -5,44 +5,43 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from flows.cli.terminal.log_lines import printable
+from bsl.flows.cli.terminal.log_lines import printable
+from bsl.storage.filesystem.control_characters import visible, visible_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from flows.cli.terminal.options import Output
-    from storage.artifacts.refs import ArtifactRef, EvaluationRef
-    from storage.artifacts.store import Store
-    from storage.sources.own_text import TextSource
+    from bsl.flows.cli.terminal.options import Output
+    from bsl.storage.artifacts.manifest import Manifest
+    from bsl.storage.artifacts.refs import ArtifactRef
+    from bsl.storage.artifacts.store import Store
+    from bsl.storage.sources.labels import LabelSource
+    from bsl.storage.sources.own_text import TextSource
 
 _ANY_WIDTH: Final = 10_000  # columns
 _LONGEST_CELL: Final = 2_000  # characters of a table's cell; --json has the complete text
-_UNESCAPED: Final = re.compile(r"[\x7f-\x9f]")  # control characters that JSON does not escape
 _INTERVAL: Final = re.compile(r" (\[[-+\d., ]+\])")
-_SOURCES: Final = "How your files are read (change it with --columns, --title and --document)"
+ANSWERS: Final = "What the adapted encoder is better for (× 100)"
+_SOURCES: Final = "How your files are read (change it with --columns, --title, --document and --encoding)"
 
 
-def print_sources(sources: Iterable[TextSource], labels: str | None, output: Output) -> dict[str, Any]:
+def print_sources(sources: Iterable[TextSource], labels: LabelSource | None, output: Output) -> dict[str, Any]:
     """Print how the user's files are read, unless `--json`; return it as fields of the JSON.
 
     Args:
         sources: Sources of text.
-        labels: File of labels; None without one.
+        labels: Labels; None without them.
         output: Output options.
-
-    Raises:
-        SourceError: The file of labels is missing, or its columns are neither scored pairs nor classes.
     """
-    from storage.sources.labels import label_source
-
     summaries = [source.summary for source in sources]
-    labelled = label_source(labels).summary if labels else None
+    labelled = labels.summary if labels else None
     if not output.json:
         print_table(_SOURCES, summaries)
         if labelled is not None:
@@ -50,27 +49,67 @@ def print_sources(sources: Iterable[TextSource], labels: str | None, output: Out
     return {"taken": summaries, "labels": labelled}
 
 
+def print_sets(names: Iterable[str], mirror: str | None) -> None:
+    """Print how the files of evaluation sets are read, on standard error.
+
+    Args:
+        names: Names of sets; only `own:` and `labels:` are files.
+        mirror: Folder that may contain datasets.
+
+    Raises:
+        SourceError: A file cannot be read, or its columns are unclear.
+        EvaluationError: A file has too few labels.
+    """
+    from bsl.storage.sources import labels, own_text
+    from bsl.tasks.corpus.labels import evaluation_counts
+
+    for name in names:
+        if name.startswith(labels.SET_PREFIX):
+            labelled = labels.label_source(name.removeprefix(labels.SET_PREFIX))
+            line = labelled.summary.removeprefix(labels.SET_PREFIX)
+            print(printable(f"{name}:{line}; {evaluation_counts(labelled)}"), file=sys.stderr)
+        elif name.startswith(own_text.SET_PREFIX):
+            path = name.removeprefix(own_text.SET_PREFIX)
+            for source in own_text.ReadingConfig().sources([path], mirror):
+                roles = {role: column for role, column in source.summary.items() if role != "files" and column}
+                columns = ", ".join(f"{role}: {column}" for role, column in roles.items())
+                print(printable(f"{name}: {columns}"), file=sys.stderr)
+
+
 def print_json(outcome: object) -> None:
-    """Print one JSON value; types that JSON does not have, such as paths, are converted by `str`."""
+    """Print one JSON value; types that JSON does not have, such as paths, are converted by `str`.
+
+    Characters that the terminal's encoding lacks are escapes of JSON.
+    """
     text = json.dumps(outcome, indent=1, ensure_ascii=False, default=str)
-    print(_UNESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text), flush=True)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        text = json.dumps(outcome, indent=1, default=str)
+    print(visible_json(text), flush=True)
 
 
-def print_table(title: str, rows: list[dict[str, str]]) -> None:
+def print_table(title: str, rows: list[dict[str, str]], *, are_texts: bool = False) -> None:
     """Print rows with equal keys as a table below a title; at least 120 columns wide if the output is not a terminal.
 
     If the terminal is too narrow, each interval moves to a line below its figure.
+
+    Args:
+        title: Line above the table.
+        rows: Heading → cell, for each row.
+        are_texts: Whether these are the user's texts, so that a URL in them is no address and stays complete.
     """
+    show = visible if are_texts else printable
     if not rows:
-        print(printable(title))
+        print(show(title))
         return
     console = Console()
     if not console.is_terminal:
         console = Console(width=max(120, console.width))
-    table = _table(rows)
+    table = _table(rows, show)
     if console.measure(table, options=console.options.update(max_width=_ANY_WIDTH)).maximum > console.width:
-        table = _table([{name: _INTERVAL.sub(r"\n\1", cell) for name, cell in row.items()} for row in rows])
-    console.print(Text(printable(title), style="table.title"), table, sep="\n")
+        table = _table([{name: _INTERVAL.sub(r"\n\1", cell) for name, cell in row.items()} for row in rows], show)
+    console.print(Text(show(title), style="table.title"), table, sep="\n")
 
 
 def print_line(text: str) -> None:
@@ -84,11 +123,11 @@ def browse_line() -> str:
     return f"browse:  {'make ui' if 'MAKELEVEL' in os.environ else 'bsl ui'}"
 
 
-def _table(rows: list[dict[str, str]]) -> Table:
+def _table(rows: list[dict[str, str]], show: Callable[[str], str]) -> Table:
     """Build a table of plain text; rich would interpret a name in brackets as markup."""
-    table = Table(*(Column(Text(printable(name)), overflow="fold") for name in rows[0]))
+    table = Table(*(Column(Text(show(name)), overflow="fold") for name in rows[0]))
     for row in rows:
-        table.add_row(*(Text(_cut(printable(cell))) for cell in row.values()))
+        table.add_row(*(Text(_cut(show(cell))) for cell in row.values()))
     return table
 
 
@@ -102,13 +141,34 @@ def tables_of(store: Store, ref: ArtifactRef) -> dict[str, list[dict[str, Any]]]
     return {name: store.scan(ref, name).collect().to_dicts() for name in store.manifest(ref).tables}
 
 
-def figures_of(store: Store, ref: EvaluationRef) -> Iterator[tuple[str, list[dict[str, str]]]]:
-    """Yield titles and rows: the scores of an evaluation, and the differences if it compared several systems."""
-    from tasks.rendering.score_tables import INTERVALS, difference_rows, score_rows
+def figures_of(store: Store, ref: ArtifactRef) -> Iterator[tuple[str, list[dict[str, str]]]]:
+    """Yield titles and rows: the scores of an evaluation or run, and the differences if it compared several systems."""
+    from bsl.tasks.rendering.score_tables import INTERVALS, difference_rows, score_rows
 
     yield INTERVALS, score_rows(store.scan(ref, "scores").collect())
     if "comparison" in store.manifest(ref).tables:
-        yield "Paired differences × 100", difference_rows(store.scan(ref, "comparison").collect())
+        draws = store.manifest(ref).figures.get("draws")
+        comparison = store.scan(ref, "comparison").collect()
+        yield "Paired differences × 100", difference_rows(comparison, draws if isinstance(draws, int) else None)
+
+
+def findings_of(manifest: Manifest) -> list[str]:
+    """Return the findings of a result, such as its verdict; none for other artifacts."""
+    return cast("list[str]", manifest.figures.get("findings", []))
+
+
+def result_tables(store: Store, manifest: Manifest) -> Iterator[tuple[str, list[dict[str, str]]]]:
+    """Yield the main tables of a report or an evaluation, with their titles; none for other artifacts."""
+    from bsl.storage.artifacts.refs import ProofRef
+    from bsl.tasks.rendering.evidence import answer_rows, proof_rows
+
+    if "scores" in manifest.tables:
+        yield from figures_of(store, manifest.ref)
+    if "uses" in manifest.figures and (proof := manifest.provenance.inputs.get("proof")):
+        table = store.scan(ProofRef(key=proof.key)).collect()
+        draws = cast("int", manifest.figures["draws"])
+        yield ANSWERS, answer_rows(table, draws)
+        yield "All figures × 100", proof_rows(table, draws)
 
 
 def print_result(
@@ -129,7 +189,7 @@ def print_result(
         lines: Further sentences.
         more: Further fields of the JSON.
     """
-    from tasks.reporting.publish import page_of
+    from bsl.tasks.reporting.publish import page_of
 
     figures, page = store.manifest(ref).figures, page_of(store, ref)
     if output.json:
@@ -138,6 +198,6 @@ def print_result(
         return
     for title, rows in tables():
         print_table(title, rows)
-    for line in (*cast("list[str]", figures.get("findings", [])), *lines):
+    for line in (*findings_of(store.manifest(ref)), *lines):
         print_line(line)
-    print(f"page:    {page}")
+    print(printable(f"page:    {page}"))

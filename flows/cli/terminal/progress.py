@@ -1,4 +1,4 @@
-"""Progress of a run in the terminal: one line for each finished stage, and a progress bar for the current stage.
+"""Progress of a run in the terminal: one line for each finished stage, and a progress bar for each open stage.
 
 In a pipe or a log, which has no progress bar, a long stage prints a progress line every 15 seconds.
 """
@@ -18,20 +18,20 @@ from rich.progress import Progress as Bars
 from rich.table import Column
 from rich.text import Text
 
-from flows.cli.terminal.log_lines import printable
-from models.runtime.progress import Progress, spelled
-from tasks.rendering.numbers import counted
+from bsl.flows.cli.terminal.log_lines import printable
+from bsl.models.runtime.progress import Progress, spelled
+from bsl.storage.artifacts.refs import kind_of
+from bsl.tasks.rendering.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rich.progress import TaskID
 
-    from storage.artifacts.store import Store
-    from tasks.stage.progress import Event, StageRun
+    from bsl.storage.artifacts.store import Store
+    from bsl.tasks.stage.progress import Event, StageRun
 
 SECONDS_BETWEEN_LINES: Final = 15.0
-UNITS: Final = {"corpus": "sentence", "views": "view", "pairs": "pair", "embeddings": "vector"}  # units of rows
 
 
 class Terminal:
@@ -43,7 +43,8 @@ class Terminal:
         distinct = None if plan is None else list({step.ref.path: step for step in plan}.values())
         self._total = None if distinct is None else len(distinct)
         self._numbers: dict[str, int] = {}
-        self._open = threading.local()  # a sweep runs several points in parallel threads
+        self._lock = threading.RLock()  # a sweep runs several points in parallel threads
+        self._open = threading.local()
         self._made: set[str] = set()
         self._ended: set[str] = set()
         self._announced: set[str] = set()
@@ -53,7 +54,8 @@ class Terminal:
 
     def __call__(self, event: Event, value: Any) -> None:  # noqa: ANN401 - by the event
         """Show an event by calling the method with its name."""
-        getattr(self, event)(value)
+        with self._lock:
+            getattr(self, event)(value)
 
     def begins(self, step: StageRun) -> None:
         """Record a stage's start time, and number it unless it is part of another stage or not in the plan."""
@@ -68,7 +70,7 @@ class Terminal:
         if len(self._began()) <= 1:
             self._last_line = time.monotonic()
             self._remaining.makes(step, self._last_line)
-            self.show(self._number(step.ref.path), Progress(_title(step), 0, 0))
+            self.show(self._number(step.ref.path), Progress(_title(step), 0, 0), step.ref.path)
 
     def advances(self, progress: Progress) -> None:
         """Show the progress of the stage."""
@@ -76,12 +78,13 @@ class Terminal:
         self._reporting.update(began[-1:])
         if len(began) <= 1:
             self._remaining.advances(progress, time.monotonic())
-        self.show(self._number(*began[:1]), progress)
+        self.show(self._number(*began[:1]), progress, "".join(began[-1:]))
 
     def ends(self, step: StageRun) -> None:
         """Print the line of a finished stage, unless it is part of a stage that reports its own progress."""
         began = self._began()
         seconds = time.monotonic() - began.pop(step.ref.path)
+        self.close(step.ref.path)
         if not began:
             self._remaining.ends(step, time.monotonic())
         elif next(reversed(began)) in self._reporting:
@@ -103,6 +106,7 @@ class Terminal:
         """Drop a failed stage, so that later stages do not count as its parts."""
         began = self._began()
         began.pop(step.ref.path)
+        self.close(step.ref.path)
         if not began:
             self._remaining.ends(step, time.monotonic())
 
@@ -113,13 +117,16 @@ class Terminal:
         self._announced.add(text)
         self.console.print(Text(printable(text), style="bold"), soft_wrap=True)
 
-    def show(self, number: str, progress: Progress) -> None:
+    def show(self, number: str, progress: Progress, path: str = "") -> None:  # noqa: ARG002  a bar has the path
         """Print a progress line, at most one every `SECONDS_BETWEEN_LINES`."""
         now = time.monotonic()
         if now - self._last_line >= SECONDS_BETWEEN_LINES and progress.total:
             self._last_line = now
             line = f"{number}{progress.what}: {progress.done:,} of {progress.total:,} · {self._status(progress)}"
             self.console.print(Text(printable(line.removesuffix(" · "))), soft_wrap=True)
+
+    def close(self, path: str) -> None:
+        """Forget the progress of a stage; lines stay."""
 
     def _status(self, progress: Progress) -> str:
         return progress.status(time_left(self._remaining.seconds(time.monotonic())))
@@ -130,7 +137,7 @@ class Terminal:
         return began
 
     def _rows(self, step: StageRun) -> str:
-        unit = UNITS.get(step.ref.kind)
+        unit = kind_of(step.ref.kind).unit
         return counted(self._store.manifest(step.ref).rows, unit) if unit else ""
 
     def _number(self, path: str = "") -> str:
@@ -158,19 +165,21 @@ class LiveTerminal(Terminal):
             transient=True,
             expand=True,
         )
-        self._bar: TaskID | None = None
+        self._bars: dict[str, TaskID] = {}  # path of a stage's artifact → its bar
 
-    def show(self, number: str, progress: Progress) -> None:
-        """Update the bar, or start a new one."""
+    def show(self, number: str, progress: Progress, path: str = "") -> None:
+        """Update the bar of a stage, or add one."""
         what, status = (Text(printable(x)).markup for x in (f"{number}{progress.what}", self._status(progress)))
-        total = progress.total or None
-        current = None if self._bar is None else self.progress.tasks[0]
-        if current is None or current.description != what:
-            if self._bar is not None:
-                self.progress.remove_task(self._bar)
-            self._bar = self.progress.add_task(what, total=total, completed=progress.done, status=status)
+        state: dict[str, Any] = {"total": progress.total or None, "completed": progress.done, "status": status}
+        if path in self._bars:
+            self.progress.update(self._bars[path], description=what, **state)
         else:
-            self.progress.update(current.id, total=total, completed=progress.done, status=status)
+            self._bars[path] = self.progress.add_task(what, **state)
+
+    def close(self, path: str) -> None:
+        """Remove the bar of a finished or failed stage."""
+        if path in self._bars:
+            self.progress.remove_task(self._bars.pop(path))
 
 
 @contextmanager
@@ -182,7 +191,7 @@ def watching(store: Store, plan: Sequence[StageRun] | None, console: Console | N
         plan: All stages; None if later stages depend on results: then stages are only counted.
         console: The console to print to; standard output by default.
     """
-    from tasks.stage.progress import listening  # slow import, not needed for help
+    from bsl.tasks.stage.progress import listening  # slow import, not needed for help
 
     console = console or Console()
     terminal = (LiveTerminal if console.is_terminal else Terminal)(console, store, plan)

@@ -7,21 +7,21 @@ import os
 import sys
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from flows.cli.terminal.log_lines import be_quiet, printable, spinner
-from flows.prefect_server.server import TAG, EmbeddedServer, check_server, start_server, use_server
-from storage.filesystem.os_errors import writing
+from bsl.flows.cli.terminal.log_lines import be_quiet, printable, spinner
+from bsl.flows.prefect_server.server import TAG, EmbeddedServer, check_server, reserve_server, use_server
+from bsl.storage.filesystem.os_errors import writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from prefect import Flow
 
-    from flows.cli.terminal.options import Output, Site
-    from flows.config import PipelineConfig
-    from tasks.stage.progress import StageRun
-    from tasks.stage.run_context import RunContext
+    from bsl.flows.cli.terminal.options import Output, Site
+    from bsl.flows.config import PipelineConfig
+    from bsl.tasks.stage.progress import StageRun
+    from bsl.tasks.stage.run_context import RunContext
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class FlowStart:
 
     Attributes:
         site: Run context of the flow.
-        embedded: The embedded server, which may still be starting; None if PREFECT_API_URL names a server.
+        embedded: The embedded server, which starts if the run makes something; None if PREFECT_API_URL names a server.
         watched: Whether the terminal shows progress; off for JSON output.
     """
 
@@ -63,7 +63,7 @@ class FlowStart:
             SourceError: A source is missing.
             SystemExit: The flow failed.
         """
-        from tasks.corpus.ingest import locate_sources
+        from bsl.tasks.corpus.ingest import locate_sources
 
         with spinner("looking for sources and models, starting Prefect"):
             for config in configs:
@@ -72,16 +72,24 @@ class FlowStart:
                 check_server(os.environ["PREFECT_API_URL"])  # without an answer the flow cannot run
             plan = planned_stages(flow, {**parameters, "site": self.site}) if is_planned else None
             store = self.site.open_store()
-            if any(step.stage == "train" and store.defect(step.ref) for step in plan or ()):
-                import models.training.loop  # noqa: F401 - a slow import, while the server starts
-            if self.embedded is not None:
+            to_make = {step.stage for step in plan.stages if store.defect(step.ref)} if plan else set()
+            is_cached = plan is not None and not to_make
+            if self.embedded is not None and not is_cached:
+                self.embedded.start()
+            if "train" in to_make:
+                import bsl.models.training.loop  # noqa: F401 - a slow import, while the server starts
+            if self.embedded is not None and not is_cached:
                 _wait_for(self.embedded)
+        if plan and is_cached and self.embedded is not None:  # no run, so no server
+            if self.watched:
+                print(f"all {len(plan.stages)} stages are cached")
+            return plan.result
         from prefect import tags
 
-        from flows.cli.terminal.progress import watching
-        from flows.prefect_server.crashed_runs import cancelled_when_stopped
+        from bsl.flows.cli.terminal.progress import watching
+        from bsl.flows.prefect_server.crashed_runs import cancelled_when_stopped
 
-        with watching(store, plan) if self.watched else nullcontext(), tags(TAG, *labels):
+        with watching(store, plan and plan.stages) if self.watched else nullcontext(), tags(TAG, *labels):
             try:
                 # Not `return_state`: a server that records the end twice, after a repeated request, answers without the
                 # result.
@@ -91,19 +99,26 @@ class FlowStart:
         raise SystemExit(failed(raised))  # below the progress display
 
 
-def planned_stages(flow: Flow[..., Any], parameters: dict[str, object]) -> list[StageRun] | None:
-    """Return the stages of a flow; None if some stages depend on results of others.
+class Plan(NamedTuple):
+    """The stages of a run, and what its flow will return."""
+
+    stages: list[StageRun]
+    result: Any
+
+
+def planned_stages(flow: Flow[..., Any], parameters: dict[str, object]) -> Plan | None:
+    """Return the stages and the result of a flow; None if some stages depend on results of others.
 
     Raises:
         ModelError, StorageError, ValueError: An error that the run would raise later.
     """
-    from models.errors import ModelError
-    from storage.errors import ArtifactMissingError, StorageError
-    from tasks.stage.progress import planning
+    from bsl.models.errors import ModelError
+    from bsl.storage.errors import ArtifactMissingError, StorageError
+    from bsl.tasks.stage.progress import planning
 
     try:
         with planning() as plan:
-            flow.fn(**flow.validate_parameters(parameters))
+            result = flow.fn(**flow.validate_parameters(parameters))
     except ArtifactMissingError:
         return None
     except (ModelError, StorageError, ValueError):
@@ -111,11 +126,11 @@ def planned_stages(flow: Flow[..., Any], parameters: dict[str, object]) -> list[
     except Exception as error:  # Prefect has no run context in a dry run
         logger.debug("%s is not planned: %s", flow.name, error)
         return None
-    return plan
+    return Plan(plan, result)
 
 
 def begin(place: Site, output: Output, *, serve: bool = True, **more: object) -> FlowStart:
-    """Choose and start the server; call this before Prefect or a flow is imported, because Prefect then reads settings.
+    """Choose the server; call this before Prefect or a flow is imported, because Prefect then reads settings.
 
     Args:
         place: Runtime options; the environment provides the others.
@@ -129,8 +144,8 @@ def begin(place: Site, output: Output, *, serve: bool = True, **more: object) ->
     use_server()
     if not output.debug:
         be_quiet()
-    embedded = start_server() if serve else None
-    from flows.run_context import run_context_of  # while the server starts
+    embedded = reserve_server() if serve else None
+    from bsl.flows.run_context import run_context_of
 
     site = run_context_of({**place.given, **more})
     store = site.open_store()  # a faulty path raises before anything slow is imported
@@ -144,7 +159,7 @@ def _wait_for(embedded: EmbeddedServer) -> None:
     """Wait until the embedded server answers, and mark runs of killed commands in its database as Crashed."""
     embedded.wait()
     if embedded.alone is not None:
-        from flows.prefect_server.crashed_runs import end_crashed_runs
+        from bsl.flows.prefect_server.crashed_runs import end_crashed_runs
 
         end_crashed_runs(embedded.alone)
 
@@ -154,8 +169,8 @@ def failed(error: object) -> int:
 
     A run cannot be resumed if a source is faulty.
     """
-    from models.errors import InterruptedRunError, ModelError, TranslationStoppedError
-    from storage.errors import HubError, SourceError, StorageError
+    from bsl.models.errors import InterruptedRunError, ModelError, TranslationStoppedError
+    from bsl.storage.errors import HubError, SourceError, StorageError
 
     server = is_server_error(error)
     temporary = isinstance(error, StorageError | OSError | InterruptedRunError | TranslationStoppedError)
@@ -165,10 +180,8 @@ def failed(error: object) -> int:
     if server:  # the second line links to a page on the status code
         message = f"the Prefect server failed: {message.splitlines()[0] if message else type(error).__name__}"
     print(f"bsl: {printable(message)}", file=sys.stderr)
-    print(
-        f"Finished stages are cached{'; run the command again to resume.' if resumable else '.'}",
-        file=sys.stderr,
-    )
+    again = "; run the command again to resume." if resumable else "."
+    print(printable(f"Finished stages are cached{again}"), file=sys.stderr)
     if not known:
         print("Add --debug for the traceback.", file=sys.stderr)
     return 1

@@ -1,7 +1,6 @@
-"""Read and check the modules of a sentence-transformers folder: their kinds and order, its heads and its pooling.
+"""Read and check the modules of a sentence-transformers folder: their classes and order, and its heads.
 
-To add a sentence head, write its class in `heads.py` and add it to `SENTENCE_HEADS`; a token head, in `cnn.py` and
-`TOKEN_HEADS`.
+`HEADS` lists the classes of heads, `MODULES` all other modules of the library. See `Head` for adding a head.
 """
 
 from __future__ import annotations
@@ -10,90 +9,96 @@ import ast
 import itertools
 import logging
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
-from models.encoder.config import read_json, read_tokenizer
-from models.encoder.heads import (
-    AFTER_FIRST,
-    FIRST_LAYER,
-    LAYERS,
-    PLUS,
+from bsl.models.encoder.cnn import CNN, TokenReLU
+from bsl.models.encoder.config import read_json
+from bsl.models.encoder.heads import (
     SENTENCES,
     TOKENS,
+    VECTOR_NAMES,
     Dense,
     Dropout,
     Head,
     LayerNorm,
     Normalize,
-    layer_weights,
-    token_pooling,
 )
-from models.encoder.transformer import WORD_WEIGHTS, read_weights, write_json, write_weights
-from models.errors import EncoderError
+from bsl.models.encoder.pooling import LAYER_WEIGHTS, MODES, TOKEN_WEIGHTS
+from bsl.models.encoder.serialization.settings import (
+    LENGTHS,
+    LISTED,
+    ROUTER,
+    TRANSFORMER,
+    Table,
+    check_table,
+    handled_all,
+)
+from bsl.models.encoder.weights import read_weights, write_json, write_weights
+from bsl.models.errors import EncoderError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from models.encoder.config import Pooling
-
 logger = logging.getLogger(__name__)
 
-SENTENCE_HEADS: Final[dict[str, type[Head]]] = {
-    "Dense": Dense,
-    "Normalize": Normalize,
-    "LayerNorm": LayerNorm,
-    "Dropout": Dropout,
-}
-TOKEN_HEADS: Final = ("CNN", "TokenReLU")
-"""Classes of `cnn.py`, which is imported only if a folder has one."""
-BACKBONES: Final = ("Transformer", "WordEmbeddings", "StaticEmbedding")
-"""Modules that may come first. They output token vectors; StaticEmbedding also pools them."""
-AFTER: Final[dict[str, tuple[str, ...]]] = {
-    "WeightedLayerPooling": ("Transformer",),
-    **dict.fromkeys(TOKEN_HEADS, ("Transformer", "WordEmbeddings", "WeightedLayerPooling", *TOKEN_HEADS)),
-    "WordWeights": ("Transformer", "WordEmbeddings", *TOKEN_HEADS),
-    "Pooling": ("Transformer", "WordEmbeddings", "WeightedLayerPooling", "WordWeights", *TOKEN_HEADS),
-    **dict.fromkeys(SENTENCE_HEADS, ("Pooling", "StaticEmbedding", *SENTENCE_HEADS)),
-}
-"""Module → the modules that it may directly follow."""
-LAST: Final = ("Pooling", "StaticEmbedding", *SENTENCE_HEADS)
-UNSUPPORTED: Final = {
-    "BoW": "has one dimension per word of its vocabulary; score TF-IDF instead",
-    "LSTM": "is a recurrent network; train a CNN instead",
-    "CLIPModel": "also embeds images; give an encoder of texts only",
-    "SpladePooling": "has one dimension per word of its vocabulary (a sparse encoder); give a dense encoder",
-    "SparseStaticEmbedding": "has one dimension per word of its vocabulary (a sparse encoder); give a dense encoder",
-    "SparseAutoEncoder": "makes vectors sparse; give the dense encoder that it was trained on",
-    "MultiVectorMask": "has one vector per token (late interaction); give an encoder with one vector per sentence",
-}
-"""Unsupported module of sentence-transformers → reason and remedy."""
+HEADS: Final[Sequence[type[Head]]] = (Dense, Normalize, LayerNorm, Dropout, CNN, TokenReLU)
+_WIDTHS: Final = ("embedding_dimension", "word_embedding_dimension")
 THROUGH_PYTHON: Final = "You can evaluate it from Python, as an object with a method encode(list[str])"
 _ROUTER: Final = re.compile(r"sentence_transformers\..*\.Router")
 _TEXT: Final = "text"
 
 
-SWITCHES: dict[str, Pooling] = {
-    "pooling_mode_cls_token": "cls",
-    "pooling_mode_max_tokens": "max",
-    "pooling_mode_mean_tokens": "mean",
-    "pooling_mode_mean_sqrt_len_tokens": "mean-sqrt",
-    "pooling_mode_weightedmean_tokens": "weighted",
-    "pooling_mode_lasttoken": "last",
+@dataclass(frozen=True)
+class Module:
+    """A module of the library that is not a head.
+
+    Attributes:
+        after: Modules that it may directly follow, as in `Head`; none for the first module, the backbone.
+        files: Settings files, each with its known settings.
+        refusal: Why it is not supported, and the remedy; empty if it is.
+    """
+
+    after: Sequence[str] = ()
+    files: Mapping[str, Table] = field(default_factory=dict)
+    refusal: str = ""
+
+
+MODULES: Final[Mapping[str, Module]] = {
+    "Transformer": Module(files=dict.fromkeys(LENGTHS, TRANSFORMER)),
+    "WordEmbeddings": Module(
+        files={
+            "wordembedding_config.json": handled_all("tokenizer_class", "update_embeddings", "max_seq_length"),
+            "whitespacetokenizer_config.json": handled_all("vocab", "stop_words", "do_lower_case"),
+        }
+    ),
+    "StaticEmbedding": Module(),
+    LAYER_WEIGHTS: Module(("Transformer",), {"config.json": handled_all(*_WIDTHS, "layer_start", "num_hidden_layers")}),
+    TOKEN_WEIGHTS: Module(
+        ("Transformer", "WordEmbeddings", TOKENS),
+        {"config.json": handled_all("vocab", "word_weights", "unknown_word_weight")},
+    ),
+    "Pooling": Module(
+        ("Transformer", "WordEmbeddings", LAYER_WEIGHTS, TOKEN_WEIGHTS, TOKENS),
+        {"config.json": handled_all(*_WIDTHS, "pooling_mode", "include_prompt", *(mode.switch for mode in MODES))},
+    ),
+    "BoW": Module(refusal="has one dimension per word of its vocabulary; score TF-IDF instead"),
+    "LSTM": Module(refusal="is a recurrent network; train a CNN instead"),
+    "CLIPModel": Module(refusal="also embeds images; give an encoder of texts only"),
+    "SpladePooling": Module(
+        refusal="has one dimension per word of its vocabulary (a sparse encoder); give a dense encoder"
+    ),
+    "SparseStaticEmbedding": Module(
+        refusal="has one dimension per word of its vocabulary (a sparse encoder); give a dense encoder"
+    ),
+    "SparseAutoEncoder": Module(refusal="makes vectors sparse; give the dense encoder that it was trained on"),
+    "MultiVectorMask": Module(
+        refusal="has one vector per token (late interaction); give an encoder with one vector per sentence"
+    ),
 }
-"""Setting of releases before 6 → pooling; the vectors of several poolings are concatenated in this order."""
-NAMES: dict[str, str] = {
-    "cls": "cls",
-    "max": "max",
-    "mean": "mean",
-    "mean-sqrt": "mean_sqrt_len_tokens",
-    "weighted": "weightedmean",
-    "last": "lasttoken",
-}
-"""Pooling → its name in releases since 6."""
 
 
 @dataclass(frozen=True)
@@ -101,21 +106,46 @@ class SavedModule:
     """A module as `modules.json` lists it.
 
     Attributes:
-        kind: Class name in sentence-transformers, without its package; `TokenReLU` for a `Dense` on tokens.
+        kind: Class name in sentence-transformers, without its package; for a head, the name of its class.
         folder: The module's folder; need not exist if it has neither settings nor weights.
+        head: Its class, if it is a head.
     """
 
     kind: str
     folder: Path
+    head: type[Head] | None = None
+
+    @property
+    def after(self) -> Sequence[str]:
+        """Names of the modules that it may directly follow; none if it is unknown."""
+        return _names(self.head.after if self.head else MODULES.get(self.kind, Module()).after)
+
+    @property
+    def files(self) -> Mapping[str, Table]:
+        """Its settings files, each with its known settings."""
+        if self.head is None:
+            return MODULES[self.kind].files
+        common = VECTOR_NAMES if self.head.vectors == SENTENCES else ()
+        return {self.head.settings_file: handled_all(*(self.head.known or self.head.fields), *common)}
+
+
+def _names(after: Sequence[str]) -> list[str]:
+    """Return the names of modules, with all heads on the vectors in place of the vectors' name."""
+    heads = {vectors: [head.__name__ for head in HEADS if head.vectors == vectors] for vectors in (TOKENS, SENTENCES)}
+    return [name for entry in after for name in heads.get(entry, [entry])]
 
 
 def read_modules(folder: Path) -> list[SavedModule]:
     """Read the modules of a folder in their order.
 
     Raises:
-        EncoderError: A module is unknown, custom code, or in a position that is not supported.
+        EncoderError: A module is unknown, custom code, or in a position that is not supported; or one of its settings
+            is (`check_table`).
     """
-    listed = list(without_router(read_json(folder / "modules.json"), folder))
+    entries = read_json(folder / "modules.json")
+    for entry in entries:
+        check_table(folder / "modules.json", entry, LISTED)
+    listed = list(without_router(entries, folder))
     if any(Path(entry["path"]).is_absolute() or ".." in Path(entry["path"]).parts for entry in listed):
         raise EncoderError(f"{folder}: modules.json names folders outside it. Get the model from its publisher again.")
     foreign = [str(entry["type"]) for entry in listed if not str(entry["type"]).startswith("sentence_transformers.")]
@@ -125,25 +155,43 @@ def read_modules(folder: Path) -> list[SavedModule]:
             f"sentence-transformers. {THROUGH_PYTHON}."
         )
     modules = [_module(entry, folder) for entry in listed]
-    if reasons := [f"{module.kind} {UNSUPPORTED[module.kind]}" for module in modules if module.kind in UNSUPPORTED]:
-        raise EncoderError(f"{folder}: unsupported module: {', '.join(reasons)}. {THROUGH_PYTHON}.")
-    _check_order(folder, [module.kind for module in modules])
+    _check_order(folder, modules)
+    names = [entry["name"] for entry in entries if "name" in entry]
+    if len({*names}) < len(names):
+        raise EncoderError(f"{folder}/modules.json: two modules have one name. Give each its own name.")
     return modules
 
 
-def _check_order(folder: Path, kinds: Sequence[str]) -> None:
-    first, last = kinds[0] if kinds else "", kinds[-1] if kinds else ""
+def check_files(modules: Sequence[SavedModule]) -> None:
+    """Check the settings files of modules.
+
+    Raises:
+        EncoderError: As `check_table`.
+    """
+    for module in modules:
+        for name, table in module.files.items():
+            check_table(module.folder / name, read_json(module.folder / name, {}), table)
+
+
+def _check_order(folder: Path, modules: Sequence[SavedModule]) -> None:
+    kinds = [module.kind for module in modules]
+    refused = {kind: MODULES[kind].refusal for kind in kinds if kind in MODULES and MODULES[kind].refusal}
+    if refused:
+        reasons = ", ".join(f"{kind} {reason}" for kind, reason in refused.items())
+        raise EncoderError(f"{folder}: unsupported module: {reasons}. {THROUGH_PYTHON}.")
+    backbones = [kind for kind, module in MODULES.items() if not module.after and not module.refusal]
     misplaced = [
-        f"{kind} follows {before}, expected it after {' | '.join(AFTER[kind])}"
-        if kind in AFTER
-        else f"unknown module {kind}"
-        for before, kind in itertools.pairwise(kinds)
-        if before not in AFTER.get(kind, ())
+        f"{module.kind} follows {before.kind}, expected it after {' | '.join(module.after)}"
+        if module.after
+        else f"unknown module {module.kind}"
+        for before, module in itertools.pairwise(modules)
+        if before.kind not in module.after
     ]
-    if first not in BACKBONES:
-        misplaced.insert(0, f"expected {' | '.join(BACKBONES)} first")
-    elif last not in LAST:
-        misplaced.append(f"expected {' | '.join(LAST)} last")
+    last = _names(Head.after)  # they output sentence vectors
+    if not kinds or kinds[0] not in backbones:
+        misplaced.insert(0, f"expected {' | '.join(backbones)} first")
+    elif kinds[-1] not in last:
+        misplaced.append(f"expected {' | '.join(last)} last")
     if misplaced:
         raise EncoderError(
             f"{folder}: modules {' → '.join(kinds) or 'none'}: {misplaced[0]}. Use the transformer's own folder and "
@@ -153,10 +201,9 @@ def _check_order(folder: Path, kinds: Sequence[str]) -> None:
 
 def _module(entry: Mapping[str, Any], folder: Path) -> SavedModule:
     kind, path = str(entry["type"]).rpartition(".")[2], folder / entry["path"]
-    if kind == "Dense":
-        settings = read_json(path / Dense.settings_file, {})
-        if all(settings.get(name) == TOKENS for name in ("module_input_name", "module_output_name")):
-            kind = "TokenReLU"
+    for head in HEADS:
+        if (head.saved_as or head.__name__) == kind and head.matches(read_json(path / head.settings_file, {})):
+            return SavedModule(head.__name__, path, head)
     return SavedModule(kind, path)
 
 
@@ -172,6 +219,7 @@ def without_router(listed: Sequence[Mapping[str, Any]], folder: Path) -> Iterato
             continue
         router = folder / entry["path"]
         settings = read_json(router / "router_config.json")
+        check_table(router / "router_config.json", settings, ROUTER)
         route = _route(settings, router)
         logger.info("%s: using the route %s of %s", router, route, ", ".join(settings["structure"]))
         for name in settings["structure"][route]:
@@ -194,15 +242,16 @@ def _route(settings: Mapping[str, Any], folder: Path) -> str:
 
 
 def read_head(saved: SavedModule) -> Head:
-    """Read a head with its weights, in fp32; draws no random numbers.
+    """Read a module that is a head, with its weights, in fp32; draws no random numbers.
 
     Raises:
         EncoderError: Settings are missing or not supported, or the weights do not fit the settings.
     """
-    kind = _class_of(saved.kind)
+    kind = saved.head
+    assert kind is not None
     settings = read_json(saved.folder / kind.settings_file, {})
-    names = {settings.get(name) or SENTENCES for name in ("module_input_name", "module_output_name")}
-    if saved.kind in SENTENCE_HEADS and names != {SENTENCES}:
+    names = {settings.get(name) or SENTENCES for name in VECTOR_NAMES}
+    if kind.vectors == SENTENCES and names != {SENTENCES}:
         raise EncoderError(
             f"{saved.folder}: {saved.kind} reads or writes {' and '.join(sorted(names))}, expected {SENTENCES}. Choose "
             "a model whose modules use sentence vectors."
@@ -223,21 +272,14 @@ def read_head(saved: SavedModule) -> Head:
         head.load_state_dict(weights, assign=True)
         head.check_weights()
     except RuntimeError as error:
+        reason = " ".join(str(error).split())
         raise EncoderError(
-            f"{saved.folder}: weights and {kind.settings_file} do not match ({error}). Check that the copy is complete."
+            f"{saved.folder}: weights and {kind.settings_file} do not match ({reason}). Check that the copy is "
+            "complete."
         ) from error
     except EncoderError as error:
         raise EncoderError(f"{saved.folder}: {error}") from error
     return head
-
-
-def _class_of(kind: str) -> type[Head]:
-    if kind in SENTENCE_HEADS:
-        return SENTENCE_HEADS[kind]
-    from models.encoder.cnn import CNN, TokenReLU
-
-    token_heads: dict[str, type[Head]] = {"CNN": CNN, "TokenReLU": TokenReLU}
-    return token_heads[kind]
 
 
 def name_of(head: Head) -> str:
@@ -251,65 +293,3 @@ def write_head(head: Head, folder: Path) -> None:
         write_json(folder / head.settings_file, settings)
     if weights := head.state_dict():
         write_weights(folder, weights)
-
-
-def read_pooling(folder: Path) -> str:
-    """Read the pooling from a pooling module's folder.
-
-    Raises:
-        EncoderError: The pooling is not supported.
-    """
-    settings = read_json(folder / "config.json")
-    switches = [switch for switch, on in settings.items() if on is True and "_mode_" in switch]
-    found = settings.get("pooling_mode") or switches
-    modes = [found] if isinstance(found, str) else list(found)
-    known = SWITCHES | {name: pooling for pooling, name in NAMES.items()}
-    if unknown := [mode for mode in modes if mode not in known]:
-        raise EncoderError(
-            f"{folder}: unknown pooling {' + '.join(unknown)}, expected {', '.join(NAMES.values())}. {THROUGH_PYTHON}."
-        )
-    if not modes:
-        return "mean"  # sentence-transformers' default if no switch is on
-    order = list(SWITCHES)
-    ordered = sorted(modes, key=order.index) if all(mode in SWITCHES for mode in modes) else modes
-    return PLUS.join(known[mode] for mode in ordered)
-
-
-def over_layers(folder: Path, pooling: str) -> str:
-    """Return the pooling that averages the layers of a WeightedLayerPooling module's folder.
-
-    Raises:
-        EncoderError: The weights belong to no pooling of `LAYERS`.
-    """
-    settings, weights = read_json(folder / "config.json"), read_weights(folder)["layer_weights"]
-    count, shares = len(weights), weights / weights.max()
-    matches = [
-        name
-        for name, layers in LAYERS.items()
-        # A network of one layer has no layer before the last.
-        if token_pooling(name) == pooling and count >= -min(layers) and torch.equal(shares, layer_weights(name, count))
-    ]
-    if settings["layer_start"] != FIRST_LAYER or not matches:
-        raise EncoderError(
-            f"{folder}: layer weights {weights.tolist()} from layer {settings['layer_start']} for pooling {pooling}, "
-            f"expected those of {' or '.join(LAYERS)} from layer {FIRST_LAYER}. Choose another checkpoint."
-        )
-    return matches[0]
-
-
-def after_first(folder: Path, transformer: Path, pooling: str) -> str:
-    """Return `mean-after-first` if a WordWeights folder gives the first token weight 0 and all others 1.
-
-    Raises:
-        EncoderError: The weights differ from that, or the pooling is not mean.
-    """
-    weights = read_weights(folder)[WORD_WEIGHTS][:, 0]
-    tokenizer = read_tokenizer(transformer)
-    expected = torch.ones(len(weights))
-    expected[tokenizer.cls_token_id or 0] = 0.0
-    if pooling != "mean" or not torch.equal(weights.float(), expected):
-        raise EncoderError(
-            f"{folder}: {int((weights != 1).sum())} of {len(weights)} tokens have another weight than 1 (pooling "
-            f"{pooling}), expected weight 0 for the first token of a text only (pooling mean). {THROUGH_PYTHON}."
-        )
-    return AFTER_FIRST

@@ -17,28 +17,29 @@ from typing import TYPE_CHECKING, Final
 
 import torch
 
-from models.encoder.config import LONGEST, read_json
-from models.encoder.heads import MIN_DIVISOR, Head
-from models.encoder.serialization.modules import THROUGH_PYTHON
-from models.encoder.static import StaticTable, WhitespaceTokenizer
-from models.encoder.transformer import WORD_WEIGHTS, read_weights, refuse_dropout, write_json, write_weights
-from models.errors import EncoderError
+from bsl.models.encoder.config import LONGEST, read_json
+from bsl.models.encoder.heads import Head
+from bsl.models.encoder.pooling import MIN_DIVISOR
+from bsl.models.encoder.serialization.modules import THROUGH_PYTHON
+from bsl.models.encoder.serialization.pooling_modules import word_weights
+from bsl.models.encoder.static import StaticTable, WhitespaceTokenizer
+from bsl.models.encoder.transformer import refuse_dropout
+from bsl.models.encoder.weights import WORD_WEIGHTS, read_weights, write_json, write_weights
+from bsl.models.errors import EncoderError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from models.encoder.config import EncoderConfig
+    from bsl.models.encoder.config import EncoderConfig
 
 KIND: Final = "WordEmbeddings"
-WEIGHTS: Final = "WordWeights"
 SETTINGS: Final = "wordembedding_config.json"
 _WORDS: Final = "whitespacetokenizer_config.json"
 _TOKENIZER: Final = "WhitespaceTokenizer"
 _CLASS: Final = "sentence_transformers.models.tokenizer.WhitespaceTokenizer.WhitespaceTokenizer"
 
 
-class ByWeights(Head):
+class DivideByMeanWeight(Head):
     """Divides the mean of weighted vectors by the mean of their weights, which is the last dimension.
 
     Used if a word table has weights; saved folders have a module WordWeights before pooling instead.
@@ -90,9 +91,14 @@ def load_word_embeddings(
     table = StaticTable(torch.cat([weight_VD, weight_VD.new_zeros(1, weight_VD.shape[1])]), len(weight_VD))
     if weights is None:
         return table, tokenizer, []
-    weights_V = read_weights(weights)[WORD_WEIGHTS][:, 0].float()
-    table.weigh(torch.cat([weights_V, weights_V.new_zeros(1)]))  # the last row is no word
-    return table, tokenizer, [ByWeights()]
+    weights_V = word_weights(weights)
+    if len(weights_V) != len(weight_VD):
+        raise EncoderError(
+            f"{weights}: {len(weights_V)} word weights for a table of {len(weight_VD)} rows, expected one for each "
+            "row. Check that both files are of the same model."
+        )
+    table.set_row_weights(torch.cat([weights_V, weights_V.new_zeros(1)]))  # the last row is no word
+    return table, tokenizer, [DivideByMeanWeight()]
 
 
 def write_word_embeddings(table: StaticTable, words: WhitespaceTokenizer, length: int, folder: Path) -> None:
@@ -102,11 +108,3 @@ def write_word_embeddings(table: StaticTable, words: WhitespaceTokenizer, length
     tokenizer = {"vocab": list(words.words), "stop_words": sorted(words.stop), "do_lower_case": words.lower}
     write_json(folder / _WORDS, tokenizer)
     write_weights(folder, {WORD_WEIGHTS: table.embedding.weight[:-1]})
-
-
-def write_word_weights(
-    weights_V: torch.Tensor, words: Sequence[str], listed: Mapping[str, float], folder: Path
-) -> None:
-    """Write a weight for each word as a module; those that differ from 1 are `listed` by name too."""
-    write_json(folder / "config.json", {"vocab": list(words), "word_weights": listed, "unknown_word_weight": 1})
-    write_weights(folder, {WORD_WEIGHTS: weights_V[:, None]})

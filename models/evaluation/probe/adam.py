@@ -24,17 +24,17 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import torch
 
-from models.errors import EvaluationError
-from models.runtime.random_state import seeded
+from bsl.models.errors import EvaluationError
+from bsl.models.runtime.random_state import seeded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from models.evaluation.config import ProbeConfig
-    from models.evaluation.probe.problem import Fit
-    from models.runtime.progress import OnProgress
+    from bsl.models.evaluation.config import ProbeConfig
+    from bsl.models.evaluation.probe.problem import Fit
+    from bsl.models.runtime.progress import OnProgress
 
 LR, BETA_1, BETA_2, EPS = 1e-3, 0.9, 0.999, 1e-8  # defaults of torch.optim.Adam, as in SentEval
 HELD_OUT: Final = 0.05  # share of the last fit's rows

@@ -9,7 +9,9 @@ matrix products over the data, whatever the number of folds.
 
 For several classes the preconditioner is the mean curvature of the classes, as if they were independent. If that is
 inaccurate (classes of very unequal size, features of very unequal scale), convergence is slow. After some iterations
-the joint curvature of all classes replaces it, which costs more and needs a few steps again.
+the joint curvature of all classes replaces it, which costs more and needs a few steps again. With many classes the
+joint curvature would be too large. Then each class's own curvature replaces the mean, and soon, because the mean fits
+none of them.
 
 Features may be sparse, such as TF-IDF: then products and preconditioner are sparse, and the solution is the same. Both
 are centred, which does not change the weights and decouples the bias from them. Subtracting the mean would make sparse
@@ -25,36 +27,61 @@ number of columns, k directions.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import numpy as np
 import torch
-from scipy.sparse import csr_array
 from torch.nn.functional import one_hot, softplus
 
-from models.errors import EvaluationError
+from bsl.models.errors import EvaluationError
+from bsl.models.evaluation.probe.rows import LARGEST, DenseRows, SparseRows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
+    from scipy.sparse import csr_array
 
-    from models.runtime.progress import OnProgress
+    from bsl.models.evaluation.probe.rows import Inverse
+    from bsl.models.runtime.progress import OnProgress
 
-    Inverse = Callable[[torch.Tensor], torch.Tensor]  # applied to (P, F, K)
 
-HISTORY: Final = 10  # pairs of steps and gradient changes that L-BFGS stores
-MAX_ITERATIONS: Final = 1000
 PATIENCE: Final = (100, 300, 700)  # iterations at which the classes' joint curvature at the current point takes over
 SUFFICIENT: Final = 1e-4  # share of the predicted decrease that a step must reach (Armijo)
 ROUGH: Final = 1e-2  # tolerance of the mean problem, whose solution is only a starting point
 CURVATURE: Final = 0.25  # upper bound of p (1 − p)
 SOFTPLUS_LINEAR: Final = 40.0  # above, log(1 + exp x) is x in float64; at 20, torch's default, it is 2e-9 more
 BLOCK_CELLS: Final = 1 << 24  # rows × scores of one block of folds: limits memory to a few times 128 MiB
-DIRECTIONS: Final = 64  # on MR, 18,369 words: 45 s; with 16 directions 87 s, with 256 89 s
-PASSES: Final = 4  # of subspace iteration
-LARGEST: Final = 6400  # parameters of all scores; their joint curvature is then 330 MB and factored in seconds
-DAMPING: Final = 1e-3  # share of the mean curvature to add to the diagonal, since the folds' curvatures differ a little
+
+
+class NotConvergedError(EvaluationError):
+    """A logistic regression did not reach its tolerance."""
+
+
+class Arithmetic(NamedTuple):
+    """Precision of dense features, and how the solver uses it.
+
+    Attributes:
+        dtype: Precision of features, scores and weights.
+        rounding: Relative error of an objective, which the line search must not take for an increase.
+        patience_of_many: With many classes, iterations at which each class's own curvature at the current point
+            becomes the preconditioner.
+        history: Pairs of steps and gradient changes that L-BFGS stores.
+        most: Maximal number of iterations.
+        carries: Start a fold under the next penalty with its own distance from the mean problem's solution.
+    """
+
+    dtype: torch.dtype
+    rounding: float
+    patience_of_many: tuple[int, ...]
+    history: int
+    most: int
+    carries: bool
+
+
+EXACT: Final = Arithmetic(torch.float64, 1e-13, (10, 60, 200, 500), history=10, most=1000, carries=False)
+SINGLE: Final = Arithmetic(torch.float32, 1e-6, (40, 100), history=5, most=200, carries=True)
+"""A fifth of the time of `EXACT`; reaches tolerances of about 1e-3."""
 
 
 def fit_logistic(
@@ -65,24 +92,30 @@ def fit_logistic(
     penalties: Sequence[Sequence[float]],
     *,
     tolerance: float = 1e-4,
+    arithmetic: Arithmetic = EXACT,
     on_progress: OnProgress | None = None,
 ) -> torch.Tensor:
     """Solve every fold under each of its penalties; return the weights (F, R, P, C), C = `classes`.
 
     Args:
-        x_ND: Features on the device to compute on, the CPU if sparse; solved in float64.
+        x_ND: Features on the device to compute on, the CPU if sparse.
         y_N: Class numbers.
         classes: Number of classes, two or more.
         fits: Rows of each fold.
         penalties: scikit-learn's `C` of each fold's R fits: larger is weaker regularisation.
         tolerance: Bound on ‖gradient‖ / max(1, ‖weights‖) of each fit.
+        arithmetic: Precision of dense features; sparse ones are always solved in float64.
         on_progress: Called as (penalties done, penalties in total, detail).
 
     Raises:
-        EvaluationError: A fit does not converge in `MAX_ITERATIONS` (features of extreme scale).
+        NotConvergedError: A fit does not converge in `arithmetic.most` iterations (features of extreme scale).
     """
-    rows = DenseRows(x_ND) if isinstance(x_ND, torch.Tensor) else SparseRows(x_ND)
-    family = _Family(rows, y_N, classes)
+    rows: DenseRows | SparseRows
+    if isinstance(x_ND, torch.Tensor):
+        rows = DenseRows(x_ND, arithmetic.dtype)
+    else:
+        rows, arithmetic = SparseRows(x_ND), EXACT
+    family = _Family(rows, y_N, classes, arithmetic)
     out = rows.centre.new_zeros((len(fits), len(penalties[0]), rows.parameters, family.scores))
     grid = sorted({c for row in penalties for c in row})
     size = max(1, BLOCK_CELLS // (max(rows.count, rows.parameters) * family.scores))
@@ -90,6 +123,7 @@ def fit_logistic(
     mean_N = row_weights_NF.mean(dim=1, keepdim=True)
     start = rows.centre.new_zeros((rows.parameters, 1, family.scores))
     gram = family.gram(start, mean_N)
+    earlier = start.new_zeros((rows.parameters, len(fits), family.scores))  # each fold's distance from `start`
     for number, c in enumerate(grid):
         start = family.solve(c, mean_N, start, rows.inverse(c, gram), max(tolerance, ROUGH))
         gram = family.gram(start, mean_N)
@@ -99,7 +133,9 @@ def fit_logistic(
         ]
         for begin in range(0, len(cells), size):
             folds, columns = map(list, zip(*cells[begin : begin + size], strict=True))
-            found = family.solve(c, row_weights_NF[:, folds], start.repeat(1, len(folds), 1), solve, tolerance)
+            found = family.solve(c, row_weights_NF[:, folds], start + earlier[:, folds], solve, tolerance)
+            if arithmetic.carries:
+                earlier[:, folds] = found - start
             out[folds, columns] = found.transpose(0, 1)
         if on_progress is not None:
             on_progress(number + 1, len(grid), f"C = {c:g}, {len(cells)} fits")
@@ -122,11 +158,14 @@ def _with_centre(out_FRPK: torch.Tensor, centre_D: torch.Tensor, classes: int) -
 class _Family:
     """Data and loss of a task."""
 
-    def __init__(self, rows: DenseRows | SparseRows, y_N: torch.Tensor, classes: int) -> None:
-        self.rows = rows
+    def __init__(
+        self, rows: DenseRows | SparseRows, y_N: torch.Tensor, classes: int, arithmetic: Arithmetic = EXACT
+    ) -> None:
+        self.rows, self.arithmetic = rows, arithmetic
         self.scores = 1 if classes == 2 else classes
         target = y_N[:, None] if classes == 2 else one_hot(y_N, classes)
         self.target_N1K = target.to(rows.centre)[:, None]
+        self.patience = PATIENCE if self.scores * rows.parameters <= LARGEST else arithmetic.patience_of_many
 
     def gram(self, at_P1K: torch.Tensor, weight_N1: torch.Tensor) -> Any:  # noqa: ANN401 - what `rows.inverse` takes
         """Return XᵀDX, D the loss's curvature at a solution (mean over the scores); at 0 its upper bound."""
@@ -156,19 +195,19 @@ class _Family:
         out = start_PFK.clone()
         alive = torch.arange(out.shape[1], device=out.device)
         state = _State(self, c, weight_NF, start_PFK.clone(), precondition)
-        for number in range(MAX_ITERATIONS):
-            open_F = state.gap > tolerance
+        for number in range(self.arithmetic.most):
+            open_F = ~(state.gap <= tolerance)  # NaN is not solved
             if not open_F.all():
                 out[:, alive] = state.at
                 alive = alive[open_F]
                 if not len(alive):
                     return out
                 state.keep(open_F)
-            if number in PATIENCE and self.scores > 1 and (joint := self.joint(c, state)) is not None:
-                state.steer(joint)
+            if number in self.patience and self.scores > 1 and (joint := self.joint(c, state)) is not None:
+                state.set_preconditioner(joint)
             state.step()
-        raise EvaluationError(
-            f"logistic regression with C = {c:g}: not converged after {MAX_ITERATIONS} iterations (gradient "
+        raise NotConvergedError(
+            f"logistic regression with C = {c:g}: not converged after {self.arithmetic.most} iterations (gradient "
             f"{float(state.gap.max()):.1e} relative to the weights, expected at most {tolerance:g}). Scale the "
             "features, or raise tolerance."
         )
@@ -228,7 +267,7 @@ class _State:
         self.at, self.score, self.slope = self.at[:, open_F], self.score[:, open_F], self.slope[:, open_F]
         self.moves = [(step[:, open_F], change[:, open_F], rho_F[open_F]) for step, change, rho_F in self.moves]
 
-    def steer(self, precondition: Inverse) -> None:
+    def set_preconditioner(self, precondition: Inverse) -> None:
         """Replace the preconditioner and clear the L-BFGS history."""
         self.precondition, self.moves = precondition, []
 
@@ -236,20 +275,24 @@ class _State:
         """Do one iteration."""
         direction = -self._newton(self.slope)
         ahead = self.family.score(direction)
-        promise_F = _dot(direction, self.slope)
-        length_F = torch.ones_like(promise_F)
+        directional_derivative_F = _dot(direction, self.slope)
+        length_F = torch.ones_like(directional_derivative_F)
         for _ in range(50):
             value_F = self._value(self.score + length_F[:, None] * ahead, self.at + length_F[:, None] * direction)
-            short_F = value_F > self.value_F + SUFFICIENT * length_F * promise_F + 1e-13 * self.value_F.abs()
-            if not short_F.any():
+            insufficient_F = (
+                value_F
+                > self.value_F
+                + SUFFICIENT * length_F * directional_derivative_F
+                + self.family.arithmetic.rounding * self.value_F.abs()
+            )
+            if not insufficient_F.any():
                 break
-            length_F = torch.where(short_F, length_F / 2, length_F)
+            length_F = torch.where(insufficient_F, length_F / 2, length_F)
         move, before = length_F[:, None] * direction, self.slope
         self.at, self.score, self.value_F = self.at + move, self.score + length_F[:, None] * ahead, value_F
         self.slope = self._slope()
         change = self.slope - before
-        curved_F = _dot(move, change).clamp_min(torch.finfo(torch.float64).tiny)
-        self.moves = [*self.moves[1 - HISTORY :], (move, change, 1 / curved_F)]
+        self.moves = [*self.moves[1 - self.family.arithmetic.history :], (move, change, _rho(move, change))]
 
     def _newton(self, slope: torch.Tensor) -> torch.Tensor:
         """Apply the L-BFGS two-loop recursion, with the preconditioner in the middle."""
@@ -273,121 +316,12 @@ class _State:
         return slope
 
 
+def _rho(move_PFK: torch.Tensor, change_PFK: torch.Tensor) -> torch.Tensor:
+    """Return 1 / (step · gradient change) of each column; 0, so that L-BFGS ignores the pair, if that is rounding."""
+    curved_F = _dot(move_PFK, change_PFK)
+    squares_F = _dot(move_PFK, move_PFK).sqrt() * _dot(change_PFK, change_PFK).sqrt()
+    return torch.where(curved_F > torch.finfo(curved_F.dtype).eps * squares_F, 1 / curved_F, 0.0)
+
+
 def _dot(one_PFK: torch.Tensor, two_PFK: torch.Tensor) -> torch.Tensor:
     return torch.einsum("pfk,pfk->f", one_PFK, two_PFK)
-
-
-class DenseRows:
-    """Dense features of an encoder with a column of ones, float64, on the device to compute on.
-
-    Attributes:
-        count: N.
-        centre: Mean that is subtracted from the features, (D,).
-        parameters: Number of parameters of a score, P.
-    """
-
-    def __init__(self, x_ND: torch.Tensor) -> None:
-        self.count = len(x_ND)
-        self.centre = x_ND.double().mean(dim=0)
-        self.parameters = len(self.centre) + 1
-        x_NP = torch.cat([x_ND.double() - self.centre, torch.ones_like(x_ND[:, :1], dtype=torch.float64)], dim=1)
-        self._x_NP, self._coarse_NP = x_NP, x_NP.float()
-
-    def times(self, at_PX: torch.Tensor) -> torch.Tensor:
-        """Return the scores of weights: (N, X)."""
-        return self._x_NP @ at_PX
-
-    def back(self, error_NX: torch.Tensor) -> torch.Tensor:
-        """Apply the transpose of `times`, from score errors to gradients of weights: (P, X)."""
-        return self._x_NP.T @ error_NX
-
-    def curvature(self, weight_N1: torch.Tensor) -> torch.Tensor:
-        """Return XᵀDX for row weights D, (P, P); in float32, at half the cost, since it is only a preconditioner."""
-        return (self._coarse_NP.T @ (self._coarse_NP * weight_N1.float())).double()
-
-    def inverse(self, c: float, curvature: torch.Tensor) -> Inverse:
-        """Return the inverse of C · curvature + I, without penalty on the bias, as a function on (P, F, K)."""
-        penalised = c * curvature
-        rounding = torch.finfo(torch.float32).eps * float(penalised.trace())  # keeps it positive definite
-        penalised.diagonal()[:-1].add_(1.0 + rounding)
-        # The curvature of the bias is 0 if the task is solved perfectly.
-        penalised.diagonal()[-1].add_(1e-8 + rounding)
-        factor = torch.linalg.cholesky(penalised)
-        return lambda slope_PFK: torch.cholesky_solve(slope_PFK.flatten(1), factor).view_as(slope_PFK)
-
-    def joint_inverse(self, c: float, weight_N: torch.Tensor, chance_NK: torch.Tensor) -> Inverse | None:
-        """As `inverse`, for the joint softmax curvature (K·P, K·P) of K scores, in float64; None if it is too large."""
-        scores, size = chance_NK.shape[1], self.parameters
-        if scores * size > LARGEST:
-            return None
-        curvature_KPKP = self._x_NP.new_empty((scores, size, scores, size))
-        for one in range(scores):
-            for two in range(one + 1):
-                curve_N = weight_N * chance_NK[:, one] * (float(one == two) - chance_NK[:, two])
-                block_PP = self._x_NP.T @ (self._x_NP * curve_N[:, None])
-                curvature_KPKP[one, :, two] = curvature_KPKP[two, :, one] = c * block_PP  # a block is symmetric
-        penalised = curvature_KPKP.view(scores * size, scores * size)
-        # Adding a constant to all biases changes nothing: no curvature in that direction.
-        penalised.diagonal().add_(1.0 + DAMPING * float(penalised.diagonal().mean()))
-        penalised.diagonal()[size - 1 :: size].sub_(1.0 - 1e-8)
-        factor = torch.linalg.cholesky(penalised)
-
-        def apply(slope_PFK: torch.Tensor) -> torch.Tensor:
-            solved = torch.cholesky_solve(slope_PFK.permute(2, 0, 1).flatten(0, 1), factor)
-            return solved.view(scores, size, -1).permute(1, 2, 0)
-
-        return apply
-
-
-class SparseRows:
-    """As `DenseRows`, for sparse features on the CPU.
-
-    For MR's vocabulary XᵀDX would be 2.7 GB. Only the bias and common words have large curvature; along all other
-    directions it is close to the penalty's.
-    """
-
-    def __init__(self, x_ND: csr_array) -> None:
-        self.count = x_ND.shape[0]
-        self._x_ND = csr_array(x_ND, dtype=np.float64)
-        self._x_DN = csr_array(self._x_ND.T)
-        self._mean_D = np.asarray(self._x_ND.mean(axis=0), dtype=np.float64).ravel()
-        self.centre = torch.from_numpy(self._mean_D)
-        self.parameters = len(self.centre) + 1
-
-    def times(self, at_PX: torch.Tensor) -> torch.Tensor:
-        """See `DenseRows.times`."""
-        weights_DX, bias_X = np.ascontiguousarray(at_PX[:-1].numpy()), at_PX[-1].numpy()
-        return torch.from_numpy(self._x_ND @ weights_DX + (bias_X - self._mean_D @ weights_DX))
-
-    def back(self, error_NX: torch.Tensor) -> torch.Tensor:
-        """See `DenseRows.back`."""
-        errors_NX = np.ascontiguousarray(error_NX.numpy())
-        sums_X = errors_NX.sum(axis=0)
-        slope_PX = np.empty((self.parameters, len(sums_X)))
-        slope_PX[:-1] = self._x_DN @ errors_NX
-        slope_PX[:-1] -= np.outer(self._mean_D, sums_X)
-        slope_PX[-1] = sums_X
-        return torch.from_numpy(slope_PX)
-
-    def curvature(self, weight_N1: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return directions (P, k) of XᵀDX's largest eigenvalues, and these, ascending, by subspace iteration."""
-        generator = torch.Generator().manual_seed(0)
-        count = min(DIRECTIONS, self.parameters)
-        turned_Pk = torch.randn(self.parameters, count, generator=generator, dtype=torch.float64)
-        for _ in range(PASSES):
-            directions_Pk = torch.linalg.qr(turned_Pk)[0]
-            turned_Pk = self.back(weight_N1 * self.times(directions_Pk))
-        steepness_k, mixed_kk = torch.linalg.eigh(directions_Pk.T @ turned_Pk)
-        return directions_Pk @ mixed_kk, steepness_k.clamp_min(0.0)
-
-    def inverse(self, c: float, curvature: tuple[torch.Tensor, torch.Tensor]) -> Inverse:
-        """See `DenseRows.inverse`: exact along the directions; elsewhere the smallest of their curvatures is used."""
-        directions_Pk, steepness_k = curvature
-        flat = 1.0 / (1.0 + c * float(steepness_k[0]))
-        excess_k1 = (1.0 / (1.0 + c * steepness_k) - flat)[:, None]
-
-        def apply(slope_PFK: torch.Tensor) -> torch.Tensor:
-            slope_PX = slope_PFK.flatten(1)
-            return (flat * slope_PX + directions_Pk @ (excess_k1 * (directions_Pk.T @ slope_PX))).view_as(slope_PFK)
-
-        return apply

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Final, Literal, Union
 
 import numpy as np
 from scipy.sparse import csr_array, hstack, vstack
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
-from models.errors import EvaluationError
+from bsl.models.errors import EvaluationError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,11 +96,19 @@ class Problem:
 
 @dataclass(frozen=True)
 class Part:
-    """The rows of one split: features (N, D), class numbers (N,), and the row numbers in SentEval's order (N,)."""
+    """The rows of one split.
+
+    Attributes:
+        features: (N, D).
+        labels: (N,) class numbers.
+        order: (N,) row numbers in SentEval's order.
+        unit: (N,) group number of each row; rows of one group are in one fold. None if each row is alone.
+    """
 
     features: Features
     labels: NDArray[np.int64]
     order: NDArray[np.int64]
+    unit: NDArray[np.int64] | None = None
 
 
 def make_problem(
@@ -128,23 +136,47 @@ def make_problem(
     labels = np.concatenate([part.labels[part.order] for part in parts.values()])
     ends = np.cumsum([len(part.labels) for part in parts.values()])
     spans = dict(zip(parts, np.split(np.arange(len(labels)), ends[:-1]), strict=True))
-    return Problem(name, features, labels, len(classes), layout, _folds(layout, spans, labels, folds, seed))
+    units = [np.arange(len(part.labels)) if part.unit is None else part.unit[part.order] for part in parts.values()]
+    cuts = _folds(layout, spans, labels, np.concatenate(units), folds, seed)
+    return Problem(name, features, labels, len(classes), layout, cuts)
 
 
 def _folds(
-    layout: Layout, spans: dict[str, NDArray[np.int64]], labels: NDArray[np.int64], folds: int, seed: int
+    layout: Layout,
+    spans: dict[str, NDArray[np.int64]],
+    labels: NDArray[np.int64],
+    units: NDArray[np.int64],
+    folds: int,
+    seed: int,
 ) -> tuple[Outer, ...]:
     if layout == "split":
         return (Outer(spans["train"], spans["test"], (Inner(spans["train"], spans["dev"]),)),)
     if layout == "kfold":
-        return (Outer(spans["train"], spans["test"], _stratified(spans["train"], labels, folds, seed)),)
-    outer = _stratified(spans["all"], labels, folds, NESTED_SEED)
-    return tuple(Outer(cut.fit, cut.dev, _stratified(cut.fit, labels, folds, NESTED_SEED)) for cut in outer)
+        return (Outer(spans["train"], spans["test"], stratified(spans["train"], labels, units, folds, seed)),)
+    outer = stratified(spans["all"], labels, units, folds, NESTED_SEED)
+    return tuple(Outer(cut.fit, cut.dev, stratified(cut.fit, labels, units, folds, NESTED_SEED)) for cut in outer)
 
 
-def _stratified(rows: NDArray[np.int64], labels: NDArray[np.int64], folds: int, seed: int) -> tuple[Inner, ...]:
-    cutter = StratifiedKFold(n_splits=folds, shuffle=True, random_state=seed)
-    return tuple(Inner(rows[fit], rows[dev]) for fit, dev in cutter.split(np.zeros(len(rows)), labels[rows]))
+def stratified(
+    rows: NDArray[np.int64], labels: NDArray[np.int64], units: NDArray[np.int64], folds: int, seed: int
+) -> tuple[Inner, ...]:
+    """Return folds with equal shares of each class; rows of one unit are in one fold, if there are several units.
+
+    Args:
+        rows: Row numbers to divide.
+        labels: Class number of every row.
+        units: Group number of every row.
+        folds: Number of folds; fewer if there are fewer units.
+        seed: Seed of the draw.
+    """
+    of_rows = units[rows]
+    count = len(np.unique(of_rows))
+    if count in (1, len(rows)):
+        cutter, groups = StratifiedKFold(folds, shuffle=True, random_state=seed), None
+    else:
+        cutter, groups = StratifiedGroupKFold(min(folds, count), shuffle=True, random_state=seed), of_rows
+    cuts = cutter.split(np.zeros(len(rows)), labels[rows], groups)
+    return tuple(Inner(rows[fit], rows[dev]) for fit, dev in cuts if len(dev))
 
 
 def _stacked(parts: Sequence[Features]) -> Features:

@@ -10,28 +10,32 @@ Shapes: N rows, D features, F fits, R regularisations, P = D + 1 parameters of a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import torch
 from scipy.sparse import csr_array
 
-from models.evaluation.probe.adam import fit_adam, hold_out
-from models.evaluation.probe.logistic import fit_logistic
-from models.evaluation.probe.problem import Fit, Inner
-from models.evaluation.signature import WHOLE, ScoreRow
-from models.evaluation.significance.bootstrap import percentile_interval
+from bsl.models.evaluation.probe.adam import fit_adam, hold_out
+from bsl.models.evaluation.probe.logistic import EXACT, NotConvergedError, fit_logistic
+from bsl.models.evaluation.probe.problem import Fit, Inner
+from bsl.models.evaluation.signature import WHOLE, ScoreRow
+from bsl.models.evaluation.significance.bootstrap import percentile_interval
 
 MOST_COLUMNS: Final = 4096  # of sparse features after conversion to dense
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from models.evaluation.config import BootstrapConfig, ProbeConfig, ProbeProtocol
-    from models.evaluation.probe.problem import Layout, Problem
-    from models.runtime.progress import OnProgress
+    from bsl.models.evaluation.config import BootstrapConfig, ProbeConfig, ProbeProtocol
+    from bsl.models.evaluation.probe.logistic import Arithmetic
+    from bsl.models.evaluation.probe.problem import Layout, Problem
+    from bsl.models.runtime.progress import OnProgress
+
+    _Solver = Callable[["list[_Table]", list[list[Fit]], ProbeConfig, OnProgress | None], list[torch.Tensor]]
 
 
 # Weight decays of the torch classifier, and C of the scikit-learn one (senteval/tools/validation.py).
@@ -105,6 +109,7 @@ def probe(
     *,
     device: str | torch.device = "cpu",
     dtype: torch.dtype = torch.float32,
+    arithmetic: Arithmetic = EXACT,
     on_progress: OnProgress | None = None,
 ) -> list[list[Outcome]]:
     """Run tasks under one protocol; return each task's outcomes of its outer folds, in order.
@@ -114,7 +119,8 @@ def probe(
         protocol: `senteval` or `fast`.
         config: Settings of the protocol.
         device: Device to compute on.
-        dtype: Precision of `senteval`; float32 in the original. `fast` is solved in float64.
+        dtype: Precision of `senteval`; float32 in the original.
+        arithmetic: Precision of `fast`; what does not converge in `SINGLE` is solved in `EXACT`.
         on_progress: Called as (fits done, fits in total, detail) for each batch of fits.
 
     Raises:
@@ -127,14 +133,18 @@ def probe(
     out: dict[int, list[Outcome]] = {}
     for members in groups.values():
         group = [tables[number] for number in members]
-        out.update(zip(members, _run(group, protocol, config, on_progress), strict=True))
+        out.update(zip(members, _run(group, protocol, config, arithmetic, on_progress), strict=True))
     return [out[number] for number in range(len(problems))]
 
 
 def _run(
-    tables: list[_Table], protocol: ProbeProtocol, config: ProbeConfig, on_progress: OnProgress | None
+    tables: list[_Table],
+    protocol: ProbeProtocol,
+    config: ProbeConfig,
+    arithmetic: Arithmetic,
+    on_progress: OnProgress | None,
 ) -> list[list[Outcome]]:
-    solve = _SOLVERS[protocol]
+    solve: _Solver = partial(_logistic, arithmetic) if protocol == "fast" else _adam
     fits = [_search_fits(table.problem, protocol) for table in tables]
     searched = solve(tables, fits, config, on_progress)
     scores = [_scores(*one) for one in zip(tables, fits, searched, strict=True)]
@@ -219,24 +229,37 @@ def _adam(
 
 
 def _logistic(
-    tables: list[_Table], fits: list[list[Fit]], config: ProbeConfig, on_progress: OnProgress | None
+    arithmetic: Arithmetic,
+    tables: list[_Table],
+    fits: list[list[Fit]],
+    config: ProbeConfig,
+    on_progress: OnProgress | None,
 ) -> list[torch.Tensor]:
     """Solve task by task: in one batch, products would run over rows of other tasks too."""
     return [
-        fit_logistic(
-            table.features if isinstance(table.features, csr_array) else table.features[:, :-1],
-            table.labels,
-            table.problem.classes,
-            [fit.rows.fit for fit in part],
-            [fit.penalties for fit in part],
-            tolerance=config.tolerance,
-            on_progress=on_progress,
-        )
+        _solved(table, part, config.tolerance, arithmetic, on_progress)
         for table, part in zip(tables, fits, strict=True)
     ]
 
 
-_SOLVERS: Final = {"senteval": _adam, "fast": _logistic}
+def _solved(
+    table: _Table, fits: list[Fit], tolerance: float, arithmetic: Arithmetic, on_progress: OnProgress | None
+) -> torch.Tensor:
+    try:
+        return fit_logistic(
+            table.features if isinstance(table.features, csr_array) else table.features[:, :-1],
+            table.labels,
+            table.problem.classes,
+            [fit.rows.fit for fit in fits],
+            [fit.penalties for fit in fits],
+            tolerance=tolerance,
+            arithmetic=arithmetic,
+            on_progress=on_progress,
+        )
+    except NotConvergedError:
+        if arithmetic is EXACT:
+            raise
+        return _solved(table, fits, tolerance, EXACT, on_progress)
 
 
 def heaviest_columns(table_NV: csr_array, most: int = MOST_COLUMNS) -> NDArray[np.float32]:

@@ -1,4 +1,4 @@
-"""Bootstrap distributions of correlations, means and average precision, exact and fast.
+"""Bootstrap distributions of correlations, exact and fast.
 
 A resample is a count per pair, not a new list. The values are sorted once; ranks within a resample are cumulative
 counts, so no resample is sorted. R resamples of n pairs cost R·n additions.
@@ -9,20 +9,19 @@ Shapes: R resamples (of one chunk), N pairs.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from models.evaluation.correlation import checked_pair, pearson, spearman
+from bsl.models.evaluation.correlation import checked_pair, pearson, spearman
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
     Seed = int | np.random.SeedSequence
 
-Metric = Literal["spearman", "pearson"]
 LEVEL = 0.95
 CHUNK_CELLS = 2_000_000  # R·N of one chunk: limits memory to some tens of MB
 
@@ -33,7 +32,7 @@ class DrawnScore:
 
     Attributes:
         value: The score.
-        n: Number of pairs, or queries.
+        n: Number of pairs.
         draws: Bootstrap distribution of the score; two systems have the same draws.
     """
 
@@ -47,18 +46,24 @@ class DrawnScore:
         return self.value, self.n, *percentile_interval(self.draws)
 
 
-def spearman_resamples(x: ArrayLike, y: ArrayLike, *, resamples: int = 1000, seed: Seed = 0) -> NDArray[np.float64]:
+def spearman_resamples(
+    x: ArrayLike, y: ArrayLike, *, resamples: int = 1000, seed: Seed = 0, unit_N: NDArray[np.int64] | None = None
+) -> NDArray[np.float64]:
     """Return Spearman's ρ of `resamples` draws of n pairs with replacement: (resamples,).
+
+    With `unit_N`, the number from 0 of each pair's unit, such as its writer, units are drawn with all their pairs
+    (cluster bootstrap).
 
     A draw in which one side is constant gives NaN. Lists of equal length get the same draws for the same seed, so their
     scores are correlated: use different seeds for scores that are averaged.
 
     Raises:
-        EvaluationError: As `models.evaluation.correlation.spearman`.
+        EvaluationError: As `bsl.models.evaluation.correlation.spearman`.
     """
     a, b = checked_pair(x, y)
     order = np.argsort(a, kind="stable")
     a, b = a[order], b[order]
+    ordered_unit_N = None if unit_N is None else unit_N[order]
     in_b = np.argsort(b, kind="stable")
     bounds_a, bounds_b = _tie_bounds(a), _tie_bounds(b[in_b])
     out = [
@@ -67,7 +72,7 @@ def spearman_resamples(x: ArrayLike, y: ArrayLike, *, resamples: int = 1000, see
             _ranks(counts_RN, bounds_a),
             _unsort(_ranks(counts_RN[:, in_b], bounds_b), in_b),
         )
-        for counts_RN in _draws(len(a), resamples, seed)
+        for counts_RN in _draws(len(a), resamples, seed, ordered_unit_N)
     ]
     return np.concatenate(out)
 
@@ -84,45 +89,24 @@ def pearson_resamples(x: ArrayLike, y: ArrayLike, *, resamples: int = 1000, seed
     return np.concatenate(out)
 
 
-def mean_resamples(x: ArrayLike, *, resamples: int = 1000, seed: Seed = 0) -> NDArray[np.float64]:
-    """Return the means of `resamples` draws of n values with replacement: (resamples,)."""
-    values_N = np.asarray(x, dtype=np.float64)
-    return np.concatenate(
-        [counts_RN @ values_N / len(values_N) for counts_RN in _draws(len(values_N), resamples, seed)]
-    )
+@dataclass(frozen=True)
+class Metric:
+    """A correlation of two lists of numbers.
 
-
-def precision_resamples(
-    scores: ArrayLike, right: ArrayLike, *, resamples: int = 1000, seed: Seed = 0
-) -> NDArray[np.float64]:
-    """Return the average precision (`models.evaluation.metrics`) of `resamples` draws: (resamples,).
-
-    A draw without any positive pair gives NaN. Lists of equal length get the same draws for the same seed, so that two
-    systems are compared on the same pairs.
+    Attributes:
+        compute: Returns the correlation.
+        draws: Returns its bootstrap distribution.
     """
-    s, r = np.asarray(scores, dtype=np.float64), np.asarray(right, dtype=np.float64)
-    order = np.argsort(-s, kind="stable")
-    s, r = s[order], r[order]
-    ends = np.append(np.flatnonzero(s[1:] != s[:-1]), len(s) - 1)  # of groups of equal scores
-    out = []
-    for drawn_RN in _draws(len(s), resamples, seed):
-        counts_RN = drawn_RN[:, order]
-        seen_RE = np.cumsum(counts_RN, axis=1)[:, ends]
-        right_RE = np.cumsum(counts_RN * r, axis=1)[:, ends]
-        gained_RE = np.diff(right_RE, axis=1, prepend=0)
-        sums = (gained_RE * right_RE / np.maximum(seen_RE, 1)).sum(axis=1)
-        out.append(np.divide(sums, right_RE[:, -1], out=np.full(len(sums), np.nan), where=right_RE[:, -1] > 0))
-    return np.concatenate(out)
+
+    compute: Callable[[NDArray[np.float64], NDArray[np.float64]], float]
+    draws: Callable[..., NDArray[np.float64]]
 
 
-FIGURE: dict[Metric, Callable[[NDArray[np.float64], NDArray[np.float64]], float]] = {
-    "spearman": spearman,
-    "pearson": pearson,
+METRICS: Final[Mapping[str, Metric]] = {
+    "spearman": Metric(spearman, spearman_resamples),
+    "pearson": Metric(pearson, pearson_resamples),
 }
-RESAMPLES: dict[Metric, Callable[..., NDArray[np.float64]]] = {
-    "spearman": spearman_resamples,
-    "pearson": pearson_resamples,
-}
+"""Metrics of scored pairs, by name."""
 
 
 def percentile_interval(values: NDArray[np.float64]) -> tuple[float, float]:
@@ -134,15 +118,17 @@ def percentile_interval(values: NDArray[np.float64]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _draws(n: int, resamples: int, seed: Seed) -> Iterator[NDArray[np.int32]]:
-    """Yield chunks of draws as counts (R, N); the draws depend on seed and n only, not on the chunk size."""
+def _draws(n: int, resamples: int, seed: Seed, unit_N: NDArray[np.int64] | None = None) -> Iterator[NDArray[np.int32]]:
+    """Yield chunks of draws as counts (R, N); the draws depend on seed, n and units, not on the chunk size."""
     generator = np.random.Generator(np.random.PCG64(seed))
     size = max(1, CHUNK_CELLS // n)
+    drawn = n if unit_N is None else int(unit_N.max()) + 1
     for start in range(0, resamples, size):
         rows = min(size, resamples - start)
-        picks_RN = generator.integers(0, n, (rows, n), dtype=np.int64)
-        picks_RN += np.arange(rows)[:, None] * n
-        yield np.bincount(picks_RN.ravel(), minlength=rows * n).reshape(rows, n).astype(np.int32)
+        picks_RK = generator.integers(0, drawn, (rows, drawn), dtype=np.int64)
+        picks_RK += np.arange(rows)[:, None] * drawn
+        counts_RK = np.bincount(picks_RK.ravel(), minlength=rows * drawn).reshape(rows, drawn).astype(np.int32)
+        yield counts_RK if unit_N is None else counts_RK[:, unit_N]
 
 
 def _tie_bounds(ordered: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -154,12 +140,15 @@ def _tie_bounds(ordered: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArra
 
 
 def _ranks(counts_RN: NDArray[np.int32], bounds: tuple[NDArray[np.int64], NDArray[np.int64]]) -> NDArray[np.float64]:
-    """Return the mean rank of each sorted position within its draw, less the mean of all ranks, (n + 1) / 2."""
+    """Return the mean rank of each sorted position within its draw, less the mean of all ranks, (n + 1) / 2.
+
+    n is the number of pairs of the draw, which differs between draws of units.
+    """
     below_RN1 = np.zeros((len(counts_RN), counts_RN.shape[1] + 1), dtype=np.int64)
     np.cumsum(counts_RN, axis=1, out=below_RN1[:, 1:])
     first, behind = bounds
     # ranks (below + 1) … (upto) average to (below + upto + 1) / 2; subtracting the mean cancels the "+ 1"
-    ranks_RN: NDArray[np.float64] = (below_RN1[:, first] + below_RN1[:, behind] - counts_RN.shape[1]) * 0.5
+    ranks_RN: NDArray[np.float64] = (below_RN1[:, first] + below_RN1[:, behind] - below_RN1[:, -1:]) * 0.5
     return ranks_RN
 
 

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from models.errors import EvaluationError
-from models.evaluation.correlation import spearman
-from models.evaluation.significance.bootstrap import percentile_interval, spearman_resamples
-from models.evaluation.significance.paired import Difference, drawn_difference
+from bsl.models.errors import EvaluationError
+from bsl.models.evaluation.correlation import spearman
+from bsl.models.evaluation.significance.bootstrap import percentile_interval, spearman_resamples
+from bsl.models.evaluation.significance.paired import Difference, drawn_difference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,6 +66,7 @@ def draws_of(
     *,
     resamples: int = 1000,
     seed: int = 0,
+    unit_N: NDArray[np.int64] | None = None,
 ) -> BootstrapDraws:
     """Return Spearman's ρ of a method's encoders on bootstrap draws of one set's pairs.
 
@@ -74,12 +75,15 @@ def draws_of(
         cosines_SN: Cosines, one row per seed.
         resamples: R.
         seed: Seed of the draws; use the same seed for methods that are compared.
+        unit_N: Number from 0 of each pair's unit, such as its writer, to draw units; None draws pairs.
 
     Raises:
-        EvaluationError: As `models.evaluation.correlation.spearman`.
+        EvaluationError: As `bsl.models.evaluation.correlation.spearman`.
     """
     # Gold is the first argument, since its order determines the draws: all encoders get the same ones.
-    columns = [spearman_resamples(gold_N, cosines, resamples=resamples, seed=seed) for cosines in cosines_SN]
+    columns = [
+        spearman_resamples(gold_N, cosines, resamples=resamples, seed=seed, unit_N=unit_N) for cosines in cosines_SN
+    ]
     figures = [spearman(cosines, gold_N) for cosines in cosines_SN]
     return BootstrapDraws(np.array(figures), np.stack(columns, axis=1))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
-from models.evaluation.significance.bootstrap import percentile_interval
+from bsl.models.evaluation.significance.bootstrap import percentile_interval
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

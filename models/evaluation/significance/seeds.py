@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 from scipy.stats import t
 
-from models.errors import EvaluationError
-from models.evaluation.signature import parse_signature, signature
-from models.evaluation.significance.bootstrap import LEVEL
+from bsl.models.errors import EvaluationError
+from bsl.models.evaluation.signature import parse_signature, signature
+from bsl.models.evaluation.significance.bootstrap import LEVEL
 
 
 def over_seeds(scores: pl.DataFrame) -> pl.DataFrame:

@@ -33,12 +33,12 @@ from torch import nn
 from transformers import AutoModelForMaskedLM
 from transformers.activations import ACT2FN
 
-from models.encoder.config import read_settings
-from models.encoder.transformer import quiet_transformers
-from models.encoder.unpadded import Tokens
-from models.errors import EncoderError
-from models.objectives.objective import Objective
-from models.runtime.device import gather_shares, own_share, uploaded
+from bsl.models.encoder.config import read_settings
+from bsl.models.encoder.transformer import quiet_transformers
+from bsl.models.encoder.unpadded import Tokens
+from bsl.models.errors import EncoderError
+from bsl.models.objectives.objective import Objective
+from bsl.models.runtime.device import gather_shares, own_share, uploaded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,10 +46,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from transformers import PreTrainedModel
 
-    from models.encoder.network import Encoder
-    from models.encoder.static import Tokenizer
-    from models.objectives.config import MaskedLMConfig
-    from models.objectives.objective import Batch
+    from bsl.models.encoder.network import Encoder
+    from bsl.models.encoder.static import Tokenizer
+    from bsl.models.objectives.config import MaskedLMConfig
+    from bsl.models.objectives.objective import Batch
 
 logger = logging.getLogger(__name__)
 
@@ -117,7 +117,7 @@ class MaskedLM(Objective):
 
     Example:
         >>> objective = MaskedLM(encoder, MaskedLMConfig(share=0.15))
-        >>> objective.read_vocabulary(tokenizer)
+        >>> objective.on_tokenizer(tokenizer)
         >>> objective(batch, batch_tokens=512).item() > 0  # (N, D) states of hidden tokens → a scalar
         True
     """
@@ -135,7 +135,7 @@ class MaskedLM(Objective):
         self.head = vocabulary_head(online.transformer)
         self._masking: Masking | None = None
 
-    def read_vocabulary(self, tokenizer: Tokenizer) -> None:
+    def on_tokenizer(self, tokenizer: Tokenizer) -> None:
         """Set the mask token and the special tokens, which are never masked.
 
         Raises:
@@ -158,7 +158,7 @@ class MaskedLM(Objective):
 
     def _hidden(self, batch: Batch) -> tuple[Tokens, np.ndarray, np.ndarray]:
         """Return the masked first views, True for each token to predict (N,), and the original ids (N,)."""
-        assert self._masking is not None  # set by `read_vocabulary`
+        assert self._masking is not None  # set by `on_tokenizer`
         views = batch.tokens.take(batch.view_1)
         # A new generator per step, seeded by the run's: every step takes the same amount from the run's generator.
         step = np.random.default_rng(np.random.randint(0, 2**32, size=4, dtype=np.uint64))  # noqa: NPY002

@@ -30,12 +30,12 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from models.encoder.transformer import first_position
-from models.encoder.unpadded import Tokens, lay_out, run_packed
-from models.errors import TrainingError
-from models.objectives.language_modeling.masked_lm import embeddings_of, vocabulary_head
-from models.objectives.objective import Objective
-from models.runtime.device import gather_shares, own_share, uploaded
+from bsl.models.encoder.transformer import first_position
+from bsl.models.encoder.unpadded import Tokens, lay_out, run_packed
+from bsl.models.errors import TrainingError
+from bsl.models.objectives.language_modeling.masked_lm import embeddings_of, vocabulary_head
+from bsl.models.objectives.objective import Objective
+from bsl.models.runtime.device import gather_shares, own_share, uploaded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from transformers import PreTrainedModel
 
-    from models.encoder.network import Encoder
-    from models.encoder.static import Tokenizer
-    from models.objectives.config import TSDAEConfig
-    from models.objectives.objective import Batch
+    from bsl.models.encoder.network import Encoder
+    from bsl.models.encoder.static import Tokenizer
+    from bsl.models.objectives.config import TSDAEConfig
+    from bsl.models.objectives.objective import Batch
 
 
 class TSDAE(Objective):
@@ -57,7 +57,7 @@ class TSDAE(Objective):
 
     Example:
         >>> objective = TSDAE(encoder, TSDAEConfig())
-        >>> objective.read_vocabulary(tokenizer)
+        >>> objective.on_tokenizer(tokenizer)
         >>> objective(batch, batch_tokens=512).item() > 0  # (B, S) vectors, (N, D) states → a scalar
         True
     """
@@ -75,7 +75,7 @@ class TSDAE(Objective):
         self.head = vocabulary_head(online.transformer)
         self._first: int | None = None
 
-    def read_vocabulary(self, tokenizer: Tokenizer) -> None:
+    def on_tokenizer(self, tokenizer: Tokenizer) -> None:
         """Set the position of a sentence's first token, which depends on the padding token in some architectures.
 
         Raises:
@@ -91,7 +91,7 @@ class TSDAE(Objective):
 
     def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
         """Return the mean cross-entropy (nats) of the next tokens of the second views, a scalar (equation 1)."""
-        assert self._first is not None  # set by `read_vocabulary`
+        assert self._first is not None  # set by `on_tokenizer`
         rows = own_share(np.arange(len(batch)))
         vectors_BS = self.online.embed(batch.tokens, batch.view_1[rows], batch_tokens)
         read, next_N = _shifted(batch.tokens.take(batch.view_2[rows]))

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from storage.errors import SourceError
-from storage.readers.blocks import read_bytes
+from bsl.storage.errors import SourceError
+from bsl.storage.readers.blocks import read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

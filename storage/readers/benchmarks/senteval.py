@@ -13,8 +13,8 @@ from typing import Final
 
 import polars as pl
 
-from storage.errors import SourceError
-from storage.readers.blocks import read_bytes
+from bsl.storage.errors import SourceError
+from bsl.storage.readers.blocks import read_bytes
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from typing import Final
 
 import polars as pl
 
-from storage.errors import SourceError
-from storage.readers.blocks import read_text
+from bsl.storage.errors import SourceError
+from bsl.storage.readers.blocks import read_text
 
 COLUMNS: Final = ("subset", "sentence1", "sentence2", "score")
 _INPUT, _GOLD = "STS.input.", "STS.gs."

@@ -9,27 +9,27 @@ from typing import TYPE_CHECKING, cast, get_args
 import numpy as np
 import polars as pl
 
-from models.evaluation.config import FOLDS_OF, BootstrapConfig, Supervision
-from models.views.annotated_pairs import both_orders, graded_pairs
-from storage.artifacts.refs import PredictionsRef, ScoresRef
-from storage.artifacts.schemas import PREDICTIONS
-from storage.readers.benchmarks.afs import HIGH
-from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
-from tasks.embedding.vectors import COMPUTATION
-from tasks.evaluation.afs import AfsSet, find_afs_set, read_afs_set
-from tasks.evaluation.finetuning.finetune import CROSS, FineTuning, finetune, tuned_computation
-from tasks.evaluation.kind import TunedKind, digest_of, publish_scores, signed
-from tasks.stage.cached import StageContext, stage
-from tasks.stage.cluster import run_shards
+from bsl.models.evaluation.config import FOLDS_OF, BootstrapConfig, Supervision
+from bsl.models.views.annotated_pairs import both_orders, graded_pairs
+from bsl.storage.artifacts.refs import PredictionsRef, ScoresRef
+from bsl.storage.artifacts.schemas import PREDICTIONS
+from bsl.storage.readers.benchmarks.afs import HIGH
+from bsl.tasks.corpus.evaluation_sets import EvaluationSet, rows_of
+from bsl.tasks.embedding.vectors import COMPUTATION
+from bsl.tasks.evaluation.afs import AfsSet, find_afs_set, read_afs_set
+from bsl.tasks.evaluation.finetuning.finetune import CROSS, FineTuning, finetune, tuned_computation
+from bsl.tasks.evaluation.kind import TunedKind, digest_of, publish_scores, with_signatures
+from bsl.tasks.stage.cached import StageContext, stage
+from bsl.tasks.stage.cluster import run_shards
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pydantic import JsonValue
 
-    from models.training.config import TrainingConfig
-    from tasks.evaluation.systems import EvaluationSettings, NamedEncoder
-    from tasks.stage.run_context import RunContext
+    from bsl.models.training.config import TrainingConfig
+    from bsl.tasks.evaluation.systems import EvaluationSettings, NamedEncoder
+    from bsl.tasks.stage.run_context import RunContext
 
 
 class AfsFolds(EvaluationSet):
@@ -84,7 +84,7 @@ class SupervisedAfsKind(TunedKind[AfsFolds]):
         ]
 
 
-@stage(ref=PredictionsRef, version=5)
+@stage(ref=PredictionsRef, version=5, uses_torch=True)
 def predict_afs(
     context: StageContext, tuning: FineTuning, arguments: AfsSet, protocol: Supervision, fold: int, seed: int
 ) -> None:
@@ -92,7 +92,7 @@ def predict_afs(
 
     Column `cosine` contains the score of a cross-encoder.
     """
-    from models.evaluation.afs import afs_folds
+    from bsl.models.evaluation.afs import afs_folds
 
     pairs = read_afs_set(arguments)
     train, test = afs_folds(pairs, protocol, seed)[fold]
@@ -114,7 +114,7 @@ def score_afs_predictions(
     config: BootstrapConfig,
 ) -> None:
     """Correlate the predictions of all folds with the gold scores, topic by topic; cross-encoders are marked."""
-    from models.evaluation.afs import afs_scores
+    from bsl.models.evaluation.afs import afs_scores
 
     tables = [context.store.scan(ref).collect() for ref in predictions]
     noted = context.store.manifest(predictions[0]).figures  # all folds have the same settings
@@ -125,6 +125,6 @@ def score_afs_predictions(
     crossed = computation["vectors"] == CROSS
     named = figures.with_columns(protocol=pl.lit(f"{CROSS}-{protocol}" if crossed else protocol))
     by = "score" if crossed else "cosine"
-    signatures = signed(named, dict.fromkeys(places, str(noted["data"])), computation, by=by)
+    signatures = with_signatures(named, dict.fromkeys(places, str(noted["data"])), computation, by=by)
     title = f"Argument Facet Similarity of {model} ({protocol})"
     publish_scores(context, signatures, model, checkpoint, config.seed, title)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from models.encoder.config import EncoderConfig
-from models.evaluation.signature import rows_digest
-from models.objectives.config import CrossRegressionConfig
-from models.training.config import TrainingConfig
-from storage.artifacts.refs import CheckpointRef
-from storage.sources.model_sources import ResolvedModel
-from tasks.embedding.encoders import encoder_folder
-from tasks.embedding.vectors import encoder_computation
-from tasks.stage.cached import StageInputs
-from tasks.stage.device import device_of, limit_threads
-from tasks.stage.sigterm import stop_requested
-from tasks.stage.ui import progress_of
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.evaluation.signature import rows_digest
+from bsl.models.training.config import TrainingConfig
+from bsl.storage.artifacts.refs import CheckpointRef
+from bsl.storage.sources.model_sources import ResolvedModel
+from bsl.tasks.embedding.encoders import encoder_folder
+from bsl.tasks.embedding.vectors import encoder_computation
+from bsl.tasks.stage.cached import StageInputs
+from bsl.tasks.stage.device import device_of
+from bsl.tasks.stage.sigterm import stop_requested
+from bsl.tasks.stage.ui import progress_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pydantic import JsonValue
 
-    from tasks.stage.cached import StageContext
+    from bsl.tasks.stage.cached import StageContext
 
 CROSS: Final = "cross-encoder"  # in signatures, and in names of protocols
 
@@ -62,27 +61,26 @@ def finetune(
         the cosine, in [-1, 1], or a cross-encoder's score, in [0, 1].
 
     Raises:
-        TrainingError: As `models.training.loop.train`.
+        TrainingError: As `bsl.models.training.loop.train`.
     """
     # Imported here, so that a run with all stages cached does not import torch and transformers.
-    from models.encoder.cross_encoder import CrossEncoder
-    from models.encoder.sentence_encoder import SentenceEncoder
-    from models.evaluation.correlation import cosine_scores
-    from models.training.batches import tokenise_pairs
-    from models.training.loop import train
-    from models.training.snapshots import Execution
+    from bsl.models.encoder.cross_encoder import CrossEncoder
+    from bsl.models.encoder.sentence_encoder import SentenceEncoder
+    from bsl.models.evaluation.correlation import cosine_scores
+    from bsl.models.training.batches import tokenise_pairs
+    from bsl.models.training.loop import train
+    from bsl.models.training.snapshots import Execution
 
-    limit_threads(context.site)
     start = SentenceEncoder.load(encoder_folder(context.store, tuning.encoder), tuning.network)
     device = device_of(context.site)
-    with stop_requested() as should_stop:
+    with context.store.own_scratch(context.ref) as work, stop_requested() as should_stop:
         result = train(
             pairs,
             start,
             tuning.config,
             dev=dev,
             execution=Execution(
-                work=context.store.scratch(context.ref),
+                work=work,
                 device=device,
                 save_every=context.site.save_every,
                 save_minutes=context.site.save_minutes,
@@ -107,7 +105,7 @@ def finetune(
 
 def tunes_cross_encoder(config: TrainingConfig) -> bool:
     """Return whether the training tunes a cross-encoder."""
-    return isinstance(config.objective, CrossRegressionConfig)
+    return config.objective.reads_pairs
 
 
 def tuned_computation(context: StageContext, tuning: FineTuning, training_data: str) -> dict[str, JsonValue]:

@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from models.evaluation.config import BootstrapConfig
-from models.views.annotated_pairs import graded_pairs
-from storage.artifacts.refs import ScoresRef
-from tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet, read_scored_set, resolve_scored_set
-from tasks.evaluation.finetuning.finetune import CROSS, FineTuning, finetune, tuned_computation, tunes_cross_encoder
-from tasks.evaluation.kind import TunedKind, digest_of, digests, publish_scores, signed
-from tasks.stage.cached import StageContext, stage
-from tasks.stage.cluster import run_shards
+from bsl.models.evaluation.config import BootstrapConfig
+from bsl.models.views.annotated_pairs import graded_pairs
+from bsl.storage.artifacts.refs import ScoresRef
+from bsl.tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet, read_scored_set, resolve_scored_set
+from bsl.tasks.evaluation.finetuning.finetune import CROSS, FineTuning, finetune, tuned_computation, tunes_cross_encoder
+from bsl.tasks.evaluation.kind import TunedKind, digest_of, digests, publish_scores, with_signatures
+from bsl.tasks.stage.cached import StageContext, stage
+from bsl.tasks.stage.cluster import run_shards
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from models.training.config import TrainingConfig
-    from tasks.evaluation.systems import EvaluationSettings, NamedEncoder
-    from tasks.stage.run_context import RunContext
+    from bsl.models.training.config import TrainingConfig
+    from bsl.tasks.evaluation.systems import EvaluationSettings, NamedEncoder
+    from bsl.tasks.stage.run_context import RunContext
 
 SUPERVISED = "supervised"
 
@@ -77,7 +77,7 @@ class SupervisedStsKind(TunedKind[SupervisedPairs]):
         return [summarise_seeds(site, tuple(islice(runs, config.seeds))) for _ in sets]
 
 
-@stage(ref=ScoresRef, version=5)
+@stage(ref=ScoresRef, version=5, uses_torch=True)
 def score_supervised(
     context: StageContext,
     tuning: FineTuning,
@@ -88,7 +88,7 @@ def score_supervised(
     bootstrap: BootstrapConfig,
 ) -> None:
     """Fine-tune on the train split, select the best epoch on the dev split, score the test split."""
-    from models.evaluation.sts import sts_scores
+    from bsl.models.evaluation.sts import sts_scores
 
     train, dev, test = sets
     pairs = graded_pairs(read_scored_set(train), train.highest)
@@ -102,7 +102,7 @@ def score_supervised(
     protocol, by = (CROSS, "score") if tunes_cross_encoder(tuning.config) else (SUPERVISED, "cosine")
     supervised = pl.DataFrame([asdict(figure) for figure in figures]).with_columns(protocol=pl.lit(protocol))
     computation = tuned_computation(context, tuning, f"{train.name}:{digest_of(train)}+{dev.name}:{digest_of(dev)}")
-    lines = signed(supervised, digests(supervised, (test,)), computation, by=by)
+    lines = with_signatures(supervised, digests(supervised, (test,)), computation, by=by)
     publish_scores(
         context, lines, model, checkpoint, seed, f"{model} fine-tuned on {train.name} ({protocol}), seed {seed}"
     )
@@ -111,7 +111,7 @@ def score_supervised(
 @stage(ref=ScoresRef, version=2)
 def summarise_seeds(context: StageContext, scores: tuple[ScoresRef, ...]) -> None:
     """Compute mean and standard deviation of every score over the seeds."""
-    from models.evaluation.significance.seeds import over_seeds
+    from bsl.models.evaluation.significance.seeds import over_seeds
 
     table = over_seeds(pl.concat([context.store.scan(ref).collect() for ref in scores]))
     model, checkpoint, seed = table.select("model", "checkpoint", "seed").row(0)  # the same in all rows

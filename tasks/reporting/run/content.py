@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from models.evaluation.verdict import telling_row
-from storage.artifacts.refs import (
+from bsl.models.evaluation.verdict import deciding_comparison
+from bsl.storage.artifacts.refs import (
     ArtifactRef,
     CheckpointRef,
     ComparisonRef,
@@ -16,24 +16,25 @@ from storage.artifacts.refs import (
     ScoresRef,
     ViewsRef,
 )
-from storage.sources.sources import SourceSpec
-from tasks.corpus.evaluation_sets import ScoredSet, read_scored_set
-from tasks.embedding.vectors import open_vectors
-from tasks.evaluation.sts import cosines_of
-from tasks.rendering.paper_tables import PaperTable
-from tasks.reporting.evaluation import Missing
-from tasks.reporting.run.tables import ComparedSet
-from tasks.settings import RunSettings
-from tasks.stage.cached import StageInputs
+from bsl.storage.sources.sources import SourceSpec
+from bsl.tasks.corpus.evaluation_sets import ScoredSet, read_scored_set
+from bsl.tasks.embedding.vectors import open_vectors
+from bsl.tasks.evaluation.sts import cosines_of
+from bsl.tasks.rendering.paper_tables import PaperTable
+from bsl.tasks.reporting.base_card import NO_CARD, BaseCard
+from bsl.tasks.reporting.evaluation import Missing
+from bsl.tasks.reporting.run.tables import ComparedSet
+from bsl.tasks.settings import RunSettings
+from bsl.tasks.stage.cached import StageInputs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import polars as pl
 
-    from models.evaluation.verdict import Verdict
-    from storage.artifacts.store import Store
-    from tasks.stage.cached import StageContext
+    from bsl.models.evaluation.verdict import Verdict
+    from bsl.storage.artifacts.store import Store
+    from bsl.tasks.stage.cached import StageContext
 
 
 class ReportContent(StageInputs):
@@ -51,6 +52,8 @@ class ReportContent(StageInputs):
     """Configuration of the run."""
     sources: tuple[SourceSpec, ...]
     """Sources of the corpus; the card needs their names, which the corpus's key does not contain."""
+    base: BaseCard = NO_CARD
+    """What the original encoder's own card says."""
 
 
 class RunArtifacts(StageInputs):
@@ -125,7 +128,7 @@ class Run:
         if self.verdict is None:
             return None
         dev = self.settings.evaluation.dev or ""
-        row = telling_row(self.comparison, self.settings.systems, {dev.removeprefix("embedded:")})
+        row = deciding_comparison(self.comparison, self.settings.systems, {dev.removeprefix("embedded:")})
         return (row["dataset"], row["split"]) if row else None
 
 

@@ -6,25 +6,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from models.evaluation.published import AVERAGE
-from models.evaluation.signature import PRINTED
-from models.evaluation.significance.hierarchical import draws_of, figure_of, mean_draws
-from models.evaluation.sweep import MEAN
+from bsl.models.evaluation.published import AVERAGE
+from bsl.models.evaluation.signature import PRINTED
+from bsl.models.evaluation.significance.hierarchical import draws_of, figure_of, mean_draws
+from bsl.models.evaluation.sweep import MEAN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from models.evaluation.config import BootstrapConfig
-    from models.evaluation.published import PublishedRow
-    from tasks.rendering.charts import Mark
-    from tasks.rendering.svg import Chart
-    from tasks.reporting.run.content import Run
-    from tasks.reporting.run.tables import ComparedSet
+    from bsl.models.evaluation.config import BootstrapConfig
+    from bsl.models.evaluation.published import PublishedRow
+    from bsl.tasks.rendering.charts import Mark
+    from bsl.tasks.rendering.svg import Chart
+    from bsl.tasks.reporting.run.content import Run
+    from bsl.tasks.reporting.run.tables import ComparedSet
 
 
 def headline(run: Run, sets: Sequence[ComparedSet], published: Sequence[PublishedRow]) -> Chart | None:
     """Return the chart, with published rows; None without figures."""
-    from tasks.rendering.charts import figure_chart  # matplotlib
+    from bsl.tasks.rendering.charts import figure_chart  # matplotlib
 
     if run.deciding is not None and run.deciding[0] == MEAN:
         return _mean_chart(run, sets, published)
@@ -56,7 +56,7 @@ def _place(run: Run) -> dict[str, Any] | None:
 
 
 def _mean_chart(run: Run, sets: Sequence[ComparedSet], published: Sequence[PublishedRow]) -> Chart:
-    from tasks.rendering.charts import score_chart  # matplotlib
+    from bsl.tasks.rendering.charts import score_chart  # matplotlib
 
     tests = [scored for scored in sets if scored.source.split == "test"]
     systems = [name for name in tests[0].cosines if all(name in scored.cosines for scored in tests)]
@@ -72,7 +72,7 @@ def _mean_chart(run: Run, sets: Sequence[ComparedSet], published: Sequence[Publi
 
 
 def _mean_mark(name: str, tests: Sequence[ComparedSet], run: Run) -> Mark:
-    from tasks.rendering.charts import mark_of  # matplotlib
+    from bsl.tasks.rendering.charts import mark_of  # matplotlib
 
     bootstrap: BootstrapConfig = run.settings.evaluation.bootstrap
     pairs = [(scored.pairs["score"].to_numpy().astype(np.float64), scored.cosines[name]) for scored in tests]
@@ -85,7 +85,7 @@ def _mean_mark(name: str, tests: Sequence[ComparedSet], run: Run) -> Mark:
 
 
 def _published(rows: Sequence[PublishedRow], column: str, metric: str, protocol: str) -> Iterator[Mark]:
-    from tasks.rendering.charts import Mark  # matplotlib
+    from bsl.tasks.rendering.charts import Mark  # matplotlib
 
     names = set()
     for row in rows:

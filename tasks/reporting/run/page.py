@@ -5,30 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from models.evaluation.published import rows_of
-from models.runtime.partitions import bits_for, in_range
-from models.views.views import view_examples
-from tasks.rendering.blocks import Charts, Facts, Folded, Page, Part, Prose, Table
-from tasks.rendering.paper_tables import tables_of
-from tasks.rendering.score_tables import all_scores, missing_sets, signatures
-from tasks.reporting.evaluation import difference_part
-from tasks.reporting.provenance import lineage
-from tasks.reporting.run.content import compared_sets
-from tasks.reporting.run.headline import headline
-from tasks.reporting.run.tables import artifacts_of, lineage_of, pair_tables, stage_table
-from tasks.reporting.sections import reproduce_part, settings_part, use_part
+from bsl.models.evaluation.published import rows_of
+from bsl.models.runtime.partitions import bits_for, in_range
+from bsl.models.views.views import view_examples
+from bsl.tasks.rendering.blocks import Charts, Facts, Folded, Page, Part, Prose, Table
+from bsl.tasks.rendering.paper_tables import tables_of
+from bsl.tasks.rendering.score_tables import all_scores, missing_sets, signatures
+from bsl.tasks.reporting.evaluation import difference_part
+from bsl.tasks.reporting.provenance import lineage
+from bsl.tasks.reporting.run.content import compared_sets
+from bsl.tasks.reporting.run.headline import headline
+from bsl.tasks.reporting.run.tables import artifacts_of, lineage_of, pair_tables, stage_table
+from bsl.tasks.reporting.sections import settings_part, use_part
+from bsl.tasks.training.train import TrainingFigures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from models.evaluation.published import PublishedRow
-    from storage.artifacts.manifest import Manifest
-    from storage.artifacts.refs import ViewsRef
-    from storage.artifacts.store import Store
-    from tasks.rendering.blocks import Block
-    from tasks.reporting.provenance import RunCommand
-    from tasks.reporting.run.content import Run
-    from tasks.reporting.run.tables import ComparedSet
+    from bsl.models.evaluation.published import PublishedRow
+    from bsl.storage.artifacts.manifest import Manifest
+    from bsl.storage.artifacts.refs import ViewsRef
+    from bsl.storage.artifacts.store import Store
+    from bsl.tasks.rendering.blocks import Block
+    from bsl.tasks.reporting.run.content import Run
+    from bsl.tasks.reporting.run.tables import ComparedSet
 
 _EXAMPLES: Final = 5
 _SEEDS: Final = ("seed", "shuffle_seed")
@@ -43,16 +43,15 @@ _PUBLISHED: Final = (
 )
 
 
-def run_page(run: Run, repeat: RunCommand) -> Page:
-    """Return the page of a run; `repeat` is the command that repeats it."""
+def run_page(run: Run) -> Page:
+    """Return the page of a run."""
     manifests = lineage(run.store, run.artifacts.refs)
     artifacts = artifacts_of(manifests, run.context.draft.provenance.run, run.artifacts.vectors)
     sets = compared_sets(run.context, run.artifacts.vectors, run.artifacts.sets)
     published = [row for system in run.content.published for row in rows_of(system)]
     chart = headline(run, sets, published)
     checkpoints = run.artifacts.checkpoints
-    config = run.settings.model_dump(mode="json")
-    sentences = run.verdict.found if run.verdict else "Nothing was trained: the encoder is scored unchanged."
+    sentences = run.verdict.sentence if run.verdict else "Nothing was trained: the encoder is scored unchanged."
     parts = [
         Part("Run", _facts(run, manifests, stage_table(artifacts)), html_only=True),
         Part("Pipeline", [Prose(_LEGEND, note=True), lineage_of(artifacts)], html_only=True),
@@ -67,7 +66,6 @@ def run_page(run: Run, repeat: RunCommand) -> Page:
         use_part(f"checkpoint/{checkpoints[-1].key[:12]}" if checkpoints else ""),
         Part("Artifacts", [Facts({str(ref): ref.key for ref in (*run.artifacts.refs, *run.artifacts.folded)})]),
         settings_part(run.settings.model_dump_json(indent=1), html_only=True),
-        reproduce_part(repeat, dict(_seeds(config, ""))),
     ]
     return Page.of_result(run.content.title, [sentences], chart, parts, run.verdict.word if run.verdict else "")
 
@@ -99,19 +97,15 @@ def _training_facts(run: Run) -> dict[str, str]:
     checkpoints = run.artifacts.checkpoints
     if not checkpoints:
         return {}
-    figures = run.store.manifest(checkpoints[-1]).figures
-    measured = figures.get("measured")
-    dev = {
-        name: f"{100 * value:.2f}"
-        for name, key in (("dev before training", "start_dev_spearman"), ("best dev", "best_dev_spearman"))
-        if isinstance(value := figures.get(key), float)
+    figures = run.store.manifest(checkpoints[-1]).figures_as(TrainingFigures)
+    devs = {"dev before training": figures.start_dev_spearman, "best dev": figures.best_dev_spearman}
+    return {
+        "steps": str(figures.steps),
+        "selected step": str(figures.best_step),
+        **{name: f"{100 * value:.2f}" for name, value in devs.items() if value is not None},
+        "pairs per second": f"{figures.measured.pairs_per_s:,.0f}",
+        "tokens per second": f"{figures.measured.tokens_per_s:,.0f}",
     }
-    speed = {
-        name.replace("_per_s", " per second"): f"{value:,.0f}"
-        for name, value in (measured.items() if isinstance(measured, Mapping) else ())
-        if name.endswith("_per_s") and isinstance(value, int | float)
-    }
-    return {"steps": str(figures["steps"]), "selected step": str(figures["best_step"]), **dev, **speed}
 
 
 def _views(run: Run) -> Iterator[Block]:
@@ -156,7 +150,7 @@ def _translations(run: Run) -> Iterator[Block]:
 
 
 def _curves(run: Run) -> Iterator[Block]:
-    from tasks.rendering.charts import training_charts  # matplotlib
+    from bsl.tasks.rendering.charts import training_charts  # matplotlib
 
     checkpoints = zip(run.trainings, run.artifacts.checkpoints, strict=True)
     logs = {name: run.store.scan(ref, "training_log").collect() for name, ref in checkpoints}
@@ -172,7 +166,7 @@ def _scores(run: Run, published: Sequence[PublishedRow]) -> Iterator[Block]:
 
 
 def _pairs(run: Run, sets: Sequence[ComparedSet]) -> Iterator[Block]:
-    from tasks.rendering.charts import cosine_charts  # matplotlib
+    from bsl.tasks.rendering.charts import cosine_charts  # matplotlib
 
     systems = dict.fromkeys((run.settings.systems[0], run.settings.systems[-1]))
     for number, scored in enumerate(sets[:_MOST_SETS]):
@@ -194,7 +188,7 @@ def _rows(value: object) -> list[dict[str, Any]]:
     return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
 
 
-def _seeds(value: object, prefix: str) -> Iterator[tuple[str, str]]:
+def seeds_of(value: object, prefix: str = "") -> Iterator[tuple[str, str]]:
     """Yield the path and value of every seed."""
     inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
     for name, part in inner:
@@ -202,7 +196,7 @@ def _seeds(value: object, prefix: str) -> Iterator[tuple[str, str]]:
         if name in _SEEDS:
             yield path, str(part)
         else:
-            yield from _seeds(part, path)
+            yield from seeds_of(part, path)
 
 
 def _duration(seconds: float) -> str:

@@ -6,29 +6,31 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from models.evaluation.verdict import Verdict, verdict_of
-from storage.artifacts.refs import CheckpointRef, ReportRef
-from tasks.reporting.card import CARD
-from tasks.reporting.evaluation import write_figures
-from tasks.reporting.model_card import CardSubject, folded_card, run_card
-from tasks.reporting.provenance import RunCommand
-from tasks.reporting.publish import publish
-from tasks.reporting.run.content import ReportContent, Run, RunArtifacts
-from tasks.reporting.run.page import run_page
-from tasks.stage.cached import StageContext, stage
+from bsl.models.evaluation.verdict import Verdict, verdict_of
+from bsl.storage.artifacts.refs import CheckpointRef, ReportRef
+from bsl.tasks.reporting.card import CARD
+from bsl.tasks.reporting.evaluation import write_figures
+from bsl.tasks.reporting.model_card import CardSubject, folded_card, run_card
+from bsl.tasks.reporting.provenance import RunCommand
+from bsl.tasks.reporting.publish import publish
+from bsl.tasks.reporting.run.content import ReportContent, Run, RunArtifacts
+from bsl.tasks.reporting.run.page import run_page, seeds_of
+from bsl.tasks.stage.cached import StageContext, stage
+from bsl.tasks.training.train import TrainingFigures
 
 if TYPE_CHECKING:
-    from models.training.config import TrainingConfig
-    from tasks.settings import RunSettings
+    from bsl.models.training.config import TrainingConfig
+    from bsl.tasks.settings import RunSettings
 
 
-@stage(ref=ReportRef, version=20)
+@stage(ref=ReportRef, version=22)
 def report(context: StageContext, artifacts: RunArtifacts, content: ReportContent, command: RunCommand) -> None:
     """Publish the page, the scores, the comparisons, and the model cards of trained encoders."""
     table = pl.concat([context.store.scan(ref).collect() for ref in artifacts.scores])
     comparison = write_figures(context, table, artifacts.comparisons)
     verdict = _verdict(context, comparison, content.settings, artifacts.checkpoints)
-    publish(context, run_page(Run(context, artifacts, content, table, comparison, verdict), command))
+    seeds = dict(seeds_of(content.settings.model_dump(mode="json")))
+    publish(context, run_page(Run(context, artifacts, content, table, comparison, verdict)), command, seeds)
     _write_cards(context, artifacts, content, table, verdict)
     # Name of the run's result: a comparison of runs finds its vectors and figures by it.
     candidates = (content.settings.result, content.settings.systems[-1])
@@ -54,7 +56,7 @@ def _write_cards(
     for file, (ref, system) in encoders.items():
         length = int(str(context.store.manifest(ref).figures["max_length"]))
         subject = CardSubject(ref, rows, length, system)
-        card = run_card(content.title, content.settings, scores, subject, verdict)
+        card = run_card(content.title, content.settings, scores, subject, verdict, content.base)
         (context.draft.folder / file).write_text(card, encoding="utf-8")
 
 
@@ -66,14 +68,14 @@ def _verdict(
 ) -> Verdict | None:
     if not checkpoints:
         return None
-    figures = [context.store.manifest(ref).figures for ref in checkpoints]
+    figures = [context.store.manifest(ref).figures_as(TrainingFigures) for ref in checkpoints]
     return verdict_of(
         comparison,
         content.systems,
         content.evaluation.dev,
         gentler(content.phases[-1].training),
-        kept_start=all(training["best_step"] == 0 for training in figures),
-        finding="; then ".join(str(training["finding"]) for training in figures if training["finding"]),
+        kept_start=all(training.best_step == 0 for training in figures),
+        finding="; then ".join(training.finding for training in figures if training.finding),
     )
 
 
@@ -82,6 +84,6 @@ def gentler(training: TrainingConfig) -> str:
     advice = f"Lower training.lr (now {training.lr:g})"
     if training.max_steps is None:
         advice += ", bound training.max_steps"
-    if getattr(training.objective, "contrastive_weight", None) == 0:
+    if training.objective.lacks_negatives:
         advice += ", or give in-batch negatives (training.objective.contrastive_weight=0.1)"
     return f"{advice}."

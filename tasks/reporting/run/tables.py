@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from models.evaluation.correlation import average_ranks
-from tasks.rendering.blocks import Lineage, Station, Table
-from tasks.rendering.numbers import MISSING, sized
+from bsl.models.evaluation.correlation import average_ranks
+from bsl.storage.artifacts.refs import LAST_PLACE, kind_of
+from bsl.tasks.rendering.blocks import Lineage, Station, Table
+from bsl.tasks.rendering.numbers import MISSING, sized
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -20,14 +21,11 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-    from storage.artifacts.manifest import Manifest
-    from storage.artifacts.refs import EmbeddingsRef
-    from tasks.corpus.evaluation_sets import ScoredSet
+    from bsl.storage.artifacts.manifest import Manifest
+    from bsl.storage.artifacts.refs import EmbeddingsRef
+    from bsl.tasks.corpus.evaluation_sets import ScoredSet
 
 PAIRS: Final = 6
-_KIND_ORDER: Final = (
-    "corpus", "nli", "passages", "views", "pairs", "checkpoint", "embeddings", "transform", "scores", "comparison",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -95,7 +93,7 @@ def _stage_row(artifact: Artifact, total: float) -> dict[str, str]:
 
 def lineage_of(artifacts: Sequence[Artifact]) -> Lineage:
     """Return the artifacts by kind, in the order of the pipeline."""
-    kinds = sorted({artifact.manifest.kind for artifact in artifacts}, key=_place)
+    kinds = sorted({artifact.manifest.kind for artifact in artifacts}, key=_order)
     known = {artifact.manifest.ref.path for artifact in artifacts}
     return Lineage([[_station(one, known) for one in artifacts if one.manifest.kind == kind] for kind in kinds])
 
@@ -113,8 +111,9 @@ def _station(artifact: Artifact, known: Set[str]) -> Station:
     return Station(manifest.kind, lines, artifact.made)
 
 
-def _place(kind: str) -> int:
-    return _KIND_ORDER.index(kind) if kind in _KIND_ORDER else len(_KIND_ORDER)
+def _order(kind: str) -> tuple[int, str]:
+    """Sort kinds as a run makes them, kinds without a place last."""
+    return kind_of(kind).place or LAST_PLACE + 1, kind
 
 
 def pair_tables(scored: ComparedSet, systems: Sequence[str]) -> Iterator[Table]:

@@ -1,4 +1,4 @@
-"""Compare systems over seeds, on the same bootstrap draws of sets or of the user's text: a table and a page."""
+"""Compare systems over seeds, on the same bootstrap draws of each set: a table and a page."""
 
 from __future__ import annotations
 
@@ -7,42 +7,40 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from models.evaluation.config import BootstrapConfig
-from models.evaluation.reproduction import estimate_over_seeds
-from models.evaluation.signature import PLACE
-from models.evaluation.sweep import MEAN, SweepResult, mean_of, smallest_p
-from storage.artifacts.refs import SweepRef
-from storage.artifacts.schemas import SWEEP
-from tasks.embedding.vectors import open_vectors
-from tasks.evaluation.kinds import draws_of_sets
-from tasks.rendering.numbers import counted
-from tasks.reporting.provenance import RunCommand
-from tasks.reporting.publish import publish
-from tasks.reporting.sections import reproduce_part, settings_part, text_part
-from tasks.reporting.sweep.advice import TEXT, Choice, advice
-from tasks.reporting.sweep.costs import cost_table, faults_of
-from tasks.reporting.sweep.inputs import OwnTextComparison, SweepSettings
-from tasks.reporting.sweep.page import SweepContent, finding, shown_set, sweep_page
-from tasks.reporting.sweep.runs import result_scores, run_parts
-from tasks.reporting.sweep.system import SweepSystem
-from tasks.stage.cached import StageContext, stage
-from tasks.stage.device import limit_threads
+from bsl.models.evaluation.config import BootstrapConfig
+from bsl.models.evaluation.reproduction import estimate_over_seeds
+from bsl.models.evaluation.signature import PLACE
+from bsl.models.evaluation.sweep import MEAN, SweepResult, mean_of, smallest_p
+from bsl.storage.artifacts.refs import SweepRef
+from bsl.storage.artifacts.schemas import SWEEP
+from bsl.tasks.embedding.vectors import open_vectors
+from bsl.tasks.evaluation.kinds import draws_of_sets
+from bsl.tasks.rendering.blocks import Part, Prose, Table
+from bsl.tasks.rendering.numbers import counted
+from bsl.tasks.reporting.provenance import RunCommand
+from bsl.tasks.reporting.publish import publish
+from bsl.tasks.reporting.sections import text_part
+from bsl.tasks.reporting.sweep.advice import advice, forgetting_notes
+from bsl.tasks.reporting.sweep.inputs import SweepSettings
+from bsl.tasks.reporting.sweep.page import SweepContent, finding, shown_rows, shown_set, sweep_page
+from bsl.tasks.reporting.sweep.runs import result_scores, run_parts
+from bsl.tasks.reporting.sweep.system import SweepSystem
+from bsl.tasks.stage.cached import StageContext, stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pydantic import JsonValue
 
-    from models.evaluation.sweep import SetDraws
-    from tasks.embedding.vectors import Vectors
-    from tasks.rendering.blocks import Part
+    from bsl.models.evaluation.sweep import SetDraws
+    from bsl.tasks.embedding.vectors import Vectors
 
 
-@stage(ref=SweepRef, version=8)
+@stage(ref=SweepRef, version=11, uses_torch=True)
 def compare_systems(
     context: StageContext, systems: tuple[SweepSystem, ...], settings: SweepSettings, command: RunCommand
 ) -> None:
-    """Publish figures over seeds, differences to references, and a page; for own text also the best system and costs.
+    """Publish figures over seeds, differences to references, and a page; for own text also advice.
 
     Args:
         context: the stage's context.
@@ -53,7 +51,6 @@ def compare_systems(
     Raises:
         EvaluationError: vectors cannot be scored on a set.
     """
-    limit_threads(context.site)
     own_text = settings.own_text
     vectors = {
         system.label: [open_vectors(context.store, ref) for ref in system.embeddings]
@@ -66,48 +63,40 @@ def compare_systems(
     references = tuple(label for label in settings.references if label in vectors)
     figures = pl.DataFrame([*result.rows(references), *_other_figures(context, systems, settings.others)], schema=SWEEP)
     table = pl.concat([figures, _without(figures, [one.label for one in systems if one.label not in vectors])])
-    choice = _choice(context, systems, result, own_text) if own_text is not None else None
-    shown = TEXT if own_text is not None else shown_set(table, settings.shown)
-    notes = [*settings.notes, *(note for system in systems for note in system.notes)]
+    shown = own_text.figure if own_text is not None else shown_set(table, settings.shown)
+    notes = [*settings.notes]
+    sentence = finding(table, shown)
+    if own_text is not None:
+        choice = result.choice(shown, own_text.checks, own_text.may_forget)
+        rows = shown_rows(table, shown).filter(reference=systems[0].label)
+        sentence = advice(rows, choice, "your text" if own_text.labels is None else "your labels")
+        notes += forgetting_notes(choice, own_text.may_forget)
     if drawn and len(vectors) > 1:
         notes.append(_draws_note(resamples, len(vectors) - 1))
-    faults = faults_of(context.store, systems)
-    content = SweepContent(settings.title, table, systems, settings.axis, shown, faults, notes, choice)
-    sentences = advice(table, choice) if choice is not None else [finding(table, shown)]
+    faults = {system.label: "; ".join(system.faults) for system in systems if system.faults}
+    content = SweepContent(settings.title, table, systems, settings.axis, shown, faults, notes)
     context.draft.write(table)
-    if choice is not None:
-        context.draft.write(choice.costs, "costs")
-    findings: list[JsonValue] = [*filter(None, sentences)]
+    findings: list[JsonValue] = [*filter(None, [sentence])]
     context.draft.note({"findings": findings, "shown": shown, "faults": {**faults}, "notes": [*notes]})
     own_parts = [
         *_run_parts(context, [system.label for system in systems], settings),
-        *_own_parts(context, settings, command),
+        *_own_parts(context, settings),
     ]
-    publish(context, sweep_page(content, sentences, own_parts))
+    publish(context, sweep_page(content, [sentence], own_parts), command)
 
 
 def _draws(settings: SweepSettings, vectors: Sequence[Sequence[Vectors]], resamples: int) -> list[SetDraws]:
-    """Return the draws of every set, and their mean: one over the deciding sets for own text, else one per metric."""
+    """Return the draws of every set, and the mean over the deciding sets of each metric."""
     compared = draws_of_sets(
         settings.compared, vectors, BootstrapConfig(resamples=resamples, seed=settings.config.seed)
     )
-    compared = [replace(found, group="") if found.name in settings.aside else found for found in compared]
-    if settings.own_text is not None:
-        return [mean_of(compared, TEXT), *compared]
+    compared = [found if settings.decides(found.name) else replace(found, group="") for found in compared]
     deciding = [found for found in compared if found.group]
     by_metric = {
         metric: [found for found in deciding if found.metric == metric]
         for metric in dict.fromkeys(found.metric for found in deciding)
     }
     return [*compared, *(mean_of(sets, MEAN, metric) for metric, sets in by_metric.items() if len(sets) > 1)]
-
-
-def _choice(
-    context: StageContext, systems: Sequence[SweepSystem], result: SweepResult, own_text: OwnTextComparison
-) -> Choice:
-    """Return the best system on the user's text, and the cost of each system."""
-    ranked = result.ranking(TEXT, [check.name for check in own_text.checks], own_text.may_forget)
-    return Choice(ranked, cost_table(context.store, systems, own_text.corpus, ranked), context.store.url)
 
 
 def _run_parts(context: StageContext, names: Sequence[str], settings: SweepSettings) -> list[Part]:
@@ -119,15 +108,20 @@ def _run_parts(context: StageContext, names: Sequence[str], settings: SweepSetti
     return run_parts(context.store, names, settings.runs, scores)
 
 
-def _own_parts(context: StageContext, settings: SweepSettings, command: RunCommand) -> list[Part]:
-    """Return the sections on the user's text, the settings, and how to reproduce the page."""
+def _own_parts(context: StageContext, settings: SweepSettings) -> list[Part]:
+    """Return the sections on the user's text."""
     parts = []
     if settings.own_text is not None:
-        text = settings.own_text.held_out
-        views = {"Round trips of held-out sentences": text.trips} if text.trips else {}
-        labels = text.labels.summary if text.labels else ""
-        parts = [text_part(context.store, text.passages, views, settings.own_text.sources, labels)]
-    return [*parts, *([settings_part(settings.settings)] if settings.settings else []), reproduce_part(command)]
+        text = settings.own_text
+        reports = [{"point": label, "report": f"report/{ref.key[:12]}"} for label, ref in text.reports.items()]
+        use = Prose(
+            "Use the encoder of a report with bsl search, embed, evaluate or export: bsl export report/KEY FOLDER"
+        )
+        parts = [
+            Part("Encoders", [Table.of("Report of the first seed", reports), use]),
+            text_part(context.store, text.passages, {}, text.sources, text.labels.summary if text.labels else ""),
+        ]
+    return parts
 
 
 def _draws_note(draws: int, comparisons: int) -> str:

@@ -1,44 +1,44 @@
-"""Settings of a sweep's comparison: sets, or the user's text."""
+"""Settings of a sweep's comparison: sets, and the user's text."""
 
 from __future__ import annotations
 
-from typing import Final
-
 from pydantic import Field
 
-from models.evaluation.config import BootstrapConfig
-from models.evaluation.sweep import enough_draws
-from storage.artifacts.refs import CorpusRef, ReportRef
-from storage.record import Record
-from storage.sources.own_text import SET_PREFIX, TextSource
-from tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet
-from tasks.evaluation.own_text import HeldOutSet
-from tasks.reporting.sweep.system import SYSTEMS
-from tasks.stage.cached import StageInputs
-
-_CHECKS_SEED: Final = 200  # draws independent of those of questions and labels
+from bsl.models.evaluation.config import BootstrapConfig
+from bsl.models.evaluation.sweep import MEAN, enough_draws
+from bsl.storage.artifacts.refs import CorpusRef, PassagesRef, ReportRef
+from bsl.storage.record import Record
+from bsl.storage.sources.labels import LabelSource
+from bsl.storage.sources.own_text import TextSource
+from bsl.tasks.corpus.evaluation_sets import EvaluationSet
+from bsl.tasks.reporting.sweep.system import SYSTEMS
+from bsl.tasks.stage.cached import StageInputs
 
 
 class OwnTextComparison(Record):
-    """The user's text, which decides the best system."""
+    """The user's text, which decides the best system; the original encoder is the first system."""
 
-    held_out: HeldOutSet
-    """The held-out text, and labels."""
+    passages: PassagesRef
+    """Sentences of the text, by part."""
     corpus: CorpusRef
     """Training sentences."""
-    checks: tuple[ScoredSet, ...]
-    """Scored pairs on which a system must not lose."""
-    may_forget: float
-    """Maximum drop on the checks."""
     sources: tuple[TextSource, ...]
     """The files."""
+    labels: LabelSource | None
+    """Labels; if given, they decide."""
+    deciding: tuple[str, ...]
+    """Names of the figures that decide, by their mean; all others are only reported."""
+    checks: tuple[str, ...]
+    """Names of general sets on which a system must not lose."""
+    may_forget: float
+    """Maximum drop on the checks."""
+    reports: dict[str, ReportRef]
+    """Label → report of the first run of a point."""
 
     @property
-    def compared(self) -> list[tuple[str, EvaluationSet, int]]:
-        """The text and the checks, as in `SweepSettings.compared`."""
-        checks = enumerate(self.checks, start=_CHECKS_SEED)
-        names = ((f"{check.dataset}/{check.split}", check, seed) for seed, check in checks)
-        return [(f"{SET_PREFIX}{self.held_out.dataset}", self.held_out, 0), *names]
+    def figure(self) -> str:
+        """Name of the figure that decides."""
+        return MEAN if len(self.deciding) > 1 else self.deciding[0]
 
 
 class SweepSettings(StageInputs):
@@ -49,7 +49,7 @@ class SweepSettings(StageInputs):
     config: BootstrapConfig
     """Bootstrap settings; many comparisons on `sets` get more draws (`enough_draws`)."""
     own_text: OwnTextComparison | None = None
-    """The text that decides; None if `sets` are compared."""
+    """The text that decides which system is advised; None without advice."""
     axis: str = SYSTEMS
     """Horizontal axis of the chart."""
     sets: dict[str, EvaluationSet] = Field(default_factory=dict)
@@ -62,22 +62,21 @@ class SweepSettings(StageInputs):
     shown: str | None = None
     """Set that the chart draws, by its declared name; the mean of all if None."""
     aside: tuple[str, ...] = ()
-    """Names of figures that are reported only and in no mean: those of sets that selected an encoder, of checks, and of
-    questions that do not decide."""
+    """Names of figures that are reported only and in no mean: those of sets that selected an encoder."""
     runs: tuple[ReportRef, ...] = ()
     """Reports of the systems, if they are results of finished runs."""
     notes: tuple[str, ...] = ()
     """Notes on the page."""
-    settings: str = ""
-    """All settings as JSON; empty if recipes contain them."""
 
     @property
     def compared(self) -> list[tuple[str, EvaluationSet, int]]:
         """Name, set and seed offset of each comparison; sets have independent draws, since figures are averaged."""
-        if self.own_text is not None:
-            return self.own_text.compared
         return [(name, evaluation_set, number) for number, (name, evaluation_set) in enumerate(self.sets.items())]
 
+    def decides(self, name: str) -> bool:
+        """Return whether a figure decides."""
+        return name not in self.aside if self.own_text is None else name in self.own_text.deciding
+
     def resamples(self, comparisons: int) -> int:
-        """Return the number of draws; the settings of own text have enough for all pairs of systems."""
-        return enough_draws(self.config.resamples, comparisons) if self.own_text is None else self.config.resamples
+        """Return the number of draws for a number of comparisons."""
+        return enough_draws(self.config.resamples, comparisons)

@@ -1,25 +1,23 @@
-"""The page of a sweep: a verdict and a chart, differences to each reference, costs, every system on every set."""
+"""The page of a sweep: a verdict and a chart, differences to each reference, every system on every set."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import polars as pl
 
-from models.evaluation.signature import signed
-from models.evaluation.sweep import MEAN
-from tasks.rendering.blocks import Folded, Page, Part, Prose, Table
-from tasks.rendering.numbers import MISSING, interval, p_value, spread
-from tasks.reporting.sweep.advice import cost_rows
-from tasks.reporting.sweep.system import SYSTEMS
+from bsl.models.evaluation.signature import signed
+from bsl.models.evaluation.sweep import MEAN
+from bsl.tasks.rendering.blocks import Folded, Page, Part, Prose, Table
+from bsl.tasks.rendering.numbers import MISSING, interval, p_value, spread
+from bsl.tasks.reporting.sweep.system import SYSTEMS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from tasks.rendering.svg import Chart
-    from tasks.reporting.sweep.advice import Choice
-    from tasks.reporting.sweep.system import SweepSystem
+    from bsl.tasks.rendering.svg import Chart
+    from bsl.tasks.reporting.sweep.system import SweepSystem
 
 _LEGEND: Final = (
     "Figures × 100: mean over seeds ± standard deviation. The 95 % interval is from the hierarchical bootstrap over "
@@ -31,14 +29,9 @@ _LEGEND: Final = (
     "precisions, V-measures, argument facets) are not compared: their interval combines Student's t interval over "
     "seeds with the set's own interval, if the set has one."
 )
-_CHOICE: Final = (
-    "`compared with the best` is corrected for all pairs of systems, because the best system was not known in advance. "
-    "The best is the highest of the systems that are significantly above, if there are any. Forgets: the figure on the "
-    "check drops by more than allowed, significantly or not; such a system is not chosen."
-)
 _ONE_SEED: Final = (
     "One seed: another seed would change every trained figure, and the intervals do not include that change. Use "
-    "several seeds (--seeds 3 of bsl sweep or bsl field) before you rely on a small difference."
+    "several seeds (--seeds 3 of bsl sweep) before you rely on a small difference."
 )
 _PREFERRED: Final = "spearman"
 _FEW: Final = 4  # maximum number of systems named in a sentence
@@ -55,9 +48,8 @@ class SweepContent:
         systems: in the order of the table.
         axis: name of the setting; `SYSTEMS` if the systems have no order.
         shown: the set that the chart draws.
-        faults: label → why runs of that system have no figures, or that they collapsed.
+        faults: label → why runs of that system have no figures.
         notes: notes on the figures.
-        choice: the best system on the user's text; None without a text.
     """
 
     title: str
@@ -67,20 +59,14 @@ class SweepContent:
     shown: str
     faults: Mapping[str, str]
     notes: Sequence[str]
-    choice: Choice | None = None
 
 
 def sweep_page(content: SweepContent, sentences: Sequence[str], more_parts: Sequence[Part]) -> Page:
-    """Return the page; `more_parts` are the sections on the text, the settings and how to reproduce the page."""
+    """Return the page; `more_parts` are the sections on runs and on the text."""
     table = content.table
     notes = [*content.notes, *([_ONE_SEED] if table["seeds"].max() == 1 else [])]
-    costs = Part("Cost")
-    if content.choice is not None:
-        rows = Table.of("Steps, seconds, and drops on the check", cost_rows(content.choice))
-        costs = Part("Cost", [rows, Prose(_CHOICE, note=True)])
     parts = [
         *(Part(heading, [Table.of("Figures × 100", rows)]) for heading, rows in comparisons(table, content.shown)),
-        costs,
         Part("All sets", _all_sets(content) if table["dataset"].n_unique() > 1 else []),
         Part("Errors", [Prose(line) for line in fault_lines(content.faults)]),
         Part("How to read the figures", [*map(Prose, notes), Prose(_LEGEND, note=True)]),
@@ -91,18 +77,17 @@ def sweep_page(content: SweepContent, sentences: Sequence[str], more_parts: Sequ
 
 def _all_sets(content: SweepContent) -> list[Table | Folded]:
     """Return every system on every set, and differences on the sets that have no section of their own."""
-    shown_above = {name.partition(" by ")[0] for name in headline_sets(content.table, content.shown)}
-    others = content.table.filter(~pl.col("dataset").is_in(list(shown_above)))
+    above = {headline.dataset for headline in headlines(content.table, content.shown)}
+    others = content.table.filter(~pl.col("dataset").is_in(list(above)))
     parts = others.drop_nulls("reference").partition_by("dataset", "metric", "protocol", maintain_order=True)
-    tables = [Table.of(heading, rows) for heading, rows in _headed((part["dataset"][0], part) for part in parts)]
+    tables = [Table.of(heading, rows) for part in parts for heading, rows in _headed(part["dataset"][0], part)]
     means = Table.of("Mean over seeds × 100 ± standard deviation", set_rows(content.table))
     return [means, *([Folded("Differences on all other sets", tables)] if tables else [])]
 
 
 def finding(table: pl.DataFrame, shown: str) -> str:
     """Return the systems above and below each reference, and those without a clear difference."""
-    sets = headline_sets(table, shown)
-    return " ".join(line for name, rows in sets.items() for line in _findings(rows, name))
+    return " ".join(line for headline in headlines(table, shown) for line in _findings(headline.rows, headline.name))
 
 
 def _findings(rows_of_set: pl.DataFrame, shown: str) -> Iterator[str]:
@@ -133,7 +118,7 @@ def sweep_chart(content: SweepContent) -> Chart | None:
 
     A setting is drawn as a curve; systems as one row each, highest first, with a line at the first reference.
     """
-    from tasks.rendering.charts import Mark, mark_of, score_chart, setting_chart  # matplotlib
+    from bsl.tasks.rendering.charts import Mark, mark_of, score_chart, setting_chart  # matplotlib
 
     figures = shown_rows(content.table, content.shown).drop_nulls("mean")
     rows = {
@@ -160,7 +145,7 @@ def _role(row: Mapping[str, Any]) -> str:
 
 
 def fault_lines(faults: Mapping[str, str]) -> list[str]:
-    """Return a line for each system with runs that have no figures or collapsed."""
+    """Return a line for each system with runs that have no figures."""
     return [f"{label}: {reason}" for label, reason in faults.items()]
 
 
@@ -188,15 +173,27 @@ def shown_rows(table: pl.DataFrame, shown: str) -> pl.DataFrame:
     return of_set.filter(metric=first["metric"], protocol=first["protocol"])
 
 
-def headline_sets(table: pl.DataFrame, shown: str) -> dict[str, pl.DataFrame]:
-    """Return name → rows of the shown set, and of one set for each other metric with comparisons."""
-    shown_table = shown_rows(table, shown)
-    drawn = table.drop_nulls("reference").filter(pl.col("metric") != shown_table["metric"][0])
-    others = {}
+class Headline(NamedTuple):
+    """A set with comparisons that has a section of its own; `metric` is empty for the set's main metric."""
+
+    dataset: str
+    metric: str
+    rows: pl.DataFrame
+
+    @property
+    def name(self) -> str:
+        """Its name on the page."""
+        return f"{self.dataset} by {self.metric}" if self.metric else self.dataset
+
+
+def headlines(table: pl.DataFrame, shown: str) -> Iterator[Headline]:
+    """Yield the shown set, and one set for each other metric with comparisons."""
+    rows_shown = shown_rows(table, shown)
+    yield Headline(shown, "", rows_shown)
+    drawn = table.drop_nulls("reference").filter(pl.col("metric") != rows_shown["metric"][0])
     for rows in drawn.partition_by("metric", maintain_order=True):
         name = shown_set(rows, None)
-        others[name if name != shown else f"{name} by {rows['metric'][0]}"] = rows.filter(dataset=name)
-    return {shown: shown_table, **others}
+        yield Headline(name, rows["metric"][0] if name == shown else "", rows.filter(dataset=name))
 
 
 def set_rows(table: pl.DataFrame) -> list[dict[str, str]]:
@@ -210,19 +207,19 @@ def set_rows(table: pl.DataFrame) -> list[dict[str, str]]:
 
 
 def comparisons(table: pl.DataFrame, shown: str) -> Iterator[tuple[str, list[dict[str, str]]]]:
-    """Return a heading and `figure_rows` for each headline set and system that the others are compared with."""
-    return _headed(headline_sets(table, shown).items())
+    """Yield a heading and `figure_rows` for each headline and system that the others are compared with."""
+    for headline in headlines(table, shown):
+        yield from _headed(headline.name, headline.rows)
 
 
-def _headed(sets: Iterable[tuple[str, pl.DataFrame]]) -> Iterator[tuple[str, list[dict[str, str]]]]:
-    """Yield a heading and `figure_rows` for each set and reference."""
-    for name, rows in sets:
-        head = f"{name} ({rows['metric'][0]}, {rows['protocol'][0]})"
-        references = rows["reference"].drop_nulls().unique(maintain_order=True).to_list()
-        for reference in references:
-            yield f"{head}, compared with {reference}", figure_rows(rows.filter(reference=reference))
-        if not references:
-            yield head, figure_rows(rows)
+def _headed(name: str, rows: pl.DataFrame) -> Iterator[tuple[str, list[dict[str, str]]]]:
+    """Yield a heading and `figure_rows` for each reference of a set."""
+    head = f"{name} ({rows['metric'][0]}, {rows['protocol'][0]})"
+    references = rows["reference"].drop_nulls().unique(maintain_order=True).to_list()
+    for reference in references:
+        yield f"{head}, compared with {reference}", figure_rows(rows.filter(reference=reference))
+    if not references:
+        yield head, figure_rows(rows)
 
 
 def figure_rows(table: pl.DataFrame) -> list[dict[str, str]]:

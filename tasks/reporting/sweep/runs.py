@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from storage.artifacts.refs import CheckpointRef, CorpusRef, EmbeddingsRef, ReportRef, ScoresRef
-from storage.errors import ArtifactMissingError
-from tasks.evaluation.kinds import tables
-from tasks.rendering.blocks import Charts, Folded, Part, Table
-from tasks.rendering.paper_tables import tables_of
-from tasks.rendering.score_tables import all_scores
-from tasks.reporting.run.report import report
-from tasks.reporting.sweep.system import SweepSystem
+from bsl.storage.artifacts.refs import CheckpointRef, CorpusRef, EmbeddingsRef, ReportRef, ScoresRef
+from bsl.storage.errors import ArtifactMissingError
+from bsl.tasks.evaluation.kinds import tables
+from bsl.tasks.rendering.blocks import Charts, Folded, Part, Table
+from bsl.tasks.rendering.paper_tables import tables_of
+from bsl.tasks.rendering.score_tables import all_scores
+from bsl.tasks.reporting.run.report import report
+from bsl.tasks.reporting.sweep.system import SweepSystem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from storage.artifacts.manifest import Manifest
-    from storage.artifacts.store import Store
+    from bsl.storage.artifacts.manifest import Manifest
+    from bsl.storage.artifacts.store import Store
 
 _LETTERS: Final = 40  # maximum letters of a title in a run's name
 _MANY: Final = 15  # maximum number of fields in an open table; a longer one would hide the next sections
@@ -69,7 +69,7 @@ def run_names(store: Store, reports: Sequence[ReportRef]) -> list[str]:
     for ref, origin in origins.items():
         if origin.stage != report.name:
             raise ArtifactMissingError(
-                f"{ref}: not the report of a recipe's run (made by {origin.stage or 'an older version'}). Name only "
+                f"{ref}: not the report of a recipe's run (made by {origin.stage}). Name only "
                 "reports that `bsl run` printed."
             )
     titles = [str(origin.config["title"]) for origin in origins.values()]
@@ -159,7 +159,7 @@ def _setting_table(rows: list[dict[str, str]]) -> Table | Folded:
 
 
 def _curves(store: Store, manifests: Mapping[str, Manifest]) -> list[Charts]:
-    from tasks.rendering.charts import training_charts  # matplotlib
+    from bsl.tasks.rendering.charts import training_charts  # matplotlib
 
     logs = {}
     for name, manifest in manifests.items():

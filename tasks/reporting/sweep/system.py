@@ -1,4 +1,4 @@
-"""A system of a sweep: a configuration or a method, with its artifacts.
+"""A system of a sweep: a configuration or a finished run, with its artifacts.
 
 A command builds a grid of systems before it starts its Prefect server, so this module does not import Prefect.
 """
@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from storage.artifacts.refs import CheckpointRef, EmbeddingsRef, PaceRef, ReportRef, ScoresRef
-from storage.record import Record
+from bsl.storage.artifacts.refs import EmbeddingsRef, ReportRef, ScoresRef
+from bsl.storage.record import Record
 
 SYSTEMS: Final = "recipe"
 """Axis of a sweep if its systems have no order."""
 
 
 class SweepSystem(Record):
-    """A configuration or a method of a sweep, and its artifacts."""
+    """A configuration of a sweep or a finished run, and its artifacts."""
 
     label: str
     """Its name in tables."""
@@ -33,13 +33,3 @@ class SweepSystem(Record):
     """Vectors of all sets, one artifact per seed; empty if no run finished."""
     scores: tuple[ScoresRef, ...] = ()
     """All figures of its encoders."""
-    checkpoints: tuple[CheckpointRef, ...] = ()
-    """Its encoders."""
-    steps: int = 0
-    """Number of training steps."""
-    pace: PaceRef | None = None
-    """Measured time of a step."""
-    translators: tuple[str, ...] = ()
-    """Memories of the translators of its views."""
-    notes: tuple[str, ...] = ()
-    """Notes on the page."""

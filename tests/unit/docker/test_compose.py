@@ -13,7 +13,7 @@ import pytest
 import yaml
 from prefect.events.schemas.automations import AutomationCore
 
-from flows.prefect_server.server import TAG
+from bsl.flows.prefect_server.server import TAG
 from tests.every import every
 
 DOCKER = Path(__file__).parents[3] / "docker"

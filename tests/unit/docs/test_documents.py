@@ -13,14 +13,14 @@ import pytest
 import yaml
 from cyclopts import CycloptsError
 
+from bsl.flows.cli.main import main, parsed, refusal
+from bsl.flows.recipes import RECIPES
+from bsl.flows.recipes.published_rows import row_of
+from bsl.flows.sweep.studies import OWN, STUDIES
+from bsl.storage.artifacts.schemas import TABLES, tables_of
 from docs.build import PICTURES, ROOT, assemble
 from docs.chart import CHART, MEMORY, chart, costs, marks, memory_chart
 from docs.kinds import KINDS, STORE, Kind
-from flows.cli.main import main, parsed, refusal
-from flows.recipes import RECIPES
-from flows.recipes.published_rows import row_of
-from flows.sweep.studies import STUDIES
-from storage.artifacts.schemas import TABLES, tables_of
 from tests.documents import commands, mentions
 
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
@@ -97,7 +97,7 @@ def test_read_only_commands_run_on_an_empty_store(
 def test_recipes_rows_and_studies_in_commands_exist() -> None:
     assert {words[1] for words in written("run")} | {words[1] for words in written("doctor")} <= {*RECIPES, "RECIPE"}
     assert all(row_of(words[1]) for words in written("reproduce"))
-    assert {words[1] for words in written("sweep")} <= {*STUDIES, *RECIPES, "RECIPE"}
+    assert {words[1] for words in written("sweep")} <= {*STUDIES, OWN, *RECIPES, "RECIPE"}
 
 
 def test_documented_deployments_and_make_targets_exist() -> None:

@@ -5,17 +5,16 @@ from prefect.utilities.callables import parameter_schema
 from prefect.utilities.schema_tools.validation import ValidationError, validate
 from pydantic import TypeAdapter
 
-from flows.adaptation import adapt
-from flows.cli.terminal.overrides import configured
-from flows.config import Overrides, PipelineConfig, override
-from flows.evaluation import evaluation
-from flows.pipeline import pipeline
-from flows.recipes import RECIPES, recipe
-from flows.sweep.field import field
-from models.encoder.config import EncoderConfig
-from models.objectives.config import VICRegConfig
-from models.training.config import TrainingConfig
-from models.transforms.config import FlowConfig, WhiteningConfig
+from bsl.flows.adaptation import adapt
+from bsl.flows.cli.terminal.overrides import configured
+from bsl.flows.config import PipelineConfig, override
+from bsl.flows.evaluation import evaluation
+from bsl.flows.pipeline import Overrides, pipeline
+from bsl.flows.recipes import RECIPES, recipe
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.objectives.config import SimCSEConfig
+from bsl.models.training.config import TrainingConfig
+from bsl.models.transforms.config import FlowConfig, WhiteningConfig
 from tests.every import every
 
 
@@ -59,7 +58,7 @@ def test_prefect_form_schema_rejects_unknown_fields(where):
         validate({"recipe_name": "tiny", "overrides": where}, form, raise_on_error=True)
 
 
-@every([(evaluation, "models"), (evaluation, "suite"), (adapt, "texts"), (field, "texts")])
+@every([(evaluation, "models"), (evaluation, "suite"), (adapt, "texts")])
 def test_prefect_form_schema_rejects_empty_lists(flow, name):
     form = parameter_schema(flow.fn).model_dump()
     given = {parameter: ["a"] for parameter in form["required"]}
@@ -88,10 +87,10 @@ def test_set_without_value_is_rejected():
         configured("tiny", ["training.lr"])
 
 
-@pytest.mark.parametrize("setting", ["training.objective=vicreg", "training.objective.name=vicreg"])
+@pytest.mark.parametrize("setting", ["training.objective=simcse", "training.objective.name=simcse"])
 def test_changed_objective_name_replaces_the_objective_section(setting):
     config = configured("tiny", [setting, "training.lr=0.5"])
-    assert config.training.objective == VICRegConfig()
+    assert config.training.objective == SimCSEConfig()
     path, _, value = setting.partition("=")
     section = value if path == "training.objective" else {"name": value}
     form = {"training": {"objective": section, "lr": 0.5}}
@@ -166,6 +165,6 @@ def test_explicit_null_override_is_preserved():
 
 def test_objective_form_schema_has_its_name_as_default():
     definitions = TypeAdapter(Overrides).json_schema()["$defs"]
-    chosen = definitions["VICRegConfigOverrides"]
-    assert (chosen["title"], chosen["properties"]["name"]["default"]) == ("vicreg", "vicreg")
+    chosen = definitions["SimCSEConfigOverrides"]
+    assert (chosen["title"], chosen["properties"]["name"]["default"]) == ("simcse", "simcse")
     assert definitions["TrainingConfigOverrides"]["title"] == "Change"

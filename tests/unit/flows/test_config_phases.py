@@ -2,15 +2,15 @@
 
 import pytest
 
-from flows.config import override
-from flows.pipeline import run
-from flows.recipes import recipe
-from flows.recipes.shared import ALONE
-from models.objectives.config import ContrastiveConfig
-from models.training.config import TrainingConfig
-from storage.errors import SourceError
-from tasks.settings import Phase
-from tasks.stage.run_context import RunContext
+from bsl.flows.config import override
+from bsl.flows.pipeline import run
+from bsl.flows.recipes import recipe
+from bsl.flows.recipes.shared import ALONE
+from bsl.models.objectives.config import ContrastiveConfig
+from bsl.models.training.config import TrainingConfig
+from bsl.storage.errors import SourceError
+from bsl.tasks.settings import Phase
+from bsl.tasks.stage.run_context import RunContext
 
 EARLIER = Phase(pairs=ALONE, training=TrainingConfig(objective=ContrastiveConfig(), seed=3))
 

@@ -1,12 +1,12 @@
 """Recipes list the models and datasets that they read from outside, which a mirror must contain."""
 
-from flows.cli.main import main
-from flows.cli.terminal.overrides import configured
-from flows.hub import is_hub_id, needed
-from flows.recipes import RECIPES, recipe
-from flows.recipes.listing import own_files
-from flows.recipes.untrained import GLOVE
-from storage.sources.sources import SourceSpec
+from bsl.flows.cli.main import main
+from bsl.flows.cli.terminal.overrides import configured
+from bsl.flows.hub import is_hub_id, needed
+from bsl.flows.recipes import RECIPES, recipe
+from bsl.flows.recipes.listing import own_files
+from bsl.flows.recipes.untrained import GLOVE
+from bsl.storage.sources.sources import SourceSpec
 from tests.every import every
 
 

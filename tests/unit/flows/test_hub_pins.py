@@ -1,20 +1,15 @@
-"""Everything that recipes read from the Hub is pinned or explained; changes since the pin are reported."""
+"""Everything that recipes read from the Hub is pinned or explained."""
 
 import re
 from functools import cache
 
-import pytest
-
-from flows.cli.main import main
-from flows.hub import HubPin, is_hub_id, look, pins, unexplained
-from flows.recipes import RECIPES, recipe
-from storage.assets.embedded import EMBEDDED
-from storage.datasets.registry import DATASETS
-from tasks.evaluation.kinds import names_of
+from bsl.flows.cli.main import main
+from bsl.flows.hub import is_hub_id, pins
+from bsl.flows.recipes import RECIPES, recipe
+from bsl.storage.assets.embedded import EMBEDDED
+from bsl.storage.datasets.registry import DATASETS
+from bsl.tasks.evaluation.kinds import names_of
 from tests.every import every
-
-OLD = "a" * 40
-MODEL = "sentence-transformers/nli-roberta-base-v2"
 
 
 @cache
@@ -38,29 +33,11 @@ def test_hub_repositories_of_every_recipe_are_pinned_or_explained(name):
 
 def test_pins_list_each_hub_repository_once():
     known = pins()
-    assert unexplained(known) == []
+    assert all(pin.revision or pin.reason for pin in known)
     assert len({(pin.kind, pin.name) for pin in known}) == len(known), "one repository is read at two commits"
     assert {"google-bert/bert-base-uncased", "stanfordnlp/snli", "mteb/sts16-sts"} <= {pin.name for pin in known}
 
 
-def test_look_distinguishes_same_moved_unpinned_and_missing_pins(hub):
-    weights = {"config.json": b"{}", "model.safetensors": b"old", "README.md": b"old"}
-    hub.add("models", MODEL, weights, OLD)
-    assert look(HubPin("model", MODEL, OLD)).verdict == "same"
-    newest = hub.add("models", MODEL, {**weights, "model.safetensors": b"new", "onnx/model.onnx": b"new"})
-    moved = look(HubPin("model", MODEL, OLD))
-    assert (moved.verdict, moved.newest, moved.detail) == ("moved", newest, "model.safetensors")
-    unpinned = look(HubPin("model", MODEL, None, "no source names one"))
-    assert (unpinned.verdict, unpinned.newest, unpinned.detail) == ("unpinned", newest, "no source names one")
-    gone = look(HubPin("model", "someone/gone", OLD))
-    assert gone.verdict == "lacking"
-    assert "no such repository, or it is private (401)" in gone.detail
-
-
-@pytest.mark.parametrize("how", [[], ["--check"]])
-def test_pins_check_fails_if_the_hub_is_unreachable(hub, capsys, how):
-    hub.stop()
-    assert main(["pins", *how]) == (1 if how else 0)
-    out = capsys.readouterr().out
-    assert "google-bert/bert-base-uncased" in out
-    assert ("does not answer" in " ".join(out.split())) == bool(how)
+def test_pins_prints_the_commits(capsys):
+    assert main(["pins"]) == 0
+    assert "google-bert/bert-base-uncased" in capsys.readouterr().out

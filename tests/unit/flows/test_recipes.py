@@ -4,18 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from flows.cli.terminal.overrides import configured
-from flows.config import override
-from flows.recipes import RECIPES, recipe
-from flows.recipes.published_rows import ROWS
-from flows.recipes.shared import ENCODERS
-from flows.recipes.untrained import GLOVE
-from flows.sweep.grid import grid
-from models.evaluation.published import rows_of
-from models.translation.filters import UNFILTERED, FilterConfig
-from models.views.config import ORIGINAL, AugmentConfig, SynonymView
-from storage.assets.embedded import EMBEDDED
-from tasks.translation.translator import embedded_pins
+from bsl.flows.cli.terminal.overrides import configured
+from bsl.flows.config import override
+from bsl.flows.recipes import RECIPES, recipe
+from bsl.flows.recipes.published_rows import ROWS
+from bsl.flows.recipes.shared import ENCODERS
+from bsl.flows.recipes.untrained import GLOVE
+from bsl.flows.sweep.grid import grid
+from bsl.models.evaluation.published import rows_of
+from bsl.models.translation.filters import FILTERS
+from bsl.models.views.config import ORIGINAL, AugmentConfig, SynonymView
+from bsl.storage.assets.embedded import EMBEDDED
+from bsl.tasks.translation.translator import embedded_pins
 from tests.every import every
 
 ROOT = Path(__file__).parents[3]
@@ -80,12 +80,12 @@ def test_study_points_select_best_not_best_or_start(study: str) -> None:
 
 @every(sorted({*RECIPES} - SMALL))
 def test_recipes_of_published_rows_do_not_filter_views(name: str) -> None:
-    assert recipe(name).augment.filters == UNFILTERED
+    assert recipe(name).augment.filters == ()
 
 
 @every(sorted(name for name in SMALL if recipe(name).augment.translations))
 def test_tiny_translated_views_use_default_filters(name: str) -> None:
-    assert recipe(name).augment.filters == FilterConfig()
+    assert recipe(name).augment.filters == FILTERS
 
 
 def test_synonym_recipe_replaces_thirty_percent_with_uninflected_lemmas() -> None:

@@ -7,9 +7,9 @@ import os
 import pytest
 from pydantic import TypeAdapter
 
-from flows.run_context import Site, run_context_of
-from tasks.stage.device import DeviceError, cores, device_of
-from tasks.stage.run_context import RunContext
+from bsl.flows.run_context import Site, run_context_of
+from bsl.tasks.stage.device import DeviceError, cores, device_of
+from bsl.tasks.stage.run_context import RunContext
 
 
 @pytest.mark.parametrize(
@@ -65,3 +65,17 @@ def test_empty_site_form_fields_use_the_worker_environment(monkeypatch):
     site = run_context_of(TypeAdapter(Site).validate_python(sent))
     assert (site.store, site.device) == ("s3://bucket/store", "cpu")
     assert TypeAdapter(Site).json_schema()["properties"]["store"]["default"] is None
+
+
+def test_save_minutes_can_be_none_in_python_in_the_form_and_in_the_environment(monkeypatch):
+    form = TypeAdapter(Site).validate_json('{"save_minutes": null}')
+    for given in (RunContext(save_minutes=None), form):
+        assert run_context_of(given).save_minutes is None
+    monkeypatch.setenv("BSL_SAVE_MINUTES", "2")
+    assert run_context_of(RunContext(save_minutes=None)).save_minutes is None
+    assert run_context_of(RunContext(threads=None)).save_minutes == 2
+    monkeypatch.setenv("BSL_SAVE_MINUTES", "none")
+    assert run_context_of().save_minutes is None
+    assert run_context_of(run_context_of()).save_minutes is None
+    monkeypatch.setenv("BSL_THREADS", "3")
+    assert run_context_of(RunContext(threads=None)).threads == 3

@@ -8,27 +8,24 @@ import sys
 
 import pytest
 
-from flows.adaptation import adapt
-from flows.cli.adapt import Adaptation
-from flows.cli.field import Trial
-from flows.cli.main import main
-from flows.cli.terminal.options import Reading, Settings
-from flows.cli.terminal.start import planned_stages
-from flows.config import override
-from flows.evaluation import evaluation
-from flows.pipeline import pipeline
-from flows.recipes import RECIPES, recipe
-from flows.recipes.adaptation import AdaptConfig
-from flows.run_context import fix_precision
-from flows.sweep.method_settings import FieldSettings
-from flows.sweep.methods import METHODS
-from models.runtime import precision
-from models.runtime.precision import computed
-from models.training.config import TrainingConfig
-from storage.artifacts.refs import CorpusRef
-from tasks.evaluation.systems import EvaluationSettings
-from tasks.stage.cached import stage
-from tasks.stage.run_context import RunContext
+from bsl.flows.adaptation import adapt
+from bsl.flows.cli.adapt import Adaptation
+from bsl.flows.cli.main import main
+from bsl.flows.cli.terminal.options import Reading, Settings
+from bsl.flows.cli.terminal.start import planned_stages
+from bsl.flows.config import override
+from bsl.flows.evaluation import evaluation
+from bsl.flows.pipeline import pipeline
+from bsl.flows.recipes import RECIPES, recipe
+from bsl.flows.recipes.adaptation import AdaptConfig
+from bsl.flows.run_context import fix_precision
+from bsl.models.runtime import precision
+from bsl.models.runtime.precision import computed
+from bsl.models.training.config import TrainingConfig
+from bsl.storage.artifacts.refs import CorpusRef
+from bsl.tasks.evaluation.systems import EvaluationSettings
+from bsl.tasks.stage.cached import stage
+from bsl.tasks.stage.run_context import RunContext
 
 AVX2 = {"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2"}
 OWN = {"fp32": frozenset({"avx2"}), "bf16": frozenset({"avx2", "avx512_bf16"})}
@@ -50,7 +47,7 @@ def machine(request, monkeypatch):
 
 
 def keys(plan):
-    return {(step.stage, step.ref.key) for step in plan}
+    return {(step.stage, step.ref.key) for step in plan.stages}
 
 
 def test_auto_precision_stage_key_equals_actual_precision_key(site, machine):
@@ -90,10 +87,8 @@ def test_tiny_recipes_resolve_auto_precision_to_the_machine(machine):
     assert {precision for config in known for precision in config.precisions.values()} == {machine}
 
 
-def test_adapt_and_field_default_to_auto_precision(machine):
+def test_adapt_defaults_to_auto_precision(machine):
     assert {AdaptConfig().training.precision, AdaptConfig().evaluation.precision} == {"auto"}
-    configs = [method.configured("raw", 10) for method in METHODS if method.objective is not None]
-    assert {config.precision for config in configs} == {FieldSettings().precision} == {"auto"}
 
 
 def test_recipes_of_published_rows_use_fp32():
@@ -108,21 +103,20 @@ def test_avx2_environment_variables_resolve_auto_precision_to_fp32(tmp_path):
     """Runs in its own process, because libraries read the variables on import; the check needs no torch."""
     code = (
         "import json, sys\n"
-        "from flows.run_context import fix_precision\n"
-        "from flows.recipes import recipe\n"
-        "from flows.recipes.adaptation import AdaptConfig\n"
-        "from flows.sweep.method_settings import FieldSettings\n"
-        "from tasks.stage.run_context import RunContext\n"
-        "configs = (recipe('tiny'), AdaptConfig(), FieldSettings())\n"
+        "from bsl.flows.run_context import fix_precision\n"
+        "from bsl.flows.recipes import recipe\n"
+        "from bsl.flows.recipes.adaptation import AdaptConfig\n"
+        "from bsl.tasks.stage.run_context import RunContext\n"
+        "configs = (recipe('tiny'), AdaptConfig())\n"
         "own = [fix_precision(config, RunContext(device='cpu')) for config in configs]\n"
-        "tiny, adapt, field = own\n"
+        "tiny, adapt = own\n"
         "print(json.dumps([tiny.training.precision, tiny.evaluation.precision, adapt.training.precision,"
-        " adapt.evaluation.precision, field.precision, 'torch' in sys.modules]))"
+        " adapt.evaluation.precision, 'torch' in sys.modules]))"
     )
     found = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ, **AVX2}
     )
-    assert json.loads(found.stdout) == ["fp32"] * 5 + [False]
+    assert json.loads(found.stdout) == ["fp32"] * 4 + [False]
 
 
 @pytest.mark.parametrize("given", ["fp32", "bf16"])
@@ -137,8 +131,6 @@ def test_precision_option_and_set_give_the_same_precision(given):
         config = Adaptation(settings=settings).configured(Reading())
         assert (config.training.precision, config.evaluation.precision) == (given, given)
     assert Settings(settings=("a=1",)).changes(tiny.precisions) == {"a": 1}
-    for settings in (Settings(precision=given), Settings(settings=(f"precision={given}",), precision="auto")):
-        assert Trial(settings=settings).configured(Reading()).precision == given
 
 
 def test_adapt_settings_merge_config_file_options_and_set(tmp_path):

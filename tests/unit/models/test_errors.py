@@ -3,7 +3,7 @@
 import inspect
 import pickle
 
-from models import errors
+from bsl.models import errors
 from tests.every import every
 
 EXAMPLES = [

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from models.evaluation.questions import HeldOutText, QuestionSet
+from bsl.models.evaluation.questions import HeldOutText, QuestionSet
 
 
 def toy_question(held: HeldOutText) -> QuestionSet:

@@ -1,6 +1,6 @@
 """Transform `toy`: subtract the corpus's mean from vectors."""
 
-from models.transforms.config import Transform
+from bsl.models.transforms.config import Transform
 
 
 class ToyTransform(Transform):

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import fsspec
 import polars as pl
 
-from storage.readers.columns import Columns
-from storage.readers.read_report import ReadReport
+from bsl.storage.readers.columns import Columns
+from bsl.storage.readers.read_report import ReadReport
 
 NAMES = ("premise", "hypothesis", "label")
 

@@ -4,16 +4,13 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from models.evaluation.config import ScoringConfig
-from storage.artifacts.refs import EmbeddingsRef, ScoresRef
-from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
-from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
-from tasks.embedding.vectors import Vectors, open_vectors
-from tasks.evaluation.kind import FrozenKind, digests, publish_scores, signed
-from tasks.evaluation.systems import System
-from tasks.rendering.paper_tables import PaperTable
-from tasks.stage.cached import StageContext, stage
-from tasks.stage.run_context import RunContext
+from bsl.models.evaluation.config import ScoringConfig
+from bsl.storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
+from bsl.tasks.corpus.evaluation_sets import EvaluationSet, rows_of
+from bsl.tasks.embedding.vectors import Vectors
+from bsl.tasks.evaluation.kind import FrozenKind, digests, with_signatures
+from bsl.tasks.rendering.paper_tables import PaperTable
+from bsl.tasks.stage.run_context import RunContext
 
 
 class ToySet(EvaluationSet):
@@ -24,17 +21,14 @@ class ToySet(EvaluationSet):
 
 
 class ToyKind(FrozenKind[ToySet]):
+    title = "Toys"
+
     @property
     def suites(self) -> Mapping[str, tuple[str, ...]]:
         return {"toys": ("toy",)}
 
     def find(self, site: RunContext, name: str) -> ToySet:
         return ToySet(dataset=name, source=resolve_source(SourceSpec(dataset="embedded:stsb", split="test")))
-
-    def scores(
-        self, site: RunContext, system: System, sets: tuple[ToySet, ...], config: ScoringConfig
-    ) -> list[ScoresRef]:
-        return [score_toy(site, system.embeddings, system.label, system.checkpoint, sets)]
 
     def figures(
         self, sets: tuple[ToySet, ...], vectors: Vectors, config: ScoringConfig, device: str = "cpu"
@@ -46,18 +40,10 @@ class ToyKind(FrozenKind[ToySet]):
         return (PaperTable(title="Toys", columns=(("toy", "TOY"),), metrics=("margin",)),)
 
 
-@stage(ref=ScoresRef, version=1)
-def score_toy(
-    context: StageContext, embeddings: EmbeddingsRef, model: str, checkpoint: str, sets: tuple[ToySet, ...]
-) -> None:
-    """Margins of pairs."""
-    publish_scores(context, margins(sets, open_vectors(context.store, embeddings)), model, checkpoint, 0, "Toys")
-
-
 def margins(sets: tuple[ToySet, ...], vectors: Vectors) -> pl.DataFrame:
     pairs = rows_of(sets[0])["test"]
     others = pairs.with_columns(pl.col("sentence2").shift(1, fill_value=pairs["sentence2"][-1]))
     margin = float((vectors.cosines(pairs, "toy") - vectors.cosines(others, "toy")).mean())
     place = {"dataset": "toy", "subset": "all", "split": "test", "metric": "margin", "protocol": "toy"}
     figures = pl.DataFrame([place | {"value": margin, "n": pairs.height, "ci_low": margin, "ci_high": margin}])
-    return signed(figures, digests(figures, sets), vectors.computation, by="margin")
+    return with_signatures(figures, digests(figures, sets), vectors.computation, by="margin")

@@ -5,11 +5,11 @@ import json
 import polars as pl
 import pytest
 
-from flows.cli.main import main
-from storage.artifacts.manifest import InputEntry, Provenance
-from storage.artifacts.refs import ArtifactRef, PairsRef, ViewsRef
-from storage.artifacts.schemas import PAIRS, TRANSLATIONS
-from storage.artifacts.store import Store
+from bsl.flows.cli.main import main
+from bsl.storage.artifacts.manifest import InputEntry, Provenance
+from bsl.storage.artifacts.refs import ArtifactRef, PairsRef, ViewsRef
+from bsl.storage.artifacts.schemas import PAIRS, TRANSLATIONS
+from bsl.storage.artifacts.store import Store
 
 REF = ViewsRef(key=f"{7:064x}")
 
@@ -37,7 +37,7 @@ def test_misspelt_artifact_kind_error_suggests_the_nearest(store, capsys):
         assert said.out == ""
         wrong, meant = ("view", "views") if words[-1] == "view/0" else ("chekpoint", "checkpoint")
         assert f"bsl: unknown artifact kind '{wrong}'. " in said.err
-        assert f"Did you mean '{meant}'? Known kinds: asset, " in said.err
+        assert f"Did you mean '{meant}'? Known kinds: checkpoint, " in said.err
 
 
 def test_ls_of_empty_store_prints_its_address(store, tmp_path, capsys):
@@ -125,7 +125,9 @@ def test_ls_and_show_print_untruncated_artifact_names(store, capsys):
     assert main(["artifacts", "show", "views/latest"]) == 0
     assert f'"key": "{REF.key}"' in capsys.readouterr().out
     assert main(["artifacts", "show", "corpus/latest"]) == 1
-    assert "contains no corpus, so there is no latest one" in capsys.readouterr().err
+    message = capsys.readouterr().err
+    assert f"{store.local.absolute()} contains no corpus, so there is no latest one" in message
+    assert "--store, or BSL_STORE" in message
 
 
 def test_ls_lists_artifacts_despite_a_damaged_manifest(store, capsys):

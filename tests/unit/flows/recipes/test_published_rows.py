@@ -4,13 +4,13 @@ import shlex
 
 import pytest
 
-from flows.cli.main import main, parsed
-from flows.config import override
-from flows.recipes import RECIPES, recipe
-from flows.recipes.isbert import ROW, TASKS
-from flows.recipes.published_rows import COMMANDS, ROWS, cells_of, deviations, row_of
-from models.evaluation.published import columns_of, rows_of
-from tasks.evaluation.kinds import names_of, tuned_names
+from bsl.flows.cli.main import main, parsed
+from bsl.flows.config import override
+from bsl.flows.recipes import RECIPES, recipe
+from bsl.flows.recipes.isbert import ROW, TASKS
+from bsl.flows.recipes.published_rows import COMMANDS, ROWS, cells_of, deviations, row_of
+from bsl.models.evaluation.published import columns_of, rows_of
+from bsl.tasks.evaluation.kinds import names_of, tuned_names
 from tests.every import every
 
 BEHIND = [(row, name) for row, names in ROWS.items() for name in names]
@@ -168,7 +168,7 @@ def test_unknown_row_error_has_one_suggestion_and_the_command_that_lists_all():
     ("arguments", "said"),
     [
         (["IS-BERT"], "unknown row or recipe 'IS-BERT'"),
-        (["tiny", "--seeds", "0"], "--seeds 0: expected 1 or more"),
+        (["tiny", "--seeds", "0"], "--seeds 0: expected 1 to 1000"),
         (["tiny", "--margin", "0"], "--margin 0.0: expected a number of points above 0"),
         (["BSL-BERT", "--set", "training.momentun=1"], "training.momentun: unknown field"),
     ],

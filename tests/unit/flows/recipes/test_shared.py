@@ -2,8 +2,8 @@
 
 import pytest
 
-from flows.recipes.shared import changed
-from flows.recipes.tiny import tiny
+from bsl.flows.recipes.shared import changed
+from bsl.flows.recipes.tiny import tiny
 
 
 def test_changed_rejects_a_misspelt_recipe_field() -> None:

@@ -1,31 +1,19 @@
 """Runs of a sweep: a point's own fault leaves it without a figure, whatever else ends the sweep."""
 
-import asyncio
-import os
 import pickle
-import signal
-import threading
-import time
 from dataclasses import dataclass
 from uuid import uuid4
 
 import pytest
 from prefect.client.schemas.objects import FlowRun
-from prefect.states import exception_to_failed_state
+from prefect.states import Cancelled, Completed, Crashed, Failed
 
-from flows.cli.terminal.overrides import configured
-from flows.pipeline import Run
-from flows.recipes import recipe
-from flows.sweep import points
-from flows.sweep.points import (
-    Job,
-    is_fault,
-    run_in_threads,
-    run_points,
-    unless_stopped,
-    with_runs,
-)
-from models.errors import (
+from bsl.flows.faults import is_fault
+from bsl.flows.pipeline import Run
+from bsl.flows.recipes import recipe
+from bsl.flows.sweep import points
+from bsl.flows.sweep.points import Job, run_points, unless_stopped, with_runs
+from bsl.models.errors import (
     EncoderError,
     InterruptedRunError,
     NonFiniteLossError,
@@ -33,17 +21,16 @@ from models.errors import (
     TrainingError,
     TranslationStoppedError,
 )
-from storage.artifacts.manifest import Provenance
-from storage.artifacts.refs import EmbeddingsRef, ReportRef
-from storage.artifacts.store import Store
-from storage.errors import SourceError
-from tasks.evaluation.systems import System
-from tasks.reporting.sweep.system import SweepSystem
-from tasks.stage.cluster import ClusterError
-from tasks.stage.lanes import StoppedError
-from tasks.stage.pool import FailedRunError, PoolError, _fault
-from tasks.stage.progress import announce, listening, planning
-from tasks.stage.run_context import RunContext
+from bsl.storage.artifacts.manifest import Provenance
+from bsl.storage.artifacts.refs import EmbeddingsRef, ReportRef
+from bsl.storage.artifacts.store import Store
+from bsl.storage.errors import SourceError
+from bsl.tasks.evaluation.systems import System
+from bsl.tasks.reporting.sweep.system import SweepSystem
+from bsl.tasks.stage.cluster import ClusterError, DeadWorkersError
+from bsl.tasks.stage.pool import NO_FIGURE, PoolError, UnscoredRunError, _fault
+from bsl.tasks.stage.progress import announce, listening, planning
+from bsl.tasks.stage.run_context import RunContext
 
 NAME = "momentum 0.5"
 POINT = {NAME: [Job("tiny", recipe("tiny"))]}
@@ -103,7 +90,8 @@ def ending(error: Exception):
     [
         TrainingError("rank is gone"),
         NonFiniteLossError(1, "loss", float("nan"), [0], None, "lower the rate"),
-        FailedRunError("bsl-pipeline/tiny: run a ended as Failed", "NonFiniteLossError"),
+        UnscoredRunError("run a: loss is not finite"),
+        DeadWorkersError("its worker process died 4 times"),
         ResumeError("another run's"),
     ],
     ids=lambda error: type(error).__name__,
@@ -121,11 +109,7 @@ def test_point_fault_is_returned_and_logged(error, caplog, monkeypatch):
         InterruptedRunError(3, 10, None),
         TranslationStoppedError("told to stop"),
         PoolError("no such deployment"),
-        FailedRunError("the Hub does not answer", "HubSilentError"),
-        FailedRunError("told to stop", "InterruptedRunError"),
-        FailedRunError("nobody says why"),
         ClusterError("no scheduler"),
-        StoppedError("stopped"),
         SourceError("nobody has it"),
         KeyError("a bug"),
     ],
@@ -139,24 +123,33 @@ def test_error_not_specific_to_a_point_ends_the_sweep(error, caplog, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("error", "own"),
+    ("state", "kind"),
     [
-        (EncoderError("saved with another pooling"), True),
-        (SourceError("the Hub is silent"), False),
-        (KeyError("a"), False),
+        (Completed(), None),
+        (Completed(name=NO_FIGURE, message="rank is gone"), UnscoredRunError),
+        (Failed(message="Flow run encountered an exception: TrainingError: rank is gone"), PoolError),
+        (Crashed(message="killed"), PoolError),
+        (Cancelled(), PoolError),
     ],
+    ids=lambda value: getattr(value, "name", None),
 )
-def test_failed_pool_run_error_kind_comes_from_prefect_state(error, own):
-    state = asyncio.run(exception_to_failed_state(error, message="Flow run encountered an exception:"))
+def test_fault_of_a_pool_run_comes_from_its_state(state, kind):
     fault = _fault(FlowRun(flow_id=uuid4(), name="a", state=state))
-    assert isinstance(fault, FailedRunError)
-    assert fault.kind == type(error).__name__
-    assert is_fault(fault) is own
+    assert fault is None if kind is None else isinstance(fault, kind)
+    assert is_fault(fault) is (kind is UnscoredRunError)
+
+
+@dataclass(frozen=True)
+class Unplannable:
+    """A run whose encoder does not fit its settings, which its plan finds."""
+
+    def run(self, site):
+        raise EncoderError("a static table has no dropout")
 
 
 def test_unplannable_points_are_not_sent_to_the_pool(tmp_path, caplog):
     site = RunContext(store=str(tmp_path / "store"), device="cpu", pool=True)
-    bad = Job("tiny", configured("tiny", ["encoder.model=embedded:mini-sentence", "encoder.pooling=cls"]))
+    bad = Unplannable()
     unplannable = {"cls": [bad], "again cls": [bad]}
     with planning():
         outcomes = run_points(unplannable | POINT, site)
@@ -178,7 +171,7 @@ class Counting:
             raise TrainingError("rank is gone")
         announce(f"{self.label} {self.seed} runs")
         vectors = EmbeddingsRef(key=f"{self.seed:064x}")
-        return SweepSystem(label=self.label, embeddings=(vectors,), steps=7, notes=("of every seed",))
+        return SweepSystem(label=self.label, embeddings=(vectors,))
 
 
 BAD = 1
@@ -192,39 +185,7 @@ def test_run_points_orders_by_seed_and_survives_failures(tmp_path):
         "a 0 runs", "a, seed 0: done", "b 0 runs", "b, seed 0: done", "a 2 runs", "a, seed 2: done",
     ]  # fmt: skip
     system = with_runs(SweepSystem(label="A", line="one"), ended["a"])
-    assert (system.label, system.line, system.steps, system.notes) == ("A", "one", 7, ("of every seed",))
+    assert (system.label, system.line) == ("A", "one")
     assert [int(ref.key, 16) for ref in system.embeddings] == [0, 2]
     assert system.faults == ("seed 1: rank is gone",)
     assert with_runs(SweepSystem(label="A"), [TrainingError("gone")]).embeddings == ()
-
-
-def test_run_in_threads_stops_after_the_first_error():
-    begun = []
-
-    def way(number):
-        begun.append(number)
-        if number == 1:
-            raise SourceError("no space left on the disk")
-        time.sleep(0.2)
-
-    with pytest.raises(SourceError, match="no space"):
-        run_in_threads(range(12), way, 2, threading.Event())
-    assert len(begun) <= 4
-
-
-def test_run_in_threads_stops_running_calls_on_keyboard_interrupt():
-    stopped, off = [], threading.Event()
-
-    def way(number):
-        if number == 1:
-            time.sleep(0.2)  # until both are under way
-            os.kill(os.getpid(), signal.SIGINT)
-        stopped.append(off.wait(30))
-
-    former = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            run_in_threads(range(2), way, 2, off)
-    finally:
-        signal.signal(signal.SIGINT, former)
-    assert stopped == [True, True]

@@ -1,9 +1,9 @@
 """Parameters for workers on other machines contain no setting of this machine alone."""
 
-from flows.recipes import recipe
-from flows.run_context import run_context_of
-from flows.sweep.points import Job
-from tasks.stage.run_context import RunContext
+from bsl.flows.recipes import recipe
+from bsl.flows.run_context import run_context_of
+from bsl.flows.sweep.points import Job
+from bsl.tasks.stage.run_context import RunContext
 
 JOB = Job("tiny", recipe("tiny"))
 
@@ -16,6 +16,7 @@ def test_pool_run_parameters_contain_only_settings_shared_by_machines(tmp_path, 
     assert JOB.parameters(site) == {
         "recipe_name": "tiny",
         "overrides": {},
+        "of_sweep": True,
         "site": {"store": str(tmp_path / "store"), "mirror": str(tmp_path / "mirror"), "device": "cuda"},
     }
 

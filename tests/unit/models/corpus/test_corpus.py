@@ -3,11 +3,19 @@
 import polars as pl
 import pytest
 
-import models.corpus.corpus as corpus_module
-from models.corpus.corpus import CorpusConfig, TextChunk, build_corpus, deduplicate
-from models.corpus.normalize import NormalizeConfig, sentence_ids
-from models.errors import EmptyCorpusError, SentenceIdCollisionError
-from storage.artifacts.schemas import CORPUS
+import bsl.models.corpus.corpus as corpus_module
+from bsl.models.corpus.corpus import (
+    CorpusConfig,
+    TextChunk,
+    _Origins,
+    _prepare,
+    _Tally,
+    build_corpus,
+    deduplicate,
+)
+from bsl.models.corpus.normalize import NormalizeConfig, sentence_ids
+from bsl.models.errors import EmptyCorpusError, SentenceIdCollisionError
+from bsl.storage.artifacts.schemas import CORPUS
 
 
 def chunk(*texts: str | None, source: str = "snli", lang: str = "en", limit: int | None = None) -> TextChunk:
@@ -129,3 +137,13 @@ def test_sentence_id_collision_is_rejected():
     )
     with pytest.raises(SentenceIdCollisionError, match="0x0000000000000007: 'one' and 'other'"):
         deduplicate(frame)
+
+
+def test_more_sources_than_sixteen_bits_can_count_keep_their_names():
+    origins, texts = _Origins(), pl.Series(["A dog runs."])
+    chunks = [TextChunk(texts, f"source {number}", "en") for number in range(70_000)]
+    for one in chunks:
+        origins.number(one)
+    for number in (65_535, 65_536, 69_999):
+        frame = origins.name(_prepare(chunks[number], NormalizeConfig(), origins, _Tally()))
+        assert frame["source"].to_list() == [f"source {number}"]

@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from models.corpus.labels import (
+from bsl.models.corpus.labels import (
     JUDGING,
     PARTNERS,
     class_pairs,
@@ -13,7 +13,7 @@ from models.corpus.labels import (
     sentences_of,
     shares,
 )
-from models.errors import EvaluationError, TrainingError
+from bsl.models.errors import EvaluationError, TrainingError
 from tests.every import every
 
 
@@ -26,16 +26,17 @@ def parts(rows, sides, held, learnt, *, use, seed=0):
 
 
 def test_rows_with_held_out_sentences_are_test_labels():
-    rows = pl.DataFrame({"text": ["It is good. I like it.", "It is bad. I dislike it.", "Held here. It is bad."]})
-    found = parts(rows, ["text"], ids("I like it.", "Held here."), ids("It is bad."), use="field")
-    assert found == ["judge", "teach", "judge"]
+    texts = [f"It is bad. I like {number}." for number in range(20)]
+    rows = pl.DataFrame({"text": [*texts, "Held here. It is bad."]})
+    found = parts(rows, ["text"], ids("I like 0.", "Held here."), ids("It is bad."), use="adapt")
+    assert (found[0], found[-1]) == ("judge", "judge")
+    assert {*found[1:-1]} == {"judge", "teach"}
 
 
-def test_field_splits_other_text_and_judge_evaluates_all():
+def test_judge_evaluates_all_rows_in_any_order():
     rows = pl.DataFrame({"text": [f"Sentence number {number}." for number in range(2000)]})
-    found = parts(rows, ["text"], ids("x"), ids("y"), use="field")
-    assert np.mean([part == "judge" for part in found]) == pytest.approx(JUDGING, abs=0.03)
-    assert found == parts(rows.reverse(), ["text"], ids("x"), ids("y"), use="field")[::-1]
+    found = parts(rows, ["text"], ids("x"), ids("y"), use="adapt")
+    assert found == parts(rows.reverse(), ["text"], ids("x"), ids("y"), use="adapt")[::-1]
     assert {*parts(rows, ["text"], ids("x"), ids("y"), use="judge")} == {"judge"}
 
 
@@ -50,13 +51,6 @@ def test_adapt_trains_on_half_of_the_labelled_rows(own):
     assert not own or "teach" not in found[:600]
 
 
-def test_field_test_labels_are_also_judge_test_labels():
-    texts = [f"Sentence number {number}." for number in range(900)]
-    rows, held, learnt = pl.DataFrame({"text": texts}), ids(*texts[:200]), ids(*texts[200:600])
-    both = zip(*(parts(rows, ["text"], held, learnt, use=use) for use in ("field", "judge")), strict=True)
-    assert all(other == "judge" for part, other in both if part == "judge")
-
-
 @pytest.mark.parametrize(("others", "share"), [(1000, 1.0), (100, JUDGING)])
 def test_judge_splits_labels_that_cover_most_training_text(others, share):
     texts = [f"Sentence number {number}." for number in range(900)]
@@ -66,16 +60,15 @@ def test_judge_splits_labels_that_cover_most_training_text(others, share):
 
 
 def test_both_texts_of_a_pair_determine_its_part():
-    rows = pl.DataFrame({"sentence1": ["A cat.", "A dog."], "sentence2": ["Held.", "A bird."], "score": [1.0, 0.0]})
-    found = parts(rows, ["sentence1", "sentence2"], ids("Held."), ids("A dog."), use="field")
-    assert found == ["judge", "teach"]
+    rows = pl.DataFrame({"sentence1": ["A cat.", "Held."], "sentence2": ["Held.", "A bird."], "score": [1.0, 0.0]})
+    found = parts(rows, ["sentence1", "sentence2"], ids("Held."), ids("A dog."), use="adapt")
+    assert found == ["judge", "judge"]
 
 
-@pytest.mark.parametrize("use", ["field", "adapt"])
-def test_pairs_sharing_a_text_get_the_same_part(use):
+def test_pairs_sharing_a_text_get_the_same_part():
     """200 questions with 20 answers: no answer stands in two parts."""
     rows = pl.DataFrame({"q": [f"Question {n}?" for n in range(200)], "a": [f"Answer {n % 20}." for n in range(200)]})
-    found = rows.with_columns(part=parts_of(rows, ["q", "a"], ids("x"), ids("y"), use=use, seed=1))
+    found = rows.with_columns(part=parts_of(rows, ["q", "a"], ids("x"), ids("y"), use="adapt", seed=1))
     assert found.group_by("a").agg(pl.col("part").n_unique())["part"].to_list() == [1] * 20
     counts = found["part"].value_counts()["count"]
     assert len(counts) == 2
@@ -84,33 +77,30 @@ def test_pairs_sharing_a_text_get_the_same_part(use):
 
 def test_transitively_connected_pairs_get_the_same_part():
     rows = pl.DataFrame({"one": ["a", " b", "c", "e", "g", "g"], "two": ["b", "c", "d", "f", "h", "i"]})
-    found = parts(rows, ["one", "two"], ids("d"), ids("a", "e", "g"), use="field")
-    assert found == [*["judge"] * 3, *["teach"] * 3]
-    assert parts(rows, ["one", "two"], ids("x"), ids("d", "e", "g"), use="field") == ["teach"] * 6
+    found = parts(rows, ["one", "two"], ids("d"), ids("a", "e", "g"), use="adapt")
+    assert found[:3] == ["judge"] * 3
+    assert found[4] == found[5]
 
 
-@pytest.mark.parametrize("use", ["field", "adapt"])
 @pytest.mark.parametrize("seed", range(5))
-def test_large_connected_group_is_divided_by_text(seed, use):
+def test_large_connected_group_is_divided_by_text(seed):
     """800 pairs of 40 sentences, some of which are held out or learnt."""
     draw = np.random.default_rng(seed)
     sides = {name: [f"Sentence {n}." for n in draw.integers(0, 40, 800)] for name in ("one", "two")}
     rows = pl.DataFrame(sides).with_columns(label=(pl.int_range(pl.len()) % 5).cast(pl.String))
     held, learnt = ids("Sentence 0.", "Sentence 1."), ids("Sentence 2.", "Sentence 3.")
-    found = rows.with_columns(part=parts_of(rows, ["one", "two"], held, learnt, use=use, seed=seed))
+    found = rows.with_columns(part=parts_of(rows, ["one", "two"], held, learnt, use="adapt", seed=seed))
     first, second = (found.filter(part=part) for part in ("judge", "teach"))
     one, other = ({*part["one"], *part["two"]} for part in (first, second))
     assert one.isdisjoint(other)
     assert {"Sentence 0.", "Sentence 1."}.isdisjoint(other)
-    if use == "field":
-        assert {"Sentence 2.", "Sentence 3."}.isdisjoint(one)
     assert min(first.height, second.height) >= 10
-    assert enough(found, "pairs", use).height == 800 - found["part"].null_count()
+    assert enough(found, "pairs", "adapt").height == 800 - found["part"].null_count()
 
 
 def test_empty_text_gets_a_part():
     rows = pl.DataFrame({"text": ["", "  ", "Held."]})
-    assert parts(rows, ["text"], ids("Held."), ids(""), use="field") == ["teach", "teach", "judge"]
+    assert parts(rows, ["text"], ids("Held."), ids(""), use="adapt")[2] == "judge"
 
 
 def test_class_pairs_are_balanced_and_scored_by_class():
@@ -152,7 +142,7 @@ def divided(names=("teach", "judge"), /, **counts: tuple[int, int]) -> pl.DataFr
 
 def test_class_with_too_few_training_labels_is_dropped():
     rows = divided(good=(30, 12), bad=(30, 12), rare=(1, 9), unseen=(0, 9))
-    kept = enough(rows, "classes", "field")
+    kept = enough(rows, "classes", "adapt")
     assert kept["label"].unique().sort().to_list() == ["bad", "good"]
     assert kept.height == 84
 
@@ -173,12 +163,12 @@ def test_class_with_too_few_test_labels_is_dropped():
         (
             {"good": (50, 0), "bad": (50, 0)},
             "classes",
-            "0 of 2 classes have enough rows.* Label at least 33 rows of each class",
+            "0 of 2 classes have enough rows.* Label at least 30 rows of each class",
         ),
         (
             {"good": (50, 9), "bad": (50, 9)},
             "classes",
-            "18 usable test labels, expected at least 20.* Label at least 67 rows",
+            "18 usable test labels, expected at least 20.* Label at least 60 rows",
         ),
         ({"good": (0, 50), "bad": (0, 50)}, "classes", "0 of 2 classes have enough rows"),
         ({"1": (50, 10), "5": (50, 9)}, "pairs", "19 usable test labels, expected at least 20"),
@@ -187,7 +177,7 @@ def test_class_with_too_few_test_labels_is_dropped():
 )
 def test_insufficient_labels_error_names_counts_and_fix(counts, kind, message):
     with pytest.raises(EvaluationError, match=message):
-        enough(divided(**counts), kind, "field")
+        enough(divided(**counts), kind, "adapt")
 
 
 @pytest.mark.parametrize(
@@ -210,7 +200,3 @@ def test_insufficient_labels_error_names_counts_and_fix(counts, kind, message):
 def test_insufficient_test_only_labels_error_names_counts_and_fix(counts, kind, message):
     with pytest.raises(EvaluationError, match=message):
         enough(divided((None, "judge"), **counts), kind, "judge")
-
-
-def test_field_accepts_pairs_without_training_labels():
-    assert enough(divided(**{"1": (0, 30), "5": (0, 30)}), "pairs", "field").height == 60

@@ -6,10 +6,10 @@ from tempfile import TemporaryDirectory
 import polars as pl
 from polars.testing import assert_frame_equal
 
-from models.corpus.nli import build_nli
-from models.corpus.normalize import sentence_ids
-from models.views.annotated_pairs import entailed_views
-from models.views.config import EntailView
+from bsl.models.corpus.nli import build_nli
+from bsl.models.corpus.normalize import sentence_ids
+from bsl.models.views.annotated_pairs import entailed_views
+from bsl.models.views.config import EntailView
 
 PREMISE = "Two dogs run across the snow."
 ENTAILED = ["Dogs are outside.", "Animals run.", "It is cold where the dogs are."]

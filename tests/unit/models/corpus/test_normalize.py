@@ -5,7 +5,7 @@ import pytest
 import xxhash
 from pydantic import ValidationError
 
-from models.corpus.normalize import NormalizeConfig, normalize, sentence_ids
+from bsl.models.corpus.normalize import NormalizeConfig, normalize, sentence_ids
 from tests.every import every
 
 TEXT = pl.col("text")
@@ -31,6 +31,18 @@ def normalized(*texts: str | None) -> list[str | None]:
         ("“Don’t”", "“Don’t”"),
         ("ﬁ", "ﬁ"),  # NFC, not NFKC: compatibility characters stay
         (" \t\x00 ", ""),
+        ("co\u00adoper\u200bation\u2060", "cooperation"),
+        ("\u200ea\u202eb\u2066c\u061c", "abc"),
+        *(
+            (blank, "")
+            for blank in ("\u200b", "\u00ad", "\u200d \u200c", "\u2800", "\u3164", "\ufe0f", "\u2060 \ufeff")
+        ),
+        ("zero\u200dwidth, \u200cjoiners", "zerowidth, joiners"),
+        ("e\u200d\u0301\u200d", "\u00e9"),
+        ("\u304b\u200d\u3099\u200d", "\u304c"),
+        ("می\u200cخواهم", "می\u200cخواهم"),  # Persian: another letter without the joiner
+        ("ക്\u200d", "ക്\u200d"),  # Malayalam
+        ("❤\ufe0f 👩\u200d🦰 1\ufe0f\u20e3", "❤\ufe0f 👩\u200d🦰 1\ufe0f\u20e3"),
         ("", ""),
         (None, None),
     ]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from models.corpus.normalize import split_sentences
-from models.corpus.passages import HoldOutConfig, LeftOut, documents, hold_out, passages
-from models.errors import EmptyCorpusError
+from bsl.models.corpus.normalize import split_sentences
+from bsl.models.corpus.passages import HoldOutConfig, LeftOut, documents, hold_out, passages
+from bsl.models.errors import EmptyCorpusError
 from tests.every import every
 
 SHORT = HoldOutConfig(min_chars=1)
@@ -23,6 +23,12 @@ SHORT = HoldOutConfig(min_chars=1)
         ),
         ("Wait … and see . Tokenised text .", ["Wait … and see .", "Tokenised text ."]),
         ("これは文です。次の文。", ["これは文です。", "次の文。"]),
+        ("（他走了。）然后呢？", ["（他走了。）", "然后呢？"]),
+        ("“好。”他说。‘走！’她说。", ["“好。”", "他说。", "‘走！’", "她说。"]),
+        ("【注意。】《书！》〈了？〉完。", ["【注意。】", "《书！》", "〈了？〉", "完。"]),
+        ('他说:"好。"她说:"走！"', ['他说:"好。"', '她说:"走！"']),
+        ('好。"走！"她说。', ["好。", '"走！"', "她说。"]),
+        ("（他说:'好。'）走。", ["（他说:'好。'）", "走。"]),
         ("Sent by\nMr. Smith to\nProf. Jones. Bye.", ["Sent by\nMr. Smith to\nProf. Jones.", "Bye."]),
         ("هل أنت هنا؟ نعم، أنا هنا.", ["هل أنت هنا؟", "نعم، أنا هنا."]),
         ("یہ ایک ہے۔ یہ دو ہے۔", ["یہ ایک ہے۔", "یہ دو ہے۔"]),

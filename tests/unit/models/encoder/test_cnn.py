@@ -4,9 +4,9 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from models.encoder.cnn import CNN, neighbours
-from models.encoder.sentence_encoder import SentenceEncoder, tokenise
-from models.errors import EncoderError, TrainingError
+from bsl.models.encoder.cnn import CNN, neighbours
+from bsl.models.encoder.sentence_encoder import SentenceEncoder, tokenise
+from bsl.models.errors import EncoderError, TrainingError
 from tests.fake_processes import as_process
 from tests.tiny_heads import ROWS, TEXTS, ours, rewrite
 

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from models.encoder.cnn import CNN, TokenReLU, convolutions_of, with_convolutions
-from models.encoder.config import CNNConfig, EncoderConfig
-from models.encoder.sentence_encoder import SentenceEncoder
-from models.errors import EncoderError
+from bsl.models.encoder.cnn import CNN, TokenReLU, convolutions_of, with_convolutions
+from bsl.models.encoder.config import CNNConfig, EncoderConfig
+from bsl.models.encoder.sentence_encoder import SentenceEncoder
+from bsl.models.errors import EncoderError
 from tests.tiny_encoder import WIDTH, write_tiny
 
 SMALL = CNNConfig(kernels=(1, 3), channels=6)

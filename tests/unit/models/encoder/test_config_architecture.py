@@ -7,17 +7,17 @@ import pytest
 import torch
 from transformers import BertConfig, BertForMaskedLM
 
-from flows.config import override
-from flows.pipeline import run
-from flows.recipes import recipe
-from models.encoder.config import EncoderConfig
-from models.encoder.sentence_encoder import SentenceEncoder
-from models.errors import EncoderError
-from models.objectives.config import MaskedLMConfig
-from models.objectives.registry import build_objective
-from tasks.diagnostics.doctor import look_at_encoder
-from tasks.stage.progress import planning
-from tasks.stage.run_context import RunContext
+from bsl.flows.config import override
+from bsl.flows.pipeline import run
+from bsl.flows.recipes import recipe
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.sentence_encoder import SentenceEncoder
+from bsl.models.errors import EncoderError
+from bsl.models.objectives.config import MaskedLMConfig
+from bsl.models.objectives.registry import build_objective
+from bsl.tasks.diagnostics.doctor import look_at_encoder
+from bsl.tasks.stage.progress import planning
+from bsl.tasks.stage.run_context import RunContext
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "man", "play", "##s", "guitar"]
 

@@ -7,17 +7,17 @@ import torch
 from tokenizers import processors
 from transformers import BertConfig, BertModel, RobertaConfig, RobertaModel
 
-from models.encoder.config import EncoderConfig
-from models.encoder.cross_encoder import CrossEncoder, joined, sentence_numbers
-from models.encoder.network import Encoder
-from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.unpadded import Tokens
-from models.errors import TrainingError
-from models.evaluation.correlation import spearman
-from models.objectives.config import CrossRegressionConfig, CrossSoftmaxConfig
-from models.training.batches import tokenise_pairs
-from models.training.config import TrainingConfig
-from models.training.loop import train
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.cross_encoder import CrossEncoder, joined, sentence_numbers
+from bsl.models.encoder.network import Encoder
+from bsl.models.encoder.sentence_encoder import SentenceEncoder
+from bsl.models.encoder.unpadded import Tokens
+from bsl.models.errors import TrainingError
+from bsl.models.evaluation.correlation import spearman
+from bsl.models.objectives.config import CrossRegressionConfig, CrossSoftmaxConfig
+from bsl.models.training.batches import tokenise_pairs
+from bsl.models.training.config import TrainingConfig
+from bsl.models.training.loop import train
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, reader, tiny_encoder
 
 CLS, SEP = 2, 3

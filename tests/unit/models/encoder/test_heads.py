@@ -9,13 +9,13 @@ from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer import modules as theirs
 
-from models.encoder.cnn import CNN
-from models.encoder.heads import ACTIVATIONS, TOKENS, Dense, LayerNorm, Normalize
-from models.encoder.network import Encoder
-from models.encoder.sentence_encoder import SentenceEncoder, tokenise
-from models.encoder.serialization.load import read_saved
-from models.encoder.serialization.modules import read_head
-from models.errors import EncoderError
+from bsl.models.encoder.cnn import CNN
+from bsl.models.encoder.heads import ACTIVATIONS, TOKENS, Dense, LayerNorm, Normalize
+from bsl.models.encoder.network import Encoder
+from bsl.models.encoder.sentence_encoder import SentenceEncoder, tokenise
+from bsl.models.encoder.serialization.folder_settings import read_saved
+from bsl.models.encoder.serialization.modules import read_head
+from bsl.models.errors import EncoderError
 from tests.exports import exported
 from tests.tiny_encoder import WIDTH, tiny_encoder, write_tiny
 from tests.tiny_heads import KINDS, ROWS, TEXTS, ours, rewrite
@@ -184,8 +184,11 @@ def test_damaged_or_missing_head_files_raise_encoder_error(tmp_path):
         SentenceEncoder.load(tmp_path / "made")
 
 
-def test_normalize_false_conflicts_with_a_saved_normalize_layer(tmp_path):
+def test_normalize_false_removes_the_saved_normalize_layer(tmp_path):
     encoder = ours(tmp_path / "bare", "CNN, Dense, Normalize")
     encoder.save(tmp_path / "made")
-    with pytest.raises(EncoderError, match=r"encoder\.normalize is False, but the encoder was saved with True"):
-        SentenceEncoder.load(tmp_path / "made", encoder.config.model_copy(update={"normalize": False}))
+    plain = SentenceEncoder.load(tmp_path / "made", encoder.config.model_copy(update={"normalize": False}))
+    vectors = plain.encode(TEXTS)
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    np.testing.assert_allclose(unit, encoder.encode(TEXTS), atol=1e-6)
+    assert np.abs(np.linalg.norm(vectors, axis=1) - 1).max() > 0.01

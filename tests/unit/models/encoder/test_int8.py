@@ -7,15 +7,15 @@ import pytest
 import torch
 from torch import nn
 
-from models.encoder.int8 import NOTE, target_here, target_of
-from models.serving.onnx_export import export_onnx, quantise_onnx
+from bsl.models.encoder.int8 import NOTE, target_here, target_of
+from bsl.models.serving.onnx_export import export_onnx, quantise_onnx
 from tests.every import every
 from tests.tiny_encoder import BACK_DE, ORIGINALS, tiny_encoder
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 
-from models.serving.smoothquant import smooth  # noqa: E402  it needs the extra
+from bsl.models.serving.smoothquant import smooth  # noqa: E402  it needs the extra
 
 LOUD = 40.0
 
@@ -81,8 +81,8 @@ def test_smoothing_reduces_int8_error_of_large_columns(graph_of, tmp_path, archi
     path, batch = graph_of(architecture)
     exact = vectors(path, batch)
     quantise_onnx(path, tmp_path / "even.onnx", [batch], target)
-    monkeypatch.setattr("models.serving.smoothquant.ALPHA", 0.0)  # scale by the weights' rows only
-    monkeypatch.setattr("models.serving.smoothquant._LEAST", 1e9)  # and not even by those: all columns alike
+    monkeypatch.setattr("bsl.models.serving.smoothquant.ALPHA", 0.0)  # scale by the weights' rows only
+    monkeypatch.setattr("bsl.models.serving.smoothquant._LEAST", 1e9)  # and not even by those: all columns alike
     quantise_onnx(path, tmp_path / "plain.onnx", [batch], target)
     even, plain = (error(vectors(tmp_path / f"{name}.onnx", batch), exact) for name in ("even", "plain"))
     assert even < 0.7 * plain

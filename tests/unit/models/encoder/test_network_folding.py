@@ -5,14 +5,14 @@ import polars as pl
 import pytest
 import torch
 
-from models.encoder.config import EncoderConfig
-from models.encoder.network import Encoder
-from models.encoder.sentence_encoder import SentenceEncoder
-from models.errors import EncoderError
-from models.serving.reduction import fold
-from models.transforms.config import WhiteningConfig
-from models.transforms.registry import fitted_transform
-from storage.assets.embedded import embedded_path
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.network import Encoder
+from bsl.models.encoder.sentence_encoder import SentenceEncoder
+from bsl.models.errors import EncoderError
+from bsl.models.serving.reduction import fold
+from bsl.models.transforms.config import WhiteningConfig
+from bsl.models.transforms.registry import fitted_transform
+from bsl.storage.assets.embedded import embedded_path
 from tests.exports import exported
 from tests.tiny_encoder import tiny_encoder
 

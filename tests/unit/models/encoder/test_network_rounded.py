@@ -6,11 +6,11 @@ import torch
 from transformers import AutoModel
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-from models.encoder.config import EncoderConfig
-from models.encoder.network import Encoder
-from models.encoder.static import StaticTable
-from models.encoder.transformer import ProductWithGelu
-from models.encoder.unpadded import Tokens
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.network import Encoder
+from bsl.models.encoder.static import StaticTable
+from bsl.models.encoder.transformer import ProductWithGelu
+from bsl.models.encoder.unpadded import Tokens
 from tests.tiny_encoder import random_tokens
 
 PAD, WIDTH = 1, 32
@@ -50,7 +50,7 @@ def test_bf16_vectors_are_close_and_unaffected_by_autocast(tokens, architecture,
     assert found.dtype == torch.float32
     assert not torch.equal(found, wanted)
     assert torch.cosine_similarity(found, wanted).min() > 0.999
-    assert rounded.packs(PAD) == encoder.packs(PAD)
+    assert rounded.supports_packing(PAD) == encoder.supports_packing(PAD)
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from models.encoder.cnn import CNN
-from models.encoder.config import EncoderConfig
-from models.encoder.heads import Dense
-from models.encoder.network import Encoder
-from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.static import StaticTable, static_tokenizer
-from models.errors import EncoderError
-from models.serving.onnx_export import export_onnx
+from bsl.models.encoder.cnn import CNN
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.heads import Dense
+from bsl.models.encoder.network import Encoder
+from bsl.models.encoder.sentence_encoder import SentenceEncoder
+from bsl.models.encoder.static import StaticTable, static_tokenizer
+from bsl.models.errors import EncoderError
+from bsl.models.serving.onnx_export import export_onnx
 from tests.tiny_encoder import BACK_DE, ORIGINALS, WIDTH, tiny_encoder
 
 TEXTS = [*ORIGINALS, *BACK_DE, "a man is playing " * 20, "x"]

@@ -12,17 +12,18 @@ from onnx import TensorProto, helper, save
 from sentence_transformers import SentenceTransformer
 from transformers.modeling_outputs import BaseModelOutput
 
-from models.encoder.config import EncoderConfig
-from models.encoder.heads import Dense
-from models.encoder.int8 import GRAPHS
-from models.encoder.network import Encoder
-from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.serialization.load import DEFAULT_GRAPH, GRAPH_FOLDER, read_saved, saved_config
-from models.errors import EncoderError
-from models.objectives.config import ContrastiveConfig
-from models.objectives.contrastive import Contrastive
-from models.serving.onnx_export import OUTPUT, export_onnx, quantise_onnx
-from storage.sources.model_sources import resolve_model
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.heads import Dense
+from bsl.models.encoder.int8 import GRAPHS
+from bsl.models.encoder.network import Encoder
+from bsl.models.encoder.sentence_encoder import SentenceEncoder
+from bsl.models.encoder.serialization.folder_settings import DEFAULT_GRAPH, GRAPH_FOLDER, read_saved
+from bsl.models.errors import EncoderError
+from bsl.models.objectives.config import ContrastiveConfig
+from bsl.models.objectives.contrastive import Contrastive
+from bsl.models.serving.onnx_export import OUTPUT, export_onnx, quantise_onnx
+from bsl.storage.sources.model_sources import resolve_model
+from tests.folder_config import saved_config
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder
 
 INT8 = GRAPHS["vnni"]
@@ -193,7 +194,7 @@ def test_graph_with_wrong_inputs_or_invalid_file_is_rejected(graph_only, tmp_pat
 @pytest.mark.skipif(platform.machine().lower() not in ("x86_64", "amd64"), reason="other processors do not saturate")
 @pytest.mark.parametrize(("flags", "warned"), [("fpu avx2 fma", True), ("fpu avx2 avx_vnni", False)])
 def test_vnni_graph_on_a_processor_without_vnni_warns(graph_only, monkeypatch, caplog, flags, warned):
-    monkeypatch.setattr("models.encoder.int8.cpu_features", lambda: frozenset(flags.split()))
+    monkeypatch.setattr("bsl.models.encoder.int8.cpu_features", lambda: frozenset(flags.split()))
     folder = graph_only(INT8)
     SentenceEncoder.load(folder, saved_config(folder, "x"))
     assert ("Export it again with --target avx2" in caplog.text) is warned

@@ -9,13 +9,13 @@ from safetensors.torch import load_file, save_file
 from transformers import RobertaConfig, RobertaModel
 from transformers.utils import logging as hf_logging
 
-from models.encoder import sentence_encoder as tokens_module
-from models.encoder.config import EncoderConfig
-from models.encoder.heads import pool
-from models.encoder.network import Encoder
-from models.encoder.sentence_encoder import SentenceEncoder, tokenise
-from models.encoder.unpadded import budget_batches
-from models.errors import EncoderError, NoEmbeddingError, TrainingError
+from bsl.models.encoder import sentence_encoder as tokens_module
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.network import Encoder
+from bsl.models.encoder.pooling import POOLINGS
+from bsl.models.encoder.sentence_encoder import SentenceEncoder, tokenise
+from bsl.models.encoder.unpadded import budget_batches
+from bsl.models.errors import EncoderError, NoEmbeddingError, TrainingError
 from tests.fake_processes import as_process
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder, write_tiny
 
@@ -121,9 +121,9 @@ def test_bf16_encoding_is_opt_in_and_close_to_fp32(loaded):
 def test_pooling_ignores_padding_tokens():
     tokens_BTD = torch.tensor([[[1.0, 2.0], [3.0, 4.0], [99.0, 99.0]]])
     mask_BT = torch.tensor([[1, 1, 0]])
-    assert pool(tokens_BTD, mask_BT, "mean").tolist() == [[2.0, 3.0]]
-    assert pool(tokens_BTD, mask_BT, "cls").tolist() == [[1.0, 2.0]]
-    assert pool(tokens_BTD.bfloat16(), mask_BT, "mean").dtype == torch.float32
+    assert POOLINGS["mean"].pool(tokens_BTD, mask_BT).tolist() == [[2.0, 3.0]]
+    assert POOLINGS["cls"].pool(tokens_BTD, mask_BT).tolist() == [[1.0, 2.0]]
+    assert POOLINGS["mean"].pool(tokens_BTD.bfloat16(), mask_BT).dtype == torch.float32
 
 
 @pytest.mark.parametrize("pooling", ["mean", "mean-sqrt", "weighted", "mean-after-first"])
@@ -131,7 +131,7 @@ def test_mean_pooling_without_tokens_returns_zero(pooling):
     """sentence-transformers does the same: it divides by at least 1e-9."""
     tokens_BTD, mask_BT = torch.randn(2, 3, 4), torch.tensor([[1, 1, 1], [1, 0, 0]])
     skipped = 0 if pooling == "mean-after-first" else 1
-    few, none = pool(tokens_BTD, mask_BT, pooling, skipped)
+    few, none = POOLINGS[pooling].pool(tokens_BTD, mask_BT, skipped)
     assert torch.isfinite(few).all()
     assert (few != 0).all()
     assert (none == 0).all()

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from models.encoder.config import read_json
-from models.encoder.sentence_encoder import CachedEncoder, SentenceEncoder
-from models.errors import EncoderError
+from bsl.models.encoder.config import read_json
+from bsl.models.encoder.sentence_encoder import CachedEncoder, SentenceEncoder
+from bsl.models.errors import EncoderError
 from tests.tiny_encoder import ORIGINALS, tiny_encoder
 
 if TYPE_CHECKING:

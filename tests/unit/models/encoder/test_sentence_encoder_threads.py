@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from models.encoder.sentence_encoder import SentenceEncoder, evaluating, tokenise
+from bsl.models.encoder.sentence_encoder import SentenceEncoder, evaluating, tokenise
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, tiny_encoder
 
 THREADS, TRIALS = 8, 6
@@ -94,3 +94,19 @@ def test_training_mode_returns_after_the_last_evaluating_block_exits(tmp_path):
     assert not encoder.training
     second.__exit__(None, None, None)
     assert encoder.training
+
+
+def test_public_tokenizer_beside_encode_changes_no_vector(tmp_path):
+    """Regression: a call of `encoder.tokenizer` set the truncation of an `encode` in another thread."""
+    encoder = SentenceEncoder(*tiny_encoder(tmp_path))
+    texts = texts_of(0) * 20
+    expected = encoder.encode(texts)
+
+    def some(number):
+        if number % 2:
+            return [encoder.tokenizer(texts, truncation=True, max_length=4, padding=True) for _ in range(TRIALS * 4)]
+        return [encoder.encode(texts) for _ in range(TRIALS)]
+
+    for vectors in at_once(some)[::2]:
+        assert max(np.abs(again - expected).max() for again in vectors) < 1e-6
+    assert encoder.tokenizer is not encoder.own_tokenizer

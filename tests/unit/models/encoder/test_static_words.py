@@ -6,12 +6,13 @@ import re
 import numpy as np
 import pytest
 
-from models.encoder.config import EncoderConfig, WordsConfig
-from models.encoder.sentence_encoder import SentenceEncoder, tokenise
-from models.encoder.serialization.load import read_saved, saved_config
-from models.encoder.static import write_words
-from models.errors import EncoderError
+from bsl.models.encoder.config import EncoderConfig, WordsConfig
+from bsl.models.encoder.sentence_encoder import SentenceEncoder, tokenise
+from bsl.models.encoder.serialization.folder_settings import read_saved
+from bsl.models.encoder.static import write_words
+from bsl.models.errors import EncoderError
 from tests.exports import exported, library_vectors
+from tests.folder_config import saved_config
 
 WORDS = [
     "the", "cat", "do", "n't", "don't", "U.S.", ".", ",", "a", "t", "well-known", "well", "known", "1,000", "n", "'",
@@ -93,7 +94,7 @@ def test_words_config_round_trips_through_the_folder(tmp_path):
     ):
         saved(tmp_path / str(number), config)
         assert read_saved(tmp_path / str(number)).words == config
-    assert saved_config(tmp_path / "0", "glove") == EncoderConfig(model="glove", max_length=8192)
+    assert saved_config(tmp_path / "0", "glove") == EncoderConfig(model="glove", max_length=8192, prompt="")
 
 
 def test_table_with_another_pre_tokenizer_has_no_words_config(tmp_path):

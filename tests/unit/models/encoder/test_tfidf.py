@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from models.encoder.tfidf import TfIdf
-from models.errors import EvaluationError
-from models.evaluation.correlation import sparse_cosines
+from bsl.models.encoder.tfidf import TfIdf
+from bsl.models.errors import EvaluationError
+from bsl.models.evaluation.correlation import sparse_cosines
 
 CORPUS = ["a dog runs", "a cat sleeps", "a dog sleeps"]
 

@@ -2,9 +2,9 @@
 
 import json
 
-from models.encoder.config import EncoderConfig
-from models.encoder.sentence_encoder import SentenceEncoder
-from storage.assets.embedded import embedded_path
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.sentence_encoder import SentenceEncoder
+from bsl.storage.assets.embedded import embedded_path
 
 
 def steps(tokenizer) -> list[str]:

@@ -9,10 +9,10 @@ import torch
 from transformers import AutoModel, PreTrainedModel
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-from models.encoder.config import EncoderConfig
-from models.encoder.network import Encoder
-from models.encoder.transformer import first_position
-from models.encoder.unpadded import SHORT, Tokens, lay_out, run_packed
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.network import Encoder
+from bsl.models.encoder.transformer import first_position
+from bsl.models.encoder.unpadded import SHORT, Tokens, lay_out, run_packed
 from tests.tiny_encoder import random_tokens
 
 PAD = 1

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from models.encoder import unpadded as module
-from models.encoder.unpadded import SHORT
+from bsl.models.encoder import unpadded as module
+from bsl.models.encoder.unpadded import SHORT
 
 HEADS, WIDTH = 2, 8
 

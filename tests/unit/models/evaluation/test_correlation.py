@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from sklearn.feature_selection import r_regression
 from sklearn.metrics.pairwise import paired_cosine_distances
 
-from models.errors import EvaluationError
-from models.evaluation.correlation import average_ranks, cosine_scores, pearson, spearman
+from bsl.models.errors import EvaluationError
+from bsl.models.evaluation.correlation import average_ranks, cosine_scores, pearson, spearman
 
 ties = st.integers(2, 40).flatmap(lambda n: hnp.arrays(np.float64, (2, n), elements=st.integers(0, 6).map(float)))
 

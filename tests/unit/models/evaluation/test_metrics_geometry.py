@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from models.errors import EvaluationError
-from models.evaluation.metrics import geometry, unit
+from bsl.models.errors import EvaluationError
+from bsl.models.evaluation.metrics import geometry
+from bsl.models.runtime.rows import unit
 
 
 def test_collapsed_embeddings_have_zero_std_and_rank_one():

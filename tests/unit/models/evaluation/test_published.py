@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from models.evaluation.published import AVERAGE, PublishedRow, columns_of, published_rows, rows_of
-from storage.datasets.registry import DATASETS
+from bsl.models.evaluation.published import AVERAGE, PublishedRow, columns_of, published_rows, rows_of
+from bsl.storage.datasets.registry import DATASETS
 from tests.every import every
 
 MIRROR = os.environ.get("BSL_DATA_MIRROR")

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.errors import EvaluationError
-from models.evaluation.reproduction import MOST, compare, estimate_over_seeds, half_width, overall, seeds_for
+from bsl.models.errors import EvaluationError
+from bsl.models.evaluation.reproduction import MOST, compare, estimate_over_seeds, half_width, overall, seeds_for
 from tests.every import every
 
 

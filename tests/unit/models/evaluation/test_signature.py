@@ -2,8 +2,8 @@
 
 import pytest
 
-from models.errors import EvaluationError
-from models.evaluation.signature import joint_signature, parse_signature, rows_digest, signature
+from bsl.models.errors import EvaluationError
+from bsl.models.evaluation.signature import joint_signature, parse_signature, rows_digest, signature
 from tests.every import every
 
 FIELDS = {"set": "sts12/test", "metric": "spearman", "tuned": "stsb/train:ab@cd", "len": 64, "special": True}

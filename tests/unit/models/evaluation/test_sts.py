@@ -4,9 +4,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from models.errors import EvaluationError
-from models.evaluation.correlation import pearson, spearman
-from models.evaluation.sts import sts_scores
+from bsl.models.errors import EvaluationError
+from bsl.models.evaluation.correlation import pearson, spearman
+from bsl.models.evaluation.sts import sts_scores
 
 ROWS = pl.DataFrame(
     {

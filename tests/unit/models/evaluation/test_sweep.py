@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from models.errors import EvaluationError
-from models.evaluation.significance.hierarchical import BootstrapDraws, difference_of, holm
-from models.evaluation.sweep import MEAN, SetDraws, SweepResult, enough_draws, mean_of, smallest_p
+from bsl.models.errors import EvaluationError
+from bsl.models.evaluation.significance.hierarchical import BootstrapDraws, difference_of, holm
+from bsl.models.evaluation.sweep import MEAN, SetDraws, SweepResult, enough_draws, mean_of, smallest_p
 
 
 @pytest.fixture(scope="module")

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from models.evaluation.significance.hierarchical import BootstrapDraws, holm
-from models.evaluation.significance.paired import Difference
-from models.evaluation.sweep import MEAN, SetDraws, SweepResult, mean_of, outcome_draws
+from bsl.models.evaluation.significance.hierarchical import BootstrapDraws, difference_of
+from bsl.models.evaluation.significance.paired import Difference
+from bsl.models.evaluation.sweep import MEAN, SetDraws, SweepResult, mean_of, outcome_draws
 
 
 def answers(shift: float, seeds: int = 1, n: int = 400) -> np.ndarray:
@@ -39,11 +39,11 @@ def flat(*figures: float) -> tuple[BootstrapDraws, ...]:
     return tuple(BootstrapDraws(np.array([figure]), np.full((2000, 1), figure)) for figure in figures)
 
 
-def ranking(labels, systems, **checks: tuple[BootstrapDraws, ...]):
-    """Rank on one set; `checks` are systems' draws on the sets where none may lose more than half a point."""
+def chosen(labels, systems, **checks: tuple[BootstrapDraws, ...]):
+    """Choose on one set; `checks` are systems' draws on the sets where none may lose more than half a point."""
     own = [SetDraws(name, "spearman", "", drawn) for name, drawn in checks.items()]
     sets = (SetDraws("text", "MRR", "text", systems), *own)
-    return SweepResult(tuple(labels), sets).ranking("text", list(checks), 0.005)
+    return SweepResult(tuple(labels), sets).choice("text", list(checks), 0.005)
 
 
 def weighed(one: float, other: float, size: int = 1) -> set[float]:
@@ -88,7 +88,7 @@ def test_mean_weights_groups_equally_and_ignores_ungrouped_sets():
 
 def test_forgetting_depends_on_the_loss_not_on_its_significance():
     names = ["start", "sure", "unsure", "little"]
-    found = ranking(names, flat(0, 0, 0, -0.9), stsb=flat(0.5, 0.48, 0.494, 0.496), sts12=flat(0.5, 0.47, 0.5, 0.5))
+    found = chosen(names, flat(0, 0, 0, -0.9), stsb=flat(0.5, 0.48, 0.494, 0.496), sts12=flat(0.5, 0.47, 0.5, 0.5))
     assert found.forgets == {"sure": pytest.approx(-0.03), "unsure": pytest.approx(-0.006)}
 
 
@@ -97,10 +97,10 @@ def test_significant_gain_is_chosen_over_higher_uncertain_score():
     systems = (*flat(0.4, 0.45, 0.5), unsure)
     names = ["start", "sure", "forgets", "unsure"]
     check = flat(0.5, 0.5, 0.4, 0.5)
-    assert ranking(names, systems, stsb=check).best == "sure"
-    rest = ranking(["start", "forgets", "unsure"], (systems[0], *systems[2:]), stsb=(check[0], *check[2:]))
+    assert chosen(names, systems, stsb=check).best == "sure"
+    rest = chosen(["start", "forgets", "unsure"], (systems[0], *systems[2:]), stsb=(check[0], *check[2:]))
     assert rest.best == "unsure", "nothing is above for sure, so only what forgets is left out"
-    assert ranking(names[:3:2], systems[:3:2], stsb=check[:3:2]).best == "start"
+    assert chosen(names[:3:2], systems[:3:2], stsb=check[:3:2]).best == "start"
 
 
 def test_row_verdicts_are_above_below_or_no_after_correction():
@@ -123,28 +123,13 @@ def test_verdict_requires_both_interval_and_p_value(low, high, p, word):
 
 def test_best_is_the_highest_system_that_does_not_forget():
     names = ["start", "near", "best", "barred"]
-    found = ranking(names, drawn(0, 0.095, 0.1, 0.3), stsb=flat(0.5, 0.5, 0.5, 0.4))
+    found = chosen(names, drawn(0, 0.095, 0.1, 0.3), stsb=flat(0.5, 0.5, 0.5, 0.4))
     assert found.best == "best"
-    assert {name: behind.verdict for name, behind in found.behind.items()} == {
-        "start": "above", "near": "no", "barred": "below",
-    }  # fmt: skip
-    assert found.behind["barred"].value < 0 < found.behind["start"].value
-
-
-def test_ranking_corrects_p_values_over_all_pairs():
-    methods = drawn(0, 0.02, 0.021, 0.05)
-    found = ranking(list("abcd"), methods)
-    gaps = [(methods[j].draws - methods[i].draws).ravel() for i in range(4) for j in range(i + 1, 4)]
-    raw = [min(1.0, 2 * (min((gap <= 0).sum(), (gap >= 0).sum()) + 1) / 2001) for gap in gaps]
-    corrected = holm(raw)
-    assert [behind.p_value for behind in found.behind.values()] == pytest.approx(
-        [corrected[2], corrected[4], corrected[5]]
-    )
 
 
 def test_variance_over_seeds_widens_the_interval_of_a_difference():
     quiet = outcome_draws([answers(0), answers(0.01)], np.arange(400), resamples=2000)
     spread = np.array([[-0.2], [0.0], [0.2]])
     loud = outcome_draws([answers(0, 3) + spread, answers(0.01, 3) + spread], np.arange(400), resamples=2000)
-    assert ranking(["a", "b"], quiet).behind["a"].ci_low > 0
-    assert ranking(["a", "b"], loud).behind["a"].ci_low < 0
+    assert difference_of(*quiet).ci_low > 0
+    assert difference_of(*loud).ci_low < 0

@@ -2,8 +2,8 @@
 
 import polars as pl
 
-from models.evaluation.sweep import MEAN
-from models.evaluation.verdict import verdict_of
+from bsl.models.evaluation.sweep import MEAN
+from bsl.models.evaluation.verdict import verdict_of
 from tests.every import every
 
 SYSTEMS = ("before BSL (mean)", "after BSL")
@@ -30,7 +30,7 @@ def test_verdict_requires_relevant_difference_and_interval_without_zero(figure, 
     found = verdict_of(rows(("stsb", "test", *figure)), SYSTEMS, "embedded:stsb/dev", GENTLER, kept_start=False)
     assert found.word == word
     assert f"{100 * figure[0]:+.2f}" in found.reason
-    assert "stsb test" in found.found
+    assert "stsb test" in found.sentence
 
 
 def test_dev_set_used_for_selection_gives_not_tested():
@@ -55,7 +55,7 @@ def test_verdict_ignores_rows_of_other_encoders():
 def test_original_encoder_selected_on_dev_gives_no_difference():
     found = verdict_of(rows(("stsb", "test", 0.0, 0.0, 0.0, 1.0)), SYSTEMS, "stsb/dev", GENTLER, kept_start=True)
     assert found.word == "NO DIFFERENCE"
-    assert "you get the original encoder" in found.found
+    assert "you get the original encoder" in found.sentence
     assert found.advice.startswith("Use the original encoder. ")
 
 

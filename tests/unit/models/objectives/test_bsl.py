@@ -5,8 +5,8 @@ import copy
 import pytest
 import torch
 
-from models.objectives.bsl import BSL
-from models.objectives.config import BSLConfig
+from bsl.models.objectives.bsl import BSL
+from bsl.models.objectives.config import BSLConfig
 from tests.tiny_encoder import pairs_of, tiny_encoder
 
 RATE, STEPS, TOLERANCE = 0.05, 10, 1e-9

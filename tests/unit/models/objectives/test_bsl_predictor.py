@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from models.objectives.bsl import Predictor
-from models.objectives.config import BSLConfig
-from models.training.config import PAPER_CONFIG, RELEASED_CONFIG
+from bsl.models.objectives.bsl import Predictor
+from bsl.models.objectives.config import BSLConfig
+from bsl.models.training.config import PAPER_CONFIG, RELEASED_CONFIG
 
 
 def count(width: int, config: BSLConfig) -> int:

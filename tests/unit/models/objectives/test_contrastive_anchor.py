@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from models.objectives.config import ContrastiveConfig
-from models.objectives.objective import Batch
-from models.objectives.registry import build_objective
+from bsl.models.objectives.config import ContrastiveConfig
+from bsl.models.objectives.objective import Batch
+from bsl.models.objectives.registry import build_objective
 from tests.tiny_encoder import add_noise, pairs_of, tiny_encoder
 
 TEMPERATURE, WEIGHT = 0.2, 3.0

@@ -9,15 +9,14 @@ import polars as pl
 import pytest
 import torch
 
-from models.encoder.config import EncoderConfig
-from models.encoder.sentence_encoder import SentenceEncoder
-from models.errors import TrainingError
-from models.objectives.config import DistilConfig
-from models.objectives.distillation import RIDGE, Distil, linear_fit
-from models.objectives.info_nce import VectorQueue
-from models.training.config import TrainingConfig
-from models.training.loop import train
-from models.training.token_cache import TeacherVectors
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.sentence_encoder import SentenceEncoder
+from bsl.models.errors import TrainingError
+from bsl.models.objectives.config import DistilConfig
+from bsl.models.objectives.distillation import RIDGE, Distil, VectorQueue, linear_fit
+from bsl.models.training.config import TrainingConfig
+from bsl.models.training.loop import train
+from bsl.models.training.token_cache import TeacherVectors
 from tests.exports import exported
 from tests.tiny_encoder import BACK_DE, ORIGINALS, WIDTH, pairs_of, tiny_encoder, write_shallow, write_tiny
 
@@ -91,7 +90,7 @@ def met(setting, config):
     encoder, pairs, known = setting
     torch.manual_seed(1)
     objective = Distil(encoder, config)
-    objective.meet_teacher(pairs, known)
+    objective.fit_to_teacher(pairs, known)
     return objective.double(), pairs
 
 
@@ -101,7 +100,7 @@ def test_loss_and_gradients_equal_the_restated_formula(setting, config):
     queue = objective.queue.vectors = torch.nn.functional.normalize(objective.queue.vectors, dim=-1)
     views = [pairs.view_1, pairs.view_2] if config.views == "both" else [pairs.view_1]
     vectors = [objective.projection(objective.online(*pairs.tokens.padded(view))) for view in views]
-    plain = sum(restated(config, h, torch.as_tensor(pairs.teacher), queue) for h in vectors) / len(views)
+    plain = sum(restated(config, h, torch.as_tensor(pairs.columns["teacher"]), queue) for h in vectors) / len(views)
     parameters = dict(objective.named_parameters())
     expected = torch.autograd.grad(plain, parameters.values(), allow_unused=True)
     loss = objective(pairs, 24)
@@ -179,8 +178,8 @@ def test_fitted_projection_fits_a_student_with_normalized_vectors(tmp_path, proj
     wide = (vectors @ np.random.default_rng(0).normal(size=(WIDTH, 2 * WIDTH))).astype(np.float32)
     config = DistilConfig(loss="vectors", distance="cosine", projection=projection, projection_start="fitted")
     objective = Distil(encoder.network, config)
-    taught = replace(pairs, teacher=wide)
-    objective.meet_teacher(taught, wide)
+    taught = replace(pairs, columns={"teacher": wide})
+    objective.fit_to_teacher(taught, wide)
     objective.eval()
     assert objective(taught, 24).item() < 0.1
 
@@ -229,7 +228,7 @@ def test_exported_student_applies_projection_before_normalization(tmp_path):
     objective = Distil(encoder.network, DistilConfig(queue=2))
     pairs = pairs_of(encoder.tokenizer)
     vectors = np.random.default_rng(0).normal(size=(4, width)).astype(np.float32)
-    objective.meet_teacher(replace(pairs, teacher=vectors), vectors)
+    objective.fit_to_teacher(replace(pairs, columns={"teacher": vectors}), vectors)
     made = exported(encoder.with_network(objective.online.eval()), tmp_path / "out", BACK_DE).encode(BACK_DE)
     assert made.shape == (4, width)
     assert np.linalg.norm(made, axis=1) == pytest.approx(np.ones(4), abs=1e-5)

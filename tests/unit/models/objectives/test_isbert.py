@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-from models.encoder.cnn import with_convolutions
-from models.encoder.config import CNNConfig, EncoderConfig
-from models.encoder.sentence_encoder import SentenceEncoder
-from models.errors import TrainingError
-from models.objectives.config import ISBERTConfig
-from models.objectives.isbert import jensen_shannon
-from models.objectives.registry import build_objective
+from bsl.models.encoder.cnn import with_convolutions
+from bsl.models.encoder.config import CNNConfig, EncoderConfig
+from bsl.models.encoder.sentence_encoder import SentenceEncoder
+from bsl.models.errors import TrainingError
+from bsl.models.objectives.config import ISBERTConfig
+from bsl.models.objectives.isbert import jensen_shannon
+from bsl.models.objectives.registry import build_objective
 from tests.tiny_encoder import ORIGINALS, pairs_of, write_tiny
 
 CNN = CNNConfig(kernels=(1, 3, 5), channels=8)

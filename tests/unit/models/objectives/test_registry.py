@@ -8,20 +8,17 @@ import numpy as np
 import pytest
 import torch
 
-from models.errors import TrainingError
-from models.objectives.config import (
+from bsl.models.errors import TrainingError
+from bsl.models.objectives.config import (
     OBJECTIVE_CONFIGS,
-    BarlowConfig,
     BSLConfig,
     ContrastiveConfig,
     SimCSEConfig,
-    VICRegConfig,
 )
-from models.objectives.info_nce import info_nce, nt_xent
-from models.objectives.redundancy_reduction import cross_correlation_loss
-from models.objectives.registry import OBJECTIVES, build_objective
-from models.objectives.supervised import squared_error
-from models.training.distributed import agree_on_gradients
+from bsl.models.objectives.info_nce import info_nce, nt_xent
+from bsl.models.objectives.registry import build_objective, class_of
+from bsl.models.objectives.supervised import squared_error
+from bsl.models.training.distributed import all_reduce_gradients
 from tests.fake_processes import as_process
 from tests.tiny_encoder import WIDTH, every_field, pairs_of, tiny_encoder
 
@@ -59,39 +56,12 @@ def restated_simcse(z1, z2):
     return total / ROWS
 
 
-def restated_vicreg(z, t, config):
-    """Bardes et al. (2022), equations 1 to 6, for the learning branch."""
-    invariance = ((z - t) ** 2).sum() / z.numel()
-    centred = z - z.sum(0) / ROWS
-    covariance = centred.T @ centred / (ROWS - 1)
-    spread = sum(max(0.0, 1 - math.sqrt(covariance[d, d] + 1e-4)) for d in range(COLUMNS)) / COLUMNS
-    apart = sum(covariance[d, e] ** 2 for d in range(COLUMNS) for e in range(COLUMNS) if d != e) / COLUMNS
-    return config.invariance * invariance + config.variance * spread / 2 + config.covariance * apart
-
-
-def restated_barlow(z, t, redundancy):
-    """Zbontar et al. (2021), equations 1 and 2, on dimensions of unit variance."""
-    z, t = ((x - x.sum(0) / ROWS) / torch.sqrt(((x - x.sum(0) / ROWS) ** 2).sum(0) / ROWS + 1e-5) for x in (z, t))
-    total = 0.0
-    for i in range(COLUMNS):
-        for j in range(COLUMNS):
-            c = float((z[:, i] * t[:, j]).sum()) / ROWS
-            total += (1 - c) ** 2 if i == j else redundancy * c**2
-    return total
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_contrastive_losses_equal_their_publications(seed):
     one, two = draw(2, seed)
     assert nt_xent(one, two, TEMPERATURE).item() == pytest.approx(restated_nt_xent(one, two), abs=1e-12)
     assert info_nce(one, two, TEMPERATURE).item() == pytest.approx(restated_simcse(one, two), abs=1e-12)
     assert info_nce(two, one, TEMPERATURE).item() != pytest.approx(restated_simcse(one, two), abs=1e-3)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_cross_correlation_equals_its_publication(seed):
-    z, t = draw(2, seed)
-    assert cross_correlation_loss(z, t, 0.7).item() == pytest.approx(restated_barlow(z, t, 0.7), abs=1e-12)
 
 
 @pytest.fixture
@@ -106,36 +76,16 @@ class Unchanged(torch.nn.Module):
         return h_BD
 
 
-@pytest.mark.parametrize("config", [VICRegConfig(k=1), BarlowConfig(k=1), BSLConfig(k=1)], ids=lambda c: c.name)
-def test_two_branch_losses_compare_view_1_with_target_2(encoder, config):
+def test_bsl_compares_view_1_with_target_2(encoder):
     """z₁ is compared with t₂ and z₂ with t₁; the predictor is the identity, so z = h."""
-    objective = build_objective(encoder[0], config)
+    objective = build_objective(encoder[0], BSLConfig(k=1))
     objective.predictor = Unchanged()
     h1, h2, t1, t2 = draw(4, 5)
-    one, two = {
-        "vicreg": lambda: (restated_vicreg(h1, t2, config), restated_vicreg(h2, t1, config)),
-        "barlow": lambda: (restated_barlow(h1, t2, 0.0051), restated_barlow(h2, t1, 0.0051)),
-        "bsl": lambda: tuple(
-            -sum(cosine(a, b) for a, b in zip(h.tolist(), t.tolist(), strict=True)) / ROWS / 2
-            for h, t in ((h1, t2), (h2, t1))
-        ),
-    }[config.name]()
-    assert objective.loss(h1, h2, t1, t2).item() == pytest.approx(float(one + two), abs=1e-12)
-
-
-def test_prediction_gradients_equal_vicreg_with_constant_targets(encoder):
-    objective = build_objective(encoder[0], config := VICRegConfig(k=1))
-    objective.predictor = Unchanged()
-    h1, h2, t1, t2 = (x.requires_grad_() for x in draw(4, 5))
-    moved = torch.autograd.grad(objective.loss(h1, h2, t1, t2), [h1, h2])
-    for h, t, found in ((h1, t2, moved[0]), (h2, t1, moved[1])):
-        regular = sum(
-            config.variance * torch.relu(1 - (z.var(dim=0) + 1e-4).sqrt()).mean() / 2
-            + config.covariance * (z.T.cov() - torch.diag(z.var(dim=0))).square().sum() / COLUMNS
-            for z in (h, t)
-        )
-        whole = config.invariance * (h - t).square().mean() + regular
-        torch.testing.assert_close(found, torch.autograd.grad(whole, h)[0])
+    one, two = (
+        -sum(cosine(a, b) for a, b in zip(h.tolist(), t.tolist(), strict=True)) / ROWS / 2
+        for h, t in ((h1, t2), (h2, t1))
+    )
+    assert objective.loss(h1, h2, t1, t2).item() == pytest.approx(one + two, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", OBJECTIVE_CONFIGS)
@@ -169,7 +119,7 @@ def test_gradients_of_processes_sum_to_the_single_process_gradient(tmp_path, nam
         objective.zero_grad()
         np.random.seed(3)  # noqa: NPY002  the run draws masks from the global generator
         objective(pairs, 64).backward()
-        agree_on_gradients(objective, objective.learning_parameters())
+        all_reduce_gradients(objective, objective.learning_parameters())
         return [None if p.grad is None else p.grad.clone() for p in objective.learning_parameters()]
 
     whole, shares = gradients(), []
@@ -183,7 +133,7 @@ def test_gradients_of_processes_sum_to_the_single_process_gradient(tmp_path, nam
 
 
 def test_every_objective_config_is_registered_with_name_and_citation():
-    assert set(OBJECTIVES) == set(OBJECTIVE_CONFIGS.values())
+    assert len({class_of(config) for config in OBJECTIVE_CONFIGS.values()}) == len(OBJECTIVE_CONFIGS)
     assert all(config().name == name for name, config in OBJECTIVE_CONFIGS.items())
     assert all(config.title and config.citation.endswith(".") for config in OBJECTIVE_CONFIGS.values())
 
@@ -216,7 +166,7 @@ def test_simcse_without_dropout_is_refused(tmp_path):
 
 def test_losses_are_computed_in_full_precision_inside_autocast(encoder):
     h1, h2 = draw(2, 9).float()
-    for loss in (nt_xent, info_nce, partial(info_nce, symmetric=True), cross_correlation_loss):
+    for loss in (nt_xent, info_nce, partial(info_nce, symmetric=True)):
         with torch.autocast("cpu", dtype=torch.bfloat16):
             short = loss(h1, h2, 0.05)
         assert short.item() == loss(h1, h2, 0.05).item()

@@ -8,13 +8,13 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from models.encoder.unpadded import Tokens
-from models.errors import TrainingError
-from models.objectives.config import SCLConfig, SoftmaxConfig
-from models.objectives.objective import Batch
-from models.objectives.registry import build_objective
-from models.objectives.scl import contrast, contrasts_of, further_pairs
-from models.objectives.supervised import PairClassifier, binary_cross_entropy, cross_entropy, sigmoid_error
+from bsl.models.encoder.unpadded import Tokens
+from bsl.models.errors import TrainingError
+from bsl.models.objectives.config import SCLConfig, SoftmaxConfig
+from bsl.models.objectives.objective import Batch
+from bsl.models.objectives.registry import build_objective
+from bsl.models.objectives.scl import contrast, contrasts_of, further_pairs
+from bsl.models.objectives.supervised import PairClassifier, binary_cross_entropy, cross_entropy, sigmoid_error
 from tests.tiny_encoder import pairs_of, tiny_encoder
 
 WIDTH = 5
@@ -26,7 +26,9 @@ def batch_of(labels=LABELS, groups=GROUPS):
     rows = len(labels)
     tokens = Tokens(np.arange(2 * rows, dtype=np.int32), np.arange(2 * rows + 1), 0)
     numbers = np.arange(rows)
-    return Batch(tokens, numbers, numbers + rows, labels=np.array(labels), groups=np.array(groups, dtype=np.uint64))
+    return Batch(
+        tokens, numbers, numbers + rows, {"label": np.array(labels), "group": np.array(groups, dtype=np.uint64)}
+    )
 
 
 def draw(seed):
@@ -53,7 +55,7 @@ def restated_cross_entropy(u, v, labels, classifier, features):
 
 def restated_scl(u, v, batch, temperature):
     """SCL's equation 2, by anchor and positive; the mean is over anchors, as in its code."""
-    labels, groups, losses = batch.labels.tolist(), batch.groups.tolist(), []
+    labels, groups, losses = batch.columns["label"].tolist(), batch.columns["group"].tolist(), []
     for i, label in enumerate(labels):
         if label != 0:
             continue
@@ -158,7 +160,7 @@ def encoder(tmp_path):
 
 
 def real_batch(tokenizer, labels, groups=(1, 1, 2, 2)):
-    return pairs_of(tokenizer, labels=np.array(labels), groups=np.array(groups, dtype=np.uint64))
+    return pairs_of(tokenizer, label=np.array(labels), group=np.array(groups, dtype=np.uint64))
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])

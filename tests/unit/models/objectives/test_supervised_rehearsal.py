@@ -5,13 +5,13 @@ import polars as pl
 import pytest
 import torch
 
-from models.encoder.config import EncoderConfig
-from models.encoder.sentence_encoder import SentenceEncoder
-from models.errors import TrainingError
-from models.objectives.config import RegressionConfig
-from models.objectives.objective import Batch
-from models.objectives.registry import build_objective
-from models.training.loop import train
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.sentence_encoder import SentenceEncoder
+from bsl.models.errors import TrainingError
+from bsl.models.objectives.config import RegressionConfig
+from bsl.models.objectives.objective import Batch
+from bsl.models.objectives.registry import build_objective
+from bsl.models.training.loop import train
 from tests.tiny_encoder import BACK_DE, ORIGINALS, add_noise, pairs_of, tiny_encoder, write_tiny
 from tests.tiny_training import CONFIG
 
@@ -28,7 +28,7 @@ def setting(tmp_path):
 
 
 def batch_of(pairs, scores):
-    return Batch(pairs.tokens, pairs.view_1, pairs.view_2, scores=np.array(scores, np.float32))
+    return Batch(pairs.tokens, pairs.view_1, pairs.view_2, {"score": np.array(scores, np.float32)})
 
 
 def cosines(first, second):

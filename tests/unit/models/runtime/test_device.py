@@ -3,20 +3,20 @@
 import numpy as np
 import torch
 
-from models.runtime.device import Download, one_ahead, uploaded
+from bsl.models.runtime.device import Download, prefetch_one, uploaded
 
 
-def test_one_ahead_yields_after_making_the_next_item():
+def test_prefetch_one_yields_after_making_the_next_item():
     made = []
     seen = []
-    for item in one_ahead(made.append(number) or number for number in range(4)):
+    for item in prefetch_one(made.append(number) or number for number in range(4)):
         seen.append((item, len(made)))
     assert seen == [(0, 2), (1, 3), (2, 4), (3, 4)]
 
 
-def test_one_ahead_accepts_single_item_and_empty_iterators():
-    assert list(one_ahead(iter([7]))) == [7]
-    assert list(one_ahead(iter([]))) == []
+def test_prefetch_one_accepts_single_item_and_empty_iterators():
+    assert list(prefetch_one(iter([7]))) == [7]
+    assert list(prefetch_one(iter([]))) == []
 
 
 def test_upload_and_download_preserve_the_array():

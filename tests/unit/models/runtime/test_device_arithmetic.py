@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from models.runtime.device import _offered, arithmetic
+from bsl.models.runtime.device import arithmetic, has_onednn_linear
 
 CPU = torch.device("cpu")
-ONEDNN = pytest.mark.skipif(not _offered(), reason="no x86, or torch without oneDNN")
+ONEDNN = pytest.mark.skipif(not has_onednn_linear(), reason="no x86, or torch without oneDNN")
 CASES = [((7, 12), True), ((3, 5, 12), True), ((2, 12), False)]
 
 

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from models.runtime.partitions import RANGE_ROWS, Partitions, bits_for, equal_frames, in_range
+from bsl.models.runtime.partitions import RANGE_ROWS, Partitions, bits_for, equal_frames, in_range
 
 SCHEMA = pl.Schema({"sentence_id": pl.UInt64, "text": pl.String})
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from models.pretraining.config import LearningConfig
-from models.runtime import precision
-from models.runtime.precision import computed, cpu_features, explained, settled, why_fp32
-from models.training.config import TrainingConfig
-from models.translation.config import TranslatorConfig
+from bsl.models.evaluation.config import ScoringConfig
+from bsl.models.runtime import precision
+from bsl.models.runtime.precision import computed, cpu_features, explained, settled, why_fp32
+from bsl.models.training.config import TrainingConfig
+from bsl.models.translation.config import TranslatorConfig
 
 X86 = platform.machine().lower() in ("x86_64", "amd64")
 ZEN_3 = frozenset({"avx2", "fma"})
@@ -112,10 +112,10 @@ def test_explanation_gives_the_reason_and_warns_of_slow_bf16(processor):
 
 def test_auto_precision_is_resolved_in_nested_configs_except_translators(processor):
     processor(ZEN_3)
-    training, learning = TrainingConfig(), LearningConfig()
+    training, scoring = TrainingConfig(), ScoringConfig()
     hop = TranslatorConfig(model="m", source_lang="en", target_lang="de")
     assert hop.precision == "auto"
-    made = settled({"one": (training, hop), "other": [learning]}, lambda: "cpu")
+    made = settled({"one": (training, hop), "other": [scoring]}, lambda: "cpu")
     assert made["one"][0] == training.model_copy(update={"precision": "fp32"})
     assert made["one"][1] is hop
     assert made["other"][0].precision == "fp32"

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import torch
 
-from models.runtime.random_state import seeded
+from bsl.models.runtime.random_state import seeded
 
 
 def drawn(seed):

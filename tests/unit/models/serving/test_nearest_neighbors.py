@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from models.serving import nearest_neighbors as room
-from models.serving.nearest_neighbors import nearest, nearest_pairs, unit
+from bsl.models.runtime.rows import unit
+from bsl.models.serving import nearest_neighbors as room
+from bsl.models.serving.nearest_neighbors import nearest, nearest_pairs
 
 
 @pytest.fixture(params=[(1024, 1 << 16), (3, 4)], ids=["one block", "blocks"])
@@ -23,6 +24,12 @@ def test_nearest_matches_a_sort_of_all_products(vectors):
 
 def test_nearest_returns_at_most_the_number_of_targets(vectors):
     assert nearest(vectors[:2], vectors[:3], 9)[0].shape == (2, 3)
+
+
+def test_nearest_of_no_queries_is_empty(vectors):
+    scores, rows = nearest(vectors[:0], vectors, 3)
+    assert (scores.shape, rows.shape) == ((0, 3), (0, 3))
+    assert (scores.dtype, rows.dtype) == (np.float32, np.int64)
 
 
 def test_nearest_pairs_match_a_sort_of_all_products(vectors):

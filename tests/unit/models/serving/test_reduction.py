@@ -4,11 +4,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from models.encoder.config import EncoderConfig
-from models.encoder.sentence_encoder import SentenceEncoder
-from models.errors import EncoderError
-from models.serving.reduction import RARE, RIDGE, principal_axes, shortened, tabulate
-from storage.assets.embedded import embedded_path
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.sentence_encoder import SentenceEncoder
+from bsl.models.errors import EncoderError
+from bsl.models.serving.reduction import RARE, RIDGE, principal_axes, shortened, tabulate
+from bsl.storage.assets.embedded import embedded_path
 from tests.exports import exported
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder
 

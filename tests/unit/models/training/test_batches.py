@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from tokenizers import processors
 
-from models.encoder.sentence_encoder import SentenceEncoder
-from models.errors import TrainingError
-from models.objectives.config import BSLConfig
-from models.training.batches import BatchOrder, count_steps, tokenise_pairs
-from models.training.config import TrainingConfig
-from models.training.loop import train
+from bsl.models.encoder.sentence_encoder import SentenceEncoder
+from bsl.models.errors import TrainingError
+from bsl.models.objectives.config import BSLConfig
+from bsl.models.training.batches import BatchOrder, count_steps, tokenise_pairs
+from bsl.models.training.config import TrainingConfig
+from bsl.models.training.loop import train
 from tests.tiny_encoder import BACK_DE, BACK_FR, reader, tiny_encoder
 
 LENGTHS = np.array([9, 3, 7, 7, 12, 4, 5, 30, 8, 6])

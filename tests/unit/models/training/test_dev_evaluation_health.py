@@ -2,9 +2,9 @@
 
 import pytest
 
-from models.objectives.config import BSLConfig, ContrastiveConfig
-from models.training.config import CollapseConfig, TrainingConfig
-from models.training.dev_evaluation import Evaluation, divergence_remedy, finding_of
+from bsl.models.objectives.config import BSLConfig, ContrastiveConfig
+from bsl.models.training.config import CollapseConfig, TrainingConfig
+from bsl.models.training.dev_evaluation import Evaluation, divergence_remedy, finding_of
 from tests.every import every
 
 COLLAPSED, UNLEARNT = "representations collapsed", "the encoder got worse"

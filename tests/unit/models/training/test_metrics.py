@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from models.training.metrics import READ_EVERY, DeferredMetrics, log_row
+from bsl.models.training.metrics import READ_EVERY, DeferredMetrics, log_row
 
 
 def _add(readings, rows, loss, norm=1.0):

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from models.training.metrics import peak_flops
+from bsl.models.training.metrics import peak_flops
 
 
 @pytest.mark.parametrize(

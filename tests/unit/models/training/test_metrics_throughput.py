@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from models.training import loop, metrics
+from bsl.models.training import loop, metrics
 from tests.tiny_encoder import write_tiny
 from tests.tiny_training import CONFIG, run
 

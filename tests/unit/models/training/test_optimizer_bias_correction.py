@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
-from models.objectives.objective import Objective
-from models.training.config import TrainingConfig
-from models.training.optimizer import make_optimizer, set_step
+from bsl.models.objectives.objective import Objective
+from bsl.models.training.config import TrainingConfig
+from bsl.models.training.optimizer import make_optimizer, set_step
 
 RATES = [0.0, 0.02, 0.05, 0.05, 0.01, 0.03]  # a warm-up from 0, and later steps
 

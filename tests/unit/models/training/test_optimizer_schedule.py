@@ -4,11 +4,11 @@ import pytest
 import torch
 from transformers import get_linear_schedule_with_warmup
 
-from models.objectives.bsl import momentum_at
-from models.objectives.config import BSLConfig
-from models.objectives.objective import Objective
-from models.training.config import PAPER_CONFIG, RELEASED_CONFIG, CollapseConfig, TrainingConfig
-from models.training.optimizer import learning_rate, make_optimizer
+from bsl.models.objectives.bsl import momentum_at
+from bsl.models.objectives.config import BSLConfig
+from bsl.models.objectives.objective import Objective
+from bsl.models.training.config import PAPER_CONFIG, RELEASED_CONFIG, CollapseConfig, TrainingConfig
+from bsl.models.training.optimizer import learning_rate, make_optimizer
 from tests.every import every
 
 
@@ -70,13 +70,6 @@ SHARED_OBJECTIVE = {
     "dims": (),
     "contrastive_weight": 0.0,
     "temperature": 0.05,
-    # The terms of BSL+ are off: their weights are 0.
-    "target_contrastive_weight": 0.0,
-    "queue": 0,
-    "ranking_weight": 0.0,
-    "ranking": "listnet",
-    "ranking_temperature": 0.05,
-    "ranking_target_temperature": 0.025,
 }
 EVERY_TENTH = {"eval_every": None, "dev_similarity": "cosine"}
 FLOOR_OF_TENTH = {"eval_every": "tenth", "dev_similarity": "best-of-four"}

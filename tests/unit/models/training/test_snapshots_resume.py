@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from models.errors import DamagedSnapshotError, InterruptedRunError, ResumeError
-from models.objectives.config import OBJECTIVE_CONFIGS, BSLConfig, DistilConfig
-from models.runtime.random_state import capture_rng, restore_rng, seeded
-from models.training.snapshots import newest_snapshot, read_snapshot, save_snapshot, write_snapshot
+from bsl.models.errors import DamagedSnapshotError, InterruptedRunError, ResumeError
+from bsl.models.objectives.config import OBJECTIVE_CONFIGS, BSLConfig, DistilConfig
+from bsl.models.runtime.random_state import capture_rng, restore_rng, seeded
+from bsl.models.training.snapshots import newest_snapshot, read_snapshot, save_snapshot, write_snapshot
 from tests.tiny_encoder import write_tiny
 from tests.tiny_training import CONFIG, STEPS, run
 
@@ -64,7 +64,7 @@ def test_run_stopped_at_every_step_reaches_the_same_result(folder, undisturbed, 
 
 
 OBJECTIVES = {name: config() for name, config in OBJECTIVE_CONFIGS.items() if name != "bsl"} | {
-    "BSL+": BSLConfig(target_contrastive_weight=0.1, queue=7, ranking_weight=0.1, target_dropout=True),
+    "BSL+": BSLConfig(contrastive_weight=0.1, target_dropout=True),
     "distil with a queue": DistilConfig(queue=3),
     "distil with a projection": DistilConfig(loss="vectors", projection="dropped"),
 }

@@ -7,8 +7,7 @@ import polars as pl
 import pytest
 import torch
 
-from models.objectives.config import (
-    BarlowConfig,
+from bsl.models.objectives.config import (
     BSLConfig,
     ContrastiveConfig,
     DistilConfig,
@@ -17,8 +16,8 @@ from models.objectives.config import (
     RegressionConfig,
     SCLConfig,
 )
-from models.training import static_steps
-from models.training.optimizer import set_step
+from bsl.models.training import static_steps
+from bsl.models.training.optimizer import set_step
 from tests import tiny_training
 from tests.tiny_encoder import write_tiny
 from tests.tiny_training import CONFIG, PAIRS, run
@@ -26,7 +25,7 @@ from tests.tiny_training import CONFIG, PAIRS, run
 CPU = torch.device("cpu")
 OBJECTIVES = {
     "bsl": BSLConfig(k=2, momentum=0.9, target_norm="standardize"),
-    "bsl with a queue": BSLConfig(k=2, momentum=0.9, target_contrastive_weight=0.5, queue=8),
+    "BSL+": BSLConfig(k=2, momentum=0.9, target_norm="standardize", contrastive_weight=0.5),
     "bsl of several widths": BSLConfig(k=2, momentum=0.9, dims=(8,)),
     "contrastive": ContrastiveConfig(),
     "anchored": ContrastiveConfig(anchor_weight=1.0),
@@ -36,7 +35,6 @@ OBJECTIVES = {
     "is-bert": ISBERTConfig(),
     "regression": RegressionConfig(),
     "rehearsal": RegressionConfig(anchor_weight=2.0),
-    "redundancy": BarlowConfig(),
 }
 
 
@@ -79,9 +77,9 @@ def test_static_shape_steps_equal_packed_steps(tmp_path, taken, monkeypatch, nam
 
 
 def test_resumed_run_has_the_weights_of_an_uninterrupted_run(tmp_path):
-    """With dropout, a queue and several shapes: the memory of a shape is not part of the state."""
+    """With dropout, negatives and several shapes: the memory of a shape is not part of the state."""
     folder = write_tiny(tmp_path / "model", layers=1)
-    config = config_of(OBJECTIVES["bsl with a queue"], max_steps=6)
+    config = config_of(OBJECTIVES["BSL+"], max_steps=6)
     whole = run(folder, config, static_shapes=True)
     asked = iter([False, False, True])
     with pytest.raises(Exception, match="3 of 6"):

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from models.encoder.shaped import FixedLayouts, Shape
-from models.encoder.unpadded import lay_out
-from models.training.batches import BatchOrder
-from models.training.config import TrainingConfig
-from models.training.static_steps import MAX_SHAPES, MULTIPLE, choose_shapes, least_waste
+from bsl.models.encoder.shaped import FixedLayouts, Shape
+from bsl.models.encoder.unpadded import lay_out
+from bsl.models.training.batches import BatchOrder
+from bsl.models.training.config import TrainingConfig
+from bsl.models.training.static_steps import MAX_SHAPES, MULTIPLE, choose_shapes, least_waste
 from tests.tiny_encoder import random_tokens
 
 PAD = 1

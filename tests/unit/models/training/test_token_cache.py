@@ -4,9 +4,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from models.errors import TrainingError
-from models.training import token_cache
-from models.training.token_cache import TeacherVectors, open_teacher, open_token_cache
+from bsl.models.errors import TrainingError
+from bsl.models.training import token_cache
+from bsl.models.training.token_cache import TeacherVectors, open_teacher, open_token_cache
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, reader, tiny_encoder
 
 PAIRS = pl.DataFrame({"text_1": ORIGINALS + BACK_DE + ORIGINALS, "text_2": BACK_DE + BACK_FR + BACK_FR, "pair_id": 1})
@@ -75,17 +75,18 @@ def test_batches_include_the_fields_required_by_the_objective(tokenizer, tmp_pat
     data = open_token_cache(tmp_path, LABELLED.lazy(), reader(tokenizer, 24), ALL, teacher)
     rows = np.array([7, 0, 11, 7])
     batch = data.take(rows)
-    assert (batch.labels.dtype, batch.labels.tolist()) == (np.int64, [1, 0, 2, 1])
-    np.testing.assert_array_equal(batch.scores, (rows / 11).astype(np.float32))
-    assert (batch.groups.dtype, set(batch.groups.tolist())) == (np.uint64, {2**63})
-    np.testing.assert_array_equal(batch.teacher, teacher.vectors[rows])
+    columns = batch.columns
+    assert set(columns) == {"label", "score", "group", "teacher"}
+    assert (columns["label"].dtype, columns["label"].tolist()) == (np.int64, [1, 0, 2, 1])
+    np.testing.assert_array_equal(columns["score"], (rows / 11).astype(np.float32))
+    assert (columns["group"].dtype, set(columns["group"].tolist())) == (np.uint64, {2**63})
+    np.testing.assert_array_equal(columns["teacher"], teacher.vectors[rows])
 
 
 def test_unneeded_fields_are_omitted_from_batches_and_digest(tokenizer, tmp_path):
     plain, labelled = (open_token_cache(tmp_path, pairs.lazy(), reader(tokenizer, 24)) for pairs in (PAIRS, LABELLED))
     assert plain.digest == labelled.digest
-    batch = labelled.take(np.arange(3))
-    assert (batch.labels, batch.scores, batch.groups, batch.teacher) == (None, None, None, None)
+    assert labelled.take(np.arange(3)).columns == {}
 
 
 def test_digest_changes_with_labels_scores_ids_and_teacher_vectors(tokenizer, tmp_path, teacher):

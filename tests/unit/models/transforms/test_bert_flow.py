@@ -4,15 +4,15 @@ import polars as pl
 import pytest
 import torch
 
-from models.encoder.config import EncoderConfig
-from models.encoder.sentence_encoder import SentenceEncoder
-from models.errors import EvaluationError, InterruptedRunError, ResumeError
-from models.training.snapshots import Execution
-from models.transforms.bert_flow import Flow
-from models.transforms.config import FlowConfig, Transform
-from models.transforms.glow import FlatAdam, Glow
-from models.transforms.registry import TRANSFORMS, fitted_transform
-from storage.assets.embedded import embedded_path
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.sentence_encoder import SentenceEncoder
+from bsl.models.errors import EvaluationError, InterruptedRunError, ResumeError
+from bsl.models.training.snapshots import Execution
+from bsl.models.transforms.bert_flow import Flow
+from bsl.models.transforms.config import FlowConfig, Transform
+from bsl.models.transforms.glow import FlatAdam, Glow
+from bsl.models.transforms.registry import TRANSFORMS, fitted_transform
+from bsl.storage.assets.embedded import embedded_path
 
 QUICK = FlowConfig(max_steps=20, batch_size=32)
 
@@ -76,7 +76,7 @@ def test_stopped_fit_resumes_to_identical_tensors(vectors_ND, fitted, tmp_path):
 
 
 def test_killed_fit_resumes_from_its_last_snapshot(vectors_ND, fitted, tmp_path, monkeypatch):
-    monkeypatch.setattr("models.transforms.bert_flow.SAVE_EVERY", 8)
+    monkeypatch.setattr("bsl.models.transforms.bert_flow.SAVE_EVERY", 8)
     seen: list[int] = []
 
     def die_at_19() -> bool:
@@ -97,7 +97,7 @@ def test_killed_fit_resumes_from_its_last_snapshot(vectors_ND, fitted, tmp_path,
 def test_optimizer_step_equals_the_released_update_rule(vectors_ND):
     config = QUICK.model_copy(update={"clip": 0.01, "lr": 1e-2})
     ours, theirs = (Glow(vectors_ND.shape[1], config) for _ in range(2))
-    ours.settle(vectors_ND[:64])
+    ours.init_actnorm(vectors_ND[:64])
     theirs.load_state_dict(ours.state_dict())
     adam = FlatAdam(ours, config)
     moments = [(torch.zeros_like(p), torch.zeros_like(p)) for p in theirs.parameters()]

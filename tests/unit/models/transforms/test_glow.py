@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch.distributions import Normal
 
-from models.transforms.config import FlowConfig
-from models.transforms.glow import Glow
-from models.transforms.registry import fitted_transform
+from bsl.models.transforms.config import FlowConfig
+from bsl.models.transforms.glow import Glow
+from bsl.models.transforms.registry import fitted_transform
 
 MIXINGS = ("reversal", "convolution")
 WIDTHS = (8, 12, 13)  # 13 halves into 7 and 6, 7 into 4 and 3
@@ -93,7 +93,7 @@ def test_bits_per_dimension_and_gradients_equal_the_restated_formula(mixing, sha
 @pytest.mark.parametrize("mixing", MIXINGS)
 def test_actnorm_initialization_gives_mean_0_and_variance_1(mixing):
     glow, x_BD = Glow(12, FlowConfig(mixing=mixing)).double(), vectors(200, 12)
-    glow.settle(x_BD)
+    glow.init_actnorm(x_BD)
     for number, steps in enumerate(glow.levels):
         x_BD = x_BD[:, : glow.widths[number]]
         for step in steps:

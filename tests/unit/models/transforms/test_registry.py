@@ -5,17 +5,17 @@ import polars as pl
 import pytest
 import torch
 
-from models.corpus.normalize import sentence_ids
-from models.encoder.config import EncoderConfig
-from models.errors import EvaluationError
-from models.transforms.config import WhiteningConfig
-from models.transforms.registry import TRANSFORMS, fitted_transform
-from storage.artifacts.manifest import Provenance
-from storage.artifacts.refs import CorpusRef, EmbeddingsRef
-from storage.sources.model_sources import resolve_model
-from tasks.embedding.embed import embed
-from tasks.embedding.transforms import fit_transform, transform
-from tasks.stage.run_context import RunContext
+from bsl.models.corpus.normalize import sentence_ids
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.errors import EvaluationError
+from bsl.models.transforms.config import WhiteningConfig
+from bsl.models.transforms.registry import TRANSFORMS, fitted_transform
+from bsl.storage.artifacts.manifest import Provenance
+from bsl.storage.artifacts.refs import CorpusRef, EmbeddingsRef
+from bsl.storage.sources.model_sources import resolve_model
+from bsl.tasks.embedding.embed import embed
+from bsl.tasks.embedding.transforms import fit_transform, transform
+from bsl.tasks.stage.run_context import RunContext
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 
 D = 6
@@ -96,13 +96,13 @@ def test_whitening_fitted_on_a_corpus_transforms_other_vectors(site, tmp_path):
     model = resolve_model(str(write_tiny(tmp_path / "model")))
     corpus = write_corpus(site, ORIGINALS + BACK_DE + BACK_FR)
     config = EncoderConfig(model=model.identity, max_length=24)
-    embedded = embed.run(site, {"encoder": model, "texts": corpus, "config": config, "precision": "fp32"})
+    embedded = embed(site, encoder=model, texts=corpus, config=config, precision="fp32")
     store = site.open_store()
     assert store.manifest(embedded).figures["sentences"] == 12
     assert store.manifest(embedded).provenance.inputs["texts"].kind == "corpus"
 
-    fitted = fit_transform.run(site, {"embeddings": embedded, "config": WhiteningConfig(dimensions=4)})
-    white = store.scan(transform.run(site, {"embeddings": embedded, "fitted": fitted})).collect()
+    fitted = fit_transform(site, embeddings=embedded, config=WhiteningConfig(dimensions=4))
+    white = store.scan(transform(site, embeddings=embedded, fitted=fitted)).collect()
     x_ND = store.scan(embedded).collect()["embedding"].to_numpy().astype(np.float64)
     values_D, directions_DD = np.linalg.eigh(np.cov(x_ND.T))
     plain_NK = ((x_ND - x_ND.mean(axis=0)) @ directions_DD / np.sqrt(np.abs(values_D)))[:, :-5:-1]
@@ -114,7 +114,7 @@ def test_whitening_fitted_on_a_corpus_transforms_other_vectors(site, tmp_path):
     table = store.scan(embedded).collect()
     with store.draft(others, Provenance(stage_version=1, config={})) as draft:
         draft.write(table.head(3))
-    part = store.scan(transform.run(site, {"embeddings": others, "fitted": fitted})).collect()
+    part = store.scan(transform(site, embeddings=others, fitted=fitted)).collect()
     # Whitened by the statistics of the corpus, not by their own.
     assert part.equals(white.head(3))
 
@@ -125,11 +125,11 @@ def test_embed_does_not_reuse_transformed_vectors(site, tmp_path):
     config = EncoderConfig(model=model.identity, max_length=24)
     arguments = {"encoder": model, "texts": corpus, "config": config, "precision": "fp32"}
     store = site.open_store()
-    own = embed.run(site, arguments)
-    fitted = fit_transform.run(site, {"embeddings": own, "config": WhiteningConfig(dimensions=4)})
-    transform.run(site, {"embeddings": own, "fitted": fitted})
+    own = embed(site, **arguments)
+    fitted = fit_transform(site, embeddings=own, config=WhiteningConfig(dimensions=4))
+    transform(site, embeddings=own, fitted=fitted)
     before = store.scan(own).collect()
     store.fs.rm(f"{store.root}/{own.path}", recursive=True)
-    again = embed.run(site, arguments)
+    again = embed(site, **arguments)
     assert store.manifest(again).figures["embedded"] == 12
     assert store.scan(again).collect().equals(before)

@@ -6,8 +6,8 @@ from functools import partial
 import pytest
 import torch
 
-from models.errors import DeviceMemoryError
-from models.translation.batching import run_in_batches
+from bsl.models.errors import DeviceMemoryError
+from bsl.models.translation.batching import run_in_batches
 
 
 def lazily(run: Callable[[int, int], None]) -> Callable[[int, int], Callable[[], None]]:

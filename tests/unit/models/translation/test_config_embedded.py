@@ -6,17 +6,18 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from models.errors import SmokeTestError
-from models.translation import loading
-from models.translation.batching import BatchedTranslator
-from models.translation.config import MINI, Resources, TranslatorConfig
-from models.translation.filters import FilterConfig, verdict
-from models.translation.smoke_test import smoke_test
-from storage.assets.embedded import embedded_path
-from tasks.translation.translator import BEAMS, embedded_pins
+from bsl.models.errors import SmokeTestError
+from bsl.models.translation import loading
+from bsl.models.translation.batching import BatchedTranslator
+from bsl.models.translation.config import MINI, Resources, TranslatorConfig
+from bsl.models.translation.filters import FILTERS, Texts, translation_reason
+from bsl.models.translation.smoke_test import smoke_test
+from bsl.storage.assets.embedded import embedded_path
+from bsl.tasks.translation.translator import embedded_pins
 from tests.tiny_marian import load_on_transformers
 
 OUT, BACK = "marian-mini-en-mul", "marian-mini-mul-en"
+BEAMS = (1, 2, 4)
 SENTENCES = (
     "A man is cutting up a cucumber.",
     "Two boys in green uniforms are playing football on the grass while a woman watches them from the bench.",
@@ -87,6 +88,8 @@ def test_round_trips_pass_the_filters_and_share_words() -> None:
     there = translator(OUT, "en", "fr", ">>fra<<").translate(SENTENCES)
     back = translator(BACK, "fr", "en", None).translate([each.text for each in there])
     frame = pl.DataFrame({"source": SENTENCES, "text": [each.text for each in back]})
-    assert frame.select(verdict(pl.col("source"), pl.col("text"), FilterConfig()))["reason"].null_count() == 6
+    assert (
+        frame.select(translation_reason(Texts(pl.col("source"), pl.col("text")), FILTERS))["reason"].null_count() == 6
+    )
     shared = [set(a.lower().split()) & set(b.lower().split()) for a, b in frame.rows()]
     assert sum(map(bool, shared)) >= 5

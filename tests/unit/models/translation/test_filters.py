@@ -6,16 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from models.translation import filters
-from models.translation.filters import (
-    UNFILTERED,
-    FilterConfig,
-    closeness,
+from bsl.models.translation import filters
+from bsl.models.translation.filters import (
+    FILTERS,
+    LanguageFilter,
+    OverlapFilter,
+    Texts,
     count_drops,
     drop_table,
     loops,
     overlap,
-    verdict,
+    translation_reason,
+    view_reason,
 )
 from tests.every import every
 
@@ -26,6 +28,10 @@ HE_SLEEPS = "The old man is asleep in his chair."
     [
         (HE_SLEEPS, "Der alte Mann schläft in seinem Sessel.", None),
         (HE_SLEEPS, HE_SLEEPS.upper(), "copy"),
+        ("THE PARCEL CAME TOO LATE.", "The parliament is in session.", "capitals"),
+        ("NEW YORK, USA", "Neu York, USA", "capitals"),
+        ("NEW YORK", "Neu York", None),
+        ("彼は家にいた。", "He was at home.", None),  # a script without case
         ("Angela Merkel, Berlin.", "Angela Merkel, Berlin.", None),  # a short copy may be right
         (HE_SLEEPS, None, "missing"),
         (HE_SLEEPS, "", "empty"),
@@ -46,11 +52,11 @@ HE_SLEEPS = "The old man is asleep in his chair."
         ),
     ]
 )
-def test_verdict_returns_the_reason_to_drop_a_translation(
+def test_filters_return_the_reason_to_drop_a_translation(
     source: str, translation: str | None, reason: str | None
 ) -> None:
     frame = pl.DataFrame({"s": [source], "t": [translation]}, schema={"s": pl.String, "t": pl.String})
-    assert frame.select(verdict(pl.col("s"), pl.col("t"), FilterConfig())).item() == reason
+    assert frame.select(translation_reason(Texts(pl.col("s"), pl.col("t")), FILTERS)).item() == reason
 
 
 @every(
@@ -63,16 +69,16 @@ def test_verdict_returns_the_reason_to_drop_a_translation(
         (None, "missing"),
     ]
 )
-def test_unfiltered_drops_only_missing_or_empty_translations(translation: str | None, reason: str | None) -> None:
+def test_no_filter_drops_only_missing_or_empty_translations(translation: str | None, reason: str | None) -> None:
     frame = pl.DataFrame({"s": [HE_SLEEPS], "t": [translation]}, schema={"s": pl.String, "t": pl.String})
-    assert frame.select(verdict(pl.col("s"), pl.col("t"), UNFILTERED, "de")).item() == reason
+    assert frame.select(translation_reason(Texts(pl.col("s"), pl.col("t"), "de"), ())).item() == reason
     if translation:
-        assert frame.select(closeness(pl.col("s"), pl.col("t"), UNFILTERED)).item() is None
+        assert frame.select(view_reason(Texts(pl.col("s"), pl.col("t")), ())).item() is None
 
 
 def test_streamed_verdicts_equal_in_memory_verdicts() -> None:
     frame = pl.LazyFrame({"s": [HE_SLEEPS] * 3000, "t": ["ja ja ja ja ja", None, "Der Mann schläft."] * 1000})
-    query = frame.select(reason=verdict(pl.col("s"), pl.col("t"), FilterConfig()))
+    query = frame.select(reason=translation_reason(Texts(pl.col("s"), pl.col("t")), FILTERS))
     assert_frame_equal(query.collect(engine="streaming"), query.collect())
     assert query.collect()["reason"].to_list() == ["loop", "missing", None] * 1000
 
@@ -125,9 +131,9 @@ def test_only_translations_clearly_in_another_language_are_dropped(
     translation: str, lang: str | None, reason: str | None
 ) -> None:
     frame = pl.DataFrame({"s": [HE_SLEEPS], "t": [translation]})
-    assert frame.select(verdict(pl.col("s"), pl.col("t"), FilterConfig(), lang)).item() == reason
-    unlooked = FilterConfig(language_odds=None)
-    assert frame.select(verdict(pl.col("s"), pl.col("t"), unlooked, lang)).item() is None
+    assert frame.select(translation_reason(Texts(pl.col("s"), pl.col("t"), lang), FILTERS)).item() == reason
+    unlooked = [one for one in FILTERS if not isinstance(one, LanguageFilter)]
+    assert frame.select(translation_reason(Texts(pl.col("s"), pl.col("t"), lang), unlooked)).item() is None
 
 
 @pytest.mark.parametrize(
@@ -141,9 +147,9 @@ def test_only_translations_clearly_in_another_language_are_dropped(
 def test_views_too_close_or_too_far_are_dropped_on_request(view: str, shared: float, reason: str | None) -> None:
     frame = pl.DataFrame({"s": [HE_SLEEPS], "v": [view]})
     assert frame.select(overlap(pl.col("s"), pl.col("v"))).item() == pytest.approx(shared)
-    band = FilterConfig(min_overlap=0.2, max_overlap=0.95)
-    assert frame.select(closeness(pl.col("s"), pl.col("v"), band)).item() == reason
-    assert frame.select(closeness(pl.col("s"), pl.col("v"), FilterConfig())).item() is None
+    band = (OverlapFilter(least=0.2, most=0.95),)
+    assert frame.select(view_reason(Texts(pl.col("s"), pl.col("v")), band)).item() == reason
+    assert frame.select(view_reason(Texts(pl.col("s"), pl.col("v")), FILTERS)).item() is None
 
 
 WORDS = st.sampled_from(["der", "alte", "Mann", "the", "old", "man", "ja", "…", ""])
@@ -154,7 +160,7 @@ def test_drop_table_counts_sum_to_all_rows(rows: list[tuple[list[str], list[str]
     texts = [(" ".join(source), None if view is None else " ".join(view)) for source, view in rows]
     frame = pl.DataFrame(texts, schema={"source": pl.String, "text": pl.String}, orient="row")
     judged = frame.lazy().with_columns(
-        verdict(pl.col("source"), pl.col("text"), FilterConfig(), "de"), method=pl.lit("mt-de"), hop=1
+        translation_reason(Texts(pl.col("source"), pl.col("text"), "de"), FILTERS), method=pl.lit("mt-de"), hop=1
     )
     table = drop_table([count_drops(judged)])
     assert table["n"].sum() == len(rows)

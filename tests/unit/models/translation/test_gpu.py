@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import ctranslate2
 import pytest
 
-from models.errors import DeviceMemoryError, TranslatorLoadError
-from models.translation import gpu, loading
-from models.translation.config import Resources, TranslatorConfig
-from models.translation.ctranslate import convert_once
-from models.translation.loading import load_translator, resolve
+from bsl.models.errors import DeviceMemoryError, TranslatorLoadError
+from bsl.models.translation import gpu, loading
+from bsl.models.translation.config import Resources, TranslatorConfig
+from bsl.models.translation.ctranslate import convert_once
+from bsl.models.translation.loading import load_translator, resolve
 from tests.tiny_marian import SENTENCES, build_tiny_marian
 
 CPU = Resources("cpu", cores=1)

@@ -7,10 +7,10 @@ import pytest
 import torch
 from transformers import MarianMTModel, MarianTokenizer
 
-from models.errors import TranslatorLoadError
-from models.translation.batching import BatchedTranslator
-from models.translation.config import TranslatorConfig
-from storage.assets.embedded import embedded_path
+from bsl.models.errors import TranslatorLoadError
+from bsl.models.translation.batching import BatchedTranslator
+from bsl.models.translation.config import TranslatorConfig
+from bsl.storage.assets.embedded import embedded_path
 from tests.tiny_marian import SENTENCES, build_tiny_marian, load_on_transformers
 
 CONFIG = TranslatorConfig(model="tiny", source_lang="en", target_lang="de", precision="fp32")

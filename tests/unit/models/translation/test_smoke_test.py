@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from models.errors import SmokeTestError
-from models.runtime.progress import OnProgress
-from models.translation.batching import Translation
-from models.translation.config import Pin, TranslatorConfig
-from models.translation.smoke_test import PLAIN_SENTENCES, smoke_test
+from bsl.models.errors import SmokeTestError
+from bsl.models.runtime.progress import OnProgress
+from bsl.models.translation.batching import Translation
+from bsl.models.translation.config import Pin, TranslatorConfig
+from bsl.models.translation.smoke_test import PLAIN_SENTENCES, smoke_test
 from tests.tiny_marian import build_tiny_marian, load_on_transformers
 
 GERMAN = dict(zip(PLAIN_SENTENCES["en"], PLAIN_SENTENCES["de"], strict=True))

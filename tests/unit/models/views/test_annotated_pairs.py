@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 from pydantic import ValidationError
 
-from models.corpus.normalize import sentence_ids
-from models.views.annotated_pairs import labelled_pairs, scored_pairs, with_rehearsal
-from models.views.pairs import PairConfig
-from storage.artifacts.schemas import PAIRS
+from bsl.models.corpus.normalize import sentence_ids
+from bsl.models.views.annotated_pairs import labelled_pairs, own_rehearsal, scored_pairs, with_rehearsal
+from bsl.models.views.pairs import PairConfig
+from bsl.storage.artifacts.schemas import PAIRS
 
 CORPUS = pl.LazyFrame(
     [
@@ -106,13 +106,32 @@ def test_seed_changes_only_the_order_of_scored_pairs():
 def test_rehearsed_pairs_have_no_score_and_repeat_if_there_are_too_few(labels):
     own = pl.DataFrame([(f"a {row}", f"b {row}", 1.0) for row in range(labels)], SCORED.schema, orient="row")
     training = scored_pairs(own, 1.0, "labels", 0)
-    together = with_rehearsal(training, SCORED, "stsb train", 0)
+    together = with_rehearsal(training, {"stsb train": SCORED}, 0)
     assert together.schema == PAIRS
     assert together.head(labels).equals(training)
     general = together.slice(labels)
     assert general.height == general["score"].null_count() == general["pair_id"].n_unique() == (labels + 1) // 2
     assert {*general.select("text_1", "text_2").iter_rows()} <= {*SCORED.select("sentence1", "sentence2").iter_rows()}
-    assert together.equals(with_rehearsal(training, SCORED, "stsb train", 0))
+    assert together.equals(with_rehearsal(training, {"stsb train": SCORED}, 0))
+
+
+def test_rehearsed_sets_share_the_added_pairs():
+    training = scored_pairs(SCORED.sample(40, with_replacement=True, seed=0), 5.0, "labels", 0)
+    own = own_rehearsal(pl.Series([f"text {row}" for row in range(30)]), 0)
+    together = with_rehearsal(training, {"stsb train": SCORED, "own text": own}, 0)
+    counts = dict(together.slice(40)["source"].value_counts().iter_rows())
+    assert counts == {"stsb train": 10, "own text": 10}
+    assert with_rehearsal(training, {}, 0).equals(training)
+
+
+@pytest.mark.parametrize("extra", [[], ["an odd number of texts"]])
+def test_own_rehearsal_has_each_sentence_and_the_halves_of_long_ones(extra):
+    sentences = pl.Series(["too short for halves", "one two three four five six seven eight nine", *extra])
+    pairs = own_rehearsal(sentences, 0)
+    texts = [*pairs["sentence1"], *pairs["sentence2"]]
+    assert {*texts} == {*sentences, "one two three four", "five six seven eight nine"}
+    assert len(texts) == len({*texts}) + len({*texts}) % 2
+    assert pairs.equals(own_rehearsal(sentences, 0))
 
 
 def test_labelled_and_scored_options_conflict():

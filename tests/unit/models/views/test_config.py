@@ -3,8 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from models.translation.config import TranslatorConfig
-from models.views.config import AugmentConfig, TranslatedView, round_trip, translation
+from bsl.models.translation.config import TranslatorConfig
+from bsl.models.views.config import AugmentConfig, TranslatedView, round_trip, translation
 
 
 def hop(source: str, target: str) -> TranslatorConfig:

@@ -3,8 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from models.views.config import CropView
-from models.views.cropping import _WORDS, crop_words, halves
+from bsl.models.views.config import CropView
+from bsl.models.views.cropping import _WORDS, crop_words, halves
 from tests.tiny_marian import SENTENCES
 
 LONG = [f"{first} {second}" for first, second in zip(SENTENCES, SENTENCES[::-1], strict=True)]

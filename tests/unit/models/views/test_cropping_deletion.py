@@ -5,8 +5,8 @@ from itertools import chain
 import pytest
 from nltk.tokenize import NLTKWordTokenizer
 
-from models.views.config import DeletedView
-from models.views.cropping import delete_words
+from bsl.models.views.config import DeletedView
+from bsl.models.views.cropping import delete_words
 from tests.tiny_marian import SENTENCES
 
 WORDS = NLTKWordTokenizer().tokenize

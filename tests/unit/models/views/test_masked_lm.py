@@ -10,9 +10,9 @@ import torch
 from tokenizers import ByteLevelBPETokenizer
 from transformers import RobertaConfig, RobertaForMaskedLM, RobertaTokenizerFast
 
-from models.views.config import MaskedView
-from models.views.masked_lm import MaskedLM, MaskedLMError, refill
-from storage.assets.embedded import embedded_path
+from bsl.models.views.config import MaskedView
+from bsl.models.views.masked_lm import MaskedLM, MaskedLMError, refill
+from bsl.storage.assets.embedded import embedded_path
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 
 TEXTS = [*ORIGINALS, *BACK_DE, *BACK_FR, "  Odd   spaces, kept.", "Ünïcode naïve 😀😀 café"]

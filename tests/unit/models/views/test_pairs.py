@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from models.corpus.normalize import sentence_ids
-from models.runtime.partitions import Ranges, in_range
-from models.views.pairs import MissingViewError, PairConfig, ViewPair, build_pairs, count_pairs, require_pairs
+from bsl.models.corpus.normalize import sentence_ids
+from bsl.models.runtime.partitions import Ranges, in_range
+from bsl.models.views.pairs import MissingViewError, PairConfig, ViewPair, build_pairs, count_pairs, require_pairs
 
 VIEWS = pl.LazyFrame(
     [

@@ -6,8 +6,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from models.views import pairs as thinning
-from models.views.pairs import WordCounts, thinned
+from bsl.models.views import pairs as thinning
+from bsl.models.views.pairs import WordCounts, thinned
 
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.views.config import SynonymView
-from models.views.synonyms import FILES, FUNCTION_WORDS, count_replacements, replace_synonyms, wordnet_synonyms
-from storage.assets.embedded import embedded_path
-from storage.errors import SourceError
-from storage.sources import word_vectors
-from storage.sources.word_vectors import find_wordnet
+from bsl.models.views.config import SynonymView
+from bsl.models.views.synonyms import FILES, FUNCTION_WORDS, count_replacements, replace_synonyms, wordnet_synonyms
+from bsl.storage.assets.embedded import embedded_path
+from bsl.storage.errors import SourceError
+from bsl.storage.sources import word_vectors
+from bsl.storage.sources.word_vectors import find_wordnet
 from tests.tiny_wordnet import write_tiny_wordnet
 
 ALL, THIRD = SynonymView(share=1.0), SynonymView(share=0.3)

@@ -4,10 +4,10 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from models.corpus.normalize import sentence_ids
-from models.runtime.partitions import in_range
-from models.translation.filters import FilterConfig, count_drops, drop_table
-from models.views.views import (
+from bsl.models.corpus.normalize import sentence_ids
+from bsl.models.runtime.partitions import in_range
+from bsl.models.translation.filters import FILTERS, count_drops, drop_table
+from bsl.models.views.views import (
     begin_route,
     follow_hop,
     judged_route,
@@ -45,8 +45,8 @@ def corpus() -> pl.LazyFrame:
 
 @pytest.fixture
 def route(corpus: pl.LazyFrame) -> pl.LazyFrame:
-    there = follow_hop(begin_route(corpus), memory(GERMAN), 1, FilterConfig())
-    return follow_hop(there, memory(BACK), 2, FilterConfig())
+    there = follow_hop(begin_route(corpus), memory(GERMAN), 1, FILTERS)
+    return follow_hop(there, memory(BACK), 2, FILTERS)
 
 
 def test_the_first_hop_translates_the_corpus(corpus: pl.LazyFrame) -> None:
@@ -54,7 +54,7 @@ def test_the_first_hop_translates_the_corpus(corpus: pl.LazyFrame) -> None:
 
 
 def test_the_second_hop_translates_each_german_sentence_once(corpus: pl.LazyFrame) -> None:
-    there = follow_hop(begin_route(corpus), memory(GERMAN), 1, FilterConfig())
+    there = follow_hop(begin_route(corpus), memory(GERMAN), 1, FILTERS)
     assert_frame_equal(sentences_ahead(there), identified(list(BACK)), check_row_order=False)
 
 
@@ -82,7 +82,7 @@ def test_drop_table_counts_dropped_sentences_by_hop(route: pl.LazyFrame) -> None
 
 
 def test_missing_translations_are_counted_as_dropped(corpus: pl.LazyFrame) -> None:
-    route = follow_hop(begin_route(corpus), memory({"OK.": "OK."}), 1, FilterConfig())
+    route = follow_hop(begin_route(corpus), memory({"OK.": "OK."}), 1, FILTERS)
     assert route.collect()["reason"].value_counts().filter(pl.col("reason") == "missing")["count"].item() == 4
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from storage.artifacts.store import Store
+from bsl.storage.artifacts.store import Store
 
 
 @pytest.fixture

@@ -2,11 +2,13 @@
 
 import polars as pl
 import pytest
+from pydantic import BaseModel
 
-from storage.artifacts.manifest import Provenance
-from storage.artifacts.refs import ViewsRef
-from storage.artifacts.schemas import VIEWS
-from storage.artifacts.store import Store
+from bsl.storage.artifacts.manifest import Provenance
+from bsl.storage.artifacts.refs import ViewsRef
+from bsl.storage.artifacts.schemas import VIEWS
+from bsl.storage.artifacts.store import Store
+from bsl.storage.errors import CorruptArtifactError
 
 WHY = Provenance(stage_version=1, config={})
 
@@ -34,3 +36,21 @@ def test_write_all_without_frames_raises_value_error(tmp_path):
     store = Store(str(tmp_path / "store"))
     with pytest.raises(ValueError, match="no frames"), store.draft(ViewsRef(key="0" * 64), WHY) as draft:
         draft.write_all([])
+
+
+class Counts(BaseModel):
+    rows: int
+
+
+class Texts(BaseModel):
+    rows: str
+
+
+def test_figures_are_read_as_the_model_of_their_stage(tmp_path):
+    store, ref = Store(str(tmp_path / "store")), ViewsRef(key="0" * 64)
+    with store.draft(ref, WHY) as draft:
+        draft.write(pl.DataFrame(schema=VIEWS))
+        draft.note({"rows": 3, "other": "text"})
+    assert store.manifest(ref).figures_as(Counts) == Counts(rows=3)
+    with pytest.raises(CorruptArtifactError, match=r"views/0+: figures are no Texts \(rows: .*\)\. Delete"):
+        store.manifest(ref).figures_as(Texts)

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from storage.artifacts.garbage_collection import collect, collectable, leftovers
-from storage.artifacts.manifest import InputEntry
-from storage.artifacts.refs import ArtifactRef, EvaluationRef, ReportRef
+from bsl.storage.artifacts.garbage_collection import collect, collectable, leftovers
+from bsl.storage.artifacts.manifest import InputEntry
+from bsl.storage.artifacts.refs import ArtifactRef, EvaluationRef, ReportRef
 from tests.hostile import WHY, key, made_long_ago, put
 
 

@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from storage.artifacts.garbage_collection import collect, collectable, leftovers, readable_manifests
-from storage.artifacts.manifest import InputEntry
-from storage.artifacts.refs import ArtifactRef, ReportRef, ViewsRef
-from storage.artifacts.store import Store
-from storage.errors import CorruptArtifactError
-from storage.filesystem.names import MANIFEST
+from bsl.storage.artifacts.garbage_collection import collect, collectable, leftovers, readable_manifests
+from bsl.storage.artifacts.manifest import InputEntry
+from bsl.storage.artifacts.refs import ArtifactRef, ReportRef, ViewsRef
+from bsl.storage.artifacts.store import Store
+from bsl.storage.errors import CorruptArtifactError
+from bsl.storage.filesystem.names import MANIFEST
 from tests.hostile import WHY, a_pipe, folder_of, key, put, rewrite
 
 

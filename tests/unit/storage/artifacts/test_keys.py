@@ -1,13 +1,15 @@
 """Artifact keys: equal for equal arguments on every machine, different for anything that changes a result."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from storage.artifacts.keys import artifact_key, canonical
-from storage.artifacts.refs import CorpusRef
-from storage.record import NotInKey
+from bsl.models.training.config import TrainingConfig
+from bsl.models.views.config import AugmentConfig
+from bsl.storage.artifacts.keys import artifact_key, canonical, fingerprint
+from bsl.storage.artifacts.refs import CorpusRef
+from bsl.storage.record import AddedAs, NotInKey, Record
 
 
 class Located(BaseModel):
@@ -21,6 +23,16 @@ def test_artifact_key_ignores_fields_marked_not_in_key():
     assert artifact_key("ingest", "corpus", 1, {"source": here}) == artifact_key(
         "ingest", "corpus", 1, {"source": there}
     )
+
+
+@pytest.mark.parametrize("config", [AugmentConfig, TrainingConfig])
+def test_added_field_that_is_off_changes_no_key(config):
+    class Upgraded(config):
+        extra: Annotated[int, AddedAs(0)] = 0
+        later: Annotated[int | None, AddedAs(0)] = None  # its default changed after the release that added it
+
+    assert fingerprint(Upgraded(later=0)) == fingerprint(config())
+    assert len({fingerprint(Upgraded(**given)) for given in ({}, {"later": 0}, {"extra": 1}, {"extra": 2})}) == 4
 
 
 @pytest.mark.parametrize(
@@ -58,3 +70,17 @@ def test_artifact_key_rejects_unsupported_objects():
 def test_artifact_key_rejects_nan():
     with pytest.raises(ValueError, match="JSON"):
         artifact_key("make_views", "views", 1, {"lr": float("nan")})
+
+
+def test_removed_field_keeps_the_key_of_its_default():
+    class Before(Record):
+        weight: float = 0.5
+        queue: int = 0
+
+    class After(Record):
+        removed: ClassVar = {"queue": 0}
+        weight: float = 0.5
+
+    keys = [fingerprint(config) for config in (Before(), After(), Before(queue=1), After(weight=0.4))]
+    assert keys[0] == keys[1]
+    assert len(set(keys)) == 3

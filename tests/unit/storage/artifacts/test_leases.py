@@ -1,14 +1,15 @@
 """A lease protects an artifact and its inputs for an hour after its last renewal."""
 
+import os
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from storage.artifacts.garbage_collection import collect, collectable
-from storage.artifacts.leases import EXPIRES, leases, release, write_lease
-from storage.artifacts.manifest import InputEntry
-from storage.artifacts.store import Store
-from storage.errors import StoreReadError
+from bsl.storage.artifacts.garbage_collection import collect, collectable
+from bsl.storage.artifacts.leases import EXPIRES, begin_lease, leases, release, store_time, write_lease
+from bsl.storage.artifacts.manifest import InputEntry
+from bsl.storage.artifacts.store import Store
+from bsl.storage.errors import StoreReadError
 from tests.hostile import WHY, made_long_ago, put
 
 
@@ -33,8 +34,28 @@ def test_lease_expires_after_its_lifetime(store):
     ref = put(store)
     leasing(store, ref)
     later = datetime.now(UTC) + EXPIRES + timedelta(seconds=5)
-    assert leases(store, later) == (set(), [".leases/process.json"])
-    assert leases(store, later - timedelta(minutes=1)) == ({ref.path}, [])
+    assert leases(store, later) == (set(), None, [".leases/process.json"])
+    assert leases(store, later - timedelta(minutes=1)) == ({ref.path}, None, [])
+
+
+def test_artifacts_made_or_used_since_a_process_began_are_kept_until_its_lease_ends(store):
+    old, used = put(store, 1), put(store, 2)
+    made_long_ago(store)
+    for ref in (old, used):
+        os.utime(store.local / ref.path / "manifest.json", (0, 0))
+    begin_lease(store, "process")
+    store.used(used)
+    made = put(store, 3)
+    later = store_time(store) + timedelta(minutes=50)
+    assert [manifest.key for manifest in collectable(store, timedelta(0), later)] == [old.key]
+    assert [manifest.key for manifest in collect(store, [store.manifest(ref) for ref in (old, used, made)])] == [
+        old.key
+    ]
+    expired = leases(store, later + EXPIRES)
+    assert (expired.paths, expired.since) == (set(), None)
+    assert expired.expired == [".leases/process.began", ".leases/process.json"]
+    release(store, "process")
+    assert len(collectable(store, timedelta(0), later)) == 2
 
 
 def test_garbage_collection_skips_artifacts_leased_after_the_listing(store):

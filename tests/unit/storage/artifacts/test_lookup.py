@@ -2,11 +2,11 @@
 
 import pytest
 
-from storage.artifacts.lookup import find
-from storage.artifacts.manifest import Provenance
-from storage.artifacts.refs import ArtifactRef, CorpusRef, ReportRef
-from storage.artifacts.store import Store
-from storage.errors import ArtifactMissingError
+from bsl.storage.artifacts.lookup import find
+from bsl.storage.artifacts.manifest import Provenance
+from bsl.storage.artifacts.refs import ArtifactRef, CorpusRef, ReportRef
+from bsl.storage.artifacts.store import Store
+from bsl.storage.errors import ArtifactMissingError
 from tests.hostile import damage
 
 FIRST, SECOND = ReportRef(key=f"{0xA1:064x}"), ReportRef(key=f"{0xB2:x}".ljust(64, "0"))

@@ -13,11 +13,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from storage.artifacts import draft as drafts
-from storage.artifacts.garbage_collection import leftovers
-from storage.artifacts.refs import ArtifactRef, ViewsRef
-from storage.artifacts.store import Store
-from storage.errors import (
+from bsl.storage.artifacts import draft as drafts
+from bsl.storage.artifacts.garbage_collection import leftovers
+from bsl.storage.artifacts.refs import ArtifactRef, ViewsRef
+from bsl.storage.artifacts.store import Store
+from bsl.storage.errors import (
     ArtifactMissingError,
     CorruptArtifactError,
     NewerFormatError,
@@ -25,8 +25,8 @@ from storage.errors import (
     StoreReadError,
     StoreWriteError,
 )
-from storage.filesystem.atomic import whole
-from storage.filesystem.names import MANIFEST
+from bsl.storage.filesystem.atomic import whole
+from bsl.storage.filesystem.names import MANIFEST
 from tests.hostile import VIEWS, WHY, key, put
 
 ROOT = Path(__file__).parents[4]
@@ -88,11 +88,20 @@ def test_manifest_of_a_newer_format_is_not_overwritten(store):
     ref = put(store)
     path = store.local / ref.path / MANIFEST
     path.write_text(path.read_text().replace('"format": 3', '"format": 4'))
-    with pytest.raises(NewerFormatError, match=r"format 4, this version reads up to 3\. Upgrade"):
+    with pytest.raises(NewerFormatError, match=r"format 4, this version reads 3\. Upgrade"):
         store.manifest(ref)
     with pytest.raises(NewerFormatError):
         put(store)
     assert '"format": 4' in path.read_text()
+
+
+def test_manifest_of_an_older_format_is_refused_and_its_artifact_made_again(store):
+    ref = put(store)
+    path = store.local / ref.path / MANIFEST
+    path.write_text(path.read_text().replace('"format": 3', '"format": 2'))
+    assert "format 2, this version reads 3" in store.defect(ref)
+    put(store)
+    assert store.defect(ref) is None
 
 
 def test_writing_wrong_columns_raises_schema_error(store):
@@ -206,7 +215,7 @@ def test_export_to_folder_and_zip(store, tmp_path):
 
 def test_manifest_is_utf_8_in_any_locale(store):
     program = (
-        "import sys; from storage.artifacts.store import Store; from storage.artifacts.refs import ViewsRef; "
+        "import sys; from bsl.storage.artifacts.store import Store; from bsl.storage.artifacts.refs import ViewsRef; "
         "from tests.hostile import VIEWS, WHY, key\n"
         "with Store(sys.argv[1]).draft(ViewsRef(key=key(1)), WHY) as draft:\n"
         "    draft.note({'direction': 'en \\u2192 de'}); draft.write(VIEWS)\n"

@@ -13,11 +13,11 @@ import pytest
 from moto.server import DomainDispatcherApplication, create_backend_app
 from s3fs import S3FileSystem
 
-from storage.artifacts.garbage_collection import collectable, leftovers
-from storage.artifacts.leases import leases, release, write_lease
-from storage.artifacts.refs import ViewsRef
-from storage.artifacts.store import Store
-from storage.errors import CorruptArtifactError, StorageError, StoreReadError
+from bsl.storage.artifacts.garbage_collection import collectable, leftovers
+from bsl.storage.artifacts.leases import leases, release, write_lease
+from bsl.storage.artifacts.refs import ViewsRef
+from bsl.storage.artifacts.store import Store
+from bsl.storage.errors import CorruptArtifactError, StorageError, StoreReadError
 from tests.hostile import damage, key, put
 from tests.s3_server import s3_served
 

@@ -11,10 +11,10 @@ from threading import Thread
 import pytest
 from s3fs import S3FileSystem
 
-from storage.artifacts.refs import ViewsRef
-from storage.artifacts.store import Store
-from storage.errors import CorruptArtifactError, StorageError, StoreReadError
-from storage.filesystem.names import MANIFEST
+from bsl.storage.artifacts.refs import ViewsRef
+from bsl.storage.artifacts.store import Store
+from bsl.storage.errors import CorruptArtifactError, StorageError, StoreReadError
+from bsl.storage.filesystem.names import MANIFEST
 from tests.hostile import PART, SHA, VIEWS, WHY, a_pipe, as_nobody, damage, folder_of, key, put, rewrite
 
 NAMES = [

@@ -6,10 +6,10 @@ import pytest
 from fsspec import AbstractFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
-from storage.artifacts.refs import ArtifactRef, CheckpointRef
-from storage.artifacts.store import Store
-from storage.errors import StoreReadError
-from storage.filesystem.names import MANIFEST
+from bsl.storage.artifacts.refs import ArtifactRef, CheckpointRef
+from bsl.storage.artifacts.store import Store
+from bsl.storage.errors import StoreReadError
+from bsl.storage.filesystem.names import MANIFEST
 from tests.hostile import WHY, key, put
 
 NESTED = ArtifactRef(kind="translations/0123abcd", key=key(2))

@@ -12,11 +12,11 @@ import polars as pl
 import pytest
 from moto.server import DomainDispatcherApplication, create_backend_app
 
-from storage.artifacts.garbage_collection import collect, leftovers
-from storage.artifacts.manifest import Provenance
-from storage.artifacts.refs import ArtifactRef, ViewsRef
-from storage.artifacts.store import Store
-from storage.errors import CorruptArtifactError
+from bsl.storage.artifacts.garbage_collection import collect, leftovers
+from bsl.storage.artifacts.manifest import Provenance
+from bsl.storage.artifacts.refs import ArtifactRef, ViewsRef
+from bsl.storage.artifacts.store import Store
+from bsl.storage.errors import CorruptArtifactError
 from tests.hostile import damage
 from tests.s3_server import s3_served
 

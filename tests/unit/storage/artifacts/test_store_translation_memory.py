@@ -6,10 +6,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from storage.artifacts.keys import fingerprint
-from storage.artifacts.manifest import Provenance
-from storage.artifacts.refs import ArtifactRef
-from storage.artifacts.store import Store
+from bsl.storage.artifacts.keys import fingerprint
+from bsl.storage.artifacts.manifest import Provenance
+from bsl.storage.artifacts.refs import ArtifactRef
+from bsl.storage.artifacts.store import Store
 
 FINGERPRINT = fingerprint({"model": "sha256:0", "beam": 1})[:16]
 

@@ -7,11 +7,11 @@ import polars as pl
 import pytest
 from moto.server import DomainDispatcherApplication, create_backend_app
 
-from storage.artifacts.garbage_collection import collect, leftovers
-from storage.artifacts.manifest import Provenance
-from storage.artifacts.refs import ViewsRef
-from storage.artifacts.store import Store
-from storage.filesystem.names import MANIFEST
+from bsl.storage.artifacts.garbage_collection import collect, leftovers
+from bsl.storage.artifacts.manifest import Provenance
+from bsl.storage.artifacts.refs import ViewsRef
+from bsl.storage.artifacts.store import Store
+from bsl.storage.filesystem.names import MANIFEST
 from tests.hostile import VIEWS, damage, key
 from tests.s3_server import s3_served
 
@@ -121,19 +121,6 @@ def test_damaged_artifact_is_republished_in_a_new_folder(store, tmp_path):
     publish(store, "B")
     assert held(store, tmp_path / "later") == {"B"}
     assert store.manifest(REF).place != first.place
-
-
-def test_artifact_of_an_older_manifest_format_is_read(store, tmp_path):
-    """Its files are in the manifest's folder, and the manifest has no `place`."""
-    folder = tmp_path / "folder"
-    local = Store(str(folder))
-    publish(local, "A")
-    older = local.manifest(REF).model_dump_json(exclude={"place"}).replace('"format":3', '"format":2')
-    for name in ("log.txt", "views-00000.parquet"):
-        store.fs.put_file(str(folder / REF.path / name), f"{store.root}/{REF.path}/{name}")
-    store.fs.pipe_file(f"{store.root}/{REF.path}/{MANIFEST}", older.encode())
-    assert (store.defect(REF), held(store, tmp_path / "later")) == (None, {"A"})
-    assert forgotten(store, datetime.now(UTC) + timedelta(days=31)) == []
 
 
 def test_remote_artifact_is_readable_as_local_copy_and_export(store, tmp_path):

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from storage.assets.catalog import AssetManifest, embedded_manifest
-from storage.assets.embedded import embedded_names, embedded_path
-from storage.errors import AssetError
-from storage.filesystem.digests import describe_files
+from bsl.storage.assets.catalog import AssetManifest, embedded_manifest
+from bsl.storage.assets.embedded import embedded_names, embedded_path
+from bsl.storage.errors import AssetError
+from bsl.storage.filesystem.digests import describe_files
 
 
 @pytest.fixture

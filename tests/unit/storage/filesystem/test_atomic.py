@@ -4,8 +4,8 @@ import hashlib
 
 import pytest
 
-from storage.filesystem.atomic import whole
-from storage.filesystem.digests import file_sha256
+from bsl.storage.filesystem.atomic import whole
+from bsl.storage.filesystem.digests import file_sha256
 
 
 def test_atomic_write_replaces_an_existing_file(tmp_path):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from storage.filesystem.spelling import perhaps_path
+from bsl.storage.filesystem.spelling import perhaps_path
 
 
 @pytest.fixture

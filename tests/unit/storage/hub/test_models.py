@@ -2,7 +2,7 @@
 
 import pytest
 
-from storage.hub.models import model_files
+from bsl.storage.hub.models import model_files
 
 SETTINGS = ["config.json", "tokenizer.json", "modules.json", "1_Pooling/config.json"]
 PARTS = [f"pytorch_model-0000{number}-of-00002.bin" for number in (1, 2)]

@@ -3,11 +3,11 @@
 import polars as pl
 import pytest
 
-from storage.errors import SourceError
-from storage.readers.columns import Columns, known_shape
-from storage.readers.read_report import ReadReport
-from storage.sources.read import check_columns, is_nli, read_nli_pairs, read_source
-from storage.sources.sources import SourceSpec, resolve_source
+from bsl.storage.errors import SourceError
+from bsl.storage.readers.columns import Columns, known_shape
+from bsl.storage.readers.read_report import ReadReport
+from bsl.storage.sources.read import check_columns, is_nli, read_nli_pairs, read_source
+from bsl.storage.sources.sources import SourceSpec, resolve_source
 from tests.every import every
 
 TEXTS = [f"This is the review of number {n}, long enough for prose." for n in range(8)]

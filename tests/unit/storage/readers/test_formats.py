@@ -2,10 +2,10 @@
 
 import pytest
 
-from storage.errors import SourceError
-from storage.readers.formats import format_of
-from storage.readers.read_report import NAME_COLUMNS
-from storage.sources.sources import SourceSpec, resolve_source
+from bsl.storage.errors import SourceError
+from bsl.storage.readers.formats import format_of
+from bsl.storage.readers.read_report import NAME_COLUMNS
+from bsl.storage.sources.sources import SourceSpec, resolve_source
 from tests.every import every
 from tests.reading import texts
 

@@ -5,11 +5,11 @@ import json
 import polars as pl
 import pytest
 
-from storage.errors import SourceError
-from storage.readers import blocks, jsonl
-from storage.readers.columns import Columns
-from storage.readers.formats import columns_of
-from storage.readers.read_report import ReadReport
+from bsl.storage.errors import SourceError
+from bsl.storage.readers import blocks, jsonl
+from bsl.storage.readers.columns import Columns
+from bsl.storage.readers.formats import columns_of
+from bsl.storage.readers.read_report import ReadReport
 from tests.reading import table, texts, where
 
 PAIR = Columns(("sentence1", "sentence2"), ("gold_label",))
@@ -24,8 +24,6 @@ BAD = [
     (b'"a"', "a string, expected an object"),
     (b"null", "null, expected an object"),
     (b'{"sentence1": "\xff", "sentence2": "b"}', "not UTF-8"),
-    (b'{"sentence1": "a"}', "field 'sentence2' is missing"),
-    (b'{"sentence1": null, "sentence2": "b"}', "field 'sentence1' is null"),
     (b'{"sentence1": 5, "sentence2": "b"}', "field 'sentence1' is a number"),
     (b'{"sentence1": "a", "sentence2": -1.5e3}', "field 'sentence2' is a number"),
     (b'{"sentence1": "a", "sentence2": true}', "field 'sentence2' is a boolean"),
@@ -111,9 +109,20 @@ def test_json_records_do_not_depend_on_block_size(write, monkeypatch, block_byte
     assert (cut.records, cut.rejected) == (392, 8)
 
 
-def test_columns_are_detected_from_the_first_long_json_lines(write):
-    line = json.dumps({"text": "x" * (6 << 20)})
-    assert columns_of(write("a.jsonl", f"{line}\n{line}\n{line}\n" + '{"late": 1}\n'), "jsonl") == ("text",)
+@pytest.mark.parametrize("late", ["label", "la\\u0062el", 'la\\"bel', "título"])
+@pytest.mark.parametrize("first", ["x", 'say \\"label\\": y', "a \\\\"])
+def test_key_that_first_appears_late_is_a_column(write, report, late, first):
+    lines = [f'{{"text": "{first}"}}'] * 150 + [f'{{"text": "x", "{late}": "yes"}}', "{"]
+    path, name = write("a.jsonl", "\n".join(lines)), json.loads(f'"{late}"')
+    assert columns_of(path, "jsonl") == ("text", name)
+    assert table(path, Columns(("text",), (name,)), report)[name].to_list() == [None] * 150 + ["yes"]
+
+
+def test_null_or_missing_text_is_an_empty_cell(write, report):
+    lines = ['{"text": "a", "other": "b"}', '{"text": null, "other": "c"}', '{"other": "d"}', '{"text": " "}']
+    frame = table(write("a.jsonl", "\n".join(lines)), Columns(("text", "other")), report)
+    assert frame.rows() == [("a", "b"), ("", "c"), ("", "d"), (" ", "")]
+    assert (report.records, report.rejected, report.empty) == (4, 0, 4)
 
 
 def test_json_key_with_a_lone_surrogate_is_no_column(write, report):

@@ -5,12 +5,12 @@ import zipfile
 import polars as pl
 import pytest
 
-from storage.errors import SourceError
-from storage.readers import blocks, lines
-from storage.readers.columns import Columns
-from storage.readers.read_report import ReadReport
-from storage.sources.read import read_beside, read_source
-from storage.sources.sources import SourceSpec, resolve_source
+from bsl.storage.errors import SourceError
+from bsl.storage.readers import blocks, lines
+from bsl.storage.readers.columns import Columns
+from bsl.storage.readers.read_report import ReadReport
+from bsl.storage.sources.read import read_beside, read_source
+from bsl.storage.sources.sources import SourceSpec, resolve_source
 from tests.reading import texts, where
 
 NUL = "\x00"
@@ -95,3 +95,23 @@ def test_views_column_requires_a_single_text_column(write, report):
 def test_missing_views_file_error_names_the_download(tmp_path):
     with pytest.raises(SourceError, match=r"Download the authors' back-translated corpus .*/ConGen"):
         resolve_source(SourceSpec(dataset="back_translated_nli"), str(tmp_path))
+
+
+TABLES = {
+    "tabs": ("id\ttext\n1\tOne.\n2\tTwo.\n", "separated by '\\\\t'.*`cp .*a.txt .*a.tsv`"),
+    "tabs without names": ("1\tOne cat.\n2\tTwo cats.\n", "cut -f 2 .*a.txt > text.txt"),
+    "semicolons": ("id;text\n1;One, two.\n2;Three.\n", "separated by ';'.*`cp .*a.txt .*a.csv`"),
+    "commas": ('id,text\n1,"One, two."\n2,Three.\n', "separated by ','.*`cp .*a.txt .*a.csv`"),
+}
+
+
+@pytest.mark.parametrize(("content", "message"), TABLES.values(), ids=TABLES)
+def test_table_is_refused_as_lines(write, report, content, message):
+    with pytest.raises(SourceError, match=message):
+        texts(write("a.txt", content), report)
+
+
+@pytest.mark.parametrize("line", ["Well, yes.", "No; never.", "a | b", "a\tb"])
+def test_sentences_with_separators_are_no_table(write, report, line):
+    lines = [line, "So it is.", *[line] * 3]
+    assert texts(write("a.txt", "\n".join(lines)), report) == lines

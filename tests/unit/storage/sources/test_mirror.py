@@ -3,13 +3,13 @@
 import polars as pl
 import pytest
 
-from flows.cli.main import main
-from flows.recipes import recipe
-from storage.errors import SourceError
-from storage.readers.read_report import ReadReport
-from storage.sources.mirror import fill_cache
-from storage.sources.read import read_scored_pairs
-from storage.sources.sources import SourceSpec, perhaps_meant, resolve_source
+from bsl.flows.cli.main import main
+from bsl.flows.recipes import recipe
+from bsl.storage.errors import SourceError
+from bsl.storage.readers.read_report import ReadReport
+from bsl.storage.sources.mirror import fill_cache
+from bsl.storage.sources.read import read_scored_pairs
+from bsl.storage.sources.sources import SourceSpec, perhaps_meant, resolve_source
 
 PAIRS = pl.DataFrame({"sentence1": ["a"] * 250, "sentence2": ["b"] * 250, "score": [1.5] * 250})
 

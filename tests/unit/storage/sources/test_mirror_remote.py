@@ -6,9 +6,9 @@ import fsspec
 import polars as pl
 import pytest
 
-from storage.errors import SourceError
-from storage.sources.model_sources import MirroredModel, resolve_model
-from storage.sources.sources import SourceSpec, resolve_source
+from bsl.storage.errors import SourceError
+from bsl.storage.sources.model_sources import MirroredModel, resolve_model
+from bsl.storage.sources.sources import SourceSpec, resolve_source
 from tests.toy_sets import write_files
 
 COMMIT = "4" * 40

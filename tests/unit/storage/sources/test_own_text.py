@@ -10,9 +10,9 @@ import fsspec
 import polars as pl
 import pytest
 
-from storage.errors import SourceError
-from storage.readers.read_report import ReadReport
-from storage.sources.own_text import ReadingConfig, records
+from bsl.storage.errors import SourceError
+from bsl.storage.readers.read_report import ReadReport
+from bsl.storage.sources.own_text import ReadingConfig, records
 
 if TYPE_CHECKING:
     from pathlib import Path

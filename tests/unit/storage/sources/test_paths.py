@@ -5,11 +5,11 @@ import os
 import fsspec
 import pytest
 
-from storage.errors import SourceError
-from storage.sources.labels import label_source
-from storage.sources.own_text import ReadingConfig
-from storage.sources.paths import listed
-from storage.sources.sources import SourceSpec, resolve_source
+from bsl.storage.errors import SourceError
+from bsl.storage.sources.labels import label_source
+from bsl.storage.sources.own_text import ReadingConfig
+from bsl.storage.sources.paths import listed
+from bsl.storage.sources.sources import SourceSpec, resolve_source
 
 HELD = ["b.txt", "2023/a.txt", "2023/winter/c.txt", "notes.pdf"]
 HIDDEN = [

@@ -6,9 +6,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from storage.datasets.sts import STS
-from storage.sources import scored_sets
-from storage.sources.scored_sets import TABLE, digests, with_subsets
+from bsl.storage.datasets.sts import STS
+from bsl.storage.sources import scored_sets
+from bsl.storage.sources.scored_sets import TABLE, digests, with_subsets
 
 MIRROR = os.environ.get("BSL_DATA_MIRROR", "")
 YEARS = ("sts12", "sts13", "sts14", "sts15", "sts16")

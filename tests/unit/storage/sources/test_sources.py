@@ -8,13 +8,13 @@ import polars as pl
 import pytest
 from pydantic import ValidationError
 
-from storage.artifacts.keys import artifact_key
-from storage.datasets.registry import DATASETS
-from storage.errors import SourceError
-from storage.readers.read_report import ReadReport
-from storage.sources.model_sources import resolve_model
-from storage.sources.read import read_nli_pairs, read_scored_pairs, read_source
-from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source, resolve_sources
+from bsl.storage.artifacts.keys import artifact_key
+from bsl.storage.datasets.registry import DATASETS
+from bsl.storage.errors import SourceError
+from bsl.storage.readers.read_report import ReadReport
+from bsl.storage.sources.model_sources import resolve_model
+from bsl.storage.sources.read import read_nli_pairs, read_scored_pairs, read_source
+from bsl.storage.sources.sources import ResolvedSource, SourceSpec, resolve_source, resolve_sources
 from tests.toy_sets import write_files
 
 PAIRS = [
@@ -167,7 +167,7 @@ def test_every_registered_dataset_has_licence_citation_and_revision():
 @pytest.fixture
 def no_hub(monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
-    monkeypatch.setattr("storage.hub.faults.SECONDS_TO_CONNECT", ())
+    monkeypatch.setattr("bsl.storage.hub.faults.SECONDS_TO_CONNECT", ())
 
 
 def test_dataset_with_a_pinned_commit_resolves_offline(no_hub):

@@ -6,8 +6,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from storage.errors import SourceError
-from storage.sources.word_vectors import BLOCK, find_vectors_file, is_vectors_file, read_vectors
+from bsl.storage.errors import SourceError
+from bsl.storage.sources.word_vectors import BLOCK, find_vectors_file, is_vectors_file, read_vectors
 
 # Like glove.840B: a word with spaces, a word like a number, a no-break space in a word, equal words.
 LINES = ["the 0.1 0.2 -0.3", ". . . 1 2 3", "0.5 4 5 6", "at a@b.c 7 8 9", "x\u00a0y 1e-3 0 0", "the 9 9 9"]

@@ -3,14 +3,14 @@
 import polars as pl
 import pytest
 
-from storage.datasets.registry import DATASETS
-from storage.errors import SourceError
-from storage.readers.read_report import ReadReport
-from storage.sources.read import read_scored_pairs, read_source
-from storage.sources.sources import SourceSpec, resolve_source
-from tasks.corpus.evaluation_sets import read_scored_set, resolve_scored_set
-from tasks.evaluation.kinds import UnknownSuiteError, available, names_of
-from tasks.stage.run_context import RunContext
+from bsl.storage.datasets.registry import DATASETS
+from bsl.storage.errors import SourceError
+from bsl.storage.readers.read_report import ReadReport
+from bsl.storage.sources.read import read_scored_pairs, read_source
+from bsl.storage.sources.sources import SourceSpec, resolve_source
+from bsl.tasks.corpus.evaluation_sets import read_scored_set, resolve_scored_set
+from bsl.tasks.evaluation.kinds import UnknownSuiteError, available, names_of
+from bsl.tasks.stage.run_context import RunContext
 from tests.toy_sets import write_files
 
 INPUT = "A dog runs.\tA dog is running.\nA man sings.\tA man eats.\tMSRvid\tMSRvid\nIt rains.\tIt snows.\n"

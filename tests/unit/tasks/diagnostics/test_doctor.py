@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from flows.recipes import recipe
-from models.translation.config import MINI
-from models.views.config import AugmentConfig, round_trip
-from tasks.diagnostics.doctor import examine
-from tasks.stage.run_context import RunContext
+from bsl.flows.recipes import recipe
+from bsl.models.translation.config import MINI
+from bsl.models.views.config import AugmentConfig, round_trip
+from bsl.tasks.diagnostics.doctor import examine
+from bsl.tasks.stage.run_context import RunContext
 
 
 @pytest.mark.parametrize(

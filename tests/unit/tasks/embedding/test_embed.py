@@ -6,19 +6,19 @@ import pytest
 from safetensors.torch import load_file, save_file
 from transformers import AutoTokenizer
 
-from models.corpus.normalize import sentence_ids
-from models.encoder.config import EncoderConfig
-from models.errors import EncoderError, EvaluationError
-from models.evaluation.config import BootstrapConfig
-from storage.artifacts.manifest import Provenance
-from storage.artifacts.refs import EmbeddingsRef
-from storage.datasets.declaration import Dataset
-from storage.datasets.registry import DATASETS
-from storage.sources.model_sources import resolve_model
-from tasks.corpus.evaluation_sets import resolve_scored_set, unique_sentences
-from tasks.embedding.embed import embed
-from tasks.evaluation.comparison import compare
-from tasks.stage.run_context import RunContext
+from bsl.models.corpus.normalize import sentence_ids
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.errors import EncoderError, EvaluationError
+from bsl.models.evaluation.config import BootstrapConfig
+from bsl.storage.artifacts.manifest import Provenance
+from bsl.storage.artifacts.refs import EmbeddingsRef
+from bsl.storage.datasets.declaration import Dataset
+from bsl.storage.datasets.registry import DATASETS
+from bsl.storage.sources.model_sources import resolve_model
+from bsl.tasks.corpus.evaluation_sets import resolve_scored_set, unique_sentences
+from bsl.tasks.embedding.embed import embed
+from bsl.tasks.evaluation.comparison import compare
+from bsl.tasks.stage.run_context import RunContext
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 
 
@@ -40,7 +40,7 @@ def embedded(site, model, names, **fields):
     config = EncoderConfig(model=model.identity, max_length=24, **fields)
     sets = tuple(resolve_scored_set(site, f"{name}/test") for name in names)
     arguments = {"encoder": model, "texts": sets, "config": config, "precision": precision}
-    ref = embed.run(site, arguments)
+    ref = embed(site, **arguments)
     store = site.open_store()
     table = store.scan(ref).collect()
     vectors = dict(zip(table["sentence_id"], table["embedding"].to_numpy(), strict=True))
@@ -104,4 +104,4 @@ def test_compare_error_names_constant_or_non_finite_embeddings(site, value, mess
             draft.write(pl.DataFrame({"sentence_id": ids, "embedding": table.astype(np.float32)}))
     given = {"first": refs[0], "second": refs[1], "names": ("old", "new"), "sets": {"small-de/test": sets[0]}}
     with pytest.raises(EvaluationError, match=message):
-        compare.run(site, {**given, "config": BootstrapConfig(resamples=100)})
+        compare(site, **{**given, "config": BootstrapConfig(resamples=100)})

@@ -4,19 +4,19 @@ import numpy as np
 import polars as pl
 import pytest
 
-from flows.cli.terminal.overrides import configured
-from models.encoder.config import EncoderConfig
-from models.errors import EvaluationError
-from models.objectives.config import DistilConfig
-from storage.artifacts.manifest import InputEntry, Provenance
-from storage.artifacts.refs import CorpusRef, EmbeddingsRef
-from storage.errors import ArtifactMissingError, SourceError
-from tasks.corpus.ingest import ingest, locate_sources
-from tasks.diagnostics.doctor import look_at_encoder
-from tasks.embedding.embed import embed_tfidf
-from tasks.embedding.python_encoders import embed_corpus
-from tasks.embedding.vectors import computation_of
-from tasks.training.teachers import check_teaching, find_teachers, teach
+from bsl.flows.cli.terminal.overrides import configured
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.errors import EvaluationError
+from bsl.models.objectives.config import DistilConfig
+from bsl.storage.artifacts.manifest import InputEntry, Provenance
+from bsl.storage.artifacts.refs import CorpusRef, EmbeddingsRef
+from bsl.storage.errors import ArtifactMissingError, SourceError
+from bsl.tasks.corpus.ingest import ingest, locate_sources
+from bsl.tasks.diagnostics.doctor import look_at_encoder
+from bsl.tasks.embedding.embed import embed_tfidf
+from bsl.tasks.embedding.python_encoders import embed_corpus
+from bsl.tasks.embedding.vectors import computation_of
+from bsl.tasks.training.teachers import check_teaching, find_teachers, teach
 
 TEXTS = ["A man plays a guitar.", "A dog runs.", "Two women talk on the street."]
 

@@ -8,16 +8,16 @@ import pytest
 from safetensors.torch import load_file, save_file
 from transformers import AutoTokenizer
 
-from models.encoder.config import EncoderConfig
-from models.errors import EncoderError
-from storage.artifacts.refs import ArtifactRef, CorpusRef
-from storage.sources.model_sources import resolve_model
-from tasks.embedding import shards as embed_shards
-from tasks.embedding.embed import embed
-from tasks.embedding.shards import ReusableVectors
-from tasks.embedding.vectors import COMPUTATION
-from tasks.stage import progress as watch
-from tasks.stage.run_context import RunContext
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.errors import EncoderError
+from bsl.storage.artifacts.refs import ArtifactRef, CorpusRef
+from bsl.storage.sources.model_sources import resolve_model
+from bsl.tasks.embedding import shards as embed_shards
+from bsl.tasks.embedding.embed import embed
+from bsl.tasks.embedding.shards import ReusableVectors
+from bsl.tasks.embedding.vectors import COMPUTATION
+from bsl.tasks.stage import progress as watch
+from bsl.tasks.stage.run_context import RunContext
 from tests.corpora import publish_corpus
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 

@@ -5,16 +5,16 @@ import polars as pl
 import pytest
 from scipy.sparse import csr_array
 
-from models.corpus.normalize import sentence_ids
-from models.errors import EvaluationError
-from models.evaluation.correlation import cosine_scores, sparse_cosines
-from models.evaluation.probe.problem import used_columns
-from models.evaluation.probe.search import heaviest_columns
-from storage.artifacts.manifest import Provenance
-from storage.artifacts.refs import EmbeddingsRef
-from storage.artifacts.store import Store
-from storage.errors import SourceError
-from tasks.embedding.vectors import SPARSE, open_vectors, sparse_table
+from bsl.models.corpus.normalize import sentence_ids
+from bsl.models.errors import EvaluationError
+from bsl.models.evaluation.correlation import cosine_scores, sparse_cosines
+from bsl.models.evaluation.probe.problem import used_columns
+from bsl.models.evaluation.probe.search import heaviest_columns
+from bsl.storage.artifacts.manifest import Provenance
+from bsl.storage.artifacts.refs import EmbeddingsRef
+from bsl.storage.artifacts.store import Store
+from bsl.storage.errors import SourceError
+from bsl.tasks.embedding.vectors import SPARSE, open_vectors, sparse_table
 
 TEXTS = ["a cat", "a dog", "nothing known", "a cat and a dog"]
 MATRIX = np.array([[1, 0, 2, 0, 0], [1, 3, 0, 0, 0], [0, 0, 0, 0, 0], [2, 3, 2, 0, 1]], dtype=np.float64)

@@ -7,20 +7,21 @@ import polars as pl
 import pytest
 from scipy.stats import pearsonr, spearmanr
 
-from models.corpus.normalize import sentence_ids
-from models.encoder.config import EncoderConfig
-from models.errors import EvaluationError
-from models.evaluation.afs import afs_folds, afs_scores
-from models.evaluation.config import FOLDS_OF, BootstrapConfig
-from models.training.config import AFS_CONFIG, AFS_CROSS_CONFIG
-from storage.artifacts.manifest import Provenance
-from storage.artifacts.refs import EmbeddingsRef
-from storage.errors import SourceError
-from storage.sources.model_sources import resolve_model
-from tasks.evaluation.afs import AfsSet, find_afs_set, read_afs_set, score_afs
-from tasks.evaluation.finetuning.afs import predict_afs, score_afs_predictions
-from tasks.evaluation.finetuning.finetune import FineTuning
-from tasks.stage.run_context import RunContext
+from bsl.models.corpus.normalize import sentence_ids
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.errors import EvaluationError
+from bsl.models.evaluation.afs import afs_folds, afs_scores
+from bsl.models.evaluation.config import FOLDS_OF, BootstrapConfig
+from bsl.models.training.config import AFS_CONFIG, AFS_CROSS_CONFIG
+from bsl.storage.artifacts.manifest import Provenance
+from bsl.storage.artifacts.refs import EmbeddingsRef
+from bsl.storage.errors import SourceError
+from bsl.storage.sources.model_sources import resolve_model
+from bsl.tasks.evaluation.afs import AfsKind, AfsSet, find_afs_set, read_afs_set
+from bsl.tasks.evaluation.finetuning.afs import predict_afs, score_afs_predictions
+from bsl.tasks.evaluation.finetuning.finetune import FineTuning
+from bsl.tasks.evaluation.kinds import score
+from bsl.tasks.stage.run_context import RunContext
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 
 HEADER = ["regular_data", "gold", "c3", "c4", "c5", "c6", "c7", "c8", "c9", "sentence_1", "sentence_2"]
@@ -178,7 +179,7 @@ def test_afs_stages_score_frozen_and_fine_tuned_encoders(folder, tmp_path):
     with store.draft(ref, Provenance(stage_version=1, config={}, inputs={}, run="")) as draft:
         draft.write(unique.select(sentence_ids(pl.col("text")).alias("sentence_id"), embedding=pl.Series(table)))
     common = {"model": "m", "checkpoint": "", "config": DRAWS}
-    frozen = store.scan(score_afs.run(site, {"embeddings": ref, "arguments": arguments, **common})).collect()
+    frozen = store.scan(score(site, ref, "m", "", AfsKind.title, (arguments,), DRAWS, None)).collect()
     assert frozen["subset"].unique(maintain_order=True).to_list() == ["GC", "GM", "DP", "mean"]
 
     tuning = FineTuning(
@@ -187,20 +188,18 @@ def test_afs_stages_score_frozen_and_fine_tuned_encoders(folder, tmp_path):
         config=AFS_CONFIG.model_copy(update={"batch_size": 8, "epochs": 8, "lr": 1e-2}),
     )
     predictions = tuple(
-        predict_afs.run(
+        predict_afs(
             site,
-            {
-                "tuning": tuning,
-                "arguments": arguments,
-                "protocol": "cross-topic",
-                "fold": fold,
-                "seed": 0,
-            },
+            tuning=tuning,
+            arguments=arguments,
+            protocol="cross-topic",
+            fold=fold,
+            seed=0,
         )
         for fold in range(3)
     )
     tuned = store.scan(
-        score_afs_predictions.run(site, {"predictions": predictions, "protocol": "cross-topic", **common})
+        score_afs_predictions(site, **{"predictions": predictions, "protocol": "cross-topic", **common})
     ).collect()
     mean = tuned.filter(subset="mean", metric="spearman")
     # The same pairs match in each topic, so two topics teach the third.
@@ -222,12 +221,12 @@ def test_cross_encoder_afs_scores_have_their_own_protocol_name(folder, tmp_path)
         "protocol": "cross-topic",
         "seed": 0,
     }
-    predictions = tuple(predict_afs.run(site, {**fold, "fold": number}) for number in range(3))
+    predictions = tuple(predict_afs(site, **{**fold, "fold": number}) for number in range(3))
     store = site.open_store()
     scores = pl.concat([store.scan(ref).collect() for ref in predictions])["cosine"]
     assert scores.is_between(0, 1).all()  # the sigmoid, not a cosine
     common = {"model": "m", "checkpoint": "", "config": DRAWS}
-    ref = score_afs_predictions.run(site, {"predictions": predictions, "protocol": "cross-topic", **common})
+    ref = score_afs_predictions(site, **{"predictions": predictions, "protocol": "cross-topic", **common})
     mean = store.scan(ref).collect().filter(subset="mean", metric="spearman")
     assert mean["value"].item() > 0.5
     assert mean["protocol"].item() == "cross-encoder-cross-topic"

@@ -4,18 +4,18 @@ import numpy as np
 import polars as pl
 import pytest
 
-from models.evaluation.config import BootstrapConfig
-from models.evaluation.significance.hierarchical import difference_of, draws_of, mean_draws
-from models.evaluation.sweep import MEAN
-from storage.artifacts.manifest import Provenance
-from storage.artifacts.refs import EmbeddingsRef
-from storage.datasets.declaration import Dataset
-from storage.datasets.registry import DATASETS
-from tasks.corpus.evaluation_sets import read_scored_set, resolve_scored_set, unique_sentences
-from tasks.embedding.vectors import open_vectors
-from tasks.evaluation.comparison import compare
-from tasks.evaluation.sts import cosines_of
-from tasks.stage.run_context import RunContext
+from bsl.models.evaluation.config import BootstrapConfig
+from bsl.models.evaluation.significance.hierarchical import difference_of, draws_of, mean_draws
+from bsl.models.evaluation.sweep import MEAN
+from bsl.storage.artifacts.manifest import Provenance
+from bsl.storage.artifacts.refs import EmbeddingsRef
+from bsl.storage.datasets.declaration import Dataset
+from bsl.storage.datasets.registry import DATASETS
+from bsl.tasks.corpus.evaluation_sets import read_scored_set, resolve_scored_set, unique_sentences
+from bsl.tasks.embedding.vectors import open_vectors
+from bsl.tasks.evaluation.comparison import compare
+from bsl.tasks.evaluation.sts import cosines_of
+from bsl.tasks.stage.run_context import RunContext
 
 PAIRS = 60
 DRAWN = BootstrapConfig(resamples=200, seed=3)
@@ -46,7 +46,7 @@ def test_compare_pairs_differences_by_set_and_mean_excludes_dev(site):
         with store.draft(refs[-1], Provenance(stage_version=1, config={})) as draft:
             draft.write(pl.DataFrame({"sentence_id": ids, "embedding": vectors}))
     asked = {"first": refs[0], "second": refs[1], "names": ("old", "new"), "sets": sets, "config": DRAWN}
-    rows = store.scan(compare.run(site, asked)).collect().rows(named=True)
+    rows = store.scan(compare(site, **asked)).collect().rows(named=True)
     assert [(row["dataset"], row["split"], row["n"]) for row in rows] == [
         ("one", "test", PAIRS), ("one", "dev", PAIRS), ("two", "test", PAIRS), (MEAN, "test", 2 * PAIRS),
     ]  # fmt: skip

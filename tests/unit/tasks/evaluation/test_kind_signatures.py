@@ -3,22 +3,23 @@
 import polars as pl
 import pytest
 
-from models.encoder.config import EncoderConfig
-from models.evaluation.config import BootstrapConfig
-from models.evaluation.signature import parse_signature
-from models.transforms.config import WhiteningConfig
-from storage.artifacts.manifest import Provenance
-from storage.artifacts.refs import CorpusRef
-from storage.artifacts.schemas import CORPUS
-from storage.datasets.declaration import Dataset
-from storage.datasets.registry import DATASETS
-from storage.sources.model_sources import resolve_model
-from tasks.corpus.evaluation_sets import resolve_scored_set
-from tasks.embedding.embed import embed, embed_tfidf
-from tasks.embedding.transforms import fit_transform, transform
-from tasks.evaluation.kind import digest_of, digests
-from tasks.evaluation.sts import score
-from tasks.stage.run_context import RunContext
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.evaluation.config import BootstrapConfig
+from bsl.models.evaluation.signature import parse_signature
+from bsl.models.transforms.config import WhiteningConfig
+from bsl.storage.artifacts.manifest import Provenance
+from bsl.storage.artifacts.refs import CorpusRef
+from bsl.storage.artifacts.schemas import CORPUS
+from bsl.storage.datasets.declaration import Dataset
+from bsl.storage.datasets.registry import DATASETS
+from bsl.storage.sources.model_sources import resolve_model
+from bsl.tasks.corpus.evaluation_sets import resolve_scored_set
+from bsl.tasks.embedding.embed import embed, embed_tfidf
+from bsl.tasks.embedding.transforms import fit_transform, transform
+from bsl.tasks.evaluation.kind import digest_of, digests
+from bsl.tasks.evaluation.kinds import score
+from bsl.tasks.evaluation.sts import StsKind
+from bsl.tasks.stage.run_context import RunContext
 from tests.tiny_encoder import BACK_DE, ORIGINALS, write_tiny
 
 ROWS = pl.DataFrame({"sentence1": ORIGINALS, "sentence2": BACK_DE, "score": [1.0, 2.0, 3.0, 4.0]})
@@ -38,15 +39,15 @@ def site(tmp_path, monkeypatch):
 
 def signatures(site, embeddings, names=("small/test",)):
     sets = tuple(resolve_scored_set(site, name) for name in names)
-    settings = {"model": "m", "checkpoint": "", "sets": sets, "config": BootstrapConfig(resamples=100)}
-    scores = site.open_store().scan(score.run(site, {"embeddings": embeddings, **settings})).collect()
+    settings = {"model": "m", "checkpoint": "", "sets": sets, "bootstrap": BootstrapConfig(resamples=100)}
+    scores = site.open_store().scan(score(site, embeddings, kind=StsKind.title, probe=None, **settings)).collect()
     return {(row["metric"], row["split"]): parse_signature(row["signature"]) for row in scores.to_dicts()}
 
 
 def vectors(site, tmp_path, texts, **config):
     model = resolve_model(str(write_tiny(tmp_path / "model")))
     settings = EncoderConfig(model=model.identity, max_length=24, **config)
-    return embed.run(site, {"encoder": model, "texts": texts, "config": settings, "precision": "bf16"})
+    return embed(site, encoder=model, texts=texts, config=settings, precision="bf16")
 
 
 def corpus(site):
@@ -69,12 +70,12 @@ def test_encoder_signature_lists_encoder_settings_and_data_digest(site, tmp_path
 
 def test_tfidf_and_transform_signatures_name_their_fitted_artifact(site, tmp_path):
     sets, texts = (resolve_scored_set(site, "small/test"),), corpus(site)
-    words = signatures(site, embed_tfidf.run(site, {"corpus": texts, "sets": sets}))["spearman", "test"]
+    words = signatures(site, embed_tfidf(site, corpus=texts, sets=sets))["spearman", "test"]
     assert (words["vectors"], words["fitted"]) == ("tfidf", str(texts))
     assert "pool" not in words
     settings = WhiteningConfig(dimensions=2)
-    fitted = fit_transform.run(site, {"embeddings": vectors(site, tmp_path, texts), "config": settings})
-    whitened = transform.run(site, {"embeddings": vectors(site, tmp_path, sets), "fitted": fitted})
+    fitted = fit_transform(site, embeddings=vectors(site, tmp_path, texts), config=settings)
+    whitened = transform(site, embeddings=vectors(site, tmp_path, sets), fitted=fitted)
     fields = signatures(site, whitened)["spearman", "test"]
     assert (fields["vectors"], fields["fitted"]) == (f"encoder+{settings.name}", str(fitted))
     assert (fields["pool"], fields["dtype"]) == ("mean", "bf16")

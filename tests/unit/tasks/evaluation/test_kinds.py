@@ -4,17 +4,17 @@ import polars as pl
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
-from flows.cli.terminal.options import check_suites
-from models.evaluation.config import BootstrapConfig
-from storage.assets.embedded import embedded_path
-from storage.datasets.registry import headings_of
-from storage.errors import SourceError
-from tasks.corpus.evaluation_sets import rows_of
-from tasks.evaluation import kinds
-from tasks.evaluation.finetuning.sts import SupervisedPairs
-from tasks.evaluation.kinds import KINDS, available, kind_of, names_of, suites, tables, tuned_names
-from tasks.evaluation.python_api import evaluate
-from tasks.stage.run_context import RunContext
+from bsl.flows.cli.terminal.options import check_suites
+from bsl.models.evaluation.config import BootstrapConfig
+from bsl.storage.assets.embedded import embedded_path
+from bsl.storage.datasets.registry import headings_of
+from bsl.storage.errors import SourceError
+from bsl.tasks.corpus.evaluation_sets import rows_of
+from bsl.tasks.evaluation import kinds
+from bsl.tasks.evaluation.finetuning.sts import SupervisedPairs
+from bsl.tasks.evaluation.kinds import KINDS, available, kind_of, names_of, suites, tables, tuned_names
+from bsl.tasks.evaluation.python_api import evaluate
+from bsl.tasks.stage.run_context import RunContext
 from tests.toy_kind import READ, TOY, ParaphraseKind
 
 YEARS = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
@@ -41,12 +41,10 @@ def test_suites_list_sets_in_the_order_of_the_papers():
     assert known["sts17-bsl"] == known["sts17"][:8]
     assert known["senteval"] == PROBES
     assert known["afs"] == ("afs",)
-    assert known["useb"] == ("askubuntu", "cqadupstack", "twitterpara", "scidocs")
-    assert known["clustering"] == ("twentynewsgroups", "stackexchange")
     folds = ("10-fold", "10-fold-disjoint", "cross-topic")
     crossed = ("stsb-cross-encoder", *(f"afs-cross-encoder-{protocol}" for protocol in folds))
     assert tuned_names() == ("stsb-supervised", *(f"afs-{protocol}" for protocol in folds), *crossed)
-    assert len(names_of(["all"])) == 7 + 7 + 11 + 8 + 1 + 4 + 2  # no protocol that fine-tunes
+    assert len(names_of(["all"])) == 7 + 7 + 11 + 8 + 1  # no protocol that fine-tunes
 
 
 def test_quick_check_of_suites_accepts_every_name():
@@ -104,7 +102,7 @@ def test_available_explains_only_the_first_of_many_missing_sets(tmp_path, monkey
     def missing(site, name):
         raise SourceError(f"no {name}.")
 
-    monkeypatch.setattr("tasks.evaluation.kinds.find_set", missing)
+    monkeypatch.setattr("bsl.tasks.evaluation.kinds.find_set", missing)
     with pytest.raises(SourceError, match=r"^none of the sets is available: no a\. Also missing: 2 more\.$"):
         available(RunContext(store=str(tmp_path)), ["a", "b", "c"])
     with pytest.raises(SourceError, match="no set is named"):

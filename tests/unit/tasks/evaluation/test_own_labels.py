@@ -5,14 +5,14 @@ import polars as pl
 import pytest
 from scipy.stats import spearmanr
 
-from models.errors import EvaluationError
-from models.evaluation.config import BootstrapConfig
-from models.evaluation.labels import class_accuracy, labelled_of
-from storage.assets.embedded import embedded_path
-from storage.errors import SourceError
-from tasks.evaluation.kinds import available, kind_of, names_of
-from tasks.evaluation.python_api import evaluate
-from tasks.stage.run_context import RunContext
+from bsl.models.errors import EvaluationError
+from bsl.models.evaluation.config import BootstrapConfig
+from bsl.models.evaluation.labels import class_accuracies, labelled_of
+from bsl.storage.assets.embedded import embedded_path
+from bsl.storage.errors import SourceError
+from bsl.tasks.evaluation.kinds import available, kind_of, names_of
+from bsl.tasks.evaluation.python_api import evaluate
+from bsl.tasks.stage.run_context import RunContext
 
 DRAWN = BootstrapConfig(resamples=200)
 RIVERS, ENGINES = ("river", "lake", "shore"), ("engine", "wheel", "brake")
@@ -37,15 +37,18 @@ def classes(tmp_path_factory):
     return f"labels:{path}"
 
 
-def test_classes_are_scored_by_the_mean_of_three_accuracies_without_rare_classes(classes):
+def test_classes_have_two_accuracies_without_rare_classes(classes):
     assert names_of([classes, "stsb/dev"]) == (classes, "stsb/dev")
     assert kind_of(classes).is_drawn
-    score = evaluate(letters, [classes], bootstrap=DRAWN).scores.row(0, named=True)
-    assert score["metric"] == "accuracy"
-    assert score["n"] == 60
+    score, grouping = evaluate(letters, [classes], bootstrap=DRAWN).scores.rows(named=True)
+    assert (score["metric"], score["split"]) == ("accuracy", "all")
+    assert (grouping["metric"], grouping["split"]) == ("grouping accuracy", "grouping")
+    assert score["n"] == grouping["n"] == 60
     rows = pl.read_csv(classes.removeprefix("labels:")).filter(pl.col("topic") != "rare").sort("text", "topic")
     labelled = labelled_of(rows.select(text_1="text", label="topic"), "classes")
-    assert score["value"] == pytest.approx(class_accuracy(letters(rows["text"]), labelled).mean())
+    found = class_accuracies(letters(rows["text"]), labelled)
+    assert score["value"] == pytest.approx(found.classifier.mean())
+    assert grouping["value"] == pytest.approx(found.grouping.mean())
     assert score["ci_low"] <= score["value"] <= score["ci_high"]
     assert score["signature"].startswith(f"set:{classes}|metric:accuracy|protocol:all|data:")
 
@@ -53,7 +56,7 @@ def test_classes_are_scored_by_the_mean_of_three_accuracies_without_rare_classes
 def test_scoring_again_computes_no_accuracy_again(classes, monkeypatch):
     """`bsl evaluate A B` scores both encoders, and compares them on the same vectors."""
     first = evaluate(letters, [classes], bootstrap=DRAWN).scores
-    monkeypatch.setattr("models.evaluation.labels.neighbour_accuracy", None)
+    monkeypatch.setattr("bsl.models.evaluation.labels.neighbour_accuracy", None)
     assert evaluate(letters, [classes], bootstrap=DRAWN).scores.equals(first)
     with pytest.raises(TypeError):
         evaluate(lambda texts: letters(texts) + 1, [classes], bootstrap=DRAWN)
@@ -90,3 +93,32 @@ def test_too_few_rows_and_a_missing_file_are_refused(tmp_path):
     assert "held-out" not in str(refused.value)
     with pytest.raises(SourceError, match="no such file"):
         available(RunContext(), ["labels:nowhere.csv"])
+
+
+def test_interval_over_writers_is_wider_than_over_rows(tmp_path):
+    """Each writer scored a pair ten times alike: ten rows say hardly more than one."""
+    pairs = pl.read_parquet(embedded_path("stsb") / "dev.parquet").head(20)
+    number = pl.int_range(200)
+    repeated = pl.concat([pairs] * 10).with_columns(
+        sentence1=pl.format("{} ({})", "sentence1", number), writer=pl.format("w{}", number % 20)
+    )
+    path = tmp_path / "pairs.csv"
+    repeated.select("sentence1", "sentence2", "score", "writer").write_csv(path)
+    rows, groups = (
+        evaluate(letters, [name], bootstrap=DRAWN).scores.row(0, named=True)
+        for name in (f"labels:{path}", f"labels:{path}#document=writer")
+    )
+    assert rows["value"] == groups["value"]
+    assert groups["ci_high"] - groups["ci_low"] > 2 * (rows["ci_high"] - rows["ci_low"])
+
+
+def test_interval_of_accuracy_draws_writers(classes, tmp_path):
+    path = tmp_path / "topics.csv"
+    table = pl.read_csv(classes.removeprefix("labels:"))
+    table.with_columns(writer=pl.format("w{}", pl.int_range(pl.len()) // 6)).write_csv(path)
+    rows, groups = (
+        evaluate(letters, [name], bootstrap=DRAWN).scores.filter(metric="grouping accuracy").row(0, named=True)
+        for name in (f"labels:{path}", f"labels:{path}#document=writer")
+    )
+    assert rows["value"] == pytest.approx(groups["value"], abs=0.02)  # neighbours and centroids are of other writers
+    assert rows["ci_low"] != groups["ci_low"]

@@ -4,13 +4,13 @@ import polars as pl
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
-from models.errors import EvaluationError
-from models.evaluation.config import BootstrapConfig
-from tasks.embedding.vectors import Vectors
-from tasks.evaluation.kinds import available, kind_of, names_of
-from tasks.evaluation.own_text import METRIC, questions_of
-from tasks.evaluation.python_api import evaluate
-from tasks.stage.run_context import RunContext
+from bsl.models.errors import EvaluationError
+from bsl.models.evaluation.config import BootstrapConfig
+from bsl.tasks.embedding.vectors import Vectors
+from bsl.tasks.evaluation.kinds import available, kind_of, names_of
+from bsl.tasks.evaluation.own_text import METRIC, questions_of
+from bsl.tasks.evaluation.python_api import evaluate
+from bsl.tasks.stage.run_context import RunContext
 
 THINGS = ("river", "engine", "garden", "market", "window", "teacher", "winter", "bottle", "camera", "letter")
 DRAWN = BootstrapConfig(resamples=200)
@@ -45,7 +45,7 @@ def words_of(wanted, features):
 
 
 def vectors_of(wanted, features):
-    from models.corpus.normalize import sentence_ids
+    from bsl.models.corpus.normalize import sentence_ids
 
     texts = wanted.sentences().unique().to_list()
     ids = pl.DataFrame({"text": texts}).select(sentence_ids(pl.col("text"))).to_series().to_list()

@@ -4,15 +4,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from models.errors import EvaluationError
-from models.evaluation.config import BootstrapConfig
-from storage.datasets.declaration import Dataset
-from storage.datasets.registry import DATASETS
-from storage.errors import SourceError
-from tasks.embedding import python_encoders
-from tasks.evaluation.kinds import UnknownSuiteError
-from tasks.evaluation.python_api import Evaluation, evaluate
-from tasks.stage.run_context import RunContext
+from bsl.models.errors import EvaluationError
+from bsl.models.evaluation.config import BootstrapConfig
+from bsl.storage.datasets.declaration import Dataset
+from bsl.storage.datasets.registry import DATASETS
+from bsl.storage.errors import SourceError
+from bsl.tasks.embedding import python_encoders
+from bsl.tasks.evaluation.kinds import UnknownSuiteError
+from bsl.tasks.evaluation.python_api import Evaluation, evaluate
+from bsl.tasks.stage.run_context import RunContext
 
 PAIRS = pl.DataFrame(
     {

@@ -8,14 +8,14 @@ import pytest
 import torch
 from torch import nn
 
-from models.encoder.tfidf import TfIdf
-from models.evaluation.config import BootstrapConfig, ProbeConfig, ScoringConfig
-from models.evaluation.signature import parse_signature
-from tasks.corpus.evaluation_sets import unique_sentences
-from tasks.embedding.vectors import Vectors
-from tasks.evaluation.kinds import available
-from tasks.evaluation.python_api import evaluate
-from tasks.stage.run_context import RunContext
+from bsl.models.encoder.tfidf import TfIdf
+from bsl.models.evaluation.config import BootstrapConfig, ProbeConfig, ScoringConfig
+from bsl.models.evaluation.signature import parse_signature
+from bsl.tasks.corpus.evaluation_sets import unique_sentences
+from bsl.tasks.embedding.vectors import Vectors
+from bsl.tasks.evaluation.kinds import available
+from bsl.tasks.evaluation.python_api import evaluate
+from bsl.tasks.stage.run_context import RunContext
 from tests.toy_sets import allow_any_rows
 
 SUITE = ("trec", "mrpc", "afs", "embedded:stsb/dev")

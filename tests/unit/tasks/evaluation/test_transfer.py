@@ -6,17 +6,18 @@ import numpy as np
 import polars as pl
 import pytest
 
-from models.corpus.normalize import sentence_ids
-from models.evaluation.config import BootstrapConfig, ProbeConfig
-from storage.artifacts.manifest import Provenance
-from storage.artifacts.refs import EmbeddingsRef
-from storage.artifacts.schemas import SCORES
-from storage.errors import SourceError
-from tasks.evaluation.transfer import TransferKind, score_transfer
-from tasks.stage.run_context import RunContext
+from bsl.models.corpus.normalize import sentence_ids
+from bsl.models.evaluation.config import BootstrapConfig, ProbeConfig
+from bsl.storage.artifacts.manifest import Provenance
+from bsl.storage.artifacts.refs import EmbeddingsRef
+from bsl.storage.artifacts.schemas import SCORES
+from bsl.storage.errors import SourceError
+from bsl.tasks.evaluation.kinds import score
+from bsl.tasks.evaluation.transfer import TransferKind
+from bsl.tasks.stage.run_context import RunContext
 from tests.toy_sets import allow_any_rows
 
-HOW = {"config": ProbeConfig(folds=3), "bootstrap": BootstrapConfig(resamples=100)}
+HOW = {"kind": TransferKind.title, "probe": ProbeConfig(folds=3), "bootstrap": BootstrapConfig(resamples=100)}
 WORDS = {0: ["dull", "stale", "flat"], 1: ["fresh", "bright", "keen"]}
 
 
@@ -68,7 +69,7 @@ def test_transfer_sets_are_scored_under_both_protocols(site):
         "sets": sets,
         **HOW,
     }
-    scores = site.open_store().scan(score_transfer.run(site, arguments)).collect()
+    scores = site.open_store().scan(score(site, **arguments)).collect()
     assert scores.schema == SCORES
     figures = {(row["dataset"], row["metric"], row["protocol"]): row for row in scores.to_dicts()}
     assert len(figures) == scores.height == 6  # MR: accuracy; MRPC: accuracy and F1; each twice
@@ -94,4 +95,4 @@ def test_missing_embedding_error_names_set_and_row(site):
         **HOW,
     }
     with pytest.raises(SourceError, match="mr all: the sentence of row 11 has no vector"):
-        score_transfer.run(site, arguments)
+        score(site, **arguments)

@@ -6,18 +6,18 @@ import numpy as np
 import polars as pl
 import pytest
 
-from models.evaluation.probe.problem import pair_features, senteval_order
-from storage.datasets.registry import DATASETS
-from storage.errors import SourceError
-from storage.readers.benchmarks.senteval import TRANSFER_SETS
-from storage.readers.read_report import ReadReport
-from storage.sources.mirror import fill_cache
-from storage.sources.read import read_source
-from storage.sources.sources import SourceSpec, resolve_source
-from tasks.corpus.evaluation_sets import rows_of, unique_sentences
-from tasks.evaluation.kinds import UnknownSuiteError, find_set
-from tasks.evaluation.transfer import TransferKind
-from tasks.stage.run_context import RunContext
+from bsl.models.evaluation.probe.problem import pair_features, senteval_order
+from bsl.storage.datasets.registry import DATASETS
+from bsl.storage.errors import SourceError
+from bsl.storage.readers.benchmarks.senteval import TRANSFER_SETS
+from bsl.storage.readers.read_report import ReadReport
+from bsl.storage.sources.mirror import fill_cache
+from bsl.storage.sources.read import read_source
+from bsl.storage.sources.sources import SourceSpec, resolve_source
+from bsl.tasks.corpus.evaluation_sets import rows_of, unique_sentences
+from bsl.tasks.evaluation.kinds import UnknownSuiteError, find_set
+from bsl.tasks.evaluation.transfer import TransferKind
+from bsl.tasks.stage.run_context import RunContext
 from tests.toy_sets import allow_any_rows, write_files
 
 MIRROR = os.environ.get("BSL_DATA_MIRROR")

@@ -2,12 +2,12 @@
 
 import polars as pl
 
-from tasks.rendering.blocks import Page, Part, Prose
-from tasks.rendering.charts import training_charts
-from tasks.rendering.escaping import code, html_sentence, plain, sentence
-from tasks.rendering.html import html
-from tasks.rendering.markdown import markdown, markdown_table
-from tasks.rendering.score_tables import missing_sets
+from bsl.tasks.rendering.blocks import Page, Part, Prose
+from bsl.tasks.rendering.charts import training_charts
+from bsl.tasks.rendering.escaping import code, html_sentence, plain, sentence
+from bsl.tasks.rendering.html import html
+from bsl.tasks.rendering.markdown import markdown, markdown_table
+from bsl.tasks.rendering.score_tables import missing_sets
 from tests.every import every
 
 ATTACKS = [

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 
-from tasks.rendering.blocks import (
+from bsl.tasks.rendering.blocks import (
     Block,
     Charts,
     Code,
@@ -24,10 +24,10 @@ from tasks.rendering.blocks import (
     Table,
     split_interval,
 )
-from tasks.rendering.charts import Mark, cosine_charts, score_chart, training_charts
-from tasks.rendering.html import html
-from tasks.rendering.markdown import markdown
-from tasks.rendering.numbers import shown
+from bsl.tasks.rendering.charts import Mark, cosine_charts, score_chart, training_charts
+from bsl.tasks.rendering.html import html
+from bsl.tasks.rendering.markdown import markdown
+from bsl.tasks.rendering.numbers import shown
 
 HOSTILE = '<script>alert("1")</script>&amp;\u202e{{ 7 * 7 }}'
 LOG = pl.DataFrame(

@@ -2,12 +2,12 @@
 
 import polars as pl
 
-from models.evaluation.published import rows_of
-from tasks.evaluation.kinds import tables
-from tasks.rendering.blocks import Charts, Code, Facts, Folded, Lineage, Page, Part, Prose, Row, Station, Table
-from tasks.rendering.charts import Mark, score_chart
-from tasks.rendering.markdown import markdown
-from tasks.rendering.paper_tables import tables_of
+from bsl.models.evaluation.published import rows_of
+from bsl.tasks.evaluation.kinds import tables
+from bsl.tasks.rendering.blocks import Charts, Code, Facts, Folded, Lineage, Page, Part, Prose, Row, Station, Table
+from bsl.tasks.rendering.charts import Mark, score_chart
+from bsl.tasks.rendering.markdown import markdown
+from bsl.tasks.rendering.paper_tables import tables_of
 
 SETS = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
 

@@ -1,6 +1,6 @@
 """Counts, sizes and p-values are formatted for readers."""
 
-from tasks.rendering.numbers import counted, p_value, sized
+from bsl.tasks.rendering.numbers import counted, p_value, sized
 from tests.every import every
 
 
@@ -27,3 +27,11 @@ def test_count_of_one_has_a_singular_noun():
 
 def test_small_p_value_is_not_shown_as_zero():
     assert [p_value(value) for value in (None, 0.0004, 0.0005, 0.0312)] == ["", "<0.001", "0.001", "0.031"]
+
+
+def test_p_at_the_floor_of_the_draws_is_a_bound():
+    """Regression: p 0.002 of 1,000 draws, the smallest that they can show."""
+    assert p_value(2 / 1001, 1000) == "≤ 0.002"
+    assert p_value(4 / 1001, 1000) == "0.004"
+    assert p_value(2 / 100_001, 100_000) == "≤ 2e-05"
+    assert p_value(None, 1000) == ""

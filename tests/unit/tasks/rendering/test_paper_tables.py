@@ -2,10 +2,10 @@
 
 import polars as pl
 
-from tasks.evaluation.kinds import tables
-from tasks.rendering.markdown import markdown
-from tasks.rendering.paper_tables import as_latex, paper_tables
-from tasks.reporting.evaluation import evaluation_page
+from bsl.tasks.evaluation.kinds import tables
+from bsl.tasks.rendering.markdown import markdown
+from bsl.tasks.rendering.paper_tables import as_latex, paper_tables
+from bsl.tasks.reporting.evaluation import evaluation_page
 
 YEARS = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
 
@@ -79,3 +79,41 @@ def test_evaluation_page_lists_missing_sets_and_differences():
     assert "| sickr/test | nobody has it; copy it |" in page
     assert "| mine_1 | theirs | sts12 test | +2.10 [+1.00, +3.00] | 0.004 |" in page
     assert "50.00 [40.0, 60.0]" in page
+
+
+def _difference(dataset, value, low, high):
+    return {**row(dataset, value), "model": "a/mine", "reference": "b/theirs", "p_value": 0.002} | {
+        "ci_low": low,
+        "ci_high": high,
+    }
+
+
+def test_evaluation_page_opens_with_a_finding_and_means_and_folds_the_papers_tables():
+    scores = pl.DataFrame(
+        [
+            row(name, value, model=model)
+            for model, value in (("b/theirs", 0.5), ("a/mine", 0.6))
+            for name in ("sts12", "sts13")
+        ]
+    )
+    sets = [_difference("sts12", 0.1, 0.05, 0.2), _difference("sts13", 0.1, 0.05, 0.2)]
+    comparison = pl.DataFrame([*sets, _difference("mean of sets", 0.0525, 0.046, 0.0587)])
+    page = markdown(evaluation_page(scores, comparison, {}, tables(), draws=999))
+    assert page.startswith(
+        "# Evaluation of theirs and mine\n\nmine is above theirs by 5.25 [4.60, 5.87] on the mean of 2 "
+    )
+    assert "| mean of 2 test sets: spearman, all | 50.00 | 60.00 |" in page
+    assert "≤ 0.002" in page
+    assert page.index("### All lines of the papers") > page.index("## Differences")
+    below = comparison.with_columns(value=-pl.col("value"), ci_low=-pl.col("ci_high"), ci_high=-pl.col("ci_low"))
+    assert "mine is below theirs by 5.25 [4.60, 5.87] on" in markdown(evaluation_page(scores, below, {}, tables()))
+    same = comparison.with_columns(ci_low=pl.lit(-0.01))
+    said = evaluation_page(scores, same, {}, tables()).sentence
+    assert said.startswith(
+        "No significant difference of mine from theirs on the mean of 2 test sets (spearman × 100): +5"
+    )
+
+
+def test_encoders_with_the_same_name_keep_their_paths_in_the_title():
+    scores = pl.DataFrame([row("sts12", 0.5, model=model) for model in ("a/model", "b/model")])
+    assert evaluation_page(scores, None, {}, tables()).title == "Evaluation of a/model and b/model"

@@ -7,26 +7,30 @@ from dataclasses import asdict, replace
 import polars as pl
 from huggingface_hub import ModelCard
 
-from models.evaluation.proof import BeforeAfter, undrawn_evidence
-from models.evaluation.verdict import Verdict, judged
-from storage.artifacts.refs import CheckpointRef
-from storage.artifacts.schemas import TRAINING_LOG
-from storage.sources.labels import LabelSource
-from storage.sources.own_text import TextSource
-from tasks.rendering.blocks import Page, Part, Prose
-from tasks.rendering.evidence import proof_rows
-from tasks.rendering.html import html
-from tasks.rendering.markdown import markdown
-from tasks.reporting.adaptation import (
+from bsl.models.evaluation.proof import AdaptationComparison, comparisons_without_draws
+from bsl.models.evaluation.verdict import Verdict, adaptation_verdict
+from bsl.storage.artifacts.refs import CheckpointRef
+from bsl.storage.artifacts.schemas import TRAINING_LOG
+from bsl.storage.sources.labels import LabelSource
+from bsl.storage.sources.own_text import TextSource
+from bsl.tasks.rendering.blocks import Page, Part, Prose
+from bsl.tasks.rendering.evidence import proof_rows
+from bsl.tasks.rendering.html import html
+from bsl.tasks.rendering.markdown import markdown
+from bsl.tasks.reporting.adaptation import (
     AdaptationContent,
     adaptation_page,
     adapted_card,
+    answer_part,
     figure_parts,
     training_summary,
+    worse_uses,
 )
+from bsl.tasks.reporting.base_card import BaseCard
+from bsl.tasks.reporting.sections import use_part
 
-ROW = BeforeAfter("neighbour", "MRR", "counts", 0.2, 0.231, 0.031, 0.01, 0.05, 0.002, 900)
-LOSS = BeforeAfter("stsb test", "Spearman", "guard", 0.5, 0.45, -0.05, -0.06, -0.04, 0.002, 10)
+ROW = AdaptationComparison("neighbour", "MRR", "search", "decides", 0.2, 0.231, 0.031, 0.01, 0.05, 0.002, 900)
+LOSS = AdaptationComparison("stsb test", "Spearman", None, "vetoes", 0.5, 0.45, -0.05, -0.06, -0.04, 0.002, 10)
 HEADLINES = {"mrpc": ("accuracy", "f1"), "reddit": ("v-measure",), "afs": ("pearson", "spearman")}
 
 
@@ -46,21 +50,57 @@ def _scores(model: str, shift: float) -> pl.DataFrame:
 
 
 def test_set_without_bootstrap_has_a_single_score_without_veto() -> None:
-    rows = undrawn_evidence(_scores("start", 0.0), _scores("adapted", -0.05), HEADLINES)
+    rows = comparisons_without_draws(_scores("start", 0.0), _scores("adapted", -0.05), HEADLINES)
     assert [(row.evidence, row.metric, row.role) for row in rows] == [
-        ("mrpc test (fast)", "accuracy", "shown"),
-        ("reddit test (mteb)", "v-measure", "shown"),
-        ("afs test (unsupervised)", "pearson", "shown"),
+        ("mrpc test (fast)", "accuracy", "reported"),
+        ("reddit test (mteb)", "v-measure", "reported"),
+        ("afs test (unsupervised)", "pearson", "reported"),
     ]
     assert {(row.before, row.after) for row in rows} == {(0.5, 0.45)}
-    assert judged([ROW, *rows], 0.5).word == "BETTER"
+    assert adaptation_verdict([ROW, *rows], 0.5, "proof.share=0.1").word == "BETTER"
 
 
 def test_largest_guard_set_drop_makes_the_verdict_worse() -> None:
-    assert judged([ROW, replace(LOSS, difference=-0.004)], 0.5).word == "BETTER"
-    worst = judged([ROW, replace(LOSS, evidence="sts12 test", difference=-0.01), LOSS], 0.5)
+    assert adaptation_verdict([ROW, replace(LOSS, difference=-0.004)], 0.5, "proof.share=0.1").word == "BETTER"
+    worst = adaptation_verdict(
+        [ROW, replace(LOSS, evidence="sts12 test", difference=-0.01), LOSS], 0.5, "proof.share=0.1"
+    )
     assert worst.word == "WORSE"
     assert worst.reason.startswith("Spearman × 100 -5.00 [-6.00, -4.00] on stsb test")
+
+
+SEARCH = replace(
+    ROW, use="search", role="reported", before=0.176, after=0.07, difference=-0.106, ci_low=-0.13, ci_high=-0.09
+)
+CLASSES = AdaptationComparison(
+    "your labels", "accuracy", "classify", "decides", 0.844, 0.92, 0.076, 0.04, 0.11, 0.002, 500
+)
+LOSING = pl.DataFrame([asdict(CLASSES), asdict(SEARCH)])
+
+
+def test_page_and_card_name_each_use_and_leave_out_search_after_a_loss() -> None:
+    """Regression: the page of an encoder that lost half of its MRR ended with `bsl search`."""
+    verdict = adaptation_verdict([CLASSES, SEARCH], 0.5, "proof.share=0.1")
+    said = (
+        "**BETTER** for classifying than the original encoder: accuracy × 100 84.4 → 92.0, +7.60 [+4.00, +11.00], but "
+        "worse for search in your text: MRR × 100 17.6 → 7.0, -10.60 [-13.00, -9.00]. Use the adapted encoder for "
+        "classifying on text of this kind, and the original encoder for search in your text."
+    )
+    better = "| classifying | better | 84.4 → 92.0 | +7.60 [+4.00, +11.00] | 0.002 | decides |"
+    worse = "| search in your text | worse | 17.6 → 7.0 | -10.60 [-13.00, -9.00] | 0.002 | reported only |"
+    parts = [answer_part(LOSING), use_part("checkpoint/1a2b", worse_uses(verdict, LOSING))]
+    page = markdown(adaptation_page("a adapted to b.csv", verdict, LOSING, parts))
+    card = adapted_card(CONTENT, verdict, LOSING, "Trained.", CheckpointRef(key="c" * 64))
+    for text in (page, card):
+        assert said in text
+        assert better in text
+        assert worse in text
+        assert "bsl search" not in text
+    assert "bsl pairs checkpoint/1a2b" in page
+    assert "bsl evaluate path/to/this/folder" in card
+    kept = replace(verdict, word="WORSE")
+    assert worse_uses(kept, LOSING) == set()
+    assert "bsl search" in adapted_card(CONTENT, kept, LOSING, "Trained.", CheckpointRef(key="c" * 64))
 
 
 WEIGHING = pl.DataFrame([(0.0, 0.7), (1.0, 0.69), (0.5, 0.699)], schema=["share", "value"], orient="row")
@@ -80,7 +120,7 @@ LOG = pl.DataFrame({name: [None] for name in TRAINING_LOG}, schema=TRAINING_LOG)
 
 
 def _verdict(word: str) -> Verdict:
-    return Verdict(word, "MRR × 100 +3.10", "Use it.")  # type: ignore[arg-type]
+    return Verdict(word, "MRR × 100 +3.10", "Use it.", "search in your text")  # type: ignore[arg-type]
 
 
 def _page(word: str, proof: pl.DataFrame = PROOF, views: tuple[str, ...] = CONTENT.views) -> Page:
@@ -91,9 +131,9 @@ def _page(word: str, proof: pl.DataFrame = PROOF, views: tuple[str, ...] = CONTE
 
 def test_adaptation_page_shows_verdict_evidence_and_exported_encoder() -> None:
     page = markdown(_page("BETTER"))
-    assert "**BETTER** than the original encoder: MRR × 100 +3.10. Use it. Exported: the adapted encoder." in page
+    assert "**BETTER** for search in your text than the original encoder: MRR × 100 +3.10. Use it. Exported: " in page
     assert "| neighbour | +3.10 [+1.00, +5.00] | 0.002 | 20.0 | 23.1 | MRR | decides | 900 | the next sent" in page
-    assert "Exported weights: 50 % from the trained encoder, the rest from the original encoder." in page
+    assert "Weights of the adapted encoder: 50 % from the trained encoder, the rest from the original encoder." in page
     assert "| 0.5 | 69.9 |" in page
     assert "| 0 | 70.0 |" in page
     assert "Not evaluated because they are not available: sickr/test." in page
@@ -102,7 +142,7 @@ def test_adaptation_page_shows_verdict_evidence_and_exported_encoder() -> None:
 
 
 def test_page_shows_the_full_name_of_an_embedded_set() -> None:
-    proof = pl.DataFrame([asdict(ROW) | {"evidence": "embedded:stsb test", "role": "guard"}])
+    proof = pl.DataFrame([asdict(ROW) | {"evidence": "embedded:stsb test", "role": "vetoes"}])
     assert "| embedded:stsb test | +3.10 [" in markdown(_page("BETTER", proof))
 
 
@@ -123,9 +163,35 @@ def test_html_page_has_verdict_badge_chart_and_interval() -> None:
     page = html(_page("NO DIFFERENCE"))
     assert '<span class="badge no-difference">NO DIFFERENCE</span>' in page
     assert "Exported: the original encoder, unchanged." in page
-    assert 'aria-label="Difference × 100 from the original encoder. neighbour, MRR: +3.10"' in page
+    assert 'aria-label="Difference × 100 from the original encoder. search in your text: +3.10"' in page
     assert "<small>+1.00 to +5.00</small>" in page
     assert "Loss" not in page
+
+
+def test_card_repeats_licence_and_languages_of_the_original_encoder() -> None:
+    """Files of one's own have no licence to repeat; the base's model is named if the folder's name is no Hub id."""
+    labels = LabelSource(digest="d", format="csv", kind="classes", texts=("text",), label="topic", path="/x/topics.csv")
+    base = BaseCard(licence="apache-2.0", languages=("en", "de"), base="org/base")
+    content = CONTENT.model_copy(
+        update={"views": ("labels",), "labels": labels, "base": base, "encoder": "./folder", "translators": ()}
+    )
+    text = adapted_card(content, _verdict("BETTER"), PROOF, "", CheckpointRef(key="c" * 64), "Split by text.")
+    header = ModelCard(text).data
+    assert (header.license, header.language, header.base_model) == ("apache-2.0", ["en", "de"], "org/base")
+    assert "| labels | topics | your own data |" in text
+    assert "Labels: topics (classes)." in text
+    assert "Split by text." in text
+
+
+def test_accepted_encoder_is_described_as_adapted_without_proof() -> None:
+    verdict = _verdict("NOT PROVED")
+    training = training_summary(CONTENT.views, 0.25)
+    text = adapted_card(CONTENT, verdict, PROOF, training, CheckpointRef(key="c" * 64), accepted=True)
+    assert "the adapted encoder without proof, by --accept" in text
+    assert "Weights of the adapted encoder: 25 % from the trained encoder" in text
+    assert "byte for byte" not in text
+    page = markdown(adaptation_page("e", verdict, PROOF, [], accepted=True))
+    assert "Exported: the adapted encoder without proof, by --accept." in page
 
 
 def test_adapted_card_names_adapted_or_unchanged_original_encoder() -> None:
@@ -137,7 +203,7 @@ def test_adapted_card_names_adapted_or_unchanged_original_encoder() -> None:
     header = ModelCard(adapted).data
     assert (header.base_model, header.language, header.license) == ("some/encoder", ["en"], "other")
     assert "| translation of views | Helsinki-NLP/opus-mt-en-de | not declared here |" in adapted
-    assert "Exported weights: 50 % from the trained encoder" in adapted
+    assert "Weights of the adapted encoder: 50 % from the trained encoder" in adapted
     assert "this is the original encoder, byte for byte" in kept
     assert "| sentences |" not in kept
     assert "did not improve" not in unproved

@@ -1,17 +1,20 @@
 """Scores are exported as MTEB result files, Markdown and LaTeX."""
 
+import errno
 import json
+from pathlib import Path
 
 import polars as pl
 import pytest
 
-from flows.cli.main import main
-from storage.artifacts.manifest import Provenance
-from storage.artifacts.refs import ScoresRef
-from storage.artifacts.schemas import SCORES
-from storage.artifacts.store import Store
-from storage.datasets.registry import DATASETS
-from tasks.reporting.export import task_results
+from bsl.flows.cli.main import main
+from bsl.storage.artifacts.manifest import Provenance
+from bsl.storage.artifacts.refs import ScoresRef
+from bsl.storage.artifacts.schemas import SCORES
+from bsl.storage.artifacts.store import Store
+from bsl.storage.datasets.registry import DATASETS
+from bsl.storage.errors import StoreWriteError
+from bsl.tasks.reporting.export import FORMS, export_figures, folder_names, task_results
 
 
 def row(dataset, metric, value, **changed):
@@ -107,3 +110,61 @@ def test_export_contains_the_sets_that_no_paper_has(store, tmp_path, capsys):
         assert main(["artifacts", "export", "scores/8", str(tmp_path / name), "--as", "mteb"]) == 1
         assert message in capsys.readouterr().err
         assert not (tmp_path / name).exists()
+
+
+LONG = "x" * 200
+CLASHES = {
+    "separator": ["org/mine", "org__mine"],
+    "dots": [".", "..", "system", "...mine", "mine"],
+    "long": [f"{LONG}1", f"{LONG}2", LONG],
+    "letters outside ASCII": ["日" * 200, "日" * 201],
+    "case": ["Mine", "mine"],
+    "accents": ["caf\u00e9", "cafe\u0301"],
+}
+
+
+@pytest.mark.parametrize("systems", CLASHES.values(), ids=list(CLASHES))
+def test_mteb_export_has_a_folder_for_each_system(tmp_path, systems):
+    store = Store(str(tmp_path / "store"))
+    ref = ScoresRef(key=f"{7:064x}")
+    rows = [
+        row("stsb", metric, number / 10, model=system)
+        for number, system in enumerate(systems)
+        for metric in ("spearman", "pearson")
+    ]
+    with store.draft(ref, Provenance(stage_version=1, config={})) as draft:
+        draft.write(pl.DataFrame(rows).select(SCORES.names()).cast(SCORES))
+    target = export_figures(store, ref, tmp_path / "mteb", "mteb")
+    names = folder_names(systems)
+    assert sorted(path.name for path in target.iterdir()) == sorted(names.values())
+    assert len({name.casefold() for name in names.values()}) == len(systems)
+    for number, system in enumerate(systems):
+        result = json.loads((target / names[system] / "STSBenchmark.json").read_text())
+        assert result["scores"]["test"][0]["main_score"] == number / 10
+
+
+def test_folder_names_of_distinct_systems_are_unchanged():
+    assert folder_names(["org/mine", "other", ".hidden"]) == {
+        "org/mine": "org__mine", "other": "other", ".hidden": "hidden",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_failed_export_leaves_nothing_and_can_be_repeated(store, tmp_path, monkeypatch, form):
+    ref, target = store.refs("scores")[0], tmp_path / "exports" / "figures"
+    write, written = Path.write_text, []
+
+    def disk_with_room_for_one(path, text, **options):
+        write(path, text[: len(text) // 2], **options)
+        written.append(path)
+        if form != "mteb" or len(written) == 2:
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    with monkeypatch.context() as full:
+        full.setattr(Path, "write_text", disk_with_room_for_one)
+        with pytest.raises(StoreWriteError, match="the disk is full"):
+            export_figures(store, ref, target, form)
+    assert written
+    assert list(target.parent.iterdir()) == []
+    assert export_figures(store, ref, target, form).exists()
+    assert [path.name for path in target.parent.iterdir()] == ["figures"]

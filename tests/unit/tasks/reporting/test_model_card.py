@@ -4,17 +4,19 @@ import polars as pl
 import pytest
 from huggingface_hub import ModelCard
 
-from flows.cli.terminal.overrides import configured
-from flows.recipes import recipe
-from models.evaluation.verdict import Verdict
-from models.objectives.config import OBJECTIVE_CONFIGS
-from storage.artifacts.refs import CheckpointRef
-from storage.sources.sources import SourceSpec
-from tasks.reporting.card import results_of
-from tasks.reporting.evaluation import Missing
-from tasks.reporting.model_card import CardSubject, run_card
-from tasks.reporting.run.report import report
-from tasks.serving.measures import form_card
+from bsl.flows.cli.terminal.overrides import configured
+from bsl.flows.recipes import recipe
+from bsl.models.evaluation.verdict import Verdict
+from bsl.models.objectives.config import OBJECTIVE_CONFIGS
+from bsl.storage.artifacts.refs import CheckpointRef
+from bsl.storage.sources.sources import SourceSpec
+from bsl.tasks.evaluation.kinds import KINDS
+from bsl.tasks.reporting.base_card import NO_CARD, BaseCard
+from bsl.tasks.reporting.card import TASKS, results_of
+from bsl.tasks.reporting.evaluation import Missing
+from bsl.tasks.reporting.model_card import CardSubject, run_card
+from bsl.tasks.reporting.run.report import report
+from bsl.tasks.serving.measures import form_card
 
 SCORES = pl.DataFrame(
     {
@@ -33,10 +35,21 @@ CHECKPOINT = CheckpointRef(key="c" * 64)
 VERDICT = Verdict("BETTER", "by 2", "Use it.")
 
 
-def card(config):
+def card(config, base=NO_CARD):
     pairs = (5_913,) * len(config.phases)
     scores = SCORES.with_columns(model=pl.lit(config.systems[-1]))
-    return run_card(config.title, config.settings, scores, CardSubject(CHECKPOINT, pairs, 64), VERDICT)
+    return run_card(config.title, config.settings, scores, CardSubject(CHECKPOINT, pairs, 64), VERDICT, base)
+
+
+def test_every_main_metric_has_a_task_on_the_hub_of_its_own_kind():
+    """F1 of MRPC was listed as sentence similarity."""
+    metrics = {metric for kind in KINDS for metric in kind.headline}
+    assert metrics <= {*TASKS}
+    scores = pl.concat([SCORES.with_columns(metric=pl.lit(metric)) for metric in (*sorted(metrics), "unheard of")])
+    listed = results_of(scores, "after BSL")
+    assert {result.metric_type for result in listed} <= {on_hub for _, _, on_hub in TASKS.values()}
+    (f1,) = (result for result in listed if result.metric_type == "f1")
+    assert (f1.task_type, f1.task_name) == ("text-classification", "Classification of frozen vectors")
 
 
 def test_tiny_card_lists_materials_licences_verdict_and_settings():
@@ -51,6 +64,14 @@ def test_tiny_card_lists_materials_licences_verdict_and_settings():
     assert "selected by Spearman on embedded:stsb/dev, so figures on embedded:stsb/dev are not test results" in text
     assert "Zhang, He, Liu, Bing and Li, 2021" in text
     assert 'SentenceTransformer("path/to/this/folder")' in text
+
+
+def test_header_repeats_what_the_original_encoders_card_says():
+    config = configured("tiny", ["encoder.model=./my-encoder"])
+    text = card(config, BaseCard(licence="mit", languages=("de",), base="org/base"))
+    header = ModelCard(text).data
+    assert "| original encoder | ./my-encoder | mit |" in text
+    assert (header.language, header.base_model) == (["de", "en"], "org/base")
 
 
 def test_card_header_is_readable_by_the_hub():
@@ -111,7 +132,7 @@ def test_card_cites_declared_data_and_marks_undeclared_licences():
     assert "| sentences | snli | CC BY-SA 4.0 |" in text
     assert "| original encoder | google-bert/bert-base-uncased | Apache-2.0 |" in text
     own = configured("nli", ['ingest.sources=[{"path": "sentences.txt"}]'])
-    assert "| sentences | your own files | not declared here |" in card(own)
+    assert "| sentences | your own files | your own data |" in card(own)
 
 
 @pytest.mark.parametrize("setting", ["training.select=last", "evaluation.dev=null"])

@@ -4,8 +4,8 @@ import subprocess
 
 import pytest
 
-from tasks.reporting import provenance
-from tasks.reporting.provenance import commit
+from bsl.tasks.reporting import provenance
+from bsl.tasks.reporting.provenance import commit
 
 
 @pytest.fixture

@@ -3,12 +3,12 @@
 import polars as pl
 import pytest
 
-from models.evaluation.published import rows_of
-from storage.artifacts.manifest import InputEntry, Provenance
-from storage.artifacts.refs import CorpusRef, ReportRef
-from storage.artifacts.schemas import CORPUS, SCORES
-from tasks.reporting.reproduction import RowComparison, reproduce
-from tasks.stage.run_context import RunContext
+from bsl.models.evaluation.published import rows_of
+from bsl.storage.artifacts.manifest import InputEntry, Provenance
+from bsl.storage.artifacts.refs import CorpusRef, ReportRef
+from bsl.storage.artifacts.schemas import CORPUS, SCORES
+from bsl.tasks.reporting.reproduction import RowComparison, reproduce
+from bsl.tasks.stage.run_context import RunContext
 
 ROW = "BSL-BERT, NLI_entail"
 (PRINTED,) = rows_of(ROW)
@@ -50,7 +50,7 @@ def reproduced(tmp_path):
         asked = RowComparison(
             row=row, cells=cells, system="after BSL", records=SNLI, deviations=deviations, margin=margin, draws=draws
         )
-        ref = reproduce.run(site, {"reports": reports, "comparison": asked})
+        ref = reproduce(site, reports=reports, comparison=asked)
         table = store.scan(ref).collect()
         figures = store.manifest(ref).figures
         assert figures["findings"][0].endswith(f": {figures['verdict']}")

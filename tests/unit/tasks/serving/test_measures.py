@@ -3,8 +3,8 @@
 import numpy as np
 import polars as pl
 
-from models.evaluation.sts import sts_scores
-from tasks.serving.measures import Variant, variant_rows
+from bsl.models.evaluation.sts import sts_scores
+from bsl.tasks.serving.measures import Variant, variant_rows
 
 
 def test_variant_speed_shows_the_range_over_passes():

@@ -7,13 +7,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from flows.cli.main import main
-from models.encoder.sentence_encoder import SentenceEncoder
-from storage.artifacts.garbage_collection import collectable
-from storage.errors import SourceError
-from storage.sources.sources import SourceSpec
-from tasks.embedding import encode as encoding
-from tasks.serving.search import embed_file, index
+from bsl.flows.cli.main import main
+from bsl.models.encoder.sentence_encoder import SentenceEncoder
+from bsl.storage.artifacts.garbage_collection import collectable
+from bsl.storage.errors import SourceError
+from bsl.storage.sources.sources import SourceSpec
+from bsl.tasks.embedding import encode as encoding
+from bsl.tasks.serving.search import embed_file, index
+from bsl.tasks.stage.progress import listening
 from tests.hostile import made_long_ago
 from tests.tiny_encoder import BACK_DE, ORIGINALS, tiny_encoder
 
@@ -96,12 +97,12 @@ def test_killed_index_resumes_from_finished_parts(model, site, lines, monkeypatc
     """The result has the bytes of an uninterrupted index."""
     monkeypatch.setattr(encoding, "CPU_PART", 3)
     heard = []
-    monkeypatch.setattr("tasks.embedding.embed.progress_of", lambda what: killed_at(8, heard))
+    monkeypatch.setattr("bsl.tasks.embedding.embed.progress_of", lambda what: killed_at(8, heard))
     with pytest.raises(KeyboardInterrupt):
         index(site, model[0], lines, "fp32")
     assert heard[-2:] == [(6, 8), (8, 8)]
     heard.clear()
-    monkeypatch.setattr("tasks.embedding.embed.progress_of", lambda what: killed_at(None, heard))
+    monkeypatch.setattr("bsl.tasks.embedding.embed.progress_of", lambda what: killed_at(None, heard))
     resumed = index(site, model[0], lines, "fp32")
     assert heard == [(6, 8), (8, 8)]
     other = site.model_copy(update={"store": f"{site.store}-other"})
@@ -140,13 +141,26 @@ def test_folder_with_several_formats_is_a_single_corpus(model, site, lines, tmp_
     assert pl.read_parquet(tmp_path / "out.parquet")["text"].to_list() == [*BACK_DE, *ORIGINALS]
 
 
-def test_embed_file_refuses_a_null_text(model, site, tmp_path):
-    pl.DataFrame({"text": [*ORIGINALS[:2], None, *ORIGINALS[2:]]}).write_parquet(tmp_path / "in.parquet")
-    with pytest.raises(SourceError, match=r"in.parquet.*3: column 'text' is null.*so that vectors match their rows"):
-        embed_file(
-            site, model[0], SourceSpec(path=str(tmp_path / "in.parquet")), tmp_path / "o.parquet", "fp32", advance
-        )
-    assert not (tmp_path / "o.parquet").exists()
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])
+def test_embed_file_reads_a_null_as_an_empty_cell(model, site, tmp_path, suffix):
+    rows = pl.DataFrame({"text": [*ORIGINALS[:2], None, *ORIGINALS[2:]], "n": range(5)})
+    path = tmp_path / f"in.{suffix}"
+    {"parquet": rows.write_parquet, "csv": rows.write_csv, "jsonl": rows.write_ndjson}[suffix](path)
+    assert embed_file(site, model[0], SourceSpec(path=str(path)), tmp_path / "o.parquet", "fp32", advance) == 5
+    assert pl.read_parquet(tmp_path / "o.parquet")["text"].to_list() == [*ORIGINALS[:2], "", *ORIGINALS[2:]]
+
+
+def test_cut_texts_are_counted_in_one_line(model, site, tmp_path):
+    texts = [*ORIGINALS, " ".join(ORIGINALS * 50), "x " * 3000]
+    (tmp_path / "in.txt").write_text("\n".join(texts))
+    told = []
+    with listening(lambda event, value: told.append(value) if event == "tells" else None):
+        spec = SourceSpec(path=str(tmp_path / "in.txt"))
+        index(site, model[0], spec, "fp32")
+        embed_file(site, model[0], spec, tmp_path / "o.parquet", "fp32", advance)
+    limit = SentenceEncoder.load(model[0]).config.length
+    note = f"2 of {len(texts)} texts are longer than {limit} tokens; their ends are ignored. Split them into passages"
+    assert [line.startswith(note) for line in told] == [True, True]
 
 
 def test_embed_file_accepts_a_folder_with_glob_characters(model, site, lines, tmp_path):
@@ -211,3 +225,19 @@ def test_embed_file_ignores_its_output_in_source_folder(model, site, tmp_path, m
         embed_file(site, model[0], spec, target, "fp32", killed_at(4, []))
     assert embed_file(site, model[0], spec, target, "fp32", advance) == 4
     assert pl.read_parquet(target)["text"].to_list() == ORIGINALS
+
+
+def test_columns_are_copied_beside_vectors_and_shown_beside_hits(model, site, tmp_path):
+    texts = [*ORIGINALS, ORIGINALS[0]]
+    table = pl.DataFrame({"id": [f"t-{n}" for n in range(len(texts))], "text": texts})
+    table.write_csv(tmp_path / "texts.csv")
+    source = SourceSpec(path=str(tmp_path / "texts.csv"), columns=("text",))
+    embed_file(site, model[0], source, tmp_path / "out.parquet", "fp32", advance, ("id",))
+    assert pl.read_parquet(tmp_path / "out.parquet").select("id", "text").equals(table)
+    found = index(site, model[0], source, "fp32", ("id",))
+    assert {text: found.beside[text]["id"] for text in found.texts} == {
+        text: f"t-{n}" for n, text in enumerate(ORIGINALS)
+    }
+    for name, cause in (("idd", "did you mean 'id'"), ("text", "has this column anyway")):
+        with pytest.raises(SourceError, match=cause):
+            embed_file(site, model[0], source, tmp_path / "no.parquet", "fp32", advance, (name,))

@@ -2,12 +2,12 @@
 
 import polars as pl
 
-from models.evaluation.config import BootstrapConfig
-from storage.artifacts.keys import artifact_key
-from storage.artifacts.refs import CorpusRef, ViewsRef
-from storage.artifacts.store import Store
-from tasks.stage.cached import StageContext, StageInputs, stage
-from tasks.stage.run_context import RunContext
+from bsl.models.evaluation.config import BootstrapConfig
+from bsl.storage.artifacts.keys import artifact_key
+from bsl.storage.artifacts.refs import CorpusRef, ViewsRef
+from bsl.storage.artifacts.store import Store
+from bsl.tasks.stage.cached import StageContext, StageInputs, stage
+from bsl.tasks.stage.run_context import RunContext
 from tests.hostile import VIEWS, WHY, key
 
 

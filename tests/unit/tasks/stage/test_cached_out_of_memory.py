@@ -7,8 +7,8 @@ import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from storage.artifacts.garbage_collection import leftovers
-from tasks.stage.run_context import RunContext
+from bsl.storage.artifacts.garbage_collection import leftovers
+from bsl.tasks.stage.run_context import RunContext
 from tests.starved import hungry_views
 
 ROOT = Path(__file__).parents[4]

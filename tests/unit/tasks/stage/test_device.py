@@ -9,8 +9,8 @@ import pytest
 
 ASK = """
 import sys
-from tasks.stage.run_context import RunContext
-from tasks.stage.device import device_of
+from bsl.tasks.stage.run_context import RunContext
+from bsl.tasks.stage.device import device_of
 print(device_of(RunContext()), "torch" in sys.modules)
 """
 

@@ -4,7 +4,7 @@ import pickle
 
 import polars as pl
 
-from tasks.stage.shards import write_shards
+from bsl.tasks.stage.shards import write_shards
 
 
 def test_shard_reads_its_rows_from_file_or_pickle(tmp_path):

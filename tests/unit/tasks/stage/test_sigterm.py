@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from tasks.stage.sigterm import stop_requested
+from bsl.tasks.stage.sigterm import stop_requested
 
 
 @pytest.fixture

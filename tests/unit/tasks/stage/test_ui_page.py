@@ -7,11 +7,11 @@ import pytest
 from prefect.runtime import flow_run
 from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_RETRY_EXTRA_CODES, temporary_settings
 
-from storage.artifacts.manifest import Provenance
-from storage.artifacts.refs import ArtifactRef
-from storage.artifacts.store import Store
-from tasks.stage import ui_page as page
-from tasks.stage.ui_page import key_of, lineage_of, page_text, title_of
+from bsl.storage.artifacts.manifest import Provenance
+from bsl.storage.artifacts.refs import ArtifactRef
+from bsl.storage.artifacts.store import Store
+from bsl.tasks.stage import ui_page as page
+from bsl.tasks.stage.ui_page import key_of, lineage_of, page_text, title_of
 
 LETTERS = iter(range(1, 256))
 
@@ -61,7 +61,7 @@ def test_artifacts_of_a_run_have_unique_page_keys(store, told):
 
 
 def test_sweep_runs_have_unique_keys_and_a_sweep_page(store, told):
-    told("bsl-ablation", name="momentum")
+    told("bsl-sweep", name="momentum")
     kinds = {"corpus": "ingest", "views": "make_views", "checkpoint": "train", "report": "report"}
     keys = {key_of(made(store, kind, stage)) for kind, stage in kinds.items() for _ in range(2)}
     assert len(keys) == 2 * len(kinds)
@@ -73,8 +73,7 @@ def test_sweep_runs_have_unique_keys_and_a_sweep_page(store, told):
     [
         ("pipeline", "report"),
         ("evaluate", "evaluation"),
-        ("field", "sweep"),
-        ("ablation", "sweep"),
+        ("sweep", "sweep"),
         ("adapt", "report"),
     ],
 )

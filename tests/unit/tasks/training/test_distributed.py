@@ -8,20 +8,20 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from models.encoder.config import EncoderConfig
-from models.errors import TrainingError
-from models.objectives.config import BSLConfig
-from models.training.config import TrainingConfig
-from models.training.snapshots import read_snapshot
-from storage.artifacts.manifest import Provenance
-from storage.artifacts.refs import PairsRef
-from storage.artifacts.schemas import PAIRS
-from storage.sources.model_sources import resolve_model
-from tasks.stage.run_context import RunContext
-from tasks.stage.sigterm import stop_requested
-from tasks.training.distributed import train_together
-from tasks.training.train import train
-from tasks.training.worker import TrainingJob
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.errors import TrainingError
+from bsl.models.objectives.config import BSLConfig
+from bsl.models.training.config import TrainingConfig
+from bsl.models.training.snapshots import read_snapshot
+from bsl.storage.artifacts.manifest import Provenance
+from bsl.storage.artifacts.refs import PairsRef
+from bsl.storage.artifacts.schemas import PAIRS
+from bsl.storage.sources.model_sources import resolve_model
+from bsl.tasks.stage.run_context import RunContext
+from bsl.tasks.stage.sigterm import stop_requested
+from bsl.tasks.training.distributed import train_together
+from bsl.tasks.training.train import train
+from bsl.tasks.training.worker import TrainingJob
 from tests.servers import children, is_alive
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 
@@ -66,12 +66,12 @@ def arguments(tmp_path):
 @pytest.mark.slow
 def test_training_with_two_processes_gives_single_process_weights(arguments, tmp_path):
     site, given = arguments
-    alone = read_snapshot(site.open_store().fetch(train.run(site, given)) / "state")
+    alone = read_snapshot(site.open_store().fetch(train(site, **given)) / "state")
     apart = site.model_copy(update={"store": str(tmp_path / "apart"), "processes": 2})
     with apart.open_store().draft(given["pairs"], Provenance(stage_version=1, config={})) as draft:
         draft.write(site.open_store().scan(given["pairs"]).collect())
     store = apart.open_store()
-    ref = train.run(apart, given)
+    ref = train(apart, **given)
     together = read_snapshot(store.fetch(ref) / "state")
     for part in ("online", "target", "predictor", "target_norm"):
         for name, tensor in alone.tensors[part].items():
@@ -121,8 +121,8 @@ def test_killed_command_leaves_no_training_process(arguments, tmp_path):
     )
     (tmp_path / "sent.json").write_text(job.model_dump_json(), encoding="utf-8")
     program = (
-        "import sys; from pathlib import Path; from tasks.training.worker import TrainingJob; "
-        "from tasks.training.distributed import train_together; "
+        "import sys; from pathlib import Path; from bsl.tasks.training.worker import TrainingJob; "
+        "from bsl.tasks.training.distributed import train_together; "
         "train_together(TrainingJob.model_validate_json(Path(sys.argv[1]).read_text()), lambda: False)"
     )
     command = subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "sent.json")], cwd=ROOT)

@@ -3,9 +3,9 @@
 import polars as pl
 import pytest
 
-from models.runtime.partitions import in_range
-from storage.artifacts.store import Store
-from tasks.translation.translate import MemoryLookup
+from bsl.models.runtime.partitions import in_range
+from bsl.storage.artifacts.store import Store
+from bsl.tasks.translation.translate import MemoryLookup
 from tests.unit.storage.artifacts.test_store_translation_memory import FINGERPRINT, publish
 
 TOP = 2**63  # the first id of the upper range of two

@@ -2,14 +2,15 @@
 
 import json
 import logging
+import os
 import re
 import subprocess
 import sys
 
-from flows.cli.main import main
-from flows.cli.terminal.log_lines import line_formatter
-from flows.cli.terminal.printing import browse_line, print_json, print_line, print_table
-from flows.recipes import RECIPES
+from bsl.flows.cli.main import main
+from bsl.flows.cli.terminal.log_lines import line_formatter
+from bsl.flows.cli.terminal.printing import browse_line, print_json, print_line, print_table
+from bsl.flows.recipes import RECIPES
 
 
 def test_json_option_prints_only_json_to_stdout(capsys):
@@ -23,17 +24,25 @@ def test_json_option_prints_only_json_to_stdout(capsys):
 def test_printed_text_contains_no_terminal_escape_codes(capsys, tmp_path):
     folder = tmp_path / "\x1b[2Jred"
     assert main(["search", "embedded:mini-sentence", str(folder), "a query", "--store", str(tmp_path / "store")]) == 1
-    print_table("\x1b[31mtitle", [{"sen\x9btence": "a\x1b]0;x\x07 text"}])
-    print_line("\x1b[31mred")
+    print_table("\x1b[31mtitle", [{"sen\x9btence": "a\x1b]0;x\x07 text \u202e"}])
+    print_line("\x1b[31mred\u2066")
     logged = logging.LogRecord("x", logging.WARNING, "", 0, "%s is odd", ("\x1b[2Jname",), None)
     printed = capsys.readouterr()
     shown = printed.out + printed.err + line_formatter().format(logged)
     assert "\\x1b[2Jred: no such file" in printed.err
-    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", shown)
-    print_json({"text": "\x1b\x9b\x7f"})
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e\u2066]", shown)
+    print_json({"text": "\x1b\x9b\x7f\u202e"})
     printed = capsys.readouterr().out
-    assert json.loads(printed) == {"text": "\x1b\x9b\x7f"}
+    assert json.loads(printed) == {"text": "\x1b\x9b\x7f\u202e"}
     assert printed.isascii()
+
+
+def test_json_is_valid_in_every_encoding_of_the_terminal():
+    code = "from bsl.flows.cli.terminal.printing import print_json; print_json({'é': '漢 \\ud83d'})"
+    for encoding in ("ascii", "latin-1", "utf-8"):
+        environment = {**os.environ, "PYTHONIOENCODING": f"{encoding}:backslashreplace"}
+        printed = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True).stdout
+        assert json.loads(printed.decode(encoding)) == {"é": "漢 \ud83d"}
 
 
 def test_long_cell_of_a_table_is_cut(capsys):
@@ -51,7 +60,7 @@ def test_command_of_the_ui_is_a_target_of_make_only_below_make(monkeypatch):
 
 
 def test_closed_stdout_pipe_exits_without_error_output():
-    command = [sys.executable, "-m", "flows.cli.main", "recipes", "--json"]
+    command = [sys.executable, "-m", "bsl.flows.cli.main", "recipes", "--json"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     process.stdout.close()
     assert process.wait() == 141
@@ -59,12 +68,20 @@ def test_closed_stdout_pipe_exits_without_error_output():
     process.stderr.close()
 
 
+def test_character_that_the_terminal_cannot_encode_is_escaped():
+    command = [sys.executable, "-m", "bsl.flows.cli.main", "recipes", "--all"]
+    locale = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    run = subprocess.run(command, env=locale, capture_output=True, check=False)
+    assert (run.returncode, run.stderr) == (0, b"")
+    assert run.stdout.isascii()
+
+
 def test_be_quiet_suppresses_prefect_error_logs():
     """A heartbeat that was lost on a busy machine printed a line of 900 characters, and the run went on."""
     said = "; ".join(
         [
             "import logging",
-            "from flows.cli.terminal.log_lines import be_quiet",
+            "from bsl.flows.cli.terminal.log_lines import be_quiet",
             "be_quiet()",
             "from prefect.logging.configuration import setup_logging",
             "setup_logging()",

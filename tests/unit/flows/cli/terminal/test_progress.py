@@ -1,18 +1,20 @@
 """A run prints its progress: one line per stage, numbered by the plan."""
 
 import io
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import polars as pl
 import pytest
 from rich.console import Console
 
-from flows.cli.terminal import progress as watching
-from flows.cli.terminal.progress import LiveTerminal, Terminal
-from models.runtime.progress import Progress
-from storage.artifacts.manifest import Provenance
-from storage.artifacts.refs import ArtifactRef, ViewsRef
-from storage.artifacts.store import Store
-from tasks.stage.progress import StageRun
+from bsl.flows.cli.terminal import progress as watching
+from bsl.flows.cli.terminal.progress import LiveTerminal, Terminal
+from bsl.models.runtime.progress import Progress
+from bsl.storage.artifacts.manifest import Provenance
+from bsl.storage.artifacts.refs import ArtifactRef, CheckpointRef, ViewsRef
+from bsl.storage.artifacts.store import Store
+from bsl.tasks.stage.progress import StageRun
 
 VIEWS = StageRun("make_views", ViewsRef(key=f"{7:064x}"))
 SHARD = StageRun("translate", ArtifactRef(kind="translations/ab", key=f"{8:064x}"))
@@ -133,3 +135,27 @@ def test_progress_bar_does_not_interpret_markup(store):
     shown = live.console.file.getvalue()
     assert "en→[de]" in shown
     assert "60% 3/s · ~7 min left · [b]8[/b]" in shown
+
+
+def test_stages_of_several_threads_have_a_bar_each(store):
+    live = LiveTerminal(Console(file=io.StringIO(), width=100), store, None)
+    steps = [StageRun("train", CheckpointRef(key=str(number) * 64)) for number in range(4)]
+    meeting = threading.Barrier(len(steps) + 1, timeout=60)
+
+    def work(step):
+        live("begins", step)
+        for done in range(300):
+            live("advances", Progress(f"training {step.ref.key[0]}", done, 300))
+        meeting.wait()
+        meeting.wait()
+        live("fails", step)
+
+    with ThreadPoolExecutor(len(steps)) as pool:
+        running = [pool.submit(work, step) for step in steps]
+        meeting.wait()
+        bars = {(bar.description[3:], bar.completed) for bar in live.progress.tasks}
+        meeting.wait()
+    for one in running:
+        one.result()
+    assert bars == {(f"training {number}", 299) for number in range(4)}
+    assert live.progress.tasks == []

@@ -2,10 +2,10 @@
 
 import pytest
 
-from flows.cli.terminal.progress import Remaining, time_left
-from models.runtime.progress import Count, Progress, spelled
-from storage.artifacts.refs import ArtifactRef
-from tasks.stage.progress import StageRun
+from bsl.flows.cli.terminal.progress import Remaining, time_left
+from bsl.models.runtime.progress import Count, Progress, spelled
+from bsl.storage.artifacts.refs import ArtifactRef
+from bsl.tasks.stage.progress import StageRun
 
 SECONDS_A_WORD = 12.0
 

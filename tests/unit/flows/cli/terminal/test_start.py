@@ -3,14 +3,13 @@
 import pytest
 from prefect import flow
 
-from flows.adaptation import adapt
-from flows.cli.terminal.start import planned_stages
-from flows.sweep.field import field
-from flows.sweep.sweep import ablation
-from storage.artifacts.refs import CorpusRef
-from storage.errors import SourceError
-from tasks.stage.cached import stage
-from tasks.stage.run_context import RunContext
+from bsl.flows.adaptation import adapt
+from bsl.flows.cli.terminal.start import planned_stages
+from bsl.flows.sweep.sweep import ablation
+from bsl.storage.artifacts.refs import CorpusRef
+from bsl.storage.errors import SourceError
+from bsl.tasks.stage.cached import stage
+from bsl.tasks.stage.run_context import RunContext
 
 
 @stage(ref=CorpusRef, version=1)
@@ -35,7 +34,7 @@ def winding(site: RunContext) -> CorpusRef:
 
 
 def stages(plan):
-    return [step.stage for step in plan]
+    return [step.stage for step in plan.stages]
 
 
 def test_planned_stages_lists_stages_of_the_flow_body(site):
@@ -54,19 +53,20 @@ def test_planning_a_sweep_with_missing_model_raises_source_error(site):
 
 
 def test_sweep_plan_is_equal_locally_and_on_workers(site):
-    asked = {"name": "tiny", "over": {"training.max_steps": [10, 20]}, "seeds": 1, "lanes": 2}
+    asked = {"name": "tiny", "over": {"training.max_steps": [10, 20]}, "seeds": 1, "workers": 2}
     here = planned_stages(ablation, {**asked, "site": site})
     assert stages(here).count("train") == 2
     elsewhere = planned_stages(ablation, {**asked, "site": site.model_copy(update={"cluster": "tcp://nowhere:8786"})})
-    assert {step.ref.path for step in elsewhere} == {step.ref.path for step in here}
+    assert {step.ref.path for step in elsewhere.stages} == {step.ref.path for step in here.stages}
     on_pool = planned_stages(ablation, {**asked, "site": site.model_copy(update={"pool": True})})
-    assert {step.ref.path for step in on_pool} == {step.ref.path for step in here}
+    assert {step.ref.path for step in on_pool.stages} == {step.ref.path for step in here.stages}
 
 
-def test_adapt_is_planned_for_unread_text_unlike_field(site, tmp_path):
+def test_adapt_is_planned_for_unread_text_unlike_the_own_study(site, tmp_path):
     text = tmp_path / "own.txt"
     text.write_text("\n".join(f"The dog of number {number} runs across a field of snow." for number in range(40)))
     planned = stages(planned_stages(adapt, {"texts": [str(text)], "site": site}))
     assert planned[0] == "read_passages"
     assert planned[-1] == "adaptation"
-    assert planned_stages(field, {"texts": [str(text)], "site": site}) is None  # unknown: speed is measured first
+    asked = {"name": "own", "own": {"text": [str(text)]}, "site": site}
+    assert planned_stages(ablation, asked) is None  # the questions about the text decide the points

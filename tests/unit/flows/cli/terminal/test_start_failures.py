@@ -3,9 +3,9 @@
 import httpx
 import pytest
 
-from flows.cli.terminal.start import failed
-from models.errors import ModelError
-from storage.errors import HubSilentError, SourceError, StoreReadError
+from bsl.flows.cli.terminal.start import failed
+from bsl.models.errors import ModelError
+from bsl.storage.errors import HubSilentError, SourceError, StoreReadError
 
 ANSWER = httpx.Response(500, request=httpx.Request("POST", "http://server/api/artifacts/"))
 

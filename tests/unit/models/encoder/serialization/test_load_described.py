@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from models.encoder.config import EncoderConfig
-from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.serialization.load import saved_config
-from models.errors import EncoderError
+from bsl.models.encoder.config import DEFAULT_LENGTH, EncoderConfig
+from bsl.models.encoder.sentence_encoder import SentenceEncoder
+from bsl.models.errors import EncoderError
+from tests.folder_config import saved_config
 from tests.tiny_encoder import BACK_DE, ORIGINALS, write_tiny
 
 TEXTS = [*ORIGINALS, *BACK_DE, " A Man  is PLAYING a guitar. " * 8]
@@ -38,7 +38,6 @@ def test_vectors_equal_sentence_transformers(tmp_path, fields, resaved):
         folder = tmp_path / "again"
         peer.save(str(folder))
     config = saved_config(folder, "tiny")
-    assert config is not None
     assert (config.pooling, config.max_length, config.normalize) == (
         fields["pooling"], fields["max_length"], fields.get("normalize", False),
     )  # fmt: skip
@@ -50,19 +49,23 @@ def test_missing_max_length_defaults_to_the_tokenizer_limit(tmp_path):
     (folder / "sentence_bert_config.json").write_text("{}")
     peer = SentenceTransformer(str(folder), device="cpu")
     config = saved_config(folder, "tiny")
-    assert config is not None
     assert config.max_length == peer.max_seq_length == 64
 
 
-def test_saved_config_of_a_bare_transformer_is_none(tmp_path):
-    assert saved_config(write_tiny(tmp_path / "bare"), "tiny") is None
+def test_bare_transformer_gets_the_default_settings(tmp_path):
+    config = saved_config(write_tiny(tmp_path / "bare"), "tiny")
+    assert config == EncoderConfig(model="tiny", max_length=DEFAULT_LENGTH, prompt="")
 
 
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
         ("1_Pooling/config.json", {"pooling_mode": "median"}, "unknown pooling median, expected cls, max, mean, "),
-        ("1_Pooling/config.json", {"pooling_mode_median_tokens": True}, "unknown pooling pooling_mode_median_tokens"),
+        (
+            "1_Pooling/config.json",
+            {"pooling_mode_median_tokens": True},
+            "the setting pooling_mode_median_tokens is unknown",
+        ),
         ("modules.json", [{"path": "", "type": "x.Transformer"}, {"path": "2", "type": "x.Dense"}], "Dense"),
     ],
 )

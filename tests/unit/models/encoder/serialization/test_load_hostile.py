@@ -5,15 +5,14 @@ import shutil
 
 import pytest
 
-from models.encoder.config import EncoderConfig
-from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.serialization.load import saved_config
-from models.errors import ModelError, TranslatorLoadError
-from models.translation.config import Resources, TranslatorConfig
-from models.translation.loading import load_translator
-from storage.assets.embedded import embedded_path
-from storage.errors import SourceError, StorageError
-from storage.sources.model_sources import resolve_model
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.sentence_encoder import SentenceEncoder
+from bsl.models.errors import ModelError, TranslatorLoadError
+from bsl.models.translation.config import Resources, TranslatorConfig
+from bsl.models.translation.loading import load_translator
+from bsl.storage.assets.embedded import embedded_path
+from bsl.storage.errors import SourceError, StorageError
+from bsl.storage.sources.model_sources import resolve_model
 from tests.hostile_models import DAMAGES, cut, fields, gone, text
 
 # transformers accepts these damages: they change only fields that are not used here, such as a class name.
@@ -31,7 +30,7 @@ def test_damaged_encoder_folder_error_names_the_folder_and_fix(tmp_path, damage)
 
     def load() -> None:
         model = resolve_model(str(folder)).folder
-        SentenceEncoder.load(model, saved_config(model, "model") or EncoderConfig(model="model"))
+        SentenceEncoder.load(model, EncoderConfig(model="model"))
 
     if damage in HARMLESS:
         load()

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-from models.encoder.cnn import with_convolutions
-from models.encoder.config import CNNConfig, EncoderConfig
-from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.serialization.load import saved_config, surrounding_ids
-from models.errors import EncoderError
-from models.serving.reduction import fold, shortened, tabulate
+from bsl.models.encoder.cnn import with_convolutions
+from bsl.models.encoder.config import CNNConfig, EncoderConfig
+from bsl.models.encoder.sentence_encoder import SentenceEncoder
+from bsl.models.encoder.serialization.load import surrounding_ids
+from bsl.models.errors import EncoderError
+from bsl.models.serving.reduction import fold, shortened, tabulate
+from tests.folder_config import saved_config
 from tests.layouts import (
     LAYOUTS,
     NAMED,
@@ -68,7 +69,7 @@ def test_prompt_stays_excluded_from_pooling_with_added_heads(tmp_path):
     few = shortened(encoder.network, np.eye(width), 8)
     np.testing.assert_allclose(encoder.with_network(few).encode(TEXTS), unit(vectors[:, :8]), atol=1e-5)
     encoder.network.config = encoder.config.model_copy(update={"cnn": CNNConfig(channels=4)})
-    assert with_convolutions(encoder.network).skipped == encoder.network.skipped > 0
+    assert with_convolutions(encoder.network).prompt_tokens_skipped == encoder.network.prompt_tokens_skipped > 0
 
 
 def unit(vectors):
@@ -134,7 +135,6 @@ def test_folder_with_a_lora_adapter_is_rejected(tmp_path):
 def test_excess_max_length_is_capped_if_saved_else_rejected(tmp_path, caplog):
     folder = write(tmp_path, layout(roberta(), length=514))
     config = saved_config(folder, "x")
-    assert config is not None
     assert config.max_length == 512
     assert "saved with a maximal length of 514 tokens; its transformer accepts only 512" in caplog.text
     with pytest.raises(EncoderError, match=r"the model accepts at most 512 tokens, but encoder\.max_length is 514"):
@@ -147,7 +147,6 @@ def test_reduction_of_a_saved_max_length_is_logged_once(tmp_path, caplog):
         files["tokenizer_config.json"] = files["tokenizer_config.json"].replace(b'"model_max_length": 512,', b"")
         folder = write(tmp_path / name, files)
         config = saved_config(folder, "x")
-        assert config is not None
         SentenceEncoder.load(folder, config)
     said = [message.partition(": ") for message in caplog.messages if "saved with a maximal" in message]
     assert [(place, text) for place, _, text in said] == [
@@ -166,7 +165,6 @@ def test_normalize_is_true_only_without_truncated_dimensions(tmp_path):
     for kept, normalized in ((8, False), (32, True)):
         files = {**layout(bert(), "Normalize"), "config_sentence_transformers.json": {"truncate_dim": kept}}
         config = saved_config(write(tmp_path / str(kept), files), "x")
-        assert config is not None
         assert config.normalize is normalized
 
 

@@ -4,13 +4,14 @@ import json
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
-from models.encoder.config import EncoderConfig
-from models.encoder.network import Encoder
-from models.encoder.sentence_encoder import SentenceEncoder, tokenise
-from models.encoder.serialization.load import read_saved, saved_config
-from models.errors import EncoderError
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.network import Encoder
+from bsl.models.encoder.sentence_encoder import SentenceEncoder, tokenise
+from bsl.models.encoder.serialization.folder_settings import read_saved
+from bsl.models.errors import EncoderError
+from tests.folder_config import saved_config
 from tests.tiny_encoder import ORIGINALS, tiny_encoder, write_tiny
 
 
@@ -34,19 +35,30 @@ def rewrite(path, change):
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("asked", "told"),
     [
-        (
-            {"pooling": "cls"},
-            r"encoder\.pooling is 'cls', .* saved with 'mean'\. Set encoder\.pooling=\"mean\"",
-        ),
-        ({"normalize": True}, r"encoder\.normalize is True, .* saved with False\. Set encoder\.normalize=false"),
+        ({"pooling": "cls"}, "encoder.pooling is cls, but the encoder was saved with mean. Unset it"),
+        ({"normalize": True}, "encoder.normalize is True, but the encoder was saved with False. Unset it"),
     ],
 )
-def test_pooling_or_normalize_unlike_the_saved_value_is_rejected(exported, asked, message):
-    folder, _ = exported()
-    with pytest.raises(EncoderError, match=message):
-        SentenceEncoder.load(folder, config(**asked))
+def test_given_setting_wins_over_the_saved_one_with_a_warning(exported, caplog, asked, told):
+    folder, vectors = exported()
+    encoder = SentenceEncoder.load(folder, config(**asked))
+    (name, value), *_ = asked.items()
+    assert getattr(encoder.config, name) == value
+    assert abs(encoder.encode(ORIGINALS) - vectors).max() > 0.01
+    assert told in caplog.text
+
+
+def test_settings_that_are_not_given_are_those_of_the_folder(exported, caplog):
+    """Regression: `load(folder, max_length=24)` raised an error for a folder with a module Normalize."""
+    folder, vectors = exported(normalize=True, pooling="cls")
+    encoder = SentenceEncoder.load(folder, config(max_length=24))
+    assert (encoder.config.pooling, encoder.config.normalize) == ("cls", True)
+    assert abs(encoder.encode(ORIGINALS) - vectors).max() < 1e-6
+    plain = SentenceEncoder.load(folder, config(normalize=False))
+    assert abs(plain.encode(ORIGINALS) - SentenceEncoder.load(folder).encode(ORIGINALS)).max() > 0.01
+    assert caplog.text.count("saved with") == 1
 
 
 def test_bare_transformer_has_no_saved_settings(tmp_path):
@@ -87,19 +99,17 @@ def test_layer_weights_other_than_first_and_last_are_refused(exported):
 
 def test_word_weights_that_change_later_tokens_are_rejected(exported):
     folder, _ = exported(pooling="mean-after-first")
-    path = folder / "1_WordWeights" / "model.safetensors"
-    weights = load_file(path)["emb_layer.weight"]
-    weights[7] = 0.5
-    save_file({"emb_layer.weight": weights}, path)
+    settings = folder / "1_WordWeights" / "config.json"
+    rewrite(settings, lambda saved: {**saved, "word_weights": {**saved["word_weights"], saved["vocab"][7]: 0.5}})
     with pytest.raises(EncoderError, match=r"2 of \d+ tokens have another weight than 1 \(pooling mean\)"):
         read_saved(folder)
 
 
 def test_configured_dropout_replaces_the_saved_dropout(tmp_path):
     folder = write_tiny(tmp_path, "modernbert")
-    assert not SentenceEncoder.load(folder, config()).network.drops
-    assert SentenceEncoder.load(folder, config(dropout=0.2)).network.drops
-    assert not SentenceEncoder.load(write_tiny(tmp_path / "bert"), config(dropout=0.0)).network.drops
+    assert not SentenceEncoder.load(folder, config()).network.has_dropout
+    assert SentenceEncoder.load(folder, config(dropout=0.2)).network.has_dropout
+    assert not SentenceEncoder.load(write_tiny(tmp_path / "bert"), config(dropout=0.0)).network.has_dropout
 
 
 @pytest.mark.parametrize(("asked", "length"), [(None, 24), (24, 24), (12, 12)])

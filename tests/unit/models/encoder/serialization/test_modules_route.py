@@ -9,11 +9,11 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Router
 from sentence_transformers.sentence_transformer import modules as st
 
-from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.serialization.load import saved_config
-from models.encoder.serialization.modules import without_router
-from models.errors import EncoderError
+from bsl.models.encoder.sentence_encoder import SentenceEncoder
+from bsl.models.encoder.serialization.modules import without_router
+from bsl.models.errors import EncoderError
 from tests.exports import exported
+from tests.folder_config import saved_config
 from tests.tiny_words import WIDTH, words
 
 TEXTS = ["A man is in the street.", "a dog and a woman", "zebra"]

@@ -1,15 +1,14 @@
 """The exported folder is a sentence-transformers model with the same embeddings."""
 
 import hashlib
-from typing import get_args
 
 import numpy as np
 import pytest
 
-from models.encoder.config import EncoderConfig, Pooling
-from models.encoder.heads import POOLER
-from models.encoder.sentence_encoder import SentenceEncoder
-from storage.assets.embedded import embedded_path
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.pooling import POOLINGS
+from bsl.models.encoder.sentence_encoder import SentenceEncoder
+from bsl.storage.assets.embedded import embedded_path
 from tests.exports import exported
 from tests.tiny_encoder import BACK_DE, ORIGINALS, tiny_encoder, write_tiny
 
@@ -21,15 +20,15 @@ TEXTS = [*ORIGINALS, *BACK_DE, "a man is playing " * 20, "x"]
     [
         (architecture, pooling, (place + number) % 2 == 1)  # each pooling once with and once without
         for number, architecture in enumerate(("bert", "modernbert"))
-        for place, pooling in enumerate(kind for kind in get_args(Pooling) if kind != POOLER)
+        for place, pooling in enumerate(name for name in POOLINGS if name != "cls-pooler")
     ]
-    + [("bert", POOLER, normalize) for normalize in (False, True)],  # ModernBERT has no pooler
+    + [("bert", "cls-pooler", normalize) for normalize in (False, True)],  # ModernBERT has no pooler
 )
 def test_export_round_trips_and_matches_sentence_transformers(tmp_path, architecture, pooling, normalize):
     config = EncoderConfig(model="tiny", pooling=pooling, normalize=normalize, max_length=24)
     encoder = SentenceEncoder.load(write_tiny(tmp_path / "in", architecture), config)
     again = exported(encoder, tmp_path / "out", TEXTS).config
-    if pooling != POOLER:  # then its pooler is a module
+    if pooling != "cls-pooler":  # then its pooler is a module
         assert again == encoder.config.model_copy(update={"model": again.model})
 
 

@@ -8,10 +8,10 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer import modules as st
 
-from models.encoder.sentence_encoder import SentenceEncoder
-from models.encoder.serialization.load import saved_config
-from models.errors import EncoderError, NoEmbeddingError
+from bsl.models.encoder.sentence_encoder import SentenceEncoder
+from bsl.models.errors import EncoderError, NoEmbeddingError
 from tests.exports import exported
+from tests.folder_config import saved_config
 from tests.tiny_words import WIDTH, words
 
 TEXTS = [
@@ -67,7 +67,7 @@ def test_training_leaves_word_weights_and_the_padding_row_unchanged(tmp_path):
 def test_dropout_is_active_only_in_training_mode(tmp_path):
     saved(tmp_path, CHAINS["dropout"]())
     encoder = SentenceEncoder.load(tmp_path)
-    assert encoder.network.drops
+    assert encoder.network.has_dropout
     tokens = torch.tensor([[1, 2, encoder.tokenizer.pad_token_id]])
     first, second = (encoder.network.train()(tokens, torch.ones_like(tokens)) for _ in range(2))
     assert not torch.equal(first, second)

@@ -11,12 +11,12 @@ from scipy.special import logsumexp
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 
-from models.encoder.tfidf import TfIdf
-from models.errors import EvaluationError
-from models.evaluation.config import BootstrapConfig, ProbeConfig
-from models.evaluation.probe.logistic import fit_logistic
-from models.evaluation.probe.problem import Part, make_problem
-from models.evaluation.probe.search import STRENGTHS, Outcome, probe, probe_rows
+from bsl.models.encoder.tfidf import TfIdf
+from bsl.models.errors import EvaluationError
+from bsl.models.evaluation.config import BootstrapConfig, ProbeConfig
+from bsl.models.evaluation.probe.logistic import EXACT, SINGLE, NotConvergedError, fit_logistic
+from bsl.models.evaluation.probe.problem import Part, make_problem
+from bsl.models.evaluation.probe.search import STRENGTHS, Outcome, probe, probe_rows
 from tests.every import every
 
 MIRROR = os.environ.get("BSL_DATA_MIRROR")
@@ -159,6 +159,38 @@ def test_nested_search_selects_and_predicts_like_scikit_learn():
         assert outcome.dev == tuple(means)
         assert outcome.penalty == STRENGTHS["nested"][int(np.argmax(means))]
         np.testing.assert_array_equal(outcome.predicted, exact(outcome.penalty, x[fit], y[fit]).predict(x[test]))
+
+
+@pytest.mark.parametrize("scale", [1.0, 20.0])
+def test_many_classes_solved_roughly_in_float32_score_as_converged_solutions(scale):
+    """Own labels are scored so: 40 classes, unit vectors and vectors of an encoder that does not normalise."""
+    x, y = rows(900, 32, 40)
+    x *= np.float32(scale) / np.linalg.norm(x, axis=1, keepdims=True)
+    spans = {"train": np.s_[:500], "dev": np.s_[500:700], "test": np.s_[700:]}
+    parts = {name: Part(x[span], y[span], np.arange(len(y[span]))) for name, span in spans.items()}
+    task = make_problem("own", "split", parts, tuple(map(str, range(40))), folds=3, seed=1)
+    ((found,),) = probe([task], "fast", ProbeConfig(tolerance=1e-2), arithmetic=SINGLE)
+    solved = [LogisticRegression(C=c, tol=1e-6, max_iter=10_000).fit(x[:500].astype(np.float64), y[:500])
+              for c in STRENGTHS["split"]]  # fmt: skip
+    dev = [100 * model.score(x[500:700], y[500:700]) for model in solved]
+    assert found.dev == pytest.approx(dev, abs=0.1)
+    test = solved[int(np.argmax(dev))].predict(x[700:])
+    assert np.mean(found.predicted != test) <= 0.001
+
+
+def test_what_does_not_converge_in_float32_is_solved_in_float64():
+    x, y = rows(300, 8, 3)
+    parts = {name: Part(x, y, np.arange(300)) for name in ("train", "dev", "test")}
+    task = make_problem("own", "split", parts, ("a", "b", "c"), folds=3, seed=1)
+    beyond = ProbeConfig(tolerance=1e-11)
+    with pytest.raises(NotConvergedError, match=r"not converged after 20 iterations .*raise tolerance"):
+        fit_logistic(
+            torch.from_numpy(x), torch.from_numpy(y), 3, [np.arange(300)], [(1.0,)],
+            tolerance=1e-11, arithmetic=SINGLE._replace(most=20),
+        )  # fmt: skip
+    single, exactly = (probe([task], "fast", beyond, arithmetic=one)[0][0] for one in (SINGLE, EXACT))
+    assert single.dev == exactly.dev
+    assert single.predicted.tolist() == exactly.predicted.tolist()
 
 
 def exact(c: float, x: np.ndarray, y: np.ndarray) -> LogisticRegression:

@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 import torch
 
-from models.errors import EvaluationError
-from models.evaluation.config import ProbeConfig
-from models.evaluation.probe.problem import Part, make_problem
-from models.evaluation.probe.search import probe
+from bsl.models.errors import EvaluationError
+from bsl.models.evaluation.config import ProbeConfig
+from bsl.models.evaluation.probe.problem import Part, make_problem
+from bsl.models.evaluation.probe.search import probe
 from tests.senteval_restated import Restated
 
 MIRROR = os.environ.get("BSL_DATA_MIRROR")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from models.evaluation.significance import bootstrap as intervals
-from models.evaluation.significance.bootstrap import pearson_resamples, percentile_interval, spearman_resamples
+from bsl.models.evaluation.significance import bootstrap as intervals
+from bsl.models.evaluation.significance.bootstrap import pearson_resamples, percentile_interval, spearman_resamples
 
 
 def scores(n, seed=0):
@@ -25,6 +25,19 @@ def test_each_resampled_correlation_equals_scipy(n):
     np.testing.assert_allclose(spearman_resamples(x, y, resamples=50, seed=7), ranked, rtol=0, atol=1e-12)
     linear = [scipy.stats.pearsonr(x[p], y[p]).statistic for p in picks]
     np.testing.assert_allclose(pearson_resamples(x, y, resamples=50, seed=7), linear, rtol=0, atol=1e-12)
+
+
+def test_each_draw_of_units_equals_scipy_on_their_pairs():
+    x, y = scores(60)
+    units = np.arange(60) % 7
+    order = np.argsort(x, kind="stable")
+    picks = np.random.Generator(np.random.PCG64(7)).integers(0, 7, (50, 7))
+    by_list = [
+        np.concatenate([np.flatnonzero(units[order] == unit) for unit in drawn]) for drawn in picks
+    ]  # a draw's rows
+    ranked = [scipy.stats.spearmanr(x[order][rows], y[order][rows]).statistic for rows in by_list]
+    found = spearman_resamples(x, y, resamples=50, seed=7, unit_N=units)
+    np.testing.assert_allclose(found, ranked, rtol=0, atol=1e-12)
 
 
 def test_draws_depend_on_seed_but_not_on_chunk_size(monkeypatch):

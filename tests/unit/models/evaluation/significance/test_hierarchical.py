@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from models.errors import EvaluationError
-from models.evaluation.correlation import spearman
-from models.evaluation.significance.bootstrap import spearman_resamples
-from models.evaluation.significance.hierarchical import (
+from bsl.models.errors import EvaluationError
+from bsl.models.evaluation.correlation import spearman
+from bsl.models.evaluation.significance.bootstrap import spearman_resamples
+from bsl.models.evaluation.significance.hierarchical import (
     BootstrapDraws,
     difference_of,
     draws_of,
@@ -16,7 +16,7 @@ from models.evaluation.significance.hierarchical import (
     holm,
     mean_draws,
 )
-from models.evaluation.significance.paired import drawn_difference
+from bsl.models.evaluation.significance.paired import drawn_difference
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from models.errors import EvaluationError
-from models.evaluation.significance.bootstrap import percentile_interval, spearman_resamples
-from models.evaluation.significance.hierarchical import difference_of, draws_of
+from bsl.models.errors import EvaluationError
+from bsl.models.evaluation.significance.bootstrap import percentile_interval, spearman_resamples
+from bsl.models.evaluation.significance.hierarchical import difference_of, draws_of
 
 
 def paired_difference(first, second, gold, **drawn):

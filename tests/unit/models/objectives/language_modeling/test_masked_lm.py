@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from models.objectives.config import MaskedLMConfig
-from models.objectives.registry import build_objective
+from bsl.models.objectives.config import MaskedLMConfig
+from bsl.models.objectives.registry import build_objective
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, pairs_of, tiny_encoder
 
 TEXTS = ORIGINALS + BACK_DE + BACK_FR

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from models.objectives.language_modeling import masked_lm as module
-from models.objectives.language_modeling.masked_lm import linear_cross_entropy
+from bsl.models.objectives.language_modeling import masked_lm as module
+from bsl.models.objectives.language_modeling.masked_lm import linear_cross_entropy
 
 
 def drawn(rows, dtype=torch.float64):

@@ -18,8 +18,8 @@ from transformers import (
     XLMRobertaForMaskedLM,
 )
 
-from models.objectives.language_modeling.masked_lm import embeddings_of, vocabulary_head
-from storage.assets.embedded import embedded_path
+from bsl.models.objectives.language_modeling.masked_lm import embeddings_of, vocabulary_head
+from bsl.storage.assets.embedded import embedded_path
 from tests.tiny_encoder import write_tiny
 
 V, D = 40, 16

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from models.errors import EncoderError
-from models.objectives.language_modeling.masked_lm import Masking
+from bsl.models.errors import EncoderError
+from bsl.models.objectives.language_modeling.masked_lm import Masking
 from tests.tiny_encoder import write_tiny
 
 MASK, SIZE = 4, 1000

@@ -5,11 +5,11 @@ import pytest
 import torch
 from transformers import RobertaConfig, RobertaModel
 
-from models.encoder.config import EncoderConfig
-from models.encoder.sentence_encoder import SentenceEncoder
-from models.errors import TrainingError
-from models.objectives.config import TSDAEConfig
-from models.objectives.registry import build_objective
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.sentence_encoder import SentenceEncoder
+from bsl.models.errors import TrainingError
+from bsl.models.objectives.config import TSDAEConfig
+from bsl.models.objectives.registry import build_objective
 from tests.tiny_encoder import BACK_DE, ORIGINALS, pairs_of, write_tiny
 
 DAMAGED = ["man guitar", "dogs snow.", "children long", "A red bus."]

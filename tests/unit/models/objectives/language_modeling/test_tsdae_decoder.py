@@ -23,13 +23,13 @@ from transformers import (
     XLMRobertaModel,
 )
 
-from models.encoder.config import EncoderConfig
-from models.encoder.network import Encoder
-from models.encoder.sentence_encoder import tokenise
-from models.encoder.transformer import first_position
-from models.errors import TrainingError
-from models.objectives.config import TSDAEConfig
-from models.objectives.language_modeling.tsdae import TSDAE, Decoder
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.network import Encoder
+from bsl.models.encoder.sentence_encoder import tokenise
+from bsl.models.encoder.transformer import first_position
+from bsl.models.errors import TrainingError
+from bsl.models.objectives.config import TSDAEConfig
+from bsl.models.objectives.language_modeling.tsdae import TSDAE, Decoder
 from tests.tiny_encoder import BACK_DE, WIDTH, tiny_encoder
 
 SIZE = {"vocab_size": 60, "hidden_size": WIDTH, "num_hidden_layers": 2, "num_attention_heads": 4}
@@ -144,7 +144,7 @@ def test_modernbert_decoder_equals_the_restated_layers(tokens):
 @pytest.mark.parametrize("by_length", [True, False])
 def test_decoder_states_do_not_depend_on_later_tokens(tokens, by_length, monkeypatch):
     """Also in the padded form, where all sentences attend at once as on a GPU."""
-    import models.objectives.language_modeling.tsdae as module
+    import bsl.models.objectives.language_modeling.tsdae as module
 
     lay_out = module.lay_out
     monkeypatch.setattr(module, "lay_out", lambda *a, **k: lay_out(*a, **{**k, "by_length": by_length}))
@@ -197,4 +197,4 @@ def test_attention_window_shorter_than_the_input_is_refused():
     )
     objective = TSDAE(Encoder(ModernBertModel(config), EncoderConfig(model="mb", max_length=24)), TSDAEConfig())
     with pytest.raises(TrainingError, match=r"cannot run 24 tokens without padding.*Lower encoder\.max_length"):
-        objective.read_vocabulary(SimpleNamespace(pad_token_id=0))
+        objective.on_tokenizer(SimpleNamespace(pad_token_id=0))

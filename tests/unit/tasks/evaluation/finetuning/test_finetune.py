@@ -5,21 +5,21 @@ import polars as pl
 import pytest
 import torch
 
-from models.encoder.config import EncoderConfig
-from models.encoder.sentence_encoder import SentenceEncoder
-from models.errors import EvaluationError, TrainingError
-from models.evaluation.config import BootstrapConfig
-from models.evaluation.correlation import cosine_scores, spearman
-from models.evaluation.significance.seeds import over_seeds
-from models.training.config import AFS_CONFIG, STSB_CONFIG, STSB_CROSS_CONFIG
-from models.training.loop import train
-from models.views.annotated_pairs import both_orders, graded_pairs
-from storage.artifacts.schemas import SCORES
-from storage.sources.model_sources import resolve_model
-from tasks.corpus.evaluation_sets import resolve_scored_set
-from tasks.evaluation.finetuning.finetune import FineTuning
-from tasks.evaluation.finetuning.sts import score_supervised, summarise_seeds
-from tasks.stage.run_context import RunContext
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.sentence_encoder import SentenceEncoder
+from bsl.models.errors import EvaluationError, TrainingError
+from bsl.models.evaluation.config import BootstrapConfig
+from bsl.models.evaluation.correlation import cosine_scores, spearman
+from bsl.models.evaluation.significance.seeds import over_seeds
+from bsl.models.training.config import AFS_CONFIG, STSB_CONFIG, STSB_CROSS_CONFIG
+from bsl.models.training.loop import train
+from bsl.models.views.annotated_pairs import both_orders, graded_pairs
+from bsl.storage.artifacts.schemas import SCORES
+from bsl.storage.sources.model_sources import resolve_model
+from bsl.tasks.corpus.evaluation_sets import resolve_scored_set
+from bsl.tasks.evaluation.finetuning.finetune import FineTuning
+from bsl.tasks.evaluation.finetuning.sts import score_supervised, summarise_seeds
+from bsl.tasks.stage.run_context import RunContext
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, tiny_encoder, write_tiny
 from tests.toy_sets import allow_any_rows
 
@@ -180,12 +180,12 @@ def test_supervised_stages_score_each_seed_and_summarise_seeds(tmp_path, monkeyp
         "sets": tuple(resolve_scored_set(site, f"stsb/{split}") for split in ("train", "dev", "test")),
         "bootstrap": BootstrapConfig(resamples=100),
     }
-    refs = tuple(score_supervised.run(site, {**arguments, "seed": seed}) for seed in (0, 1))
+    refs = tuple(score_supervised(site, **{**arguments, "seed": seed}) for seed in (0, 1))
     assert len({ref.key for ref in refs}) == 2
     single = site.open_store().scan(refs[1]).collect()
     assert single["seed"].unique().to_list() == [1]
     assert single.filter(metric="spearman")["value"].item() > least
-    summary = site.open_store().scan(summarise_seeds.run(site, {"scores": refs})).collect()
+    summary = site.open_store().scan(summarise_seeds(site, scores=refs)).collect()
     assert set(summary["protocol"]) == {f"{protocol}-mean", f"{protocol}-sd"}
     made = {"supervised": "by:cosine|", "cross-encoder": "by:score|"}[protocol]
     assert all(made in line for line in summary["signature"])

@@ -4,15 +4,15 @@ import polars as pl
 import pytest
 import torch
 
-from models.encoder.config import CNNConfig, EncoderConfig
-from models.encoder.sentence_encoder import SentenceEncoder
-from models.objectives.config import ISBERTConfig
-from models.training.config import STSB_CONFIG, TrainingConfig
-from models.training.loop import train
-from models.views.annotated_pairs import graded_pairs
-from storage.artifacts.refs import CheckpointRef
-from tasks.evaluation.systems import Reading, find_encoder_system
-from tasks.stage.run_context import RunContext
+from bsl.models.encoder.config import CNNConfig, EncoderConfig
+from bsl.models.encoder.sentence_encoder import SentenceEncoder
+from bsl.models.objectives.config import ISBERTConfig
+from bsl.models.training.config import STSB_CONFIG, TrainingConfig
+from bsl.models.training.loop import train
+from bsl.models.views.annotated_pairs import graded_pairs
+from bsl.storage.artifacts.refs import CheckpointRef
+from bsl.tasks.evaluation.systems import Reading, find_encoder_system
+from bsl.tasks.stage.run_context import RunContext
 from tests.tiny_encoder import write_tiny
 from tests.tiny_finetuning import FIRST, GOLD, SECOND
 

@@ -4,17 +4,17 @@ from datetime import UTC, datetime
 
 import polars as pl
 
-from models.evaluation.published import rows_of
-from models.objectives.config import BSLConfig
-from models.training.config import TrainingConfig
-from storage.artifacts.manifest import InputEntry, Manifest, Provenance, TableEntry
-from storage.filesystem.digests import FileEntry
-from tasks.evaluation.kinds import tables
-from tasks.rendering.blocks import split_interval
-from tasks.rendering.paper_tables import tables_of
-from tasks.reporting.run.headline import role_of
-from tasks.reporting.run.report import gentler
-from tasks.reporting.run.tables import Artifact, lineage_of, stage_table
+from bsl.models.evaluation.published import rows_of
+from bsl.models.objectives.config import BSLConfig
+from bsl.models.training.config import TrainingConfig
+from bsl.storage.artifacts.manifest import InputEntry, Manifest, Provenance, TableEntry
+from bsl.storage.filesystem.digests import FileEntry
+from bsl.tasks.evaluation.kinds import tables
+from bsl.tasks.rendering.blocks import split_interval
+from bsl.tasks.rendering.paper_tables import tables_of
+from bsl.tasks.reporting.run.headline import role_of
+from bsl.tasks.reporting.run.report import gentler
+from bsl.tasks.reporting.run.tables import Artifact, lineage_of, stage_table
 
 SYSTEMS = ("before BSL (mean)", "after BSL")
 RESULT = "after BSL"

@@ -3,22 +3,20 @@
 import polars as pl
 import pytest
 
-from models.evaluation.config import BootstrapConfig
-from storage.artifacts.manifest import Provenance
-from storage.artifacts.refs import CorpusRef, EmbeddingsRef, PassagesRef, ScoresRef
-from storage.artifacts.schemas import SCORES
-from tasks.corpus.evaluation_sets import resolve_scored_set
-from tasks.evaluation.kinds import KINDS, kind_of
-from tasks.evaluation.own_text import HeldOutSet, OwnTextKind
-from tasks.evaluation.sts import StsKind
-from tasks.reporting.provenance import RunCommand
-from tasks.reporting.sweep.compare import compare_systems
-from tasks.reporting.sweep.inputs import OwnTextComparison, SweepSettings
-from tasks.reporting.sweep.system import SweepSystem
-from tasks.stage.run_context import RunContext
+from bsl.models.evaluation.config import BootstrapConfig
+from bsl.models.evaluation.sweep import MEAN
+from bsl.storage.artifacts.manifest import Provenance
+from bsl.storage.artifacts.refs import CorpusRef, EmbeddingsRef, PassagesRef, ScoresRef
+from bsl.storage.artifacts.schemas import SCORES
+from bsl.tasks.evaluation.kinds import KINDS
+from bsl.tasks.reporting.provenance import RunCommand
+from bsl.tasks.reporting.sweep.compare import compare_systems
+from bsl.tasks.reporting.sweep.inputs import OwnTextComparison, SweepSettings
+from bsl.tasks.reporting.sweep.system import SweepSystem
+from bsl.tasks.stage.run_context import RunContext
 
 MADE = Provenance(stage_version=1, config={})
-OTHERS = {"afs": ("pearson", "spearman"), "askubuntu": ("average precision",), "twenty": ("v-measure",)}
+OTHERS = {"afs": ("pearson", "spearman"), "toy": ("average precision",), "twenty": ("v-measure",)}
 
 
 def figure(dataset: str, metric: str, value: float, protocol: str, subset: str = "all", *, bare: bool = False):
@@ -32,8 +30,8 @@ def figures(level: float) -> list[dict[str, object]]:
         figure("afs", "pearson", level, "unsupervised", "mean"),
         figure("afs", "spearman", level + 0.1, "unsupervised", "mean"),
         figure("afs", "spearman", 0.9, "unsupervised", "GC"),
-        figure("askubuntu", "average precision", level, "useb"),
-        figure("askubuntu", "mrr", 0.9, "useb"),
+        figure("toy", "average precision", level, "ranked"),
+        figure("toy", "mrr", 0.9, "ranked"),
         figure("twenty", "v-measure", level, "mteb", bare=True),
         figure("stsb", "pearson", 0.9, "all"),
     ]
@@ -60,7 +58,7 @@ def studied(tmp_path):
             why = (faults or {}).get(name, ())
             systems.append(SweepSystem(label=name, embeddings=vectors, scores=scores, faults=why))
         asked = SweepSettings(title="t", others=OTHERS, config=BootstrapConfig(resamples=100))
-        ref = compare_systems.run(site, {"systems": tuple(systems), "settings": asked, "command": RunCommand()})
+        ref = compare_systems(site, systems=tuple(systems), settings=asked, command=RunCommand())
         return store.scan(ref).collect(), (store.fetch(ref) / "sweep.md").read_text()
 
     return call
@@ -68,7 +66,7 @@ def studied(tmp_path):
 
 def test_comparison_table_contains_only_headline_metrics(studied):
     table, page = studied({"one": [0.10, 0.30], "two": [0.40]})
-    places = [("afs test", "pearson"), ("afs test", "spearman"), ("askubuntu test", "average precision")]
+    places = [("afs test", "pearson"), ("afs test", "spearman"), ("toy test", "average precision")]
     assert table.select("dataset", "metric").unique(maintain_order=True).rows() == [
         *places,
         ("twenty test", "v-measure"),
@@ -99,15 +97,24 @@ def test_system_without_scores_has_empty_row_and_error(studied):
 
 def test_every_kind_without_fine_tuning_has_a_headline_metric():
     assert {kind.headline[0] for kind in KINDS if not kind.fine_tunes} == {
-        "spearman", "mean reciprocal rank", "accuracy", "pearson", "average precision", "v-measure",
+        "spearman", "mean reciprocal rank", "accuracy", "pearson",
     }  # fmt: skip
 
 
-def test_own_text_and_check_sets_use_separate_seeds():
-    text = HeldOutSet(passages=PassagesRef(key="1" * 64), trips=None, labels=None, use="field", questions=40, store="")
-    check = resolve_scored_set(RunContext(), "embedded:stsb/test")
-    own = OwnTextComparison(held_out=text, corpus=CorpusRef(key="2" * 64), checks=(check,), may_forget=0, sources=())
+def test_only_the_named_figures_decide_on_own_text():
+    passages, corpus = PassagesRef(key="1" * 64), CorpusRef(key="2" * 64)
+    deciding = ("your text neighbour", "your text title")
+    own = OwnTextComparison(
+        passages=passages,
+        corpus=corpus,
+        sources=(),
+        labels=None,
+        deciding=deciding,
+        checks=(),
+        may_forget=0,
+        reports={},
+    )
     settings = SweepSettings(title="t", config=BootstrapConfig(resamples=100), own_text=own)
-    kinds = [(type(kind_of(name)), wanted, seed) for name, wanted, seed in settings.compared]
-    assert kinds == [(OwnTextKind, text, 0), (StsKind, check, 200)]
-    assert settings.resamples(50) == 100, "its settings have enough draws for all pairs"
+    assert [settings.decides(name) for name in (*deciding, "your text crop", "stsb test")] == [True, True, False, False]
+    assert own.figure == MEAN
+    assert own.model_copy(update={"deciding": ("your labels",)}).figure == "your labels"

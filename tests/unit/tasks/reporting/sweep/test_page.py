@@ -3,12 +3,20 @@
 import polars as pl
 import pytest
 
-from models.evaluation.significance.paired import Difference
-from models.evaluation.sweep import MEAN
-from storage.artifacts.schemas import SWEEP
-from tasks.rendering.markdown import markdown
-from tasks.reporting.sweep.page import SweepContent, comparisons, finding, set_rows, shown_set, sweep_chart, sweep_page
-from tasks.reporting.sweep.system import SweepSystem
+from bsl.models.evaluation.significance.paired import Difference
+from bsl.models.evaluation.sweep import MEAN
+from bsl.storage.artifacts.schemas import SWEEP
+from bsl.tasks.rendering.markdown import markdown
+from bsl.tasks.reporting.sweep.page import (
+    SweepContent,
+    comparisons,
+    finding,
+    set_rows,
+    shown_set,
+    sweep_chart,
+    sweep_page,
+)
+from bsl.tasks.reporting.sweep.system import SweepSystem
 
 
 def row(label: str, dataset: str, mean: float, gain: tuple[float, float, float, float] | None = None, **other: object):
@@ -106,9 +114,9 @@ def test_uncompared_set_has_table_and_chart_of_headline_metric():
 
 
 def test_shown_set_prefers_another_set_over_the_dev_set():
-    own = {"metric": "average precision", "protocol": "useb", "reference": None}
-    rows = [row("a", "stsb dev", 0.7), row("a", "askubuntu test", 0.5, **own)]
-    assert shown_set(pl.DataFrame(rows, schema=SWEEP), None) == "askubuntu test"
+    own = {"metric": "average precision", "protocol": "ranked", "reference": None}
+    rows = [row("a", "stsb dev", 0.7), row("a", "toy test", 0.5, **own)]
+    assert shown_set(pl.DataFrame(rows, schema=SWEEP), None) == "toy test"
 
 
 def test_system_without_score_has_empty_row_and_error(table):

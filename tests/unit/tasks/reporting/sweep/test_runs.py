@@ -1,13 +1,13 @@
 """Runs are compared setting by setting."""
 
-from flows.recipes import recipe
-from storage.artifacts.keys import canonical
-from storage.artifacts.manifest import Provenance
-from storage.artifacts.refs import ReportRef
-from storage.artifacts.store import Store
-from storage.sources.sources import SourceSpec
-from tasks.reporting.sweep.runs import dev_of, differing, settings_of
-from tasks.settings import RunSettings
+from bsl.flows.recipes import recipe
+from bsl.storage.artifacts.keys import canonical
+from bsl.storage.artifacts.manifest import Provenance
+from bsl.storage.artifacts.refs import ReportRef
+from bsl.storage.artifacts.store import Store
+from bsl.storage.sources.sources import SourceSpec
+from bsl.tasks.reporting.sweep.runs import dev_of, differing, settings_of
+from bsl.tasks.settings import RunSettings
 
 
 def test_differing_settings_are_rows_with_dashes_for_missing_fields():

@@ -1,0 +1,185 @@
+"""Tables and lists of the caller's program as files of texts and labels, for functions that read files.
+
+A table is a DataFrame of pandas or Polars, an Arrow table, a `datasets.Dataset`, a dictionary of columns or a list of
+dictionaries. A list of texts may replace a table of texts, and (texts, labels) or (texts, texts, scores) a table of
+labels.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from bsl.models.encoder.texts import column_of, texts_of
+from bsl.storage.filesystem.values import described, require_name
+from bsl.storage.readers.text_columns import is_prose
+from bsl.storage.sources.labels import SET_PREFIX
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self, TypeGuard
+
+_PATHS: Final = (str, Path)
+_FORMS: Final = "a file, a list of texts, or a table of pandas, Polars, Arrow or datasets"
+_LABEL_FORMS: Final = (
+    "a file, a table, a tuple (texts, labels) or (texts, texts, scores), or the labels of the given list of texts"
+)
+_COLUMNS: Final = {2: ("text", "label"), 3: ("sentence1", "sentence2", "score")}
+
+
+class Files:
+    """Files of the tables and lists that a function was given, in a temporary folder, until the `with` block ends."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._folder: Path | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def texts(self, given: object) -> list[str]:
+        """Return names of files of texts; a list or column of texts, or a table, is written to one.
+
+        Raises:
+            TypeError: It is none of these.
+        """
+        if isinstance(given, _PATHS):
+            return [require_name(str(given), "texts")]
+        if (table := _table(given)) is not None:
+            return [self._written("texts", table)]
+        if _is_names(given):
+            return [require_name(str(name), "texts") for name in given]
+        if column_of(given) is None:
+            raise TypeError(f"texts is {described(given)}, expected {_FORMS}")
+        return [self._written("texts", pl.DataFrame({"text": texts_of(given)}))]
+
+    def labels(self, given: object, texts: object = None) -> str:
+        """Return the name of a file of labels; anything else is written to one.
+
+        Args:
+            given: A file, a table, a tuple of columns, or the labels of `texts`.
+            texts: The list of texts that the caller gave too.
+
+        Raises:
+            TypeError: It is none of these.
+            ValueError: Columns differ in length.
+        """
+        if isinstance(given, _PATHS):
+            return require_name(str(given), "labels")
+        table = _table(given)
+        if table is None and isinstance(given, tuple) and len(given) in _COLUMNS:
+            table = _of_columns(_COLUMNS[len(given)], given)
+        elif table is None and column_of(given) is not None and not _is_names(texts) and _table(texts) is None:
+            table = _of_columns(_COLUMNS[2], (texts, given))
+        if table is None:
+            raise TypeError(f"labels is {described(given)}, expected {_LABEL_FORMS}")
+        return self._written("labels", table)
+
+    def suite(self, given: object) -> list[str]:
+        """Return names of evaluation sets; a table or tuple of labels is written to a file.
+
+        Raises:
+            TypeError: It is neither names nor tables.
+        """
+        if isinstance(given, str):
+            given = [given]
+        if _table(given) is not None or _is_labelled(given):
+            given = [given]
+        if not isinstance(given, Iterable):
+            raise TypeError(f"suite is {described(given)}, expected names of suites and sets, or tables of labels")
+        return [
+            require_name(one, "suite") if isinstance(one, str) else f"{SET_PREFIX}{self.labels(one)}" for one in given
+        ]
+
+    def without_folder(self, table: pl.DataFrame) -> pl.DataFrame:
+        """Return a table without the name of the temporary folder in its names of sets."""
+        if self._folder is None:
+            return table
+        return table.with_columns(pl.col(pl.String).str.replace_all(f"{self._folder}/", "", literal=True))
+
+    def _written(self, name: str, table: pl.DataFrame) -> str:
+        if self._folder is None:
+            self._folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="bsl-")))
+        path = self._folder / f"{name}.parquet"
+        while path.exists():
+            path = path.with_stem(f"{path.stem}-more")
+        words = pl.selectors.boolean() | pl.selectors.categorical() | pl.selectors.enum()
+        table.with_columns(words.cast(pl.String)).write_parquet(path)
+        return str(path)
+
+
+def _table(given: object) -> pl.DataFrame | None:
+    """Return a table of any library as strings and numbers; None for anything else."""
+    package, kind = type(given).__module__.partition(".")[0], type(given).__name__
+    value: Any = given
+    if isinstance(given, pl.LazyFrame | pl.DataFrame):
+        return given.lazy().collect()
+    if (package, kind) == ("pandas", "DataFrame"):
+        return _from_pandas(value)
+    if (package, kind) == ("pyarrow", "Table"):
+        return pl.DataFrame(pl.from_arrow(value))
+    if (package, kind) == ("datasets", "Dataset"):
+        return _from_dataset(value)
+    if isinstance(given, Mapping):
+        if package == "datasets":
+            raise TypeError(f"{kind} has the splits {', '.join(map(str, given))}. Pass one of them.")
+        return pl.DataFrame({str(name): column_of(column) or column for name, column in given.items()}, strict=False)
+    if isinstance(given, list) and given and isinstance(given[0], Mapping):
+        return pl.from_dicts(given)
+    return None
+
+
+def _from_pandas(table: Any) -> pl.DataFrame:  # noqa: ANN401 - pandas is not a dependency
+    """Return a DataFrame of pandas; missing values of any kind are null."""
+    columns = {}
+    for name in table.columns:
+        values, missing = table[name].tolist(), table[name].isna().tolist()
+        known = [None if is_missing else value for value, is_missing in zip(values, missing, strict=True)]
+        columns[str(name)] = pl.Series(known, strict=False)
+    return pl.DataFrame(columns)
+
+
+def _from_dataset(dataset: Any) -> pl.DataFrame:  # noqa: ANN401 - `datasets` has no types
+    """Return a dataset; classes by their names, as its card lists them."""
+    table = pl.DataFrame(pl.from_arrow(dataset.with_format("arrow")[:]))
+    named = {name: feature.names for name, feature in dataset.features.items() if getattr(feature, "names", None)}
+    return table.with_columns(
+        pl.col(name).replace_strict(range(len(names)), names, default=None, return_dtype=pl.String)
+        for name, names in named.items()
+    )
+
+
+def _is_names(given: object) -> TypeGuard[Sequence[str | Path]]:
+    """Return whether a sequence is of names of files or datasets: paths, or strings that are no prose."""
+    if not isinstance(given, Sequence) or not all(isinstance(one, _PATHS) for one in given):
+        return False
+    if any(isinstance(one, Path) or (len(one) < 256 and Path(one).exists()) for one in given):
+        return True
+    return not is_prose(pl.Series([str(one) for one in given], dtype=pl.String))
+
+
+def _is_labelled(given: object) -> bool:
+    return isinstance(given, tuple) and len(given) in _COLUMNS and not any(isinstance(one, _PATHS) for one in given)
+
+
+def _of_columns(names: Sequence[str], columns: Sequence[object]) -> pl.DataFrame:
+    lists = [column_of(column) for column in columns]
+    for name, column, found in zip(names, columns, lists, strict=True):
+        if found is None:
+            raise TypeError(f"{name} of the labels is {described(column)}, expected a list or a column of a table")
+    sizes = {len(found) for found in lists if found is not None}
+    if len(sizes) > 1:
+        raise ValueError(
+            f"{' and '.join(names)} have {' and '.join(map(str, sorted(sizes)))} values, expected the same number"
+        )
+    return pl.DataFrame({name: pl.Series(found, strict=False) for name, found in zip(names, lists, strict=True)})

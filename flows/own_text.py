@@ -1,0 +1,86 @@
+"""The user's text in a run: sentences to train on, held-out documents, test labels and training labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from bsl.flows.recipes.shared import REHEARSAL
+from bsl.models.errors import EvaluationError
+from bsl.models.evaluation.own_text import too_few
+from bsl.storage.sources.labels import SET_PREFIX as LABELS_PREFIX
+from bsl.storage.sources.labels import LabelSource, sources_and_labels
+from bsl.storage.sources.own_text import SET_PREFIX, TextSource
+from bsl.tasks.corpus.evaluation_sets import EvaluationSet, resolve_scored_set, rows_of
+from bsl.tasks.corpus.passages import read_passages, training_corpus
+from bsl.tasks.evaluation.own_labels import HeldOutLabels
+from bsl.tasks.evaluation.own_text import HeldOutText, questions_of
+from bsl.tasks.views.pairs import pair_own_labels
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bsl.models.training.config import TrainingConfig
+    from bsl.storage.artifacts.refs import CorpusRef, PairsRef, PassagesRef
+    from bsl.tasks.corpus.config import IngestConfig
+    from bsl.tasks.stage.run_context import RunContext
+
+_SEED: Final = 0  # of the labelled rows for evaluation, as the default of `bsl adapt`
+
+
+@dataclass(frozen=True)
+class OwnText:
+    """The user's text, divided as in `bsl adapt`: no held-out sentence and no sentence of a test label is trained on.
+
+    Attributes:
+        sources: Files, and the columns read from them.
+        labels: File of labels; None without one.
+        passages: Sentences in order, by part.
+        corpus: Sentences to train on.
+        sets: Name → held-out text if it has questions, and test labels if there are labels.
+        questions: Kinds of questions about the held-out text.
+    """
+
+    sources: tuple[TextSource, ...]
+    labels: LabelSource | None
+    passages: PassagesRef
+    corpus: CorpusRef
+    sets: Mapping[str, EvaluationSet]
+    questions: tuple[str, ...]
+
+    def label_pairs(self, site: RunContext, training: TrainingConfig) -> PairsRef:
+        """Make training pairs of labels, and of general and own sentences if the objective keeps their vectors."""
+        assert self.labels is not None  # checked by the configuration
+        is_anchored = bool(training.objective.nullable)
+        general = resolve_scored_set(site, REHEARSAL) if is_anchored else None
+        own = self.corpus if is_anchored else None
+        return pair_own_labels(site, self.passages, self.labels, "adapt", _SEED, general, own)
+
+
+def own_text(site: RunContext, ingest: IngestConfig) -> OwnText | None:
+    """Read the sources as the user's text; None if the configuration reads them as a corpus.
+
+    Raises:
+        SourceError, AssetError: A file is missing or unreadable.
+        EmptyCorpusError, EvaluationError: There is too little text, or there are too few labels.
+    """
+    if ingest.own_text is None:
+        return None
+    addresses = [spec.address for spec in ingest.sources]
+    sources, labels = sources_and_labels(ingest.own_text, addresses, ingest.own_text.labels, site.mirror)
+    passages = read_passages(site, sources, ingest.own_text.hold_out)
+    corpus = training_corpus(site, passages, labels, "adapt", _SEED)  # too few labels raise here
+    store = site.abroad().store
+    text = HeldOutText(passages=passages, store=store)
+    is_planned = site.open_store().defect(passages) is not None  # in a dry run there are no questions yet
+    questions = () if is_planned else tuple(questions_of(text))
+    if not questions and labels is None and not is_planned:
+        (held_out,) = rows_of(text).values()
+        raise EvaluationError(f"{too_few(held_out)}. Or give labels.")
+    sets: dict[str, EvaluationSet] = {}
+    if questions or is_planned:
+        sets[f"{SET_PREFIX}{text.dataset}"] = text
+    if labels is not None:
+        tested = HeldOutLabels(labels=labels, passages=passages, store=store)
+        sets[f"{LABELS_PREFIX}{tested.dataset}"] = tested
+    return OwnText(sources, labels, passages, corpus, sets, questions)

@@ -1,0 +1,226 @@
+"""The study `own`: training methods on the user's text, each for the same number of steps, scored on held-out text.
+
+A point is a recipe with the user's text and encoder in place of its own. A narrow bare transformer is trained at the
+learning rates of the `tiny-*` recipes, a wider one at those of the papers. A sentence encoder is trained at a low rate,
+because the papers' rates make it worse (docs/research-log.md).
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from pydantic import Field
+
+from bsl.flows.config import override
+from bsl.flows.recipes import recipe
+from bsl.flows.recipes.adaptation import DEFAULT_ENCODER, DROPOUT, STSB
+from bsl.flows.recipes.shared import ALONE, ANCHOR, CROPS, LABEL_REGRESSION, NO_VIEWS, changed, trips_of
+from bsl.flows.recipes.tiny import whole_sample
+from bsl.flows.sweep.studies import OWN, Study
+from bsl.models.objectives.config import ContrastiveConfig
+from bsl.models.translation.config import CATALOGS
+from bsl.models.views.config import ORIGINAL, AugmentConfig, CropView
+from bsl.models.views.pairs import OWN_LABELS, PairConfig, ViewPair
+from bsl.storage.filesystem.urls import Public, absolute
+from bsl.storage.record import Record
+from bsl.storage.sources.own_text import source_named
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from bsl.flows.config import PipelineConfig
+
+START: Final = "original encoder"
+VARIANT: Final = "variant"
+LABELS: Final = "your labels"
+"""Point that trains on labels, and figure of the test labels."""
+CROP: Final = "crop"
+"""Question that is answered by training on crops."""
+SMALL: Final = 384
+"""Width up to which a bare transformer is trained as the embedded one."""
+KINDS: Final = ("a small masked language model", "a masked language model", "a trained sentence encoder")
+"""Kinds of original encoders, which decide the learning rates."""
+TRAINED: Final = 2
+"""Position of a sentence encoder in `KINDS`."""
+_RATES: Final[Mapping[str, tuple[float, float, float]]] = {
+    "crops": (2e-4, 2e-4, 2e-5),
+    "round trips": (1e-3, 1e-4, 2e-5),
+    "BSL": (1e-3, 1e-4, 2e-5),
+    "SimCSE": (3e-4, 3e-5, 2e-5),
+    "TSDAE": (3e-4, 3e-5, 2e-5),
+    LABELS: (3e-4, 2e-5, 2e-5),
+}
+"""Point → peak learning rate for each of `KINDS`."""
+_TRAINING: Final[Mapping[str, Any]] = {
+    "max_steps": 100,
+    "epochs": 1000,  # unless the text is very small, the number of steps ends training
+    "eval_every": 100,
+    "select": "last",  # a dev set would be other text, and favour the methods that depend most on selection
+    "collapse": None,
+}
+_LIMIT: Final = 5000  # training sentences; a hundred steps read 6,400 pairs, and translation takes most of the time
+
+
+class OwnRequest(Record):
+    """The user's text and the encoder to start from, as options of `bsl sweep own`."""
+
+    text: tuple[Public, ...] = Field(min_length=1)
+    """Files, folders, patterns or datasets."""
+    labels: Public | None = None
+    """File of scored pairs or of texts with a class."""
+    encoder: Public = DEFAULT_ENCODER
+    """Original encoder."""
+    translators: Literal["embedded", "opus-mt"] = "embedded"
+    """Translators of round trips."""
+
+    def config(self, changes: Mapping[str, Any], mirror: str | None) -> PipelineConfig:
+        """Return the configuration of the original encoder, without training.
+
+        Args:
+            changes: Other changes; those of `training` do not apply.
+            mirror: Folder that may contain datasets.
+
+        Raises:
+            SourceError, AssetError: A text does not exist.
+            ValueError: A field or value is invalid.
+        """
+        own = {"labels": absolute(self.labels) if self.labels else None, "hold_out": {"limit": _LIMIT}}
+        sources = [source_named(name, mirror) for name in self.text]
+        shared = {
+            "ingest": {"sources": sources, "own_text": own},
+            "encoder": {"model": self.encoder},
+            "evaluation": {"sets": [STSB], "dev": None},
+            "published": (),
+        }
+        return override(recipe("tiny-avg"), shared, {name: new for name, new in changes.items() if name != "training"})
+
+
+@dataclass(frozen=True)
+class Start:
+    """What decides the settings of the points.
+
+    Attributes:
+        kind: Position in `KINDS` of the original encoder's kind.
+        drops: Whether the encoder supports dropout.
+        questions: Kinds of questions about the held-out text; empty if it is not yet read.
+    """
+
+    kind: int = TRAINED
+    drops: bool = True
+    questions: tuple[str, ...] = ()
+
+
+def declared(base: PipelineConfig, request: OwnRequest, start: Start) -> tuple[Study, list[str]]:
+    """Return the study, and a sentence for each point that cannot be tried.
+
+    Args:
+        base: Configuration of the original encoder.
+        request: Options of the command.
+        start: Kind of the encoder, and the questions about the text.
+    """
+    own = base.ingest.own_text
+    assert own is not None
+    trips = trips_of(own.lang, CATALOGS[request.translators])
+    points = _points(own.lang, start, AugmentConfig(translations=trips))
+    reasons = []
+    if not trips:
+        del points["round trips"], points["BSL"]
+        reasons.append(
+            f"round trips, BSL: not tried, because translators {request.translators!r} have no round trip from "
+            f"{own.lang!r}."
+        )
+    if not start.drops:
+        del points["SimCSE"]
+        reasons.append(
+            f"SimCSE: not tried, because {base.encoder.short_name} is a table of word vectors, without dropout."
+        )
+    if own.labels is None:
+        del points[LABELS]
+        if start.questions == (CROP,):
+            del points["crops"]
+            reasons.append(
+                "crops: not tried, because the only questions about this text are about crops. Give labels, or "
+                "documents of several sentences or with titles."
+            )
+    names = ", ".join(spec.address.rpartition("/")[2] for spec in base.ingest.sources)
+    for name, point in points.items():
+        point["title"] = f"{name} on {names}"
+    shared = {
+        "ingest": base.ingest,
+        "encoder": {"model": request.encoder},
+        "evaluation": base.evaluation,
+        "published": (),
+        "training": _TRAINING,
+    }
+    title = f"Which method helps on {names}, from {base.encoder.short_name}"
+    return Study(title, "tiny-avg", {VARIANT: tuple(points)}, shared, variants=points), reasons
+
+
+def check_own(name: str, own: OwnRequest | None) -> None:
+    """Check that the study `own` has a text, and that no other study has one.
+
+    Raises:
+        ValueError: A text is missing, or has no effect.
+    """
+    if name == OWN and own is None:
+        raise ValueError(f"study {OWN} compares methods on your text. Name it: bsl sweep {OWN} --text FILE")
+    if name != OWN and own is not None:
+        raise ValueError(
+            f"{name}: only study {OWN} takes a text (found {', '.join(own.text)}). Remove --text, or use {OWN}"
+        )
+
+
+def axes(over: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
+    """Return the axis of chosen points, the original encoder first; empty for all points.
+
+    Raises:
+        ValueError: Another field is varied.
+    """
+    if others := [field for field in over if field != VARIANT]:
+        raise ValueError(
+            f"{others[0]}: study {OWN} varies only its points. Choose some with --over {VARIANT}=crops,BSL, or set the "
+            f"field for all points with --set {others[0]}=VALUE"
+        )
+    return {field: list(dict.fromkeys([START, *names])) for field, names in over.items()}
+
+
+def _points(lang: str, start: Start, round_trips: AugmentConfig) -> dict[str, dict[str, Any]]:
+    """Return point → changes of its recipe."""
+    methods = [view.method for view in round_trips.translations]
+    sides = [*itertools.combinations(methods, 2), *((ORIGINAL, method) for method in methods)]
+    tripped = {
+        "augment": round_trips,
+        "pairs": changed(whole_sample().pairs, pairings=tuple(ViewPair(view_1=one, view_2=two) for one, two in sides)),
+    }
+    crops = ContrastiveConfig(anchor_weight=0.0 if start.kind == TRAINED else ANCHOR)
+    points: dict[str, dict[str, Any]] = {
+        START: {"recipe": "tiny-avg"},
+        "crops": {
+            "recipe": "tiny-contrastive",
+            "augment": AugmentConfig(rewritings=(CropView(),)),
+            "pairs": PairConfig(pairings=(CROPS,), drop_identical=True),
+            "training": {"objective": crops},
+        },
+        "round trips": {"recipe": "tiny-contrastive", **tripped},
+        "BSL": {"recipe": "tiny-bsl-normed", **tripped},
+        "SimCSE": {"recipe": "tiny-simcse"},
+        "TSDAE": {"recipe": "tiny-tsdae"},
+        LABELS: {
+            "recipe": "tiny-contrastive",
+            "augment": NO_VIEWS,
+            "pairs": changed(ALONE, scored=OWN_LABELS),
+            # A third of a batch is general sentences, which keep their vectors.
+            "training": {"objective": LABEL_REGRESSION, "batch_size": 48},
+        },
+    }
+    for name, rates in _RATES.items():
+        point = points[name]
+        pairs = point.get("pairs", recipe(point["recipe"]).pairs)
+        point["pairs"] = changed(
+            pairs, pairings=tuple(changed(one, lang_1=lang, lang_2=lang) for one in pairs.pairings)
+        )
+        point["training"] = {**point.get("training", {}), "lr": rates[start.kind]}
+        point["encoder"] = {"dropout": DROPOUT if start.drops and name in ("round trips", "BSL", "SimCSE") else None}
+    return points

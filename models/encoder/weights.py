@@ -1,0 +1,52 @@
+"""Read and write the weights and settings of a module's folder."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from bsl.models.encoder.pointers import refuse_pointers
+from bsl.models.errors import EncoderError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+WEIGHTS: Final = "model.safetensors"
+PICKLED: Final = "pytorch_model.bin"
+WORD_WEIGHTS: Final = "emb_layer.weight"
+"""Name of the only tensor of a WordWeights or WordEmbeddings module, one row per word."""
+
+
+def write_json(path: Path, content: object) -> None:
+    """Write settings as JSON with sorted keys, so that equal settings give equal bytes."""
+    path.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def read_weights(folder: Path) -> dict[str, torch.Tensor]:
+    """Read the tensors of a module's folder, by name.
+
+    Raises:
+        EncoderError: The folder has no weights, or they are damaged.
+        UnpicklingError: A pickle contains more than tensors; `load_errors` explains it.
+    """
+    path = next((folder / name for name in (WEIGHTS, PICKLED) if (folder / name).is_file()), None)
+    if path is None:
+        raise EncoderError(f"{folder}: no weights, expected {WEIGHTS} or {PICKLED}. Check that the copy is complete.")
+    refuse_pointers([path])
+    try:
+        tensors: dict[str, torch.Tensor] = (
+            load_file(path) if path.name == WEIGHTS else torch.load(path, map_location="cpu", weights_only=True)
+        )
+    except (OSError, SafetensorError, RuntimeError, ValueError, EOFError) as error:
+        raise EncoderError(f"{path}: cannot read the weights ({error}). Check that the copy is complete.") from error
+    return tensors
+
+
+def write_weights(folder: Path, tensors: Mapping[str, torch.Tensor]) -> None:
+    """Write tensors as `model.safetensors`."""
+    save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, folder / WEIGHTS)

@@ -1,0 +1,99 @@
+"""Settings that torch has once per process, changed inside a block only: threads, precision of products, attention.
+
+A caller of this package computes with torch too, so its settings return when the last block has closed.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import torch
+
+from bsl.storage.process_setting import ProcessSetting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_backends: Any = torch.backends
+_SWITCHES: Final = tuple(
+    getattr(library, kind)
+    for library, kinds in (
+        (_backends.cuda, ("matmul",)),
+        (_backends.cudnn, ("conv", "rnn")),
+        (_backends.mkldnn, ("matmul", "conv", "rnn")),
+    )
+    for kind in kinds
+)
+_IEEE: Final = ("ieee",) * len(_SWITCHES)
+
+
+def _precisions() -> tuple[str, ...]:
+    return tuple(switch.fp32_precision for switch in _SWITCHES)
+
+
+def _set_precisions(values: tuple[str, ...]) -> None:
+    for switch, value in zip(_SWITCHES, values, strict=True):
+        switch.fp32_precision = value
+
+
+_precision = ProcessSetting(_precisions, _set_precisions)
+_cudnn_attention = ProcessSetting(torch.backends.cuda.cudnn_sdp_enabled, torch.backends.cuda.enable_cudnn_sdp)
+
+
+@contextmanager
+def ieee_products() -> Iterator[None]:
+    """Multiply fp32 in IEEE single precision inside the block.
+
+    TF32, torch's default for convolutions on a GPU, rounds each factor to 10 of 23 bits. A caller may also have allowed
+    TF32 or bf16 by `torch.set_float32_matmul_precision`.
+    """
+    with _precision.set_to(_IEEE):
+        yield
+
+
+@contextmanager
+def without_cudnn_attention() -> Iterator[None]:
+    """Switch cuDNN's attention off inside the block.
+
+    It is torch's first choice in bf16 on Hopper, and is planned again for every new shape; every batch has a new shape.
+    With it, steps of two layers of BERT-base took 11 times as long in bf16 as in fp32 (H100).
+    """
+    with _cudnn_attention.set_to(False):
+        yield
+
+
+_lock = threading.RLock()
+_open: list[tuple[object, int]] = []
+_number_before = 0
+
+
+@contextmanager
+def torch_threads(number: int) -> Iterator[None]:
+    """Compute with a number of CPU threads inside the block.
+
+    torch has one number for MKL and for threads that start later, and OpenMP one for each running thread. So each
+    block restores its own thread's number, and the last one also the number of the process.
+    """
+    global _number_before
+    own, before = object(), torch.get_num_threads()
+    with _lock:
+        if not _open:
+            _number_before = before
+        _open.append((own, number))
+        torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        with _lock:
+            _open[:] = [other for other in _open if other[0] is not own]
+            torch.set_num_threads(before if _open else _number_before)
+            if _open and _open[-1][1] != before:
+                _set_for_other_threads(_open[-1][1])
+
+
+def _set_for_other_threads(number: int) -> None:
+    setting = threading.Thread(target=torch.set_num_threads, args=(number,))
+    setting.start()
+    setting.join()

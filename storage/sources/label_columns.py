@@ -1,0 +1,195 @@
+"""Guess which columns of a table are texts, and which is a class or a score.
+
+A column of many words that has one value for each class, such as `label_text`, describes the class and is no text. If
+several columns may be the label, or the text, the user is asked.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from bsl.storage.errors import SourceError
+from bsl.storage.readers.columns import known_shape, named, require
+from bsl.storage.readers.text_columns import is_prose
+from bsl.storage.sources.label_values import class_labels, non_number, scores
+from bsl.storage.sources.own_text import TITLES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import polars as pl
+
+    from bsl.storage.sources.label_names import LabelFile
+
+Kind = Literal["pairs", "classes"]
+NAME_LABEL: Final = "with `--label-column` (name of a set: `labels:FILE#label=NAME`)"
+NAME_TEXT: Final = "with `--text-column` (name of a set: `labels:FILE#text=NAME`)"
+_SCORES: Final = (
+    "score", "similarity", "rating", "gold", "relatedness_score", "label", "is_duplicate", "duplicate", "is_paraphrase",
+    "paraphrase", "quality",
+)  # fmt: skip
+_CLASSES: Final = ("label", "class", "category", "intent", "topic", "sentiment", "rating", "stars", "target")
+_MOST_CLASSES: Final = 100
+_SUGGESTED: Final = 3
+_NOT_A_SIDE: Final = (*TITLES, "name", "summary")  # text columns that are never one side of a pair
+
+
+class LabelColumns(NamedTuple):
+    """The columns of labels."""
+
+    kind: Kind
+    texts: tuple[str, ...]
+    label: str
+
+
+def label_columns(path: str, table: pl.DataFrame, named_file: LabelFile) -> LabelColumns | None:
+    """Return the columns of labels: those that the user named, and a guess at the others; None without labels.
+
+    Args:
+        path: The file, for messages.
+        table: All columns that can be read, as strings; null for blank cells.
+        named_file: The columns that the user named.
+
+    Raises:
+        SourceError: A named column is missing, empty or unsuitable, or several columns may be the label or the text.
+    """
+    require(path, table.columns, [named_file.label] if named_file.label is not None else [], NAME_LABEL)
+    require(path, table.columns, named_file.texts, NAME_TEXT)
+    filled = table.select(name for name in table.columns if table[name].null_count() < table.height)
+    for name in (*named_file.texts, *([named_file.label] if named_file.label is not None else [])):
+        if name not in filled.columns:
+            raise SourceError(f"{path}: column {name!r} has no values. Name another column.")
+    if named_file.label in named_file.texts or len(named_file.texts) > 2:
+        raise SourceError(f"{path}: expected one or two text columns, and another one as label. Name other columns.")
+    for prose in prose_columns(filled):
+        found = _guess(path, filled, prose, named_file)
+        if found is not None:
+            return found
+    return None
+
+
+def prose_columns(table: pl.DataFrame) -> list[list[str]]:
+    """Return possible lists of text columns, the most probable first."""
+    prose = [name for name in table.columns if is_prose(table[name].head(200))]
+    # Also consider unique values: 300 questions may share 15 answers.
+    once = [name for name in table.columns if is_prose(table[name].unique(maintain_order=True).head(200))]
+    shape = known_shape(table.columns)
+    return [prose, once, [*shape.texts] if shape else []]  # texts with a usual name may be short
+
+
+def _guess(path: str, table: pl.DataFrame, prose: list[str], given: LabelFile) -> LabelColumns | None:
+    labels = [given.label] if given.label is not None else [*named(table.columns, dict.fromkeys((*_CLASSES, *_SCORES)))]
+    named_prose = [name for name in prose if name != given.label]
+    described = [name for name in named_prose if any(_describes(table, name, label) for label in labels)]
+    if len(described) == len(named_prose):
+        described = []  # the texts themselves repeat
+    every = [name for name in named_prose if name not in described]
+    texts = [*given.texts] or [name for name in every if name.lower() not in _NOT_A_SIDE] or every
+    others = [name for name in table.columns if name not in (*every, *texts, *described)]
+    is_pair = len(texts) == 2 and (bool(given.texts) or len(every) == 2)
+    if is_pair and (score := _score(path, table, others, given.label)) is not None:
+        return LabelColumns("pairs", tuple(texts), score)
+    if len(texts) == 1 and (label := _class(path, table, others, given.label)) is not None:
+        return LabelColumns("classes", tuple(texts), label)
+    if len(texts) == 2 and not given.texts and (label := _class(path, table, others, given.label)) is not None:
+        raise SourceError(
+            f"{path}: {texts[0]!r} and {texts[1]!r} may be the text of the classes in {label!r}. Name one "
+            f"{NAME_TEXT}: {texts[0]}."
+        )
+    return None
+
+
+def _score(path: str, table: pl.DataFrame, others: Sequence[str], label: str | None) -> str | None:
+    if label is not None:
+        if (value := non_number(table[label])) is not None:
+            return _no_number(path, label, value)
+        return label
+    found = [
+        name
+        for name in named(others, _SCORES)
+        if non_number(table[name]) is None and scores(table[name]).drop_nulls().n_unique() > 1
+    ]
+    return _only(path, table, found)
+
+
+def _no_number(path: str, label: str, value: str) -> str:
+    raise SourceError(
+        f"{path}: {label!r} contains {value!r}, which is not a number, expected the score of two texts. Correct it, or "
+        f"name one text column {NAME_TEXT}."
+    )
+
+
+def _class(path: str, table: pl.DataFrame, others: Sequence[str], label: str | None) -> str | None:
+    if label is not None:
+        count = class_labels(table[label]).drop_nulls().n_unique()
+        if not 2 <= count <= table.height // 2:
+            raise SourceError(
+                f"{path}: {label!r} has {count:,} different values in {table.height:,} rows, expected at least two "
+                "classes with several rows each. Name another column."
+            )
+        return label
+    return _only(path, table, [name for name in named(others, _CLASSES) if _is_class(table[name])])
+
+
+def _is_class(values: pl.Series) -> bool:
+    return 2 <= class_labels(values).drop_nulls().n_unique() <= _MOST_CLASSES
+
+
+def _only(path: str, table: pl.DataFrame, found: Sequence[str]) -> str | None:
+    """Return the only candidate, or the first if all are names of the same classes.
+
+    Raises:
+        SourceError: the candidates differ.
+    """
+    for one, other in combinations(found, 2):
+        if not (_describes(table, one, other) and _describes(table, other, one)):
+            raise SourceError(
+                f"{path}: several columns may be the label: {_counted(table, found)}. Name one {NAME_LABEL}: "
+                f"{found[0]}."
+            )
+    return found[0] if found else None
+
+
+def _describes(table: pl.DataFrame, name: str, label: str) -> bool:
+    """Return whether a column has one value for each value of the label, and labels repeat."""
+    if name == label:
+        return False
+    both = table.select(name, label).drop_nulls()
+    classes = both[label].n_unique()
+    return 2 <= classes <= both.height / 2 and both.n_unique() == classes
+
+
+def _counted(table: pl.DataFrame, names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}` ({class_labels(table[name]).drop_nulls().n_unique():,} values)" for name in names)
+
+
+def suggestion(table: pl.DataFrame, texts: Sequence[str]) -> str:
+    """Return a question about columns that may be the label by their values; empty if there are none."""
+    others = [name for name in table.columns if name not in texts and _is_class(table[name])]
+    found = [name for name in others if 2 * class_labels(table[name]).drop_nulls().n_unique() <= table.height]
+    if not found:
+        return ""
+    listed = " or ".join(
+        f"`{name}`: {class_labels(table[name]).drop_nulls().n_unique():,} values" for name in found[:_SUGGESTED]
+    )
+    return f" Did you mean {listed}? Name the label {NAME_LABEL}: {found[0]}."
+
+
+def obstacle(table: pl.DataFrame, prose: Sequence[str]) -> str:
+    """Return why a column with a label's name cannot be the label; empty if no column has such a name."""
+    texts = [name for name in prose if name.lower() not in _NOT_A_SIDE] or prose
+    others = [name for name in table.columns if name not in prose]
+    chosen = next(named(others, _SCORES if len(texts) == 2 else _CLASSES), None)
+    if chosen is None or len(prose) > 2:
+        return ""
+    if len(texts) == 2 and (value := non_number(table[chosen])) is not None:
+        return f"; {chosen!r} contains {value!r}, which is not a number"
+    return f"; {chosen!r} has {class_labels(table[chosen]).drop_nulls().n_unique():,} different values"
+
+
+EXPECTED: Final = (
+    f"expected two text columns and a number ({', '.join(_SCORES)}), or one text column and 2 to {_MOST_CLASSES} "
+    f"classes ({', '.join(_CLASSES)})"
+)
+"""The columns of labels, for messages."""

@@ -1,0 +1,93 @@
+"""Tell labels from missing values, and make equal labels equal, however a format writes them.
+
+- A null, a blank cell and a marker that programs write (`nan`, `<NA>`, `#N/A`) are missing.
+- A word such as `NA` or `None` is missing among numbers or in a single row, and else a class among words: a region or
+  "no intent" may be spelt so.
+- Numbers that are equal are one class, shown as written first: `1` and `1.0`.
+- Classes that differ only in case or blanks are one class, in its most frequent spelling (of equals, the first in
+  the alphabet): `Location`, `location`.
+- Yes and no, true and false are the scores 1 and 0.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_MACHINE: Final = ("nan", "NaN", "-nan", "-NaN", "<NA>", "#N/A", "#NA")
+"""Missing values as pandas, Python's json and spreadsheets write them."""
+MISSING_WORDS: Final = ("null", "NULL", "None", "NA", "N/A", "n/a")
+"""Missing values as R, SQL and Python write them, which may also be names of classes."""
+_INFINITE: Final = r"(?i)^[+-]?inf(inity)?$"
+_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,5})?", re.ASCII)
+_TRUTHS: Final = {"yes": "1", "no": "0", "true": "1", "false": "0"}
+
+
+def class_labels(values: pl.Series) -> pl.Series:
+    """Return the classes of a column of strings; null where the label is missing."""
+    known = _written(values)
+    return known.replace({spelling: label for spelling, label, _ in _spellings(known)})
+
+
+def folded_spellings(values: pl.Series) -> tuple[tuple[str, str, int], ...]:
+    """Return the spellings that differ from their class in case or blanks: spelling, class, number of rows."""
+    return tuple(_spellings(_written(values)))
+
+
+def _written(values: pl.Series) -> pl.Series:
+    """Return the classes as written; null where the label is missing, and equal numbers alike."""
+    known = values.replace([*_MACHINE, *MISSING_WORDS], None)
+    if known.null_count() == len(known) or not _all_numbers(known):
+        keys = _key(values)
+        single = [word for word in MISSING_WORDS if (keys == word.lower()).sum() == 1]
+        known = values.replace([*_MACHINE, *single], None)
+    known = pl.select(pl.when(~known.str.contains(_INFINITE)).then(known)).to_series().alias(values.name)
+    written: dict[Decimal, str] = {}
+    same = {
+        text: written.setdefault(Decimal(text), text)
+        for text in known.drop_nulls().unique(maintain_order=True)
+        if _NUMBER.fullmatch(text)
+    }
+    return known.replace(same)
+
+
+def _spellings(written: pl.Series) -> Iterator[tuple[str, str, int]]:
+    counts = written.drop_nulls().alias("spelling").value_counts()
+    first = counts.sort("count", "spelling", descending=[True, False])  # the order of rows has no effect
+    first = first.with_columns(key=_key(first["spelling"])).with_columns(label=pl.first("spelling").over("key"))
+    yield from first.filter(pl.col("spelling") != pl.col("label")).select("spelling", "label", "count").iter_rows()
+
+
+def _key(values: pl.Series) -> pl.Series:
+    """Return labels without the differences of case and blanks."""
+    return values.str.strip_chars().str.replace_all(r"\s+", " ").str.to_lowercase()
+
+
+def scores(values: pl.Series) -> pl.Series:
+    """Return the scores of a column of strings, as strings; null where the score is missing."""
+    known = values.replace([*_MACHINE, *MISSING_WORDS], None)
+    lower = known.str.to_lowercase()
+    return lower.replace(_TRUTHS) if lower.drop_nulls().is_in(list(_TRUTHS)).all() else known
+
+
+def non_number(values: pl.Series) -> str | None:
+    """Return the first score that is not a number; None if all are numbers."""
+    known = scores(values).drop_nulls()
+    return next(iter(known.filter(known.cast(pl.Float64, strict=False).is_null())), None)
+
+
+def words_as_classes(values: pl.Series) -> tuple[tuple[str, int], ...]:
+    """Return the words for a missing value that are classes of the column, and the number of their rows."""
+    counts = class_labels(values).value_counts().sort(values.name)
+    return tuple((word, count) for word, count in counts.iter_rows() if word in MISSING_WORDS)
+
+
+def _all_numbers(values: pl.Series) -> bool:
+    known = values.drop_nulls()
+    return bool(known.cast(pl.Float64, strict=False).is_not_null().all())

@@ -1,1 +1,0 @@
-"""Rebuild the embedded models: train, distil, pack, verify."""

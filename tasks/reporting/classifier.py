@@ -1,0 +1,106 @@
+"""The section on the classifier of an adaptation: accuracy, classes, confusions, and the same in scikit-learn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from bsl.tasks.rendering.blocks import Code, Folded, Part, Prose, Row, Table
+from bsl.tasks.training.classifier import ACCURACY, BASELINE, MAJORITY, TESTED, TRAINED, class_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pydantic import JsonValue
+
+    from bsl.storage.artifacts.refs import ClassifierRef
+    from bsl.storage.artifacts.store import Store
+    from bsl.storage.sources.labels import LabelSource
+
+_MOST_CLASSES: Final = 12  # of a confusion table; more classes are a list of confusions
+_MOST_CONFUSIONS: Final = 20
+_READ: Final = {"csv": "read_csv({})", "tsv": 'read_csv({}, separator="\\t")', "jsonl": "read_ndjson({})"}
+_CALIBRATED: Final = (
+    "The classifier in the artifact is trained on all labels, after this test. Its probabilities are calibrated by a "
+    "temperature, fitted on held-out folds of rows that the encoder was not trained on."
+)
+
+
+def classifier_summary(figures: Mapping[str, JsonValue]) -> str:
+    """Return the accuracy of a classifier and of the baseline, from the figures of its artifact, as a sentence."""
+    trained = int(str(figures[TRAINED]))
+    by = f"trained on the {trained:,} training rows" if trained else "cross-validated"
+    after, before, blind = (100 * float(str(figures[name])) for name in (ACCURACY, BASELINE, MAJORITY))
+    return (
+        f"A linear classifier on the exported encoder's vectors is right on {after:.1f} % of {figures[TESTED]:,} test "
+        f"rows ({by}); on the original encoder's vectors on {before:.1f} %. The most frequent class alone: "
+        f"{blind:.1f} %."
+    )
+
+
+def classifier_part(store: Store, ref: ClassifierRef, labels: LabelSource, encoder: str, report: str) -> Part:
+    """Return the section.
+
+    Args:
+        store: Store of the artifacts.
+        ref: The classifier.
+        labels: File of the labels.
+        encoder: Path of the encoder's folder, for scikit-learn.
+        report: Name of the report in commands.
+    """
+    figures, confusion = store.manifest(ref).figures, store.scan(ref).collect()
+    return Part(
+        "Classifier",
+        [
+            Prose(classifier_summary(figures)),
+            Code(f"bsl classify {report} new.csv out.csv", "sh"),
+            Table.of("Classes of the test labels, × 100", class_rows(confusion)),
+            Folded("Confusions", [confusion_table(confusion)]),
+            Prose(_CALIBRATED, note=True),
+            Prose("The same classifier in scikit-learn, without calibration (the encoder's path is in the store):"),
+            Code(scikit_learn(labels, encoder, float(str(figures["strength"]))), "python"),
+        ],
+    )
+
+
+def card_part(figures: Mapping[str, JsonValue], labels: LabelSource) -> Part:
+    """Return the section of the encoder's card, from the figures of the classifier's artifact."""
+    folder = "path/to/this/folder"
+    return Part(
+        "Classifier",
+        [
+            Prose(classifier_summary(figures)),
+            Code(f"bsl classify {folder} new.csv out.csv", "sh"),
+            Code(scikit_learn(labels, folder, float(str(figures["strength"]))), "python"),
+        ],
+    )
+
+
+def confusion_table(confusion: pl.DataFrame) -> Table:
+    """Return the counts of true and predicted classes, or the most frequent confusions of many classes."""
+    names = sorted({*confusion["label"], *confusion["predicted"]})
+    if len(names) > _MOST_CLASSES:
+        errors = confusion.filter(pl.col("label") != pl.col("predicted")).sort(
+            "rows", "label", descending=[True, False]
+        )
+        return Table.of("Most frequent confusions", errors.head(_MOST_CONFUSIONS).to_dicts())
+    counts = {(label, predicted): rows for label, predicted, rows in confusion.iter_rows()}
+    rows = [Row([label, *(f"{counts.get((label, predicted), 0):,}" for predicted in names)]) for label in names]
+    return Table("Test rows by true class (rows) and predicted class (columns)", ["class", *names], rows)
+
+
+def scikit_learn(labels: LabelSource, encoder: str, strength: float) -> str:
+    """Return the lines of scikit-learn that train the classifier."""
+    read = _READ.get(labels.format, "read_parquet({})").format(repr(labels.path.rpartition("/")[2]))
+    text, label = labels.texts[0], labels.label
+    return f"""\
+import polars as pl
+from sentence_transformers import SentenceTransformer
+from sklearn.linear_model import LogisticRegression
+
+encoder = SentenceTransformer({encoder!r})
+rows = pl.{read}.drop_nulls([{text!r}, {label!r}])
+classifier = LogisticRegression(C={strength:g}, max_iter=1000)
+classifier.fit(encoder.encode(rows[{text!r}].to_list()), rows[{label!r}].to_list())
+print(classifier.predict(encoder.encode(["a new text"])))"""

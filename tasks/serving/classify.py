@@ -1,0 +1,242 @@
+"""Classify texts and files with the classifier of `bsl adapt`; this module needs no Prefect server.
+
+A classifier is found by its report, by `classifier/<key>` or `checkpoint/<key>`, or in the folder of an exported
+encoder (`classifier/`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.serving.classifier import FOLDER, SETTINGS, LinearClassifier
+from bsl.storage.artifacts.lookup import find
+from bsl.storage.artifacts.refs import ArtifactRef, CheckpointRef, ClassifierRef
+from bsl.storage.errors import ArtifactMissingError, SourceError
+from bsl.storage.filesystem.atomic import whole
+from bsl.storage.filesystem.os_errors import writing
+from bsl.storage.readers.columns import Columns, known_shape, require
+from bsl.storage.readers.formats import columns_of, format_of, read_table
+from bsl.storage.readers.read_report import ReadReport
+from bsl.storage.readers.text_columns import SAMPLE, is_prose
+from bsl.tasks.embedding.encode import ResumableEncoding
+from bsl.tasks.embedding.encoders import resolve
+from bsl.tasks.reporting.export import classifier_on
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from bsl.models.runtime.precision import Computed
+    from bsl.models.runtime.progress import OnProgress
+    from bsl.storage.artifacts.store import Store
+    from bsl.tasks.stage.run_context import RunContext
+
+MOST: Final = 3
+"""Number of classes in a classified file."""
+_ARTIFACTS: Final = ("report/", "classifier/", "checkpoint/")
+_OPTION: Final = "with --text-column"
+_WRITERS: Final[dict[str, Callable[[pl.DataFrame, Path], None]]] = {
+    ".csv": lambda frame, path: frame.write_csv(path),
+    ".tsv": lambda frame, path: frame.write_csv(path, separator="\t"),
+    ".jsonl": lambda frame, path: frame.write_ndjson(path),
+    ".parquet": lambda frame, path: frame.write_parquet(path),
+}
+
+
+@dataclass(frozen=True)
+class TextClassifier:
+    """An encoder and a linear classifier on its vectors.
+
+    Attributes:
+        encode: The encoder: from texts to vectors, (n, D).
+        linear: The classifier.
+    """
+
+    encode: ResumableEncoding
+    linear: LinearClassifier
+
+    def probabilities(self, texts: list[str], on_progress: OnProgress | None = None) -> NDArray[np.float64]:
+        """Return the probability of each class, (n, C).
+
+        Raises:
+            NoEmbeddingError: A text has no embedding.
+        """
+        if not texts:
+            return np.empty((0, len(self.linear.settings.classes)))
+        return self.linear.probabilities(self.encode(texts, on_progress))
+
+
+def find_classifier(site: RunContext, name: str, precision: Computed) -> TextClassifier:
+    """Find a classifier and its encoder.
+
+    Args:
+        site: Run context: store and device.
+        name: `report/<key>`, `classifier/<key>`, `checkpoint/<key>`, or the folder of an exported encoder.
+        precision: Precision of the encoder.
+
+    Raises:
+        ArtifactMissingError, SourceError: There is no such name, or it has no classifier.
+        EvaluationError: The classifier's files are damaged.
+    """
+    encoder, folder = _located(site.open_store(), name)
+    found = resolve(site, EncoderConfig(model=encoder))
+    encode = ResumableEncoding(site, found.encoder, found.config, precision)
+    return TextClassifier(encode, LinearClassifier.load(folder))
+
+
+def _located(store: Store, name: str) -> tuple[str, Path]:
+    """Return the name of the encoder, and the folder of the classifier."""
+    folder = Path(name).expanduser()
+    if (folder / FOLDER / SETTINGS).is_file():
+        return str(folder), folder / FOLDER
+    if name.startswith(_ARTIFACTS):
+        ref = _classifier_of(store, find(store, name))
+        store.used(ref)
+        return f"checkpoint/{store.manifest(ref).provenance.inputs['exported'].key}", store.fetch(ref)
+    found = "the folder has no such file" if folder.is_dir() else "no such folder"
+    raise SourceError(
+        f"{name}: {found} (expected the folder of an exported encoder, with {FOLDER}/{SETTINGS}). Name report/<key> of "
+        "`bsl adapt --labels`, or a folder of `bsl artifacts export`."
+    )
+
+
+def _classifier_of(store: Store, ref: ArtifactRef) -> ClassifierRef:
+    if ref.kind == "classifier":
+        return ClassifierRef(key=ref.key)
+    made = store.manifest(ref).provenance.inputs.get("classifier") if ref.kind == "report" else None
+    found = ClassifierRef(key=made.key) if made else None
+    if ref.kind == "checkpoint":
+        found = classifier_on(store, CheckpointRef(key=ref.key))
+    if found is None:
+        raise ArtifactMissingError(
+            f"{ref}: has no classifier (expected a report of `bsl adapt` with labels of classes). Make one: "
+            "bsl adapt TEXT --labels FILE"
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class Input:
+    """The rows of a file to classify.
+
+    Attributes:
+        table: All columns that are texts or numbers.
+        column: Column of the texts.
+        dropped: Columns of other types, which are not carried.
+    """
+
+    table: pl.DataFrame
+    column: str
+    dropped: tuple[str, ...]
+
+    @property
+    def summary(self) -> str:
+        """How the file is read, in one sentence."""
+        lost = f"; columns of other types are not carried: {', '.join(self.dropped)}" if self.dropped else ""
+        return f"text in `{self.column}` (change it {_OPTION}){lost}"
+
+
+def read_input(path: str, named: str | None, trained: str, encoding: str | None = None) -> Input:
+    """Read a file to classify.
+
+    Args:
+        path: The file.
+        named: Column of texts that the user named.
+        trained: Column of the classifier's training texts, taken if the file has it.
+        encoding: Encoding if it is not UTF-8.
+
+    Raises:
+        SourceError: The file is missing, empty or has an unreadable record, or no or several columns may be the text.
+    """
+    form, report = format_of(path), ReadReport(path)
+    every = columns_of(path, form, encoding=encoding)
+    names = columns_of(path, form, readable=True, encoding=encoding)
+    require(path, names, [named] if named is not None else [], _OPTION)
+    frames = list(read_table(path, form, Columns((), names), report, encoding=encoding))
+    report.check(0.0)  # rows of the result are those of the file
+    table = pl.concat(frames, how="vertical_relaxed")
+    if form in ("csv", "tsv"):  # Polars would write an empty string as ""
+        table = table.with_columns(pl.col(pl.String).replace("", None))
+    column = named if named is not None else _text_column(path, table, trained)
+    return Input(table, column, tuple(name for name in every if name not in names))
+
+
+def _text_column(path: str, table: pl.DataFrame, trained: str) -> str:
+    if trained in table.columns or table.width == 1:
+        return trained if trained in table.columns else table.columns[0]
+    prose = [name for name in table.columns if is_prose(table[name].cast(pl.String).head(SAMPLE))]
+    shape = known_shape(table.columns)
+    found = prose or ([*shape.texts] if shape else [])
+    if len(found) != 1:
+        raise SourceError(
+            f"{path}: {'several columns' if found else 'no column'} may be the text (found "
+            f"{', '.join(f'`{name}`' for name in found or table.columns)}, expected one). Name it {_OPTION}."
+        )
+    return found[0]
+
+
+def classified(classifier: TextClassifier, given: Input, on_progress: OnProgress | None = None) -> pl.DataFrame:
+    """Return the columns of a file, and for each row the three most probable classes with their probabilities.
+
+    A row without text has no class. If the file has a column of a name that would be added, all added names begin with
+    `predicted_`.
+
+    Raises:
+        NoEmbeddingError: A text has no embedding.
+    """
+    texts = given.table[given.column].cast(pl.String).str.strip_chars()
+    unique = texts.drop_nulls().unique(maintain_order=True)
+    unique = unique.filter(unique != "")
+    likely = _most_likely(classifier.probabilities(unique.to_list(), on_progress), classifier.linear.settings.classes)
+    prefix = "predicted_" if set(likely.columns) & {*given.table.columns} else ""
+    likely = likely.rename(lambda name: f"{prefix}{name}")
+    if taken := sorted({*likely.columns} & {*given.table.columns}):
+        raise SourceError(f"the file has a column {taken[0]!r}, which would be added. Rename the column.")
+    keys = pl.DataFrame({_KEY: texts}).join(
+        likely.with_columns(unique.alias(_KEY)), _KEY, "left", maintain_order="left"
+    )
+    return pl.concat([given.table, keys.drop(_KEY)], how="horizontal")
+
+
+_KEY: Final = "\0text"  # no column has this name
+
+
+def _most_likely(probabilities_NC: NDArray[np.float64], classes: Sequence[str]) -> pl.DataFrame:
+    """Return `label`, `probability`, `label_2`, `probability_2` and so on."""
+    order_NK = np.argsort(-probabilities_NC, axis=1, kind="stable")[:, :MOST]
+    columns: dict[str, pl.Series] = {}
+    for rank in range(min(MOST, len(classes))):
+        number, suffix = order_NK[:, rank], f"_{rank + 1}" if rank else ""
+        columns[f"label{suffix}"] = pl.Series([classes[one] for one in number], dtype=pl.String)
+        columns[f"probability{suffix}"] = pl.Series(probabilities_NC[np.arange(len(number)), number]).round(4)
+    return pl.DataFrame(columns)
+
+
+def check_target(target: Path) -> None:
+    """Check the name of a new file of results.
+
+    Raises:
+        ValueError: Its suffix is of no table.
+        FileExistsError: It exists.
+    """
+    if target.suffix not in _WRITERS:
+        raise ValueError(f"{target}: expected a name that ends in {', '.join(_WRITERS)}, such as out.csv")
+    if target.exists():
+        raise FileExistsError(f"{target}: already exists. Name a new file, or delete this one.")
+
+
+def write_table(table: pl.DataFrame, target: Path) -> None:
+    """Write a table in the format of its suffix.
+
+    Raises:
+        StoreWriteError: The folder cannot be written.
+    """
+    with writing(target.parent), whole(target) as path:
+        _WRITERS[target.suffix](table, path)

@@ -1,0 +1,82 @@
+"""Score the forms of an encoder on sets that the user names, such as labels, and say which forms lose."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from bsl.models.evaluation.config import BootstrapConfig
+from bsl.models.evaluation.signature import signed
+from bsl.tasks.evaluation.kinds import FoundSets, UnknownSuiteError, available, draws_of_sets, kind_of, names_of
+from bsl.tasks.evaluation.python_api import embedded_by
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from bsl.models.encoder.sentence_encoder import SentenceEncoder
+    from bsl.tasks.embedding.vectors import Vectors
+    from bsl.tasks.stage.run_context import RunContext
+
+TITLE: Final = "Scores of the forms × 100 on your sets, before (first form) and after"
+WORDS: Final[Mapping[str, str]] = {"above": "gains", "below": "loses", "no": "same"}
+"""Verdict of a difference → the word in the table."""
+
+
+def form_sets(site: RunContext, names: Sequence[str]) -> FoundSets:
+    """Find the sets.
+
+    Raises:
+        UnknownSuiteError: A name is no set, or a set on which systems are not compared.
+        SourceError: A set is not available.
+    """
+    listed = names_of(names)
+    if other := [name for name in listed if not kind_of(name).is_drawn]:
+        raise UnknownSuiteError(
+            f"--suite {other[0]}: forms are compared on scored pairs and on your text (expected labels:FILE, own:FILE, "
+            f"or sets such as sts). Score the exported folders instead: bsl evaluate FOLDER --suite {other[0]}"
+        )
+    return available(site, listed)
+
+
+def form_vectors(encoder: SentenceEncoder, found: FoundSets, form: str) -> Vectors:
+    """Return the vectors of all sentences of the sets.
+
+    Raises:
+        EvaluationError: A vector is not finite.
+    """
+    return embedded_by(encoder, found.embedded(), {"vectors": f"form {form}"})
+
+
+def form_rows(forms: Mapping[str, Vectors], found: FoundSets) -> list[dict[str, str]]:
+    """Return a row for each set, metric and form: score before and after, the difference, and a word for it.
+
+    Args:
+        forms: Form → vectors; all are compared with the first, on the same draws of rows.
+        found: The sets.
+    """
+    from bsl.models.evaluation.significance.hierarchical import difference_of
+
+    sets = [(name, one, 0) for name, one in found.drawn.items()]
+    rows = []
+    for drawn in draws_of_sets(sets, [[vectors] for vectors in forms.values()], BootstrapConfig()):
+        first, *others = drawn.systems
+        before = float(first.figures.mean())
+        for form, system in zip(list(forms)[1:], others, strict=True):
+            change = difference_of(first, system)
+            rows.append(
+                {
+                    "set": drawn.name,
+                    "metric": drawn.metric,
+                    "form": form,
+                    "before": f"{100 * before:.2f}",
+                    "after": f"{100 * float(system.figures.mean()):.2f}",
+                    "difference": signed(change.value, change.ci_low, change.ci_high),
+                    "verdict": WORDS[change.verdict],
+                }
+            )
+    return rows
+
+
+def losses(rows: Sequence[Mapping[str, str]]) -> str:
+    """Return a sentence on the forms that lose; empty if none does."""
+    lost = [f"{row['form']} on {row['set']} ({row['difference']})" for row in rows if row["verdict"] == WORDS["below"]]
+    return f"These forms lose: {'; '.join(lost)}." if lost else ""

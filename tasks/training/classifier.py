@@ -1,0 +1,117 @@
+"""Stage: train a linear classifier on the exported encoder's vectors of the user's classes, and test it.
+
+The test is that of the verdict: a classifier of the training labels, on the test labels; without training labels it is
+cross-validated. The published classifier is trained on both parts, after the test.
+
+Shapes: N rows, D width.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from bsl.models.corpus.labels import JUDGE, TEACH
+from bsl.storage.artifacts.refs import CheckpointRef, ClassifierRef, EmbeddingsRef
+from bsl.storage.artifacts.schemas import CLASSIFIER
+from bsl.tasks.corpus.evaluation_sets import rows_of
+from bsl.tasks.embedding.vectors import open_vectors
+from bsl.tasks.evaluation.own_labels import accuracies_of
+from bsl.tasks.evaluation.own_labels import class_rows as test_and_training
+from bsl.tasks.evaluation.own_text import HeldOutSet
+from bsl.tasks.rendering.numbers import MISSING
+from bsl.tasks.stage.cached import StageContext, stage
+from bsl.tasks.stage.ui import show_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+ACCURACY, BASELINE, MAJORITY = "accuracy", "original_accuracy", "majority_accuracy"
+"""Figures of a classifier: accuracy on test labels, on the original encoder's vectors, and of the most frequent class
+alone, without which labels that are noise look like a result."""
+TESTED, TRAINED = "test_rows", "training_rows"
+"""Figures of a classifier: rows of the test, and of the training before it (0: cross-validated)."""
+_LABELS: Final = "labels"
+
+
+@stage(ref=ClassifierRef, version=2, uses_torch=True)
+def train_classifier(
+    context: StageContext, vectors: tuple[EmbeddingsRef, EmbeddingsRef], exported: CheckpointRef, labelled: HeldOutSet
+) -> None:
+    """Train and test a classifier; also test one on the original encoder's vectors, as the baseline.
+
+    Args:
+        context: the stage's context.
+        vectors: vectors of the original and of the adapted encoder.
+        exported: the exported encoder: adapted, or the original.
+        labelled: the labelled rows.
+
+    Raises:
+        EvaluationError: a class has too few rows.
+    """
+    from bsl.models.evaluation.labels import labelled_of
+    from bsl.models.evaluation.probe.problem import senteval_order
+    from bsl.models.serving.classifier import fit_classifier
+
+    assert labelled.labels is not None  # only labels train a classifier
+    table = rows_of(labelled)[_LABELS]
+    test, learnt = test_and_training(table)
+    adapted = bool(context.store.manifest(exported).figures["adapted"])
+    before, after = (open_vectors(context.store, ref) for ref in vectors)
+    encoder = after if adapted else before
+    baseline, predicted = (accuracies_of(one, test, learnt).predicted for one in (before, encoder))
+    rows = labelled_of(table, "classes", test.names)
+    gold_N = rows.gold.astype(np.int64)
+    order = senteval_order([list(rows.first)], gold_N)
+    classifier = fit_classifier(
+        np.asarray(encoder.features(pl.Series(rows.first), _LABELS))[order],
+        gold_N[order],
+        rows.names,
+        text_column=labelled.labels.texts[0],
+        is_new_N=(table["part"] == JUDGE).to_numpy()[order] if adapted and labelled.use == "adapt" else None,
+        unit_N=rows.units[order],
+    )
+    classifier.save(context.draft.folder)
+    tested_N = test.gold.astype(np.int64)
+    confusion = _confusion(tested_N, predicted, rows.names)
+    context.draft.write(confusion)
+    context.draft.note(
+        {
+            ACCURACY: float((predicted == tested_N).mean()),
+            BASELINE: float((baseline == tested_N).mean()),
+            MAJORITY: float(np.bincount(tested_N).max() / len(test)),
+            TESTED: len(test),
+            TRAINED: table.filter(part=TEACH).height,
+            **classifier.settings.model_dump(include={"strength", "temperature", "rows"}),
+        }
+    )
+    show_table(class_rows(confusion), "Classes of the test labels, × 100")
+
+
+def _confusion(gold_N: NDArray[np.int64], predicted_N: NDArray[np.int64], classes: Sequence[str]) -> pl.DataFrame:
+    names = pl.Series(list(classes), dtype=pl.String)
+    pairs = pl.DataFrame({"label": names[gold_N.tolist()], "predicted": names[predicted_N.tolist()]})
+    counts = pairs.group_by("label", "predicted").len("rows").sort("label", "predicted")
+    return counts.cast(CLASSIFIER)
+
+
+def class_rows(confusion: pl.DataFrame) -> list[dict[str, str]]:
+    """Return the precision and recall of each class × 100, and their harmonic mean F1, as rows of a table."""
+    right = confusion.filter(pl.col("label") == pl.col("predicted")).select("label", right="rows")
+    rows = confusion.group_by("label").agg(pl.col("rows").sum()).join(right, on="label", how="left").fill_null(0)
+    found = confusion.group_by(label="predicted").agg(found=pl.col("rows").sum())
+    table = rows.join(found, on="label", how="left").fill_null(0).sort("label")
+    return [
+        {
+            "class": label,
+            "test rows": f"{count:,}",
+            "precision": f"{100 * right / predicted:.1f}" if predicted else MISSING,
+            "recall": f"{100 * right / count:.1f}",
+            "F1": f"{200 * right / (count + predicted):.1f}",
+        }
+        for label, count, right, predicted in table.iter_rows()
+    ]

@@ -1,0 +1,163 @@
+"""Workers of a sweep change no byte, die without stopping others, and end with the sweep."""
+
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import dask
+import pytest
+
+from bsl.flows.sweep.sweep import ablation
+from bsl.models.errors import ModelError
+from bsl.tasks.stage import cluster
+from bsl.tasks.stage.cluster import DeadWorkersError, on_cluster, outcomes_on_cluster
+from bsl.tasks.stage.local_cluster import local_workers
+from bsl.tasks.stage.run_context import RunContext
+from tests.cluster import die, note_process, wait_or_fail, where
+from tests.servers import children, is_alive
+
+HERE = Path(__file__).parent
+SECONDS = 60.0
+OVER = {"training.lr": [3e-4, 1e-3, 2e-3]}
+
+
+def workers_of(process):
+    """Return the worker processes of a sweep."""
+    return [child for child in children(process) if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+
+def site_in(folder):
+    return RunContext(store=str(folder), device="cpu", threads=1)
+
+
+def checkpoints(site):
+    """Return the files of each checkpoint's encoder and training state: checkpoint → path → SHA-256."""
+    store = site.open_store()
+    folders = {ref.key: store.fetch(ref) for ref in store.refs("checkpoint")}
+    return {
+        key: {
+            str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+            for part in ("encoder", "state")
+            for path in (folder / part).rglob("*.*")
+            if path.is_file()
+        }
+        for key, folder in folders.items()
+    }
+
+
+def test_local_workers_share_the_cores_and_keep_cache_and_order(tmp_path):
+    site = RunContext(store=str(tmp_path), device="cpu", cache=str(tmp_path / "cache"), threads=3)
+    with local_workers(site, 2) as (address, of_workers):
+        assert (of_workers.threads, of_workers.cache, of_workers.cluster) == (3, site.cache, None)
+        found = list(on_cluster(address, of_workers, where, [(number,) for number in range(6)]))
+    assert [number for number, _, _ in found] == list(range(6))
+    assert {threads for _, threads, _ in found} == {"3"}
+    assert os.getpid() not in {process for _, _, process in found}
+
+
+def test_call_whose_workers_all_die_is_named_and_the_others_end(tmp_path, caplog):
+    """Dask blames all calls that a dead worker was sent, also those that only waited."""
+    site, names = site_in(tmp_path), [f"point {number}" for number in range(1, 9)]
+    few_deaths = dask.config.set({"distributed.scheduler.allowed-failures": 1})
+    with few_deaths, local_workers(site, 2) as (address, of_workers):
+        calls = [(number,) for number in range(1, 9)]
+        ended = dict(outcomes_on_cluster(address, of_workers, die, calls, names, ahead=False))
+    dead = ended.pop(1)
+    assert isinstance(dead, DeadWorkersError)
+    assert "died 2 times" in str(dead)
+    assert ended == {number - 1: number for number in range(1, 9) if number != 2}
+    deaths = [record.message for record in caplog.records if record.name == cluster.__name__]
+    assert [message.partition(".")[0] for message in deaths] == [
+        "point 2: the worker process died (killed, or out of memory)"
+    ] * 2
+
+
+def test_result_that_was_lost_with_its_worker_is_computed_again(tmp_path):
+    with local_workers(site_in(tmp_path), 1) as (address, of_workers):
+        ended = outcomes_on_cluster(address, of_workers, note_process, [(str(tmp_path), n) for n in (1, 2)])
+        assert next(ended) == (0, 1)
+        end = time.monotonic() + SECONDS
+        while not (tmp_path / "2-0").exists() and time.monotonic() < end:
+            time.sleep(0.1)
+        time.sleep(1)  # the client knows the end, and has not asked for the result
+        os.kill(int((tmp_path / "2-0").read_text()), signal.SIGKILL)
+        time.sleep(0.5)  # the client knows the loss
+        assert list(ended) == [(1, 2)]
+    assert (tmp_path / "2-1").exists()
+
+
+def test_outcomes_come_when_calls_end_and_errors_with_their_number(tmp_path):
+    with local_workers(site_in(tmp_path), 2) as (address, of_workers):
+        ended = list(outcomes_on_cluster(address, of_workers, wait_or_fail, [(3.0,), (0.0,), (-1.0,)], ahead=False))
+    assert [number for number, _ in ended] == [1, 2, 0]
+    assert isinstance(ended[1][1], ModelError)
+
+
+@pytest.mark.slow
+def test_two_workers_produce_the_same_checkpoints_and_table(tmp_path, alone):
+    tables, found = [], []
+    for workers in (1, 2):
+        site = site_in(tmp_path / str(workers))
+        tables.append(site.open_store().scan(ablation("tiny", OVER, 1, alone, workers=workers, site=site)).collect())
+        found.append(checkpoints(site))
+    assert len(found[0]) == 3
+    assert len({files["encoder/model.safetensors"] for files in found[0].values()}) == 3
+    assert found[1] == found[0]
+    assert tables[0].equals(tables[1])
+
+
+@pytest.mark.slow
+def test_point_of_a_killed_worker_is_repeated(tmp_path, alone, caplog):
+    site, killed = site_in(tmp_path), []
+
+    def kill_one():
+        while not killed:
+            time.sleep(0.1)
+            running = workers_of(os.getpid())
+            if len(running) > 1 and len(list(tmp_path.glob("checkpoint/*"))) > 1:  # the workers make the second
+                killed.append(running[0])
+                os.kill(running[0], signal.SIGKILL)
+
+    threading.Thread(target=kill_one, daemon=True).start()
+    over = {"training.lr": [1e-4, 2e-4, 3e-4, 4e-4, 5e-4, 6e-4]}
+    study = ablation("tiny", over, 1, alone, workers=2, site=site)
+    assert killed
+    assert re.search(r"lr \S+, seed 0: the worker process died", caplog.text)
+    assert site.open_store().scan(study).collect()["seeds"].to_list() == [1] * 6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("how", "send"),
+    [(signal.SIGKILL, os.kill), (signal.SIGTERM, os.kill), (signal.SIGINT, os.kill), (signal.SIGINT, os.killpg)],
+    ids=["kill -9", "SIGTERM", "SIGINT", "Ctrl-C in a terminal"],
+)
+def test_workers_end_when_the_sweep_is_signalled(tmp_path, alone, environment, how, send):
+    command = [sys.executable, str(HERE / "sweep_with_workers.py"), json.dumps(alone), str(tmp_path / "store")]
+    surroundings = {**environment, "PYTHONPATH": str(HERE.parents[1])}
+    with (
+        (tmp_path / "log").open("wb") as log,
+        subprocess.Popen(command, env=surroundings, stdout=log, stderr=log, start_new_session=True) as sweep,
+    ):
+        snapshots = {}
+        end = time.monotonic() + 3 * SECONDS
+        while len(snapshots) < 2 and time.monotonic() < end:
+            time.sleep(0.5)
+            assert sweep.poll() is None, (tmp_path / "log").read_text()
+            snapshots = {path.parent for path in (tmp_path / "store").rglob("step-*")}
+        running = workers_of(sweep.pid)
+        send(sweep.pid, how)
+        sweep.wait(timeout=SECONDS)
+    assert len(running) == 2
+    assert sweep.returncode != 0
+    end = time.monotonic() + SECONDS
+    while any(map(is_alive, running)) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not any(map(is_alive, running))

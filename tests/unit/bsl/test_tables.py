@@ -1,0 +1,152 @@
+"""What people have in Python: tables of four libraries, lists and columns of texts and labels."""
+
+import datasets
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import bsl
+from bsl.storage.errors import SourceError
+from bsl.storage.sources.labels import label_source, read_labels
+from bsl.storage.sources.own_text import ReadingConfig
+from bsl.tables import Files
+
+TEXTS = [f"The {thing} of house {number} is old." for number in range(20) for thing in ("river", "engine")]
+TOPICS = ["water", "machine"] * 20
+COLUMNS = {"text": TEXTS, "topic": TOPICS}
+TABLES = {
+    "polars": pl.DataFrame(COLUMNS),
+    "polars, lazy": pl.LazyFrame(COLUMNS),
+    "polars, categories": pl.DataFrame(COLUMNS).with_columns(pl.col("topic").cast(pl.Categorical)),
+    "pandas": pd.DataFrame(COLUMNS),
+    "pandas, categories, a filtered index": pd.DataFrame(
+        {"text": ["x", *TEXTS], "topic": pd.Categorical(["water", *TOPICS])}
+    ).iloc[1:],
+    "arrow": pa.table(COLUMNS),
+    "datasets": datasets.Dataset.from_dict(COLUMNS),
+    "a dictionary": COLUMNS,
+    "dictionaries": [{"text": text, "topic": topic} for text, topic in zip(TEXTS, TOPICS, strict=True)],
+    "lists": (TEXTS, TOPICS),
+    "an array of labels": (TEXTS, np.array(TOPICS)),
+    "columns of pandas": (pd.Series(TEXTS, index=range(9, 49)), pd.Series(TOPICS)),
+}
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+def test_labels_of_any_table_are_read_as_from_a_file(table):
+    with Files() as files:
+        rows = read_labels(label_source(files.labels(table)))
+    assert rows["text_1"].to_list() == TEXTS
+    assert rows["label"].to_list() == TOPICS
+
+
+@pytest.mark.parametrize("texts", [TEXTS, tuple(TEXTS), pd.Series(TEXTS), pl.Series(TEXTS), np.array(TEXTS)])
+def test_list_or_column_of_texts_may_have_its_labels_beside_it(texts):
+    with Files() as files:
+        (source,) = ReadingConfig().sources(files.texts(texts))
+        assert source.texts == ("text",)
+        assert read_labels(label_source(files.labels(TOPICS, texts)))["text_1"].to_list() == TEXTS
+
+
+def test_classes_of_a_dataset_are_its_names_and_those_below_zero_are_missing():
+    features = datasets.Features({"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["no", "yes"])})
+    numbers = [-1, *[1, 0] * 19, 1]
+    dataset = datasets.Dataset.from_dict({"text": TEXTS, "label": numbers}, features=features).select(range(39))
+    with Files() as files:
+        rows = read_labels(label_source(files.labels(dataset)))
+    assert rows["label"].to_list() == ["yes", "no"] * 19
+
+
+def test_missing_labels_of_pandas_are_missing():
+    for missing in (None, float("nan"), pd.NA):
+        table = pd.DataFrame({"text": TEXTS, "label": [missing, *TOPICS[1:]]})
+        with Files() as files:
+            assert read_labels(label_source(files.labels(table))).height == 39
+
+
+def test_scored_pairs_are_three_lists():
+    scores = [number / 10 for number in range(40)]
+    with Files() as files:
+        source = label_source(files.labels((TEXTS, TEXTS[::-1], np.array(scores))))
+        assert source.kind == "pairs"
+        assert [float(score) for score in read_labels(source)["label"]] == scores
+
+
+def test_names_of_files_stay_names(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a file of my texts.csv").write_text("text\nx\n")
+    with Files() as files:
+        for names in ("notes.txt", ["notes.txt", "embedded:nli-sample"], ["a file of my texts.csv"]):
+            assert files.texts(names) == ([names] if isinstance(names, str) else names)
+        assert files.suite("sts") == ["sts"]
+        assert files.suite(("sts", "trec")) == ["sts", "trec"]
+        assert files.labels("labels.csv", TEXTS) == "labels.csv"
+
+
+def test_files_are_removed():
+    with Files() as files:
+        path = files.labels(COLUMNS)
+    with pytest.raises(SourceError):
+        label_source(path)
+
+
+def test_evaluate_scores_a_dataframe_and_names_no_temporary_folder():
+    def letters(texts):
+        return [[text.count(letter) + 1e-3 for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts]
+
+    of_table, of_lists = (bsl.evaluate(letters, given).scores for given in (pd.DataFrame(COLUMNS), (TEXTS, TOPICS)))
+    assert of_table["value"].to_list() == of_lists["value"].to_list()
+    assert {*of_table["dataset"]} == {"labels:labels.parquet"}
+    assert "/" not in of_table["signature"][0]
+
+
+TOO_LITTLE = (bsl.models.errors.EmptyCorpusError, bsl.models.errors.EvaluationError)
+
+
+def test_adapt_reads_tables_and_names_what_is_too_little(tmp_path):
+    given = {"store": tmp_path / "store", "device": "cpu"}
+    for texts, labels in ((pd.DataFrame(COLUMNS), None), (TEXTS, TOPICS), (pl.Series(TEXTS), pl.DataFrame(COLUMNS))):
+        with pytest.raises(TOO_LITTLE, match=r"too little text|too few documents|usable training labels"):
+            bsl.adapt(texts, labels=labels, **given)
+
+
+VECTORS = np.random.default_rng(0).normal(size=(300, 384)).astype(np.float32)
+WRONG = {
+    "adapt: vectors": lambda: bsl.adapt(VECTORS),
+    "adapt: a number": lambda: bsl.adapt(3),
+    "adapt: a list of vectors": lambda: bsl.adapt(VECTORS.tolist()),
+    "adapt: labels are vectors": lambda: bsl.adapt(TEXTS, labels=VECTORS),
+    "adapt: labels beside a file": lambda: bsl.adapt("notes.txt", labels=TOPICS),
+    "adapt: other length": lambda: bsl.adapt(TEXTS, labels=TOPICS[1:]),
+    "adapt: a dictionary of splits": lambda: bsl.adapt(datasets.DatasetDict(train=datasets.Dataset.from_dict(COLUMNS))),
+    "adapt: long texts that are no file": lambda: bsl.adapt(["x" * 5000]),
+    "adapt: a setting": lambda: bsl.adapt(TEXTS, changes={"training": {"lr": VECTORS.tolist()}}),
+    "evaluate: vectors": lambda: bsl.evaluate(VECTORS, "sts"),
+    "evaluate: a suite of vectors": lambda: bsl.evaluate(len, VECTORS.tolist()),
+    "evaluate: a number": lambda: bsl.evaluate(len, 3),
+    "evaluate: an unknown suite": lambda: bsl.evaluate(len, "x" * 5000),
+    "compare: vectors": lambda: bsl.compare([str(VECTORS.tolist()), "latest"]),
+    "load: a name of numbers": lambda: bsl.SentenceEncoder.load(str(VECTORS.tolist())),
+    "load: a setting": lambda: bsl.SentenceEncoder.load("embedded:mini-sentence", pooling=VECTORS.tolist()),
+    "recipe: a name": lambda: bsl.recipe(str(VECTORS.tolist())),
+    "recipe: a setting": lambda: bsl.recipe("tiny", {"training": {"max_steps": VECTORS.tolist()}}),
+    "run: a place": lambda: bsl.run("tiny", store=VECTORS.tolist()),
+    "encode: vectors": lambda: bsl.SentenceEncoder.load("embedded:mini-sentence").encode(VECTORS),
+    "encode: a list of vectors": lambda: bsl.SentenceEncoder.load("embedded:mini-sentence").encode([*VECTORS]),
+    "similarity: another width": lambda: bsl.SentenceEncoder.load("embedded:mini-sentence").similarity(
+        VECTORS[:, :9], VECTORS
+    ),
+}  # fmt: skip
+_LONGEST = 600  # characters: a value of 100, and what was expected
+
+
+@pytest.mark.parametrize("call", WRONG.values(), ids=WRONG)
+def test_wrong_value_is_refused_in_one_short_message(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises((TypeError, ValueError, bsl.models.errors.ModelError, bsl.storage.errors.StorageError)) as found:
+        call()
+    message = str(found.value)
+    assert len(message) <= _LONGEST, message
+    assert message.count("\n") <= 3, message

@@ -1,0 +1,220 @@
+"""A marked secret in every parameter that takes an address: refused before anything is recorded, and never repeated."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from prefect.utilities.callables import parameter_schema
+from prefect.utilities.schema_tools.validation import preprocess_schema, validate
+
+from bsl.flows.adaptation import adapt
+from bsl.flows.cli.main import main
+from bsl.flows.config import override
+from bsl.flows.evaluation import evaluation
+from bsl.flows.pipeline import pipeline
+from bsl.flows.recipes import recipe
+from bsl.flows.sweep.sweep import ablation, reproduction
+from bsl.runs import adapt as adapt_in_python
+from bsl.runs import evaluate as evaluate_in_python
+from bsl.runs import run as run_in_python
+from bsl.storage.sources.labels import label_source
+from bsl.storage.sources.model_sources import resolve_model
+from bsl.storage.sources.paths import listed
+from bsl.tasks.evaluation.kinds import names_of
+from tests.every import every
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from prefect import Flow
+
+SECRET = "planted9"
+ADDRESSES = (
+    f"http://user:{SECRET}@127.0.0.1:9/a.csv",
+    f"https://127.0.0.1:9/a.csv?auth={SECRET}",
+    f"https://127.0.0.1:9/a.csv#{SECRET}",
+    f"tcp://127.0.0.1:9?token={SECRET}",
+)
+COMMANDS = (
+    "run tiny --store {}",
+    "run tiny --mirror {}",
+    "run tiny --cluster {}",
+    "run tiny --set encoder.model={}",
+    'run tiny --set evaluation.sets=["labels:{}"]',
+    "run tiny --set evaluation.dev={}",
+    'run tiny --set ingest.sources=[{{"path":"{}"}}]',
+    "run tiny --set ingest.own_text.labels={}",
+    "run tiny --set title={}",
+    "run {}",
+    "adapt {}",
+    "adapt own.txt --labels {}",
+    "adapt own.txt --labels={}",
+    "adapt own.txt --encoder {}",
+    "adapt own.txt --suite own:{}",
+    "evaluate {}",
+    "evaluate embedded:bert-mini --suite labels:{}",
+    "evaluate embedded:bert-mini --suite own:{}",
+    "evaluate embedded:bert-mini --suite {} --json",
+    "sweep own --text {}",
+    "sweep own --text own.txt --labels {}",
+    "sweep tiny --over encoder.model={},embedded:bert-mini",
+    "reproduce {}",
+    "compare {}",
+    "search {} own.txt question",
+    "doctor tiny --mirror {}",
+    "{}",
+)
+PARAMETERS: tuple[tuple[Flow[..., Any], str], ...] = (
+    (pipeline, "site.store"),
+    (pipeline, "site.mirror"),
+    (pipeline, "site.cluster"),
+    (pipeline, "overrides.encoder.model"),
+    (pipeline, "overrides.evaluation.sets.0"),
+    (pipeline, "overrides.evaluation.dev"),
+    (pipeline, "overrides.ingest.sources.0.path"),
+    (pipeline, "overrides.ingest.own_text.labels"),
+    (adapt, "texts.0"),
+    (adapt, "encoder"),
+    (adapt, "labels"),
+    (adapt, "config.rehearsal"),
+    (adapt, "config.encoder.model"),
+    (evaluation, "models.0"),
+    (evaluation, "suite.0"),
+    (ablation, "own.text.0"),
+    (ablation, "own.labels"),
+    (ablation, "own.encoder"),
+    (ablation, "overrides.encoder.model"),
+    (ablation, "over.x.0"),
+    (ablation, "over.x.0.0"),
+    (ablation, "site.cluster"),
+    (reproduction, "overrides.evaluation.sets.0"),
+)
+NEEDED: dict[str, object] = {"recipe_name": "tiny", "texts": ["a"], "models": ["a"], "suite": ["a"], "name": "tiny"}
+
+
+def placed(path: str, value: object) -> Any:
+    """Return nested values with one at a path; numbers are positions in lists."""
+    for name in reversed(path.split(".")):
+        value = [value] if name == "0" else {name: value}
+    return value
+
+
+@cache
+def form_of(flow: Flow[..., Any]) -> dict[str, Any]:
+    """Return the schema by which Prefect's server checks the parameters of a deployment."""
+    return dict(preprocess_schema(parameter_schema(flow.fn).model_dump()))
+
+
+def parameters_of(flow: Flow[..., Any], path: str, value: object) -> dict[str, Any]:
+    """Return parameters of a flow with a value at a path, and the ones that it requires."""
+    given = {name: NEEDED.get(name, "BSL-BERT") for name in form_of(flow)["required"]} | placed(path, value)
+    return given | ({"own": {"text": ["a"], **given["own"]}} if "own" in given else {})
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_command_refuses_a_secret_in_any_word_and_does_not_print_it(
+    address: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for command in COMMANDS:
+        assert main([word.format(address) for word in command.split()]) == 2, command
+        printed = capsys.readouterr()
+        assert "contains a password, token or signature" in printed.err or command == "{}", command
+        assert SECRET not in printed.out + printed.err, command
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_question_to_search_is_text_and_is_never_refused_as_an_address(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    questions = ["https://example.org/watch?v=abc123", "is http://u:p@host/ an address?", *ADDRESSES]
+    (tmp_path / "own.txt").write_text("A cat sits.\nSee https://example.org/?q=map for a map.\n")
+    assert main(["search", "embedded:mini-sentence", "own.txt", *questions]) == 0
+    printed = capsys.readouterr().out
+    assert "https://example.org/watch?v=abc123" in printed
+    assert "See https://example.org/?q=map for a map." in printed
+    assert main(["search", "embedded:mini-sentence", ADDRESSES[0], questions[0]]) == 2
+    assert main(["search", "embedded:mini-sentence", "own.txt", questions[0], "--store", ADDRESSES[0]]) == 2
+
+
+@pytest.mark.parametrize("variable", ["BSL_STORE", "BSL_DATA_MIRROR", "BSL_CLUSTER"])
+def test_command_refuses_a_secret_in_a_variable(
+    variable: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for address in ADDRESSES:
+        monkeypatch.setenv(variable, address)
+        assert main(["run", "tiny", "--dry-run"]) == 2
+        printed = capsys.readouterr()
+        assert variable in printed.err
+        assert SECRET not in printed.out + printed.err
+
+
+@every([(flow, path) for flow, path in PARAMETERS])
+def test_form_refuses_a_secret_and_accepts_an_address_without(flow: Flow[..., Any], path: str) -> None:
+    form = form_of(flow)
+    accepted = validate(parameters_of(flow, path, "https://127.0.0.1:9/a.csv"), form, preprocess=False)
+    assert not accepted, accepted
+    for address in ADDRESSES:
+        assert validate(parameters_of(flow, path, f"labels:{address}"), form, preprocess=False), address
+        assert validate(parameters_of(flow, path, address), form, preprocess=False), address
+
+
+@every([(flow, path) for flow, path in PARAMETERS])
+def test_flow_in_python_refuses_a_secret_before_it_creates_a_run(flow: Flow[..., Any], path: str) -> None:
+    name = path.removeprefix("overrides.").removeprefix("config.")
+    for address in ADDRESSES:
+        with pytest.raises(ValueError, match=f"^{name}: an address .* contains a password") as refused:
+            flow(**parameters_of(flow, path, address))
+        assert SECRET not in str(refused.value)
+
+
+@every(
+    [
+        lambda address: override(recipe("tiny"), {"encoder": {"prompt": address}}),
+        lambda address: run_in_python("tiny", {"encoder": {"model": address}}),
+        lambda address: run_in_python("tiny", store=address),
+        lambda address: run_in_python("tiny", cluster=address),
+        lambda address: adapt_in_python([address]),
+        lambda address: adapt_in_python(["embedded:nli-sample"], labels=address),
+        lambda address: adapt_in_python(["embedded:nli-sample"], address),
+        lambda address: evaluate_in_python(address),
+        lambda address: evaluate_in_python(len, [f"labels:{address}"]),
+        lambda address: names_of([address]),
+        label_source,
+        listed,
+        resolve_model,
+    ]
+)
+def test_python_refuses_a_secret(call: Callable[[str], object]) -> None:
+    for address in ADDRESSES:
+        with pytest.raises(ValueError, match="contains a password") as refused:
+            call(address)
+        assert SECRET not in str(refused.value)
+
+
+@every(
+    [
+        (pipeline, "overrides.training.seed", 2**63),
+        (pipeline, "overrides.training.lr", float("nan")),
+        (pipeline, "overrides.published.0", 10**30),
+        (pipeline, "site.threads", 2**64),
+        (ablation, "seeds", 2**70),
+        (ablation, "workers", 2**63),
+        (ablation, "over.training.seed.0", 2**63),
+        (reproduction, "margin", float("inf")),
+        (reproduction, "seeds", 1001),
+        (evaluation, "config.seeds", 2**63),
+    ]
+)
+def test_flow_in_python_refuses_a_number_before_it_creates_a_run(flow: Flow[..., Any], path: str, value: float) -> None:
+    given = placed("over", {"training.seed": [value]}) if path.startswith("over.") else placed(path, value)
+    parameters = parameters_of(flow, "x", 0) | given
+    del parameters["x"]
+    with pytest.raises(Exception, match=path.rpartition(".")[2] if path[-1] != "0" else "0: "):
+        flow(**parameters)
+    if math.isfinite(value):  # JSON has no other numbers
+        assert validate(parameters, form_of(flow), preprocess=False)

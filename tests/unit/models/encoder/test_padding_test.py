@@ -1,0 +1,63 @@
+"""A text's vector does not depend on the other texts of the call, whatever the architecture."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from transformers import CONFIG_MAPPING, AutoModel, PreTrainedTokenizerFast
+
+from bsl.models.encoder.padding_test import batches_of_equal_length
+from bsl.models.encoder.sentence_encoder import SentenceEncoder
+from bsl.models.errors import EncoderError
+from tests.differential.encoder_folders import BASES
+from tests.layouts import TEXTS, layout, network, opened, roberta, write, xlmr
+
+
+@pytest.mark.parametrize("name", ["squeezebert", "layoutlm", "mobilebert", "convbert", "fnet", "nystromformer"])
+@pytest.mark.filterwarnings("ignore")
+def test_vectors_equal_those_of_each_text_alone(name, tmp_path):
+    folder = write(tmp_path / "model", BASES[name](tmp_path))
+    encoder = SentenceEncoder.load(folder)
+    with torch.no_grad():
+        for weight in encoder.network.parameters():  # a padding token with a vector, as in published models
+            weight.add_(0.01)
+    together = encoder.encode(TEXTS)
+    alone = np.concatenate([encoder.encode([text]) for text in TEXTS])
+    assert np.abs(together - alone).max() <= 1e-5
+    theirs = opened(folder).encode(TEXTS, batch_size=1, show_progress_bar=False)
+    assert np.abs(SentenceEncoder.load(folder).encode(TEXTS) - theirs).max() <= 1e-5
+
+
+def test_architecture_that_needs_more_than_token_ids_is_refused_at_load(tmp_path):
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(write(tmp_path / "tokenizer", xlmr()))
+    sizes = {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 1, "num_heads": 4, "vocab_size": 600}
+    model = AutoModel.from_config(CONFIG_MAPPING["longt5"](**sizes))
+    folder = write(tmp_path / "model", layout(network(tmp_path, model, tokenizer)))
+    with pytest.raises(EncoderError, match=r"model: the architecture longt5 does not run on token ids alone"):
+        SentenceEncoder.load(folder)
+
+
+@pytest.mark.parametrize("setting", ["return_dict", "output_attentions", "output_hidden_states"])
+@pytest.mark.filterwarnings("ignore")
+def test_outputs_asked_for_in_the_configuration_change_nothing(tmp_path, setting):
+    folder = write(tmp_path, layout(roberta()))
+    expected = SentenceEncoder.load(folder).encode(TEXTS)
+    settings = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**settings, setting: setting != "return_dict"}))
+    assert np.array_equal(SentenceEncoder.load(folder).encode(TEXTS), expected)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_text_that_contains_the_padding_token_gets_the_vector_of_the_library(tmp_path):
+    """RoBERTa's padding token has no position of its own, wherever it is."""
+    folder = write(tmp_path, layout(roberta()))
+    texts = ["A man <pad> plays.", *TEXTS]
+    theirs = opened(folder).encode(texts, batch_size=1, show_progress_bar=False)
+    assert np.abs(SentenceEncoder.load(folder).encode(texts) - theirs).max() <= 1e-5
+
+
+def test_batches_have_one_length_and_at_most_the_given_tokens():
+    lengths = np.array([3, 5, 3, 3, 9, 5])
+    batches = [rows.tolist() for rows in batches_of_equal_length(lengths, 7)]
+    assert batches == [[0, 2], [3], [1], [5], [4]]

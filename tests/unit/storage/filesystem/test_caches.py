@@ -1,0 +1,140 @@
+"""Local copies are written where it is possible; else the message names folder, cause and variable."""
+
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+from bsl.storage.errors import StoreWriteError
+from bsl.storage.filesystem import caches
+from bsl.storage.filesystem.caches import cache_folder, copy_folder, filling
+from tests.confined import SUPPORTED, USER, confined
+from tests.hostile import as_nobody
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """Return a folder that every user may read, as home, temporary folder and place of the cache."""
+    tmp_path.chmod(0o755)
+    for parent in tmp_path.parents[:3]:
+        parent.chmod(parent.stat().st_mode | 0o055)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    for name, mode in (("home", 0o555), ("temporary", 0o1777)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name).chmod(mode)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    caches._default_folder.cache_clear()
+    yield tmp_path
+    caches._default_folder.cache_clear()
+
+
+def test_default_is_the_cache_folder_of_the_user(place, monkeypatch):
+    (place / "home").chmod(0o755)
+    assert cache_folder(None) == place / "home" / ".cache" / "bsl"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(place / "xdg"))
+    assert cache_folder(None) == place / "xdg" / "bsl"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")  # to be ignored, by the XDG specification
+    assert cache_folder(None) == place / "home" / ".cache" / "bsl"
+    assert cache_folder(place / "given") == place / "given"
+
+
+def test_folder_that_cannot_be_written_is_replaced_by_a_private_temporary_one(place, monkeypatch, caplog):
+    caplog.set_level(logging.WARNING)
+    for xdg in ("", str(place / "home" / "xdg"), "/dev/null/cache"):
+        monkeypatch.setenv("XDG_CACHE_HOME", xdg)
+        with as_nobody():
+            folder = cache_folder(None)
+            assert folder == place / "temporary" / f"bsl-cache-{os.geteuid()}"
+            assert folder.stat().st_mode & 0o077 == 0
+            with filling(folder / "copy"):
+                (folder / "copy").mkdir(exist_ok=True)
+    assert f"local copies are written to {place / 'temporary'}" in caplog.text
+    assert "set BSL_CACHE to a folder" in caplog.text
+
+
+def test_copy_in_a_folder_that_can_only_be_read_is_used(place):
+    copy = place / "home" / ".cache" / "bsl" / "models" / "abc"
+    (place / "home").chmod(0o755)
+    copy.mkdir(parents=True)
+    copy.parent.chmod(0o555)
+    (place / "home" / ".cache" / "bsl").chmod(0o555)
+    with as_nobody():
+        assert copy_folder(None, "models", "abc") == copy
+        assert copy_folder(None, "models", "def") == cache_folder(None) / "models" / "def"
+
+
+def test_temporary_folder_of_another_user_is_refused(place):
+    if os.geteuid() != 0:
+        pytest.skip("only root can make a folder of another user")
+    foreign = place / "temporary" / "bsl-cache-65534"
+    foreign.mkdir(mode=0o777)
+    foreign.chmod(0o777)
+    with as_nobody(), pytest.raises(StoreWriteError, match=r"belongs to another user\. Set BSL_CACHE"):
+        cache_folder(None)
+
+
+def test_given_folder_that_cannot_be_written_is_an_error_with_cause_and_variable(place):
+    given = place / "home" / "given"
+    with (
+        as_nobody(),
+        pytest.raises(StoreWriteError, match=r"given \(BSL_CACHE\): writing is not permitted\. Choose a writable"),
+        filling(given / "copy"),
+    ):
+        pytest.fail("a block that would write")
+
+
+@pytest.mark.skipif(not SUPPORTED, reason="needs user namespaces")
+def test_user_without_home_and_passwd_entry_has_a_temporary_folder(tmp_path):
+    code = "from bsl.storage.artifacts.store import Store; print(Store('memory://x').cache)"
+    known = {name: value for name, value in os.environ.items() if name not in ("HOME", "XDG_CACHE_HOME")}
+    done = subprocess.run(
+        confined([sys.executable, "-c", code]),
+        env=known | {"TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.startswith(f"{tmp_path}/bsl-cache-{USER}/"), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not SUPPORTED, reason="needs user namespaces")
+def test_command_of_a_user_without_home_and_passwd_entry_uses_a_temporary_home(tmp_path):
+    code = "import os; from bsl.storage.filesystem.caches import have_home; have_home(); print(os.environ['HOME'])"
+    for home in ({}, {"HOME": ""}):
+        known = {name: value for name, value in os.environ.items() if name != "HOME"}
+        command = confined([sys.executable, "-c", code])
+        environment = known | {"TMPDIR": str(tmp_path)} | home
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.stdout == f"{tmp_path}/bsl-home-{USER}\n", done.stderr
+        assert "Set HOME to a folder" in done.stderr
+
+
+def test_home_folder_is_unchanged_or_that_of_the_user(monkeypatch):
+    monkeypatch.setenv("HOME", "/nonexistent")
+    caches.have_home()
+    assert os.environ["HOME"] == "/nonexistent"
+    monkeypatch.setenv("HOME", "")
+    caches.have_home()
+    assert "HOME" not in os.environ  # the entry in /etc/passwd counts
+
+
+@pytest.mark.skipif(not SUPPORTED, reason="needs user namespaces")
+def test_full_disk_of_a_given_cache_is_named(tmp_path):
+    code = """
+import sys
+from pathlib import Path
+from bsl.storage.filesystem.caches import filling
+copy = Path(sys.argv[1]) / "copy"
+with filling(copy):
+    copy.write_bytes(bytes(1 << 20))
+"""
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    done = subprocess.run(confined(command, full=tmp_path), capture_output=True, text=True, check=False)
+    assert done.stderr.endswith(
+        f"cannot write to {tmp_path}/copy (BSL_CACHE): the disk is full. Free space or choose another folder.\n"
+    )

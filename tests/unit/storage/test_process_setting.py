@@ -1,0 +1,71 @@
+"""Blocks of a process setting restore the value from before the first, in whatever order they close."""
+
+import contextlib
+import threading
+
+import pytest
+
+from bsl.storage.process_setting import ProcessSetting
+
+
+@pytest.fixture
+def shared():
+    values = ["host"]
+    return values, ProcessSetting(lambda: values[0], lambda value: values.__setitem__(0, value))
+
+
+def test_nested_blocks_restore_the_outer_value(shared):
+    values, setting = shared
+    with setting.set_to("outer"):
+        with setting.set_to("inner"):
+            assert values == ["inner"]
+        assert values == ["outer"]
+    assert values == ["host"]
+
+
+def test_value_is_restored_after_an_error(shared):
+    values, setting = shared
+    with pytest.raises(KeyError), setting.set_to("ours"):
+        raise KeyError
+    assert values == ["host"]
+
+
+@pytest.mark.parametrize("first_closes", [True, False])
+def test_overlapping_blocks_restore_the_callers_value(shared, first_closes):
+    """The first thread of `quiet_transformers` to end used to restore the other's silence for ever."""
+    values, setting = shared
+    one, two = contextlib.ExitStack(), contextlib.ExitStack()
+    one.enter_context(setting.set_to("one"))
+    two.enter_context(setting.set_to("two"))
+    (one if first_closes else two).close()
+    assert values == ["two" if first_closes else "one"]
+    (two if first_closes else one).close()
+    assert values == ["host"]
+
+
+def test_a_later_block_reads_the_callers_new_value(shared):
+    values, setting = shared
+    with setting.set_to("ours"):
+        pass
+    values[0] = "changed"
+    with setting.set_to("ours"):
+        pass
+    assert values == ["changed"]
+
+
+def test_threads_restore_the_callers_value(shared):
+    values, setting = shared
+    barrier = threading.Barrier(8)
+
+    def work() -> None:
+        barrier.wait()
+        for _ in range(200):
+            with setting.set_to("ours"):
+                assert values == ["ours"]
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert values == ["host"]

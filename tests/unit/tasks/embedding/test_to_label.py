@@ -1,0 +1,69 @@
+"""Texts to label: chosen from the user's files, written with an empty column, accepted when filled in."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from bsl.models.encoder.config import EncoderConfig
+from bsl.storage.assets.embedded import embedded_path
+from bsl.storage.errors import SourceError
+from bsl.storage.sources.labels import label_source, read_labels
+from bsl.storage.sources.model_sources import resolve_model
+from bsl.storage.sources.own_text import ReadingConfig
+from bsl.tasks.embedding.to_label import choose_to_label, write_to_label
+from bsl.tasks.stage.run_context import RunContext
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MODEL = "embedded:mini-sentence"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> RunContext:
+    return RunContext(store=str(tmp_path / "store"), device="cpu", threads=1)
+
+
+def _chosen(site: RunContext, path: Path, count: int, seed: int = 0) -> pl.DataFrame:
+    sources = ReadingConfig().sources([str(path)])
+    ref = choose_to_label(site, sources, resolve_model(MODEL), EncoderConfig(model=MODEL), count, seed)
+    write_to_label(site.open_store(), ref, path.with_name("to-label.csv"))
+    return site.open_store().scan(ref).collect()
+
+
+def test_chosen_texts_are_accepted_as_labels_when_filled_in(site: RunContext, tmp_path: Path) -> None:
+    texts = pl.read_parquet(embedded_path("nli-sample") / "train.parquet")["premise"].unique(maintain_order=True)
+    lines = ['He said: "no,\nnot now", and left the café.', *texts.head(120)]
+    path = tmp_path / "texts.jsonl"
+    path.write_text("".join(json.dumps({"text": line}) + "\n" for line in lines))
+    chosen = _chosen(site, path, 40)
+    assert chosen.height == chosen["text"].n_unique() == 40
+    assert {*chosen["text"]} <= {*lines}
+
+    written = tmp_path / "to-label.csv"
+    with pytest.raises(SourceError, match="no labels found"):
+        label_source(str(written))
+    table = pl.read_csv(written)
+    assert table.columns == ["text", "label"]
+    filled = table.with_columns(label=pl.Series(["a", "b"] * 20))
+    filled[:30].write_csv(written, include_bom=True)
+    rows = read_labels(label_source(str(written)))
+    assert rows["text_1"].to_list() == chosen["text"][:30].to_list()
+    assert rows["label"].to_list() == ["a", "b"] * 15
+
+
+def test_all_texts_are_chosen_from_few(site: RunContext, tmp_path: Path) -> None:
+    path = tmp_path / "texts.txt"
+    path.write_text("".join(f"Sentence number {number} is here.\n" for number in range(30)) + "short\n" + "x" * 3000)
+    assert _chosen(site, path, 40).height == 30
+
+
+def test_choice_depends_on_the_seed(site: RunContext, tmp_path: Path) -> None:
+    path = tmp_path / "texts.txt"
+    path.write_text("".join(f"Sentence number {number} is here.\n" for number in range(100)))
+    first, again, other = (_chosen(site, path, 10, seed)["text"].to_list() for seed in (0, 0, 1))
+    assert first == again != other

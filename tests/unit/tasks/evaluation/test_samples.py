@@ -1,0 +1,85 @@
+"""Samples are the held-out texts that changed: their nearest text, or whether a classifier finds their class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from bsl.models.corpus.labels import JUDGE, TEACH
+from bsl.models.corpus.normalize import sentence_ids
+from bsl.storage.artifacts.refs import PassagesRef
+from bsl.storage.artifacts.schemas import SAMPLES
+from bsl.storage.sources.labels import LabelSource
+from bsl.tasks.embedding.vectors import Vectors
+from bsl.tasks.evaluation.own_text import HeldOutSet, questions_of
+from bsl.tasks.evaluation.samples import samples_of
+
+ROWS = 60
+TEXTS = [f"The number {number} is read here {number + 500} times." for number in range(2 * ROWS)]
+"""Test texts, then training texts; texts with even numbers are of class a."""
+CLASSES = LabelSource(digest="d", format="csv", kind="classes", texts=("text",), label="topic", path="topics.csv")
+
+
+class GivenSet(HeldOutSet):
+    """Rows in memory."""
+
+    def read(self) -> Mapping[str, pl.DataFrame]:
+        """Return sentences of one document each, and labelled rows."""
+        numbers = pl.int_range(ROWS, dtype=pl.UInt32, eager=True)
+        sentences = pl.DataFrame({"document": numbers, "text": TEXTS[:ROWS], "unit": numbers}).with_columns(
+            sentence_ids(pl.col("text")).alias("sentence_id"), position=pl.lit(0), title=pl.lit(None, pl.String)
+        )
+        labels = pl.DataFrame({"text_1": TEXTS}).with_row_index("number")
+        kinds = labels.with_columns(
+            label=pl.when(pl.col("number") % 2 == 0).then(pl.lit("a")).otherwise(pl.lit("b")),
+            part=pl.when(pl.col("number") < ROWS).then(pl.lit(JUDGE)).otherwise(pl.lit(TEACH)),
+        )
+        return {"text": sentences, "labels": kinds.drop("number")}
+
+
+def _text(labels: LabelSource | None) -> GivenSet:
+    return GivenSet(passages=PassagesRef(key="a" * 64), labels=labels, use="adapt", questions=1000, store="none")
+
+
+def _vectors(texts: list[str], table: NDArray[np.float64]) -> Vectors:
+    ids = pl.DataFrame({"text": texts}).select(sentence_ids(pl.col("text"))).to_series().to_list()
+    return Vectors("given", dict(zip(ids, range(len(ids)), strict=True)), {}, table.astype(np.float32))
+
+
+def _by_class(exchanged: int) -> NDArray[np.float64]:
+    """Return vectors that separate the classes, except that the first texts are on the other side."""
+    sides = np.where(np.arange(2 * ROWS) % 2 == 0, 3.0, -3.0)
+    sides[:exchanged] *= -1
+    return np.stack([sides, np.linspace(0, 1, 2 * ROWS)], axis=1)
+
+
+def test_samples_of_classes_are_the_rows_that_changed() -> None:
+    before, after = _vectors(TEXTS, _by_class(4)), _vectors(TEXTS, _by_class(0))
+    samples = samples_of(_text(CLASSES), before, after)
+    assert samples.schema == SAMPLES
+    classes = samples.filter(kind="class")
+    assert {*classes["text"]} == {*TEXTS[:4]}
+    assert (classes["label"] == classes["after"]).all()
+    assert (classes["label"] != classes["before"]).all()
+    near = samples.filter(kind="neighbour")
+    assert near["label"].null_count() == near.height
+    assert TEXTS[4] in near["text"].to_list(), "text 3 is no longer between its neighbours"
+    assert {*near["text"]} <= {*TEXTS[:ROWS]}
+    assert not (near["text"] == near["after"]).any()
+    assert samples_of(_text(CLASSES), after, after).is_empty()
+
+
+def test_samples_without_labels_are_queries_with_their_answer() -> None:
+    text = _text(None)
+    (question,) = questions_of(text).values()
+    texts = list(dict.fromkeys([*question.queries, *question.targets]))
+    generator = np.random.default_rng(0)
+    tables = [generator.normal(size=(len(texts), 8)) for _ in range(2)]
+    samples = samples_of(text, *(_vectors(texts, table) for table in tables))
+    assert samples["kind"].unique().to_list() == ["neighbour"]
+    answers = dict(zip(question.queries, (question.targets[gold] for gold in question.gold), strict=True))
+    assert all(answers[row["text"]] == row["label"] for row in samples.iter_rows(named=True))
+    assert {*samples["before"], *samples["after"]} <= {*question.targets}
