@@ -2,6 +2,7 @@
 
 import logging
 import os
+from unittest.mock import patch
 
 import pytest
 from hypothesis import settings
@@ -22,18 +23,15 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 @pytest.fixture(autouse=True)
-def _no_settings_of_this_machine(monkeypatch):
-    """A test sets its own store, mirror and device; tests on real data read the mirror at import."""
-    for name in [name for name in os.environ if name.startswith("BSL_")]:
-        monkeypatch.delenv(name)
+def _own_environment():
+    """A test inherits no settings of this machine, nor variables that another test set; real data is found at import.
 
-
-@pytest.fixture(autouse=True)
-def _no_quiet_of_another_test(monkeypatch):
-    """A command in this process sets Prefect's quiet variables, which later tests would inherit."""
-    for name in QUIET:
-        monkeypatch.setenv(name, "")  # so that teardown also removes a value set by the test
-        monkeypatch.delenv(name)
+    Commands in this process set variables of Prefect, and `monkeypatch.delenv` restores no variable that was absent.
+    """
+    with patch.dict(os.environ):
+        for name in [name for name in os.environ if name.startswith("BSL_") or name in ("PREFECT_API_URL", *QUIET)]:
+            del os.environ[name]
+        yield
 
 
 @pytest.fixture(autouse=True)
