@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from bsl.storage.artifacts.manifest import Provenance
+from bsl.storage.artifacts.manifest import InputEntry, Provenance
 from bsl.storage.artifacts.refs import ArtifactRef, ViewsRef
 from bsl.storage.artifacts.store import Store
 from bsl.storage.errors import ArtifactMissingError, CorruptArtifactError
@@ -32,6 +32,12 @@ def put(store: Store, number: int = 1, why: Provenance = WHY, frame: pl.DataFram
     with store.draft(ref, why) as draft:
         draft.write(frame)
     return ref
+
+
+def made_from(store: Store, source: ViewsRef) -> Provenance:
+    """Return the provenance of an artifact that is made from another one."""
+    entry = InputEntry(kind="views", key=source.key, digest=store.manifest(source).digest)
+    return WHY.model_copy(update={"inputs": {"views": entry}})
 
 
 def damage(store: Store, ref: ArtifactRef) -> str | None:

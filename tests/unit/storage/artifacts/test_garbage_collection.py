@@ -1,4 +1,4 @@
-"""Garbage collection deletes old artifacts whole, except inputs of recent reports, evaluations and runs."""
+"""Garbage collection deletes old artifacts whole, except those that are used, needed, or cannot be judged."""
 
 import os
 import shutil
@@ -6,49 +6,66 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bsl.storage.artifacts.garbage_collection import collect, collectable, leftovers
-from bsl.storage.artifacts.manifest import InputEntry
+from bsl.storage.artifacts.garbage_collection import collect, collectable, leftovers, readable_manifests
+from bsl.storage.artifacts.leases import write_lease
 from bsl.storage.artifacts.refs import ArtifactRef, EvaluationRef, ReportRef
-from tests.hostile import WHY, key, made_long_ago, put
+from bsl.storage.errors import CorruptArtifactError
+from bsl.storage.filesystem.names import MANIFEST
+from tests.hostile import a_pipe, folder_of, key, made_from, made_long_ago, put, rewrite
+
+DAY = timedelta(days=1)
 
 
-def test_garbage_collection_preserves_inputs_of_recent_reports(store):
-    old, needed = put(store, 1), put(store, 2)
-    made = InputEntry(kind="views", key=needed.key, digest=store.manifest(needed).digest)
-    with store.draft(ReportRef(key=key(3)), WHY.model_copy(update={"inputs": {"views": made}})) as draft:
+def report_on(store, ref, kind=ReportRef):
+    report = kind(key=key(9))
+    with store.draft(report, made_from(store, ref)) as draft:
         (draft.folder / "report.md").write_text("# Report")
-    everything = collectable(store, timedelta(days=-1), datetime.now(UTC))
-    assert {manifest.kind for manifest in everything} == {"views", "report"}
-    none_yet = collectable(store, timedelta(days=1), datetime.now(UTC))
-    assert none_yet == []
-    report_is_young = collectable(store, timedelta(seconds=0.5), store.manifest(ReportRef(key=key(3))).created_at)
-    assert {manifest.key for manifest in report_is_young} <= {old.key}
-    collect(store, [store.manifest(old)])
-    assert [ref.key for ref in store.refs("views")] == [needed.key]
+    return report
 
 
-def test_garbage_collection_preserves_inputs_of_evaluations_and_runs(store):
-    put(store, 1)
-    evaluated, cached = put(store, 2), put(store, 3)
-    made = InputEntry(kind="views", key=evaluated.key, digest=store.manifest(evaluated).digest)
+def paths(store, age, now=None):
+    return {manifest.ref.path for manifest in collectable(store, age, now or datetime.now(UTC))}
+
+
+def lease(store, ref):
+    write_lease(store, "process", [ref.path])
+
+
+PROTECTED = {
+    "input of a recent report": report_on,
+    "input of a recent evaluation": lambda store, ref: report_on(store, ref, EvaluationRef),
+    "used by a recent run": lambda store, ref: store.used(ref),
+    "leased": lease,
+    "input of a leased artifact": lambda store, ref: lease(store, put(store, 3, made_from(store, ref))),
+}
+
+
+@pytest.mark.parametrize("protect", PROTECTED.values(), ids=PROTECTED)
+def test_used_or_needed_artifact_is_not_collectable(store, protect):
+    old, needed = put(store, 1), put(store, 2)
     made_long_ago(store)
-    with store.draft(EvaluationRef(key=key(4)), WHY.model_copy(update={"inputs": {"views": made}})) as draft:
-        (draft.folder / "evaluation.md").write_text("# Evaluation")
-    store.remember(cached)
-    gone = collectable(store, timedelta(days=1), datetime.now(UTC))
-    assert [manifest.key for manifest in gone] == [key(1)]
+    protect(store, needed)
+    assert paths(store, DAY) == {old.path}
 
 
-def test_garbage_collection_skips_artifacts_used_since_the_listing(store):
-    used, idle = put(store, 1), put(store, 2)
+@pytest.mark.parametrize("protect", [PROTECTED["used by a recent run"], PROTECTED["leased"]], ids=["used", "leased"])
+def test_artifact_protected_since_the_listing_is_not_deleted(store, protect):
+    ref, idle = put(store, 1), put(store, 2)
     made_long_ago(store)
     now = datetime.now(UTC)
-    listed = collectable(store, timedelta(days=1), now)
+    listed = collectable(store, DAY, now)
     assert len(listed) == 2
-    store.used(used)
-    gone = collect(store, listed, used_before=now - timedelta(days=1))
-    assert [manifest.key for manifest in gone] == [idle.key]
-    assert store.refs() == [ArtifactRef(kind="views", key=used.key)]
+    protect(store, ref)
+    assert [manifest.key for manifest in collect(store, listed, used_before=now - DAY)] == [idle.key]
+    assert store.refs() == [ArtifactRef(kind="views", key=ref.key)]
+
+
+def test_age_decides_and_protects_no_input_of_an_old_report(store):
+    ref = put(store, 1)
+    report = report_on(store, ref)
+    assert paths(store, -DAY) == {ref.path, report.path}
+    assert paths(store, DAY) == set()
+    assert paths(store, timedelta(0), datetime.fromtimestamp(0, UTC)) == set()  # after a backward change of the clock
 
 
 def test_concurrent_garbage_collections_delete_every_listed_artifact(store):
@@ -60,9 +77,12 @@ def test_concurrent_garbage_collections_delete_every_listed_artifact(store):
     assert list((store.local / ".trash").iterdir()) == []
 
 
-def test_leftovers_include_the_trash_of_a_killed_garbage_collection(store, monkeypatch):
+def test_killed_garbage_collection_leaves_trash_and_no_half_artifact(store, monkeypatch):
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
     ref = put(store, 1)
-    monkeypatch.setattr(shutil, "rmtree", ended)
+    monkeypatch.setattr(shutil, "rmtree", killed)
     with pytest.raises(KeyboardInterrupt):
         store.remove(ref)
     monkeypatch.undo()
@@ -73,5 +93,40 @@ def test_leftovers_include_the_trash_of_a_killed_garbage_collection(store, monke
     assert leftovers(store, timedelta(0), datetime.now(UTC)) == [left]
 
 
-def ended(*_arguments: object, **_options: object) -> None:
-    raise KeyboardInterrupt
+UNREADABLE = {
+    "newer": lambda store, ref: rewrite(store, ref, format=4),
+    "naive": lambda store, ref: rewrite(store, ref, created_at="2026-01-01T00:00:00"),
+    "of another artifact": lambda store, ref: rewrite(store, ref, key=key(1)),
+    "pipe": lambda store, ref: a_pipe(folder_of(store, ref) / MANIFEST),
+    "torn": lambda store, ref: (folder_of(store, ref) / MANIFEST).write_text("{"),
+}
+
+
+@pytest.mark.parametrize("spoil", UNREADABLE.values(), ids=UNREADABLE)
+def test_unreadable_manifest_stops_garbage_collection(store, spoil):
+    """Its inputs are unknown; one that names another artifact deletes least of all the named one."""
+    needed = put(store, 1)
+    spoil(store, report_on(store, needed))
+    with pytest.raises(CorruptArtifactError, match=r"1 manifests cannot be read, .* nothing is deleted"):
+        paths(store, timedelta(days=30), datetime(2100, 1, 1, tzinfo=UTC))
+    assert [manifest.ref for manifest in readable_manifests(store)] == [ArtifactRef(kind="views", key=needed.key)]
+
+
+def test_garbage_collection_does_not_follow_symlinks_in_the_trash(store, tmp_path):
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "file").write_text("kept")
+    (store.workplace / ".trash").mkdir(parents=True)
+    (store.workplace / ".trash" / "link").symlink_to(tmp_path / "precious")
+    os.utime(store.workplace / ".trash" / "link", (0, 0), follow_symlinks=False)
+    collect(store, [], leftovers(store, timedelta(0), datetime.now(UTC)))
+    assert (tmp_path / "precious" / "file").read_text() == "kept"
+    assert list((store.workplace / ".trash").iterdir()) == []
+
+
+def test_workspaces_are_leftovers_only_after_a_day(store):
+    """Even with an age limit of zero: a machine may be in a wrong time zone, a stage may write nothing for hours."""
+    with store.workspace() as folder:
+        (folder / "part.parquet").write_bytes(b"x")
+        now = datetime.now(UTC)
+        hours = {hour: leftovers(store, timedelta(0), now + timedelta(hours=hour)) for hour in (-10_000, 23, 25)}
+    assert hours == {-10_000: [], 23: [], 25: [folder]}

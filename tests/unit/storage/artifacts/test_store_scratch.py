@@ -4,7 +4,6 @@ import subprocess
 import sys
 
 from bsl.storage.artifacts.refs import CheckpointRef
-from bsl.storage.artifacts.store import Store
 from tests.servers import ROOT
 
 REF = CheckpointRef(key=f"{1:064x}")
@@ -19,16 +18,17 @@ with Store(sys.argv[1]).own_scratch(CheckpointRef(key=sys.argv[2])) as folder:
 """
 
 
-def training(store: Store) -> tuple[subprocess.Popen[str], str]:
-    run = subprocess.Popen(
-        [sys.executable, "-c", TRAIN, store.url, REF.key], cwd=ROOT, text=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-    )  # fmt: skip
+def training(store):
+    """Start a process that uses the scratch folder until its input ends; return it with its folder."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    run = subprocess.Popen([sys.executable, "-c", TRAIN, store.url, REF.key], cwd=ROOT, text=True, **pipes)
     return run, run.stdout.readline().strip()
 
 
 def test_two_trainings_of_one_checkpoint_have_a_folder_each(store):
     """They wrote each other's job, error and speed, and the first to end deleted the other's snapshots."""
+    store.drop_scratch(REF)
+    assert not (store.workplace / ".scratch").exists()
     run, used = training(store)
     assert used == str(store.scratch(REF))
     with store.own_scratch(REF) as other:
@@ -37,22 +37,10 @@ def test_two_trainings_of_one_checkpoint_have_a_folder_each(store):
     assert not other.exists()
     store.drop_scratch(REF)  # the second has published
     assert (store.scratch(REF) / "step-1").is_dir()
-    run.communicate("")
+    run.kill()
+    run.communicate()
     with store.own_scratch(REF) as resumed:
+        assert str(resumed) == used
         assert (resumed / "step-1").is_dir()
     store.drop_scratch(REF)
     assert list((store.workplace / ".scratch" / "checkpoint").iterdir()) == []
-
-
-def test_scratch_of_a_killed_training_is_used_again(store):
-    run, used = training(store)
-    run.kill()
-    run.communicate()
-    with store.own_scratch(REF) as folder:
-        assert str(folder) == used
-        assert (folder / "step-1").is_dir()
-
-
-def test_dropping_scratch_makes_no_folder(store):
-    store.drop_scratch(REF)
-    assert not (store.workplace / ".scratch").exists()

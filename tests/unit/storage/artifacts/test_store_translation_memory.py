@@ -4,56 +4,45 @@ import logging
 from pathlib import Path
 
 import polars as pl
-import pytest
 
-from bsl.storage.artifacts.keys import fingerprint
-from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import ArtifactRef
-from bsl.storage.artifacts.store import Store
+from tests.hostile import WHY, key
 
-FINGERPRINT = fingerprint({"model": "sha256:0", "beam": 1})[:16]
+MEMORY, OTHER = "0123456789abcdef", "fedcba9876543210"
 
 
-def publish(store: Store, name: int, texts: dict[int, str], memory: str = FINGERPRINT) -> ArtifactRef:
-    ref = ArtifactRef(kind=f"translations/{memory}", key=f"{name:064x}")
+def publish(store, name, texts, memory=MEMORY):
+    ref = ArtifactRef(kind=f"translations/{memory}", key=key(name))
     part = pl.DataFrame(
-        {"sentence_id": list(texts), "text": list(texts.values())}, schema_overrides={"sentence_id": pl.UInt64}
-    ).with_columns(
-        lang=pl.lit("de"), translator=pl.lit(memory),
-        n_tokens=pl.lit(1, dtype=pl.UInt32), score=pl.lit(-0.5, dtype=pl.Float32),
-    )  # fmt: skip
-    with store.draft(ref, Provenance(stage_version=1, config={})) as draft:
+        {"sentence_id": list(texts), "text": list(texts.values()), "lang": "de", "translator": memory,
+         "n_tokens": 1, "score": -0.5},
+        schema_overrides={"sentence_id": pl.UInt64, "n_tokens": pl.UInt32, "score": pl.Float32},
+    ).select("sentence_id", "text", "lang", "translator", "n_tokens", "score")  # fmt: skip
+    with store.draft(ref, WHY) as draft:
         draft.write(part)
     return ref
 
 
-def held(store: Store, *seen: str, memory: str = FINGERPRINT) -> dict[str, dict[int, str]]:
+def held(store, *seen, memory=MEMORY):
     parts = store.intact(f"translations/{memory}", seen)
-    return {ref.key[-1]: dict(part.select("sentence_id", "text").collect().rows()) for ref, part in parts}
+    return [(ref.key[-1], dict(part.select("sentence_id", "text").collect().rows())) for ref, part in parts]
 
 
-def test_translation_memory_parts_are_sorted_and_exclude_seen_keys(store: Store) -> None:
-    assert held(store) == {}
+def test_parts_of_one_translator_are_sorted_and_exclude_seen_keys(store):
+    assert held(store) == []
     publish(store, 9, {1: "later by name", 2: "zwei"})
     first = publish(store, 4, {1: "first by name"})
-    assert list(held(store).items()) == [("4", {1: "first by name"}), ("9", {1: "later by name", 2: "zwei"})]
-    assert held(store, first.key) == {"9": {1: "later by name", 2: "zwei"}}
+    publish(store, 1, {1: "eins"}, OTHER)
+    assert held(store) == [("4", {1: "first by name"}), ("9", {1: "later by name", 2: "zwei"})]
+    assert held(store, first.key) == [("9", {1: "later by name", 2: "zwei"})]
+    assert held(store, memory=OTHER) == [("1", {1: "eins"})]
 
 
-def test_translators_have_separate_translation_memories(store: Store) -> None:
-    other = fingerprint({"model": "sha256:0", "beam": 4})[:16]
-    publish(store, 1, {1: "eins"}, other)
-    assert held(store) == {}
-    assert held(store, memory=other) == {"1": {1: "eins"}}
-
-
-def test_damaged_translation_memory_part_is_excluded_with_a_warning(
-    store: Store, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_damaged_translation_memory_part_is_excluded_with_a_warning(store, caplog):
     damaged = publish(store, 1, {1: "eins"})
     publish(store, 2, {2: "zwei"})
     file = next((Path(store.root) / damaged.path).glob("*.parquet"))
     file.write_bytes(file.read_bytes()[:-1] + b"?")
     with caplog.at_level(logging.WARNING):
-        assert held(store) == {"2": {2: "zwei"}}
+        assert held(store) == [("2", {2: "zwei"})]
     assert f"{damaged} is not used" in caplog.text

@@ -1,6 +1,7 @@
 """Files and folders appear whole or not at all."""
 
 import hashlib
+import os
 
 import pytest
 
@@ -40,3 +41,14 @@ def test_failed_atomic_write_leaves_no_files(tmp_path, folder):
     with pytest.raises(ValueError, match="stopped"), whole(tmp_path / "path") as unfinished:
         fail(unfinished)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_atomic_write_deletes_the_temporary_folders_of_killed_processes(tmp_path):
+    old, young = tmp_path / ".making-old", tmp_path / ".making-young"
+    for folder in (old, young):
+        (folder / "name").mkdir(parents=True)
+    for path in (old / "name", old):
+        os.utime(path, (0, 0))
+    with whole(tmp_path / "made") as path:
+        path.mkdir()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [young.name, "made"]
