@@ -24,10 +24,6 @@ def resolved(path, *columns):
     return resolve_source(SourceSpec(path=path, columns=columns))
 
 
-def found(path, *columns):
-    return pl.concat(read_source(resolved(path, *columns), ReadReport("own"), 0.0)).to_series().to_list()
-
-
 GOOD = {
     "quotes, commas, line breaks": (
         'a,text\nx,"a, ""quoted"""\n,"two\nlines"\nplain,x\n',
@@ -53,6 +49,10 @@ GOOD = {
     "sep= of Excel": ('sep=;\na;text\n1;"x; y"\n', ["x; y"]),
     "commas in a header": ("id;title, short;text\n1;a;x\n2;b;y, z\n", ["x", "y, z"]),
     "commas in a header alone": ("id,a;text\n1,x;one\n2,y;two\n", None),
+    "lines of one text": (
+        'id,text\n1,"one, two\nthree, four\nfive, six"\n2,seven\n',
+        ["one, two\nthree, four\nfive, six", "seven"],
+    ),
     "blank names": ('v1,text,,,\nham,"a, b",,,\nspam,c,,x,\n', ["a, b", "c"]),
 }
 
@@ -89,6 +89,16 @@ def test_table_by_commas_with_the_suffix_tsv_is_refused(write, report):
 
 
 BAD = {
+    "a carriage return within a line": (
+        b"text,b\none\rtwo,1\r\nthree,2\r\nbad\n",
+        ["one\rtwo", "three"],
+        [(4, "1 fields, expected 2")],
+    ),
+    "a carriage return within a line of TSV": (
+        b"text\tb\none\rtwo\t1\r\nthree\t2\r\nbad\n",
+        ["one\rtwo", "three"],
+        [(4, "1 fields, expected 2")],
+    ),
     "width and encoding": (
         b'a,text\n1,one\n2\n3,"two\nlines"\n4,x,y\n\n5,bad \xff\n6,six 6" pipe\n',
         ["one", "two\nlines", 'six 6" pipe'],
@@ -125,21 +135,8 @@ BAD = {
 
 @pytest.mark.parametrize(("content", "read", "bad"), BAD.values(), ids=BAD)
 def test_bad_csv_records_are_counted_with_their_line_numbers(write, report, content, read, bad):
-    assert texts(write("a.csv", content), report) == read
+    assert texts(write("a.tsv" if b"\t" in content else "a.csv", content), report) == read
     assert where(report) == bad
-
-
-def test_lines_that_are_one_text_in_quotes_stay_together(write, report):
-    content = 'id,text\n1,"one, two\nthree, four\nfive, six"\n2,seven\n'
-    assert texts(write("a.csv", content), report) == ["one, two\nthree, four\nfive, six", "seven"]
-    assert not report.rejected
-
-
-@pytest.mark.parametrize("suffix", ["csv", "tsv"])
-def test_carriage_return_within_a_line_is_text(write, report, suffix):
-    content = "text,b\none\rtwo,1\r\nthree,2\r\nbad\n".replace(",", "," if suffix == "csv" else "\t")
-    assert texts(write(f"b.{suffix}", content), report) == ["one\rtwo", "three"]
-    assert where(report) == [(4, "1 fields, expected 2")]
 
 
 @pytest.mark.parametrize(
@@ -190,71 +187,65 @@ def test_csv_records_do_not_depend_on_block_size(write, report, monkeypatch, blo
         ("text", ("text",)),
     ],
 )
-def test_delimiter_detection_ignores_quoted_text_and_prefers_commas(write, report, header, names):
+def test_delimiter_of_csv_ignores_quoted_text_and_prefers_commas_and_that_of_tsv_is_a_tab(write, report, header, names):
     assert columns_of(write("a.csv", f"{header}\n"), "csv") == names
-
-
-def test_tsv_delimiter_is_always_a_tab(write, report):
     assert columns_of(write("a.tsv", "a;b\n"), "tsv") == ("a;b",)
 
 
-@pytest.mark.parametrize("suffix", ["csv", "tsv"])
-def test_first_line_of_prose_is_not_a_header_row(write, suffix):
-    """Otherwise each of these lines would be taken as a column name, and the first sentence lost."""
-    for number, line in enumerate(
-        [LINES[0], "ist das so?", "Nein!", "彼は家にいた。", "he went home and slept", "x" * 50]
-    ):
-        path = write(f"{number}.{suffix}", "\n".join([line, *LINES]))
-        for read in (lambda path: check_columns(resolved(path)), lambda path: ReadingConfig().sources([path])):
-            with pytest.raises(SourceError, match=r"line 1 should be a header, but .* looks like text") as said:
-                read(path)
-            assert "expected a column name such as 'text'. Add a header line, or give the file the suffix .txt" in str(
-                said.value
-            )
-            assert "If line 1 is the header, name the text column with `--columns` (embed, search" in str(said.value)
+ROWS = [f"{n},{LINES[n % 3]},{'good' if n % 2 else 'bad'},2024-01-0{n}" for n in range(9)]
 
 
-@pytest.mark.parametrize(
-    ("first", "why"),
-    [
-        ("0,it beats apple on…,1,2024-01-01", "'0' is a number or a date"),
-        ("a,it beats apple on…,1,2024-01-01", "'it beats apple on…' looks like text"),
-        ("a,apple,good,x", "'good' is also a value in its column"),
-        ("a,apple,x,2024-01-01", "'2024-01-01' is a number or a date"),
-        ("a,apple,x,4.5", "'4.5' is a number or a date"),
-    ],
+PROSE = (
+    r".* looks like text, expected a column name such as 'text'\. Add a header line, or give the file the suffix \.txt"
+    r".*\. If line 1 is the header, name the text column with `--columns` \(embed, search"
 )
-def test_both_readers_reject_a_data_row_as_header(write, first, why):
-    rows = [f"{n},{line},{'good' if n % 2 else 'bad'},2024-01-0{n}" for n, line in enumerate(LINES * 3)]
-    path = write("a.csv", "\n".join([first, *rows]))
+NO_HEADER = {
+    # Each of these lines would be taken as a column name, and the first sentence lost.
+    **{
+        f"{line[:20]} ({suffix})": (suffix, [line, *LINES], PROSE)
+        for suffix in ("csv", "tsv")
+        for line in (LINES[0], "ist das so?", "Nein!", "彼は家にいた。", "he went home and slept", "x" * 50)
+    },
+    "a number": ("csv", ["0,it beats apple on…,1,2024-01-01", *ROWS], "'0' is a number or a date, .*Add a header line"),
+    "a text": (
+        "csv",
+        ["a,it beats apple on…,1,2024-01-01", *ROWS],
+        "'it beats apple on…' looks like text, .*Add a header line",
+    ),
+    "a value": ("csv", ["a,apple,good,x", *ROWS], "'good' is also a value in its column, .*Add a header line"),
+    "a date": ("csv", ["a,apple,x,2024-01-01", *ROWS], "'2024-01-01' is a number or a date, .*Add a header line"),
+    "decimals": ("csv", ["a,apple,x,4.5", *ROWS], "'4.5' is a number or a date, .*Add a header line"),
+}
+
+
+@pytest.mark.parametrize(("suffix", "lines", "why"), NO_HEADER.values(), ids=NO_HEADER)
+def test_both_readers_refuse_a_first_line_of_data_as_header(write, suffix, lines, why):
+    path = write(f"a.{suffix}", "\n".join(lines))
     for read in (lambda: check_columns(resolved(path)), lambda: ReadingConfig().sources([path])):
-        with pytest.raises(SourceError, match=rf"line 1 should be a header, but {why}, .*\. Add a header line"):
+        with pytest.raises(SourceError, match=rf"line 1 should be a header, but {why}"):
             read()
 
 
-@pytest.mark.parametrize("header", [",0,1", "0,1,2", ",text,label"])
-def test_default_column_names_of_pandas_are_a_valid_header(write, header):
-    path = write("a.csv", "\n".join([header, *(f"{n},{line},good" for n, line in enumerate(LINES))]))
-    (source,) = ReadingConfig().sources([path])
-    assert source.texts == (header.split(",")[1],)
+LABELLED = [f"{line},good" for line in LINES]
+HEADERS = {
+    **{name: ("csv", [name, *LINES], name) for name in ("satz", "Review text", "0", "Comment of the guest")},
+    **{
+        header: ("csv", [header, *(f"{n},{line}" for n, line in enumerate(LABELLED))], header.split(",")[1])
+        for header in (",0,1", "0,1,2", ",text,label")  # as pandas names columns by default
+    },
+    "repeated": ("csv", ["Review,Mood", *LABELLED, "Review,Mood", *LABELLED], "Review"),
+    "a JSON key": ("jsonl", [f'{{"What did you like?": "{LINES[0]}"}}'], "What did you like?"),
+}
 
 
-def test_repeated_header_row_is_still_accepted_as_header(write):
-    rows = [f"{line},good" for line in LINES]
-    path = write("joined.csv", "\n".join(["Review,Mood", *rows, "Review,Mood", *rows]))
-    assert ReadingConfig().sources([path])[0].texts == ("Review",)
-
-
-@pytest.mark.parametrize("name", ["satz", "Review text", "0", "Comment of the guest"])
-def test_only_column_of_a_csv_is_the_text_column(write, name):
-    assert found(write("a.csv", "\n".join([name, *LINES]))) == LINES
+@pytest.mark.parametrize(("suffix", "lines", "name"), HEADERS.values(), ids=HEADERS)
+def test_unusual_header_names_the_text_column(write, suffix, lines, name):
+    path = write(f"a.{suffix}", "\n".join(lines))
+    assert check_columns(resolved(path)) == ReadingConfig().sources([path])[0].texts == (name,)
 
 
 def test_columns_option_accepts_a_question_as_header(write):
     path = write("a.csv", "\n".join(["What did you like?", *LINES]))
-    assert found(path, "What did you like?") == LINES
+    read = read_source(resolved(path, "What did you like?"), ReadReport("own"), 0.0)
+    assert pl.concat(read).to_series().to_list() == LINES
     assert ReadingConfig(columns=["What did you like?"]).sources([path])[0].texts == ("What did you like?",)
-
-
-def test_json_key_with_a_question_is_a_column_name(write):
-    assert check_columns(resolved(write("a.jsonl", '{"What did you like?": "The cat."}\n'))) == ("What did you like?",)

@@ -46,6 +46,10 @@ GUESSES: dict[str, tuple[dict[str, object], tuple[str, tuple[str, ...], str]]] =
         {"sentence1": list("abcdefghijkl"), "sentence2": list("bcdefghijkla"), "score": range(12)},
         ("pairs", ("sentence1", "sentence2"), "score"),
     ),
+    "pairs after a number": (
+        {"id": range(12), "left": TEXTS, "right": TEXTS[::-1], "Score": [n / 3 for n in range(12)]},
+        ("pairs", ("left", "right"), "Score"),
+    ),
     "the class `none`": ({"text": TEXTS, "intent": ["none", "refund"] * 6}, ("classes", ("text",), "intent")),
     "names of the classes": (
         {"text": TEXTS, "label": [0, 1] * 6, "label_text": ["of when it comes", "of how much it is"] * 6},
@@ -79,6 +83,19 @@ def test_label_columns_are_guessed(tmp_path: Path, columns: dict[str, object], g
     assert source.left_out == 0
 
 
+def _written(rows: pl.DataFrame, path: Path) -> str:
+    match path.suffix:
+        case ".csv":
+            rows.write_csv(path)
+        case ".tsv":
+            rows.write_csv(path, separator="\t")
+        case ".jsonl":
+            path.write_text("".join(f"{json.dumps(row)}\n" for row in rows.to_dicts()))  # Python's json writes NaN
+        case _:
+            rows.write_parquet(path)
+    return str(path)
+
+
 NO_LABELS = {
     "text alone": (pl.DataFrame({"text": TEXTS}).write_csv(), "expected two text columns and a number"),
     "a score with a sign": (
@@ -94,10 +111,9 @@ NO_LABELS = {
         "line 1 should be a header, but '0' is a number",
     ),
     "a bad line": (
-        pl.DataFrame({"text": TEXTS, "label": list("xy" * 6)}).write_csv() + "one field\n",
-        "line 14: 1 fields, expected 2",
+        pl.DataFrame({"text": TEXTS, "label": list("xy" * 6)}).write_csv() + "one field\n", "line 14: 1 fields",
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("content", "why"), NO_LABELS.values(), ids=NO_LABELS)
@@ -108,70 +124,58 @@ def test_csv_without_usable_labels_raises_source_error(tmp_path: Path, content: 
 
 
 def test_table_of_other_types_alone_has_no_labels(tmp_path: Path) -> None:
-    pl.DataFrame({"tokens": [["a", "b"], ["c"]]}).write_parquet(tmp_path / "a.parquet")
+    path = _written(pl.DataFrame({"tokens": [["a", "b"], ["c"]]}), tmp_path / "a.parquet")
     with pytest.raises(SourceError, match="no labels found in the columns 'tokens'"):
-        label_source(str(tmp_path / "a.parquet"))
+        label_source(path)
 
 
-def test_two_text_columns_and_a_number_are_scored_pairs(tmp_path: Path) -> None:
-    path = tmp_path / "pairs.csv"
-    pl.DataFrame({"id": range(12), "left": TEXTS, "right": TEXTS[::-1], "Score": [n / 3 for n in range(12)]}).write_csv(
-        path
-    )
-    source = label_source(str(path))
-    assert (source.kind, source.texts, source.label) == ("pairs", ("left", "right"), "Score")
-    assert read_labels(source).row(3) == (TEXTS[3], TEXTS[8], "1.0")
-    assert "`left` and `right`" in source.summary
-
-
-def test_text_and_label_columns_are_classes_without_unlabelled_rows(tmp_path: Path) -> None:
-    path = tmp_path / "classes.jsonl"
-    rows = pl.DataFrame({"text": TEXTS, "label": [None, *"xyxyxyxyxyx"]})
-    rows.write_ndjson(path)
-    source = label_source(str(path))
-    assert (source.kind, source.texts, source.label) == ("classes", ("text",), "label")
-    read = read_labels(source)
-    assert read.height == 11
-    assert read.row(0) == (TEXTS[1], None, "x")
+XY = [*"xyxyxyxyxyx"]
+NAMES = ["Our Shop", "our shop", " OUR  shop ", "Our Shop", "none", "None", "none", *"ab", *"BAB"]
+READ: dict[str, tuple[dict[str, list[Any]], list[str], tuple[str, ...]]] = {
+    # Label column (and a second text column for pairs) → labels that are read, words of the summary
+    "blank": ({"label": [None, " ", *"xyxyxyxyxy"]}, [*"xyxyxyxyxy"], ("class in `label`",)),
+    **{
+        f"{marker!r} of one row": ({"label": [marker, *XY]}, XY, ())
+        for marker in ("None", "NULL", "null", "N/A", "n/a", "NA", "<NA>", "nan", "inf", "-INF", " ")
+    },
+    "NaN": ({"label": [float("nan"), 0.5, *[1.5, 0.5] * 5]}, ["0.5", *["1.5", "0.5"] * 5], ()),
+    "equal numbers": ({"label": ["1", "1.0", "2", "2.50"] * 3}, ["1", "1", "2", "2.50"] * 3, ()),
+    "NA among words": ({"label": ["NA", "EU", None] * 4}, ["NA", "EU"] * 4, ("'NA' (4 rows) is a class, not a",)),
+    "NA among numbers": ({"label": ["NA", "1", "2"] * 4}, ["1", "2"] * 4, ()),
+    "spellings": (
+        {"label": NAMES}, [*["Our Shop"] * 4, *["none"] * 3, *"ABBAB"],
+        ("equal but for case and blanks: ", "`our shop` (1) is `Our Shop`", "`None` (1) is `none`"),
+    ),
+    "spellings, rarest first": ({"label": NAMES[::-1]}, [*"BABBA", *["none"] * 3, *["Our Shop"] * 4], ()),
+    "yes and no of pairs": ({"b": TEXTS[::-1], "label": ["Yes", "no", "NA"] * 4}, ["1", "0"] * 4, ()),
+    "scores of pairs": (
+        {"b": [*TEXTS[1:], None], "label": [None, *(n + 0.5 for n in range(1, 12))]}, [f"{n}.5" for n in range(1, 11)],
+        ("`text` and `b`",),
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "parquet"])
-def test_blank_labels_are_excluded_in_every_format(tmp_path: Path, suffix: str) -> None:
-    rows = pl.DataFrame({"text": [*TEXTS, None], "label": [None, " ", *"xyxyxyxyxy", "x"]})
-    source = label_source(_written(rows, tmp_path / f"classes.{suffix}"))
+@pytest.mark.parametrize(("columns", "labels", "said"), READ.values(), ids=READ)
+def test_labels_are_read_without_missing_ones_in_every_format(
+    tmp_path: Path, suffix: str, columns: dict[str, list[Any]], labels: list[str], said: tuple[str, ...]
+) -> None:
+    source = label_source(_written(pl.DataFrame({"text": TEXTS, **columns}), tmp_path / f"labels.{suffix}"))
+    assert source.kind == ("pairs" if "b" in columns else "classes")
     read = read_labels(source)
-    assert read["label"].to_list() == list("xyxyxyxyxy")
-    assert source.left_out == 3
+    assert read["label"].to_list() == labels
+    assert source.left_out == 12 - len(labels)
+    assert source.classes == (0 if "b" in columns else len(set(labels)))
+    assert all(word in source.summary for word in said)
 
 
-@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
-def test_pairs_without_a_score_or_text_are_excluded(tmp_path: Path, suffix: str) -> None:
-    scores = [None, *(n / 3 for n in range(1, 12))]
-    rows = pl.DataFrame({"a": TEXTS, "b": [*TEXTS[:11], None], "score": scores})
-    source = label_source(_written(rows, tmp_path / f"pairs.{suffix}"))
-    assert (source.kind, source.left_out) == ("pairs", 2)
-    assert read_labels(source)["text_2"].to_list() == TEXTS[1:11]
-
-
-@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
-def test_nan_label_is_excluded(tmp_path: Path, suffix: str) -> None:
-    rows = pl.DataFrame({"text": TEXTS, "label": [float("nan"), *(float(n % 2) for n in range(11))]})
-    path = tmp_path / f"classes.{suffix}"
-    if suffix == "jsonl":  # as Python's json writes it
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows.to_dicts()))
-        source = label_source(str(path))
-    else:
-        source = label_source(_written(rows, path))
-    assert source.left_out == 1
-    assert {float(label) for label in read_labels(source)["label"]} == {0, 1}
-
-
-@pytest.mark.parametrize("nothing", ["None", "NULL", "null", "N/A", "n/a", "NA", "<NA>", "nan", "inf", "-INF", " "])
-def test_null_marker_of_a_single_row_is_no_class(tmp_path: Path, nothing: str) -> None:
-    rows = pl.DataFrame({"text": TEXTS, "label": [nothing, *"xyxyxyxyxyx"]})
-    source = label_source(_written(rows, tmp_path / "classes.csv"))
-    assert source.left_out == 1
-    assert set(read_labels(source)["label"]) == {"x", "y"}
+def test_texts_of_labels_stay_with_their_rows(tmp_path: Path) -> None:
+    rows = pl.DataFrame({"a": TEXTS, "b": TEXTS[::-1], "score": [None, *(n / 8 for n in range(1, 12))]})
+    read = read_labels(label_source(_written(rows, tmp_path / "pairs.jsonl")))
+    assert read.row(2) == (TEXTS[3], TEXTS[8], "0.375")
+    classes = rows.select(text="b", label=pl.Series([*XY, None]))
+    read = read_labels(label_source(_written(classes, tmp_path / "classes.jsonl")))
+    assert read.rows() == [(text, None, label) for text, label in zip(TEXTS[::-1], XY, strict=False)]
 
 
 @pytest.mark.parametrize("score", ["inf", "-inf", "99999999999999999999999999", "-1e7"])
@@ -183,58 +187,6 @@ def test_out_of_range_score_error_names_the_row(tmp_path: Path, score: str, suff
     said = f"pairs.{suffix}: row 6 has the score '{score}' in column 'score', expected a finite similarity within"
     with pytest.raises(SourceError, match=said):
         label_source(path)
-
-
-def _written(rows: pl.DataFrame, path: Path) -> str:
-    match path.suffix:
-        case ".csv":
-            rows.write_csv(path)
-        case ".tsv":
-            rows.write_csv(path, separator="\t")
-        case ".jsonl":
-            rows.write_ndjson(path)
-        case _:
-            rows.write_parquet(path)
-    return str(path)
-
-
-@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
-def test_equal_numbers_are_one_class_as_written_first(tmp_path: Path, suffix: str) -> None:
-    rows = pl.DataFrame({"text": TEXTS, "label": ["1", "1.0", "2", "2.50"] * 3})
-    read = read_labels(label_source(_written(rows, tmp_path / f"classes.{suffix}")))
-    assert read["label"].to_list() == ["1", "1", "2", "2.50"] * 3
-
-
-@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
-def test_words_for_missing_values_are_classes_among_words_and_missing_among_numbers(
-    tmp_path: Path, suffix: str
-) -> None:
-    rows = pl.DataFrame({"text": TEXTS, "region": ["NA", "EU", None] * 4, "stars": ["NA", "1", "2"] * 4})
-    path = _written(rows, tmp_path / f"rows.{suffix}")
-    regions, stars = (label_source(f"{path}#label={label}") for label in ("region", "stars"))
-    assert (regions.classes, regions.left_out, regions.words) == (2, 4, (("NA", 4),))
-    assert "'NA' (4 rows) is a class, not a missing label" in regions.summary
-    assert (stars.classes, stars.left_out, stars.words) == (2, 4, ())
-
-
-@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
-def test_classes_that_differ_in_case_or_blanks_are_one_in_the_most_frequent_spelling(
-    tmp_path: Path, suffix: str
-) -> None:
-    labels = ["Our Shop", "our shop", " OUR  shop ", "Our Shop", "none", "None", "none", *"ab", *"BAB"]
-    for number, order in enumerate((labels, labels[::-1])):
-        source = label_source(_written(pl.DataFrame({"text": TEXTS, "label": order}), tmp_path / f"{number}.{suffix}"))
-        assert (source.classes, source.left_out) == (4, 0)
-        assert {*read_labels(source)["label"]} == {"Our Shop", "none", "B", "A"}
-        assert "equal but for case and blanks: " in source.summary
-        assert "`our shop` (1) is `Our Shop`" in source.summary
-        assert "`None` (1) is `none`" in source.summary
-
-
-def test_yes_and_no_are_the_scores_1_and_0(tmp_path: Path) -> None:
-    rows = pl.DataFrame({"a": TEXTS, "b": TEXTS[::-1], "is_duplicate": ["Yes", "no", "NA"] * 4})
-    read = read_labels(label_source(_written(rows, tmp_path / "pairs.csv")))
-    assert read["label"].to_list() == ["1", "0"] * 4
 
 
 def test_named_columns_are_read(tmp_path: Path) -> None:
@@ -308,20 +260,16 @@ def test_folder_of_parts_is_one_table_of_labels(tmp_path: Path) -> None:
 
 def test_labels_in_another_encoding_are_read_if_it_is_named(tmp_path: Path) -> None:
     path = tmp_path / "labels.csv"
-    path.write_bytes(
-        pl.DataFrame({"text": [f"“{text}”" for text in TEXTS], "label": ["é", "y"] * 6}).write_csv().encode("cp1252")
-    )
+    rows = pl.DataFrame({"text": [f"“{text}”" for text in TEXTS], "label": ["é", "y"] * 6})
+    path.write_bytes(rows.write_csv().encode("cp1252"))
     with pytest.raises(SourceError, match=r"Name the encoding with `--encoding` .*`iconv -f cp1252"):
         label_source(str(path))
     assert read_labels(label_source(f"{path}#encoding=cp1252"))["label"].to_list() == ["é", "y"] * 6
 
 
-@pytest.mark.parametrize("name", ["a.csv", "s3://b/a#1.csv", "a.csv#page=2", "a b/*.csv"])
-def test_name_without_columns_is_a_path(name: str) -> None:
-    assert label_file(name) == LabelFile(name)
-
-
-@pytest.mark.parametrize("columns", ["label=a&label=b", "label=a&column=b", "encoding=nonsense"])
-def test_invalid_columns_in_a_name_are_refused(columns: str) -> None:
-    with pytest.raises(ValueError, match=r"expected the columns after #|not an encoding"):
-        label_file(f"a.csv#{columns}")
+def test_columns_in_a_name_are_known_options_or_part_of_the_path() -> None:
+    for name in ("a.csv", "s3://b/a#1.csv", "a.csv#page=2", "a b/*.csv"):
+        assert label_file(name) == LabelFile(name)
+    for columns in ("label=a&label=b", "label=a&column=b", "encoding=nonsense"):
+        with pytest.raises(ValueError, match=r"expected the columns after #|not an encoding"):
+            label_file(f"a.csv#{columns}")
