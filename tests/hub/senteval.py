@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import json
 import tarfile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
@@ -71,13 +71,15 @@ def mrpc_rows(split: str) -> pl.DataFrame:
     return pl.DataFrame({**sides, "label": [row % 2 for row in numbers], "idx": numbers})
 
 
-def packed(files: Mapping[str, str]) -> bytes:
-    """Return a tar file like that of `tar cf senteval.tar .`."""
+def packed(
+    files: Mapping[str, str | None], mode: Literal["w", "w:gz", "w:bz2", "w:xz"] = "w", root: str = "./"
+) -> bytes:
+    """Return a tar file like that of `tar cf senteval.tar .`; None instead of a text makes a folder."""
     buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as tar:
+    with tarfile.open(fileobj=buffer, mode=mode) as tar:
         for name, text in files.items():
-            entry, content = tarfile.TarInfo(f"./{name}"), text.encode()
-            entry.size = len(content)
+            entry, content = tarfile.TarInfo(f"{root}{name}"), (text or "").encode()
+            entry.size, entry.type = len(content), tarfile.DIRTYPE if text is None else tarfile.REGTYPE
             tar.addfile(entry, io.BytesIO(content))
     return buffer.getvalue()
 

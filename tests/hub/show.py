@@ -1,9 +1,7 @@
-"""Print results with the stand-in Hub as Markdown tables: recipes by step, faults, layouts of encoders.
+"""Print recipes by step, with the stand-in Hub, as a Markdown table.
 
 python -m tests.hub.show recipes [RECIPE …]   minutes to hours; exit code 1 if a cell is not green
 python -m tests.hub.show recipes --no-worker [RECIPE …]   half of the time: no run by a deployment
-python -m tests.hub.show faults               each fault of the Hub, with the line that a user reads
-python -m tests.hub.show layouts              every layout's vectors compared with those of sentence-transformers
 """
 
 from __future__ import annotations
@@ -66,50 +64,12 @@ def _travelled(journeys: Journeys, names: Sequence[str]) -> int:
     return 1 if faults else 0
 
 
-def faults(_: Sequence[str]) -> int:
-    """Print each fault with the line that a user reads."""
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        os.environ |= clients_of(free_port(), folder / "prefect") | {"OMP_NUM_THREADS": "1", "BSL_DEVICE": "cpu"}
-        from tests.hub.faults import lines
-
-        with server(folder):
-            _row("the Hub", "the line that a user reads")
-            _row("---", "---")
-            for what, line in lines(folder):
-                _row(what, line)
-    return 0
-
-
-def layouts(_: Sequence[str]) -> int:
-    """Print the largest absolute difference of vectors, for each layout."""
-    from tests.layouts import LAYOUTS, compared
-
-    _row("layout", "width", "max abs diff", "of its export")
-    _row("---", "---", "---", "---")
-    worst = 0.0
-    for name in LAYOUTS:
-        with tempfile.TemporaryDirectory() as place:
-            width, read, exported = compared(name, Path(place))
-        worst = max(worst, read, exported)
-        _row(name, str(width), f"{read:.1e}", f"{exported:.1e}")
-    print(f"\n{len(LAYOUTS)} layouts, largest difference {worst:.1e}")
-    return 0 if worst <= 1e-5 else 1
-
-
 def _row(*cells: str) -> None:
     print(f"| {' | '.join(cells)} |", flush=True)
 
 
-def main(words: Sequence[str]) -> int:
-    """Print the table of a name."""
-    tables = {"recipes": recipes, "faults": faults, "layouts": layouts}
-    if not words or words[0] not in tables:
-        print(__doc__)
-        return 2
-    warnings.simplefilter("ignore")
-    return tables[words[0]](words[1:])
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    if sys.argv[1:2] != ["recipes"]:
+        sys.exit(__doc__)
+    warnings.simplefilter("ignore")
+    sys.exit(recipes(sys.argv[2:]))

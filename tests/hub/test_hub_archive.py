@@ -20,21 +20,15 @@ from bsl.storage.sources.scored_sets import digests, read_declared_pairs, read_t
 from bsl.storage.sources.sources import SourceSpec, resolve_source
 from tests.hub.client import offline, use
 from tests.hub.repositories import parquet
-from tests.hub.senteval import (
-    files_of,
-    mrpc_rows,
-    packed,
-    publish_mrpc,
-    publish_senteval,
-    publish_sst5,
-)
+from tests.hub.senteval import files_of, mrpc_rows, packed, publish_mrpc, publish_senteval, publish_sst5
 from tests.toy_sets import allow_any_rows, write_files
 
 CR = {"CR/custrev.neg": "bad\n\n", "CR/custrev.pos": "good\n"}
+ROWS = [("bad", 0), ("", 0), ("good", 1)]
 
 
-def publish(hub, files):
-    return hub.add("datasets", SENTEVAL.hub_id, {SENTEVAL.file: packed(files)}, SENTEVAL.revision)
+def publish(hub, archive, commit=SENTEVAL.revision):
+    return hub.add("datasets", SENTEVAL.hub_id, {SENTEVAL.file: archive}, commit)
 
 
 def table(name, split, mirror=None):
@@ -59,37 +53,44 @@ def test_archive_writes_only_into_its_folder(hub, tmp_path, monkeypatch, filtere
     buffer = io.BytesIO(packed({**CR, "../../../../../../outside": "x"}))
     with tarfile.open(fileobj=buffer, mode="a") as tar:
         tar.addfile(link), tar.addfile(below, io.BytesIO())
-    hub.add("datasets", SENTEVAL.hub_id, {SENTEVAL.file: buffer.getvalue()}, SENTEVAL.revision)
+    publish(hub, buffer.getvalue())
     assert table("cr", "all").height == 3
     outside = [path for path in tmp_path.rglob("outside") if "linked" not in path.parts]
     assert outside == []
 
 
-@pytest.mark.usefixtures("any_rows")
-def test_archive_without_a_regular_file_names_the_missing_one(hub):
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
-        folder = tarfile.TarInfo("CR")
-        folder.type = tarfile.DIRTYPE
-        tar.addfile(folder)
-    hub.add("datasets", SENTEVAL.hub_id, {SENTEVAL.file: buffer.getvalue()}, SENTEVAL.revision)
-    with pytest.raises(SourceError, match=r"contains no custrev\.|contains no CR/custrev"):
-        table("cr", "all")
+ZEROS = {"CR/custrev.neg": "\0" * (2 << 20)}
+INVALID = {
+    # A run leaves out the sets that the archive lacks, by name; a damaged archive ends the run.
+    "another set": (packed({"MR/rt-polarity.neg": ""}), SourceError, r"contains no CR/custrev\.neg\. Put"),
+    "a folder alone": (packed({"CR": None}, "w:gz"), SourceError, r"contains no CR/custrev"),
+    "no archive": (b"no archive", HubError, r"senteval\.tar cannot be unpacked \(.*\. Delete .* and run again"),
+    **{
+        f"zeros in {form}": (
+            packed(ZEROS, f"w:{form}"),
+            HubError,
+            r"unpacks to more than 200 times its size \(found 2,097,152 bytes from",
+        )
+        for form in ("gz", "bz2", "xz")
+    },
+}
 
 
 @pytest.mark.usefixtures("any_rows")
-@pytest.mark.parametrize("form", ["gz", "bz2", "xz"])
-def test_archive_that_unpacks_to_gigabytes_is_refused_before_it_is_unpacked(hub, tmp_path, monkeypatch, form):
+@pytest.mark.parametrize(("archive", "kind", "line"), INVALID.values(), ids=INVALID)
+def test_invalid_senteval_archive_is_rejected(hub, tmp_path, monkeypatch, archive, kind, line):
     monkeypatch.setattr("bsl.storage.readers.unpacked.FREE_BYTES", 1 << 20)
-    buffer, zeros = io.BytesIO(), 2 << 20
-    with tarfile.open(fileobj=buffer, mode=f"w:{form}") as tar:
-        entry = tarfile.TarInfo("CR/custrev.neg")
-        entry.size = zeros
-        tar.addfile(entry, io.BytesIO(bytes(zeros)))
-    hub.add("datasets", SENTEVAL.hub_id, {SENTEVAL.file: buffer.getvalue()}, SENTEVAL.revision)
-    with pytest.raises(HubError, match=r"unpacks to more than 200 times its size \(found 2,097,152 bytes from"):
+    publish(hub, archive)
+    with pytest.raises(SourceError, match=line) as caught:
         table("cr", "all")
+    assert type(caught.value) is kind
     assert not any(path.name == "custrev.neg" for path in tmp_path.rglob("*"))
+
+
+def test_repository_without_the_archive_is_rejected(hub):
+    hub.add("datasets", SENTEVAL.hub_id, {"README.md": b""}, SENTEVAL.revision)
+    with pytest.raises(HubError, match=r"the repository has no such file\. Put the set's original files into"):
+        table("cr", "all")
 
 
 def test_senteval_archive_is_downloaded_once_and_then_read_offline(hub, monkeypatch):
@@ -120,8 +121,7 @@ def test_mrpc_from_glue_has_the_row_order_of_senteval(hub, tmp_path, monkeypatch
     use(hub, folder, monkeypatch)
     offline(monkeypatch)
     assert table("mrpc", "train").equals(expected)
-    write_files(tmp_path / "senteval", files_of(["mrpc"]))
-    assert table("mrpc", "train", str(tmp_path / "senteval")).equals(table("mrpc", "train"))
+    assert table("mrpc", "train", write_files(tmp_path / "senteval", files_of(["mrpc"]))).equals(expected)
 
 
 def test_sst5_from_setfit_has_the_rows_of_senteval(hub, tmp_path):
@@ -137,7 +137,7 @@ def test_sst5_from_setfit_has_the_rows_of_senteval(hub, tmp_path):
 def test_mrpc_without_its_validation_split_is_rejected(hub):
     declared = DATASETS["mrpc"]
     card = {"configs": [{"config_name": "mrpc", "data_files": [{"split": "train", "path": "mrpc/train-*"}]}]}
-    files = {"README.md": b"", "mrpc/train-0.parquet": parquet(mrpc_rows("train").head(3668))}
+    files = {"mrpc/train-0.parquet": parquet(mrpc_rows("train").head(3668))}
     hub.add("datasets", str(declared.hub_id), files, declared.revision, card=card)
     with pytest.raises(
         SourceError, match=r"mrpc/train\+validation: .* has no split 'validation', expected one of train\. Correct"
@@ -146,21 +146,13 @@ def test_mrpc_without_its_validation_split_is_rejected(hub):
 
 
 @pytest.mark.usefixtures("any_rows")
-def test_pinned_commit_is_read_after_main_advances(hub, monkeypatch):
-    commit = publish(hub, CR)
-    hub.add("datasets", SENTEVAL.hub_id, {SENTEVAL.file: packed({"CR/custrev.neg": "other\n"})})
-    assert resolve_source(SourceSpec(dataset="cr")).digest == f"{SENTEVAL.hub_id}@{commit}/senteval.tar/cr/all"
-    assert table("cr", "all").rows() == [("bad", 0), ("", 0), ("good", 1)]
-    hub.stop()
-    offline(monkeypatch)
-    assert table("cr", "all").rows() == [("bad", 0), ("", 0), ("good", 1)]
-
-
-@pytest.mark.usefixtures("any_rows")
-def test_hub_and_mirrored_cache_give_the_same_source(hub, tmp_path, monkeypatch):
-    commit = publish(hub, CR)
+@pytest.mark.parametrize(("mode", "root"), [("w", "./"), ("w:gz", "./"), ("w:gz", "data/downstream/")])
+def test_archive_of_the_pinned_commit_is_read_from_the_hub_and_from_a_mirror(hub, tmp_path, monkeypatch, mode, root):
+    commit = publish(hub, packed(CR, mode, root))
+    publish(hub, packed({"CR/custrev.neg": "other\n"}), None)
     from_the_hub = resolve_source(SourceSpec(dataset="cr"))
     assert from_the_hub.digest == f"{SENTEVAL.hub_id}@{commit}/senteval.tar/cr/all"
+    assert table("cr", "all").rows() == ROWS
     folder = tmp_path / "mirror"
     assert list(fill_cache(folder, "cr")) == [(from_the_hub.digest, "written")]
     assert list(fill_cache(folder, "cr")) == [(from_the_hub.digest, "kept")]
@@ -169,68 +161,29 @@ def test_hub_and_mirrored_cache_give_the_same_source(hub, tmp_path, monkeypatch)
     offline(monkeypatch)
     copied = resolve_source(SourceSpec(dataset="cr"))
     assert copied == from_the_hub
-    assert table("cr", "all").rows() == [("bad", 0), ("", 0), ("good", 1)]
+    assert table("cr", "all").rows() == ROWS
     texts = [text for frame in read_source(copied, ReadReport("cr"), 0) for (text,) in frame.rows()]
-    assert texts == ["bad", "", "good"]
+    assert texts == [text for text, _ in ROWS]
 
 
 def test_dataset_in_the_mirror_folder_is_not_downloaded(tmp_path, any_rows):
-    write_files(tmp_path / "senteval", CR)
-    own = str(tmp_path / "senteval")
+    own = write_files(tmp_path / "senteval", CR)
     assert list(fill_cache(tmp_path / "made", "cr", own)) == [(f"{own}/CR/custrev.neg", "folder")]
-    assert table("cr", "all", own).height == 3
+    assert table("cr", "all", own).rows() == ROWS
 
 
 @pytest.mark.usefixtures("any_rows")
 def test_tokenised_sts_pairs_are_read_with_their_gold_scores(hub):
     folder, subsets = "STS/STS12-en-test", ("MSRpar", "MSRvid", "SMTeuroparl", "surprise.OnWN", "surprise.SMTnews")
     files = {f"{folder}/STS.input.{name}.txt": "a dog .\ta cat .\n" for name in subsets}
-    publish(hub, {**files, **{f"{folder}/STS.gs.{name}.txt": "2.5\n" for name in subsets}})
+    publish(hub, packed({**files, **{f"{folder}/STS.gs.{name}.txt": "2.5\n" for name in subsets}}))
     pairs = read_declared_pairs("sts12-tok", "test", resolve_source(SourceSpec(dataset="sts12-tok")))
     assert pairs["subset"].to_list() == list(subsets)
     assert pairs["score"].to_list() == [2.5] * 5
 
 
-@pytest.mark.usefixtures("any_rows")
-@pytest.mark.parametrize("folder", ["./", "data/downstream/"])
-def test_archive_is_read_with_any_root_folder_name(hub, folder):
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
-        for path, text in CR.items():
-            entry = tarfile.TarInfo(folder + path)
-            entry.size = len(text)
-            tar.addfile(entry, io.BytesIO(text.encode()))
-    hub.add("datasets", SENTEVAL.hub_id, {SENTEVAL.file: buffer.getvalue()}, SENTEVAL.revision)
-    assert table("cr", "all").height == 3
-
-
-@pytest.mark.parametrize(
-    ("files", "kind", "line"),
-    [
-        (
-            {"senteval.tar": packed({"MR/rt-polarity.neg": ""})},
-            SourceError,
-            r"contains no CR/custrev\.neg\. Put",
-        ),
-        ({"senteval.tar": b"no archive"}, HubError, r"senteval\.tar cannot be unpacked \(.*\. Delete .* and run again"),
-        (
-            {"README.md": b""},
-            HubError,
-            r"senteval\.tar: the repository has no such file\. Put the set's original files into",
-        ),
-    ],
-)
-def test_invalid_senteval_archive_is_rejected(hub, files, kind, line):
-    """A run leaves out the sets that the archive lacks, by name; a damaged archive ends the run."""
-    hub.add("datasets", SENTEVAL.hub_id, files, SENTEVAL.revision)
-    with pytest.raises(SourceError, match=line) as caught:
-        table("cr", "all")
-    assert type(caught.value) is kind
-
-
-@pytest.fixture
-def copy_of_sick(hub, monkeypatch, tmp_path):
-    """Add the Hub's copy of SICK: 9,927 pairs, ten of them twice; digests identify the 4,927 pairs of the test."""
+def test_sick_test_split_is_selected_from_the_hub_copy(hub, tmp_path, monkeypatch):
+    """The Hub's copy has 9,927 pairs, ten of them twice; digests identify the 4,927 pairs of the test."""
     pairs = pl.DataFrame(
         {"sentence1": [f"A kid number {row}." for row in range(9917)], "sentence2": "A boy.", "score": 3.635}
     )
@@ -240,24 +193,14 @@ def copy_of_sick(hub, monkeypatch, tmp_path):
     declared = DATASETS["sickr"]
     files = {"test.jsonl.gz": gzip.compress(pl.concat([pairs, test.head(10)]).write_ndjson().encode())}
     hub.add("datasets", str(declared.hub_id), files, declared.revision)
-    return test
-
-
-def test_sick_test_split_is_selected_from_the_hub_copy(copy_of_sick, tmp_path, monkeypatch):
     source = resolve_source(SourceSpec(dataset="sickr"))
     found = read_declared_pairs("sickr", "test", source)
-    assert found.select(copy_of_sick.columns).equals(copy_of_sick)
+    assert found.select(test.columns).equals(test)
     assert main(["mirror", str(tmp_path / "mirror"), "sickr"]) == 0
     offline(monkeypatch)
     copied = resolve_source(SourceSpec(dataset="sickr"), str(tmp_path / "mirror"))
     assert copied.digest == source.digest
     assert read_declared_pairs("sickr", "test", copied).equals(found)
-
-
-def test_incomplete_sick_test_split_is_rejected(copy_of_sick, tmp_path):
-    short = copy_of_sick.slice(1)
-    (tmp_path / "files" / "sickr").mkdir(parents=True)
-    short.write_parquet(tmp_path / "files" / "sickr" / "test.parquet")
-    source = resolve_source(SourceSpec(dataset="sickr"), str(tmp_path / "files"))
+    short = write_files(tmp_path / "files", {"sickr/test.parquet": parquet(test.slice(1))})
     with pytest.raises(SourceError, match=r"sickr test has 4,926 rows, expected the 4,927 .*\. Remove this copy"):
-        read_declared_pairs("sickr", "test", source)
+        read_declared_pairs("sickr", "test", resolve_source(SourceSpec(dataset="sickr"), short))

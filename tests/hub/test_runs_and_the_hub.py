@@ -4,32 +4,26 @@ import io
 import json
 import time
 
-import numpy as np
-import polars as pl
 import pytest
 import torch
-from sentence_transformers import SentenceTransformer
 
 from bsl.flows.cli.main import main
 from bsl.flows.cli.terminal.overrides import configured
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
-from bsl.models.errors import EncoderError
 from bsl.storage.artifacts.keys import artifact_key
 from bsl.storage.errors import HubError
-from bsl.storage.readers.read_report import ReadReport
 from bsl.storage.sources.mirror import fill_cache
 from bsl.storage.sources.model_sources import resolve_model
-from bsl.storage.sources.read import check_columns, read_source
+from bsl.storage.sources.read import check_columns
 from bsl.storage.sources.sources import SourceSpec, resolve_source
 from bsl.tasks.corpus.evaluation_sets import rows_of
 from bsl.tasks.diagnostics.doctor import examine
-from bsl.tasks.evaluation.kinds import available, names_of
+from bsl.tasks.evaluation.kinds import available
 from bsl.tasks.stage.cluster import found_here
 from bsl.tasks.stage.run_context import RunContext
 from tests.hub.client import offline, use
-from tests.hub.faults import Malice
-from tests.hub.repositories import model_files, publish, publish_nli, publish_sts, sample
+from tests.hub.repositories import model_files, publish, publish_nli, publish_sts
 from tests.toy_sets import write_files
 
 BERT = "google-bert/bert-base-uncased"
@@ -40,6 +34,10 @@ SETS = ("sts16/test", "sts17-en-de/test")
 def site(tmp_path):
     rows_of.cache_clear()  # an earlier test has read sets of the same commits
     return RunContext(store=str(tmp_path / "store"), device="cpu")
+
+
+def look(config, site):
+    return {check.subject: check for check in examine(site, config)}
 
 
 def test_hub_error_raises_instead_of_dropping_an_evaluation_set(hub, site):
@@ -55,31 +53,17 @@ def test_hub_error_raises_instead_of_dropping_an_evaluation_set(hub, site):
     assert "'stsb-mt' was not found: no mirror is set, and the Hub has no copy" in found.missing["stsb-mt/test"]
 
 
-def test_cached_evaluation_sets_are_read_offline(hub, site, monkeypatch):
+def test_cached_evaluation_sets_are_read_offline_and_others_are_missing(hub, site, monkeypatch):
     publish_sts(hub, ["sts16", "sts17-en-de"])
-    first = {name: found.read() for name, found in available(site, SETS).sets.items()}
-    hub.stop()
-    rows_of.cache_clear()
-    again = available(site, SETS).sets
-    assert all(again[name].read()["test"].equals(first[name]["test"]) for name in SETS)
-    offline(monkeypatch)
-    rows_of.cache_clear()
-    assert tuple(available(site, SETS).sets) == SETS
-    assert len(hub.requests("HEAD .*sts16-sts/resolve/.*jsonl")) == 1
-
-
-def test_offline_mode_reports_uncached_evaluation_sets_as_missing(hub, site, monkeypatch):
-    publish_sts(hub, ["sts16", "sts17-en-de"])
-    available(site, SETS[:1])
-    offline(monkeypatch)
+    first = available(site, SETS[:1]).sets[SETS[0]].read()["test"]
+    for cut_off in (hub.stop, lambda: offline(monkeypatch)):
+        cut_off()
+        rows_of.cache_clear()
+        assert available(site, SETS[:1]).sets[SETS[0]].read()["test"].equals(first)
     found = available(site, SETS)
     assert tuple(found.sets) == SETS[:1]
     assert "is not in the cache, and HF_HUB_OFFLINE forbids requests to the Hub" in found.missing[SETS[1]]
-
-
-def test_evaluation_set_name_defaults_to_the_test_split():
-    assert names_of(["sts12", "stsb", "stsb/dev"]) == ("sts12/test", "stsb/test", "stsb/dev")
-    assert configured("nli", ['evaluation.sets=["sts12"]']).evaluation.sets == ("sts12",)
+    assert len(hub.requests("HEAD .*sts16-sts/resolve/.*jsonl")) == 1
 
 
 def test_hub_and_mirrored_cache_give_the_same_artifact_key(hub, site, tmp_path, monkeypatch):
@@ -96,28 +80,14 @@ def test_hub_and_mirrored_cache_give_the_same_artifact_key(hub, site, tmp_path, 
     folder = tmp_path / "mirror"
     for name in ("snli/train", "multi_nli/train", "sts16", "sts17-en-de", f"model:{BERT}"):
         assert [how for _, how in fill_cache(folder, name)] == ["written"]
-    asked = requests_of_content(hub)
+    asked = len(hub.requests("resolve|cdn"))
     use(hub, folder, monkeypatch)
     offline(monkeypatch)
     rows_of.cache_clear()
     assert key() == from_the_hub
     assert (resolve_model(BERT).folder / "model.safetensors").is_file()
     check_columns(resolve_source(specs[0]))
-    assert requests_of_content(hub) == asked
-
-
-def test_hub_arrow_table_has_the_rows_of_parquet_files(hub):
-    publish_nli(hub)
-    frames = pl.concat(read_source(resolve_source(SourceSpec(dataset="multi_nli")), ReadReport("x"), 0.0))
-    assert frames.rows() == sample().tail(24).select("premise", "hypothesis").rows()
-
-
-def requests_of_content(hub):
-    return len(hub.requests("resolve|cdn"))
-
-
-def look(config, site):
-    return {check.subject: check for check in examine(site, config)}
+    assert len(hub.requests("resolve|cdn")) == asked
 
 
 def test_doctor_reports_unreachable_hub_fast_with_a_single_remedy(hub, site, capsys):
@@ -139,18 +109,15 @@ def test_doctor_accepts_cached_models_and_datasets_offline(hub, site, monkeypatc
     publish_nli(hub)
     publish_sts(hub, ["sts16", "stsb"])
     config = configured("sbert", ['evaluation.sets=["sts16"]'])
-    checks = look(config, site)
-    assert "vectors of width 32" in checks[f"encoder {config.encoder.model}"].found
-    assert "on the Hub" in checks["source snli"].found
-    assert [check for check in checks.values() if check.verdict == "NO"] == []
-    assert resolve_model(config.encoder.model).folder.is_dir()
-    for spec in config.ingest.sources:
-        check_columns(resolve_source(spec))
-    offline(monkeypatch)
-    checks = look(config, site)
-    assert "vectors of width 32" in checks[f"encoder {config.encoder.model}"].found
-    assert "columns premise, hypothesis" in checks["source snli"].found
-    assert [check for check in checks.values() if check.verdict == "NO"] == []
+    for source in ("on the Hub", "columns premise, hypothesis"):
+        checks = look(config, site)
+        assert "vectors of width 32" in checks[f"encoder {config.encoder.model}"].found
+        assert source in checks["source snli"].found
+        assert [check for check in checks.values() if check.verdict == "NO"] == []
+        assert resolve_model(config.encoder.model).folder.is_dir()
+        for spec in config.ingest.sources:
+            check_columns(resolve_source(spec))
+        offline(monkeypatch)
 
 
 def test_doctor_reports_missing_columns_and_unloadable_models(hub, site, tmp_path):
@@ -164,35 +131,6 @@ def test_doctor_reports_missing_columns_and_unloadable_models(hub, site, tmp_pat
     assert "column 'frist' is missing" in checks[f"source {tmp_path}/pairs.csv"].found
     assert "cannot be loaded" in checks[f"encoder {tmp_path}/model"].found
     assert {checks[f"source {tmp_path}/pairs.csv"].verdict, checks[f"encoder {tmp_path}/model"].verdict} == {"NO"}
-
-
-def test_dense_module_with_only_pickled_weights_is_loaded(hub, tmp_path):
-    name = "sentence-transformers/LaBSE"
-    files = model_files(name)
-    assert "2_Dense/model.safetensors" not in files
-    hub.add("models", name, files)
-    folder = resolve_model(name).folder
-    assert (folder / "2_Dense" / "pytorch_model.bin").is_file()
-    write_files(tmp_path, files)
-    config = EncoderConfig(model="x", pooling="cls", normalize=True)
-    texts = ["A man is playing a guitar."]
-    theirs = SentenceTransformer(str(tmp_path), device="cpu", local_files_only=True).encode(texts)
-    assert np.abs(SentenceEncoder.load(folder, config).encode(texts) - theirs).max() <= 1e-5
-
-
-def test_unsafe_pickle_error_does_not_suggest_disabling_weights_only(tmp_path, capsys):
-    files = model_files(BERT)
-    names = ("config.json", "tokenizer.json", "tokenizer_config.json")
-    write_files(tmp_path, {name: files[name] for name in names})
-    pickle = io.BytesIO()
-    torch.save({"weights": Malice()}, pickle)
-    (tmp_path / "pytorch_model.bin").write_bytes(pickle.getvalue())
-    with pytest.raises(
-        EncoderError, match=r"contain more than tensors, and code in files is never run\. Ask its authors"
-    ) as caught:
-        SentenceEncoder.load(tmp_path, EncoderConfig(model="x"))
-    assert "weights_only" not in str(caught.value)
-    assert capsys.readouterr().out == ""
 
 
 def test_sharded_pickled_weights_are_downloaded_and_loaded(hub, tmp_path):
