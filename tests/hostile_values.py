@@ -4,7 +4,10 @@ import os
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+T = TypeVar("T")
 
 # Read at import: the shared fixture removes these variables from tests.
 INPUTS = int(os.environ.get("BSL_FUZZ_INPUTS", "0"))
@@ -24,12 +27,25 @@ class Draw:
     Attributes:
         dice: the random generator.
         counts: number of inputs by outcome.
+        refusal: the last expected error.
     """
 
     def __init__(self, seed: str) -> None:
         self.dice = random.Random(seed)
         self.counts: Counter[str] = Counter()
         self.inputs = 0
+        self.refusal = ""
+
+    def tried(self, act: Callable[[], T], *refusals: type[Exception]) -> T | None:
+        """Return the result of a call, or None if it raises one of the expected errors; count both."""
+        try:
+            found = act()
+        except refusals as error:
+            self.refusal = str(error)
+            self.counts["refused"] += 1
+            return None
+        self.counts["taken"] += 1
+        return found
 
     def rounds(self, share: float) -> Iterator[int]:
         """Yield numbers until the test has used its share of the inputs or of the time."""

@@ -6,30 +6,36 @@ values are printed.
 
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from prefect import Flow
+from prefect.exceptions import ParameterBindError, ParameterTypeError, SignatureMismatchError
+from prefect.utilities.callables import parameter_schema
+from prefect.utilities.schema_tools.validation import ValidationError, validate
 from pydantic import BaseModel
 
 from bsl.flows.cli.artifacts import age
 from bsl.flows.cli.terminal.overrides import configured
-from bsl.flows.config import override
+from bsl.flows.config import PipelineConfig, override
+from bsl.flows.evaluation import evaluation
+from bsl.flows.pipeline import pipeline
 from bsl.flows.recipes import RECIPES, recipe
 from bsl.storage.artifacts.garbage_collection import collectable
 from bsl.storage.artifacts.keys import artifact_key
-from bsl.storage.artifacts.refs import ViewsRef
 from bsl.storage.artifacts.store import Store
 from bsl.storage.errors import StorageError
 from bsl.storage.filesystem.names import MANIFEST
 from bsl.storage.readers.columns import Columns
 from bsl.storage.readers.formats import columns_of, format_of, read_table
 from bsl.storage.readers.read_report import ReadReport
-from tests.hostile import folder_of, key, put
+from tests.hostile import folder_of, put
 from tests.hostile_values import VALUES, spoiled
 
 BYTES = [
@@ -52,41 +58,26 @@ def damaged(content: bytes, dice: random.Random) -> bytes:
 SENTENCES = ["A cat sits.", 'He said "no", twice.', "Zwei Sätze, ja.", "7", "true", "[a]", "x^2 + y", "tab\there", "猫"]
 
 
-def _jsonl() -> bytes:
-    return "".join(json.dumps({"text": text, "label": number}) + "\n" for number, text in enumerate(SENTENCES)).encode()
-
-
-def _csv() -> bytes:
-    return (
-        pl.DataFrame({"text": SENTENCES, "label": map(str, range(len(SENTENCES)))}, strict=False).write_csv().encode()
-    )
-
-
-FILES: dict[str, Callable[[], bytes]] = {
-    "txt": lambda: "\n".join(SENTENCES).encode(),
-    "jsonl": _jsonl,
-    "csv": _csv,
-    "tsv": lambda: b"text\tlabel\n" + b"".join(f"{text.replace(chr(9), ' ')}\t1\n".encode() for text in SENTENCES),
+FILES = {
+    "txt": "\n".join(SENTENCES),
+    "jsonl": "".join(json.dumps({"text": text, "label": number}) + "\n" for number, text in enumerate(SENTENCES)),
+    "csv": pl.DataFrame({"text": SENTENCES, "label": [*"012345678"]}).write_csv(),
+    "tsv": "text\tlabel\n" + "".join(f"{text.replace(chr(9), ' ')}\t1\n" for text in SENTENCES),
 }
 
 
 @pytest.mark.parametrize("suffix", FILES)
 def test_damaged_text_file_is_read_or_raises_storage_error(tmp_path, draw, suffix):
     """Every line of a text or JSON file is either read or counted as rejected."""
-    dice, counts = draw.dice, draw.counts
-    whole = FILES[suffix]()
     path = tmp_path / f"a.{suffix}"
     for _ in draw.rounds(0.13):
-        content = damaged(whole, dice)
+        content = damaged(FILES[suffix].encode(), draw.dice)
         path.write_bytes(content)
         report = ReadReport("fuzz")
-        try:
-            frame = table_of(path, report)
-        except StorageError as error:
-            counts["refused"] += 1
-            assert str(path) in str(error)  # noqa: PT017 - a result is as good
+        frame = draw.tried(partial(table_of, path, report), StorageError)
+        if frame is None:
+            assert str(path) in draw.refusal
             continue
-        counts["read"] += 1
         assert frame.height == report.records
         assert frame["text"].null_count() == 0 or suffix in {"csv", "tsv"}
         lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
@@ -121,8 +112,12 @@ TYPES: list[pa.DataType] = [
 
 
 def test_random_parquet_file_is_read_or_raises_storage_error(tmp_path, draw):
-    dice, counts = draw.dice, draw.counts
-    path = tmp_path / "a.parquet"
+    dice, path = draw.dice, tmp_path / "a.parquet"
+
+    def read() -> pl.DataFrame:
+        found = columns_of(str(path), format_of(str(path)))
+        return table_of(path, ReadReport("fuzz"), dice.choice(found or ("text",)))
+
     for _ in draw.rounds(0.16):
         dtype = dice.choice(TYPES)
         names = [dice.choice(["text", "label", "", "a.b", "é"]) for _ in range(dice.randrange(1, 4))]
@@ -135,43 +130,31 @@ def test_random_parquet_file_is_read_or_raises_storage_error(tmp_path, draw):
             continue
         if dice.random() < 0.7:
             path.write_bytes(damaged(path.read_bytes(), dice))
-        try:
-            found = columns_of(str(path), format_of(str(path)))
-            table_of(path, ReadReport("fuzz"), dice.choice(found or ("text",)))
-            counts["read"] += 1
-        except StorageError:
-            counts["refused"] += 1
+        draw.tried(read, StorageError)
 
 
 def test_damaged_manifest_raises_storage_error_and_deletes_nothing(tmp_path, draw):
     """Nothing appears outside the store and the export, and no artifact is deleted."""
-    dice, counts = draw.dice, draw.counts
-    root = tmp_path / "room" / "store"
-    store, other = Store(str(root)), ViewsRef(key=key(2))
-    ref = put(store, 1)
-    put(store, 2)
+    room = tmp_path / "room"
+    store = Store(str(room / "store"))
+    ref, other = put(store, 1), put(store, 2)
     manifest = folder_of(store, ref) / MANIFEST
     whole = manifest.read_bytes()
     for number in draw.rounds(0.13):
-        if dice.random() < 0.3:
-            manifest.write_bytes(damaged(whole, dice))
+        if draw.dice.random() < 0.3:
+            manifest.write_bytes(damaged(whole, draw.dice))
         else:
-            text = json.dumps(spoiled(json.loads(whole), dice), ensure_ascii=True)
-            manifest.write_text(text)
+            manifest.write_text(json.dumps(spoiled(json.loads(whole), draw.dice), ensure_ascii=True))
         for act in (
             lambda: store.check(ref),
             lambda: store.scan(ref).collect(),
-            lambda to=f"{number}": store.export(ref, tmp_path / "room" / "out" / to),
+            lambda to=f"{number}": store.export(ref, room / "out" / to),
             lambda: collectable(store, timedelta(0), datetime.now(UTC)),
         ):
-            try:
-                act()
-                counts["taken"] += 1
-            except StorageError:
-                counts["refused"] += 1
+            draw.tried(act, StorageError)
         assert store.defect(other) is None
         assert {path.name for path in tmp_path.iterdir()} == {"room"}
-        assert {path.name for path in (tmp_path / "room").iterdir()} <= {"store", "out"}
+        assert {path.name for path in room.iterdir()} <= {"store", "out"}
 
 
 def places(model: BaseModel, above: str = "") -> Iterator[str]:
@@ -184,34 +167,60 @@ def places(model: BaseModel, above: str = "") -> Iterator[str]:
 
 def test_random_setting_is_accepted_or_raises_value_error(draw):
     """An accepted configuration has an artifact key and equals its own JSON round trip."""
-    dice, counts = draw.dice, draw.counts
-    names = list(RECIPES)
-    bases = {name: (recipe(name), list(places(recipe(name)))) for name in dice.sample(names, min(4, len(names)))}
-    for _ in draw.rounds(0.13):
+    dice = draw.dice
+    bases = {name: (recipe(name), list(places(recipe(name)))) for name in dice.sample(list(RECIPES), 4)}
+
+    def changed() -> PipelineConfig:
         name = dice.choice(list(bases))
         base, fields = bases[name]
-        try:
-            if dice.random() < 0.5:
-                whole = spoiled(base.model_dump(mode="json"), dice)
-                config = override(base, whole if isinstance(whole, dict) else {"title": whole})
-            else:
-                value = dice.choice(VALUES)
-                text = dice.choice([str(value).encode(errors="replace").decode(), json.dumps(value), "[" * 5000])
-                config = configured(name, [f"{dice.choice(fields)}={text}" for _ in range(dice.randrange(1, 3))])
-        except ValueError:
-            counts["refused"] += 1
-            continue
-        counts["taken"] += 1
-        artifact_key("fuzz", "corpus", 1, {"config": config})
-        assert type(config).model_validate_json(config.model_dump_json()) == config
+        if dice.random() < 0.5:
+            whole = spoiled(base.model_dump(mode="json"), dice)
+            return override(base, whole if isinstance(whole, dict) else {"title": whole})
+        value = dice.choice(VALUES)
+        text = dice.choice([str(value).encode(errors="replace").decode(), json.dumps(value), "[" * 5000])
+        return configured(name, [f"{dice.choice(fields)}={text}" for _ in range(dice.randrange(1, 3))])
+
+    for _ in draw.rounds(0.13):
+        config = draw.tried(changed, ValueError)
+        if config is not None:
+            artifact_key("fuzz", "corpus", 1, {"config": config})
+            assert type(config).model_validate_json(config.model_dump_json()) == config
 
 
 def test_random_age_is_parsed_or_raises_value_error(draw):
-    dice, counts = draw.dice, draw.counts
     for _ in draw.rounds(0.04):
-        text = "".join(dice.choice("0123456789hd.- ٣e+\0") for _ in range(dice.randrange(8)))
-        try:
-            datetime.now(UTC) - age(text)
-            counts["taken"] += 1
-        except ValueError:
-            counts["refused"] += 1
+        text = "".join(draw.dice.choice("0123456789hd.- ٣e+\0") for _ in range(draw.dice.randrange(8)))
+        draw.tried(lambda text=text: datetime.now(UTC) - age(text), ValueError)
+
+
+FLOWS: dict[str, tuple[Flow[..., object], dict[str, object]]] = {
+    "bsl-pipeline": (
+        pipeline,
+        {
+            "recipe_name": "tiny",
+            "overrides": {"training": {"lr": 0.1, "objective": {"name": "bsl"}}, "ingest": {"corpus": {"limit": 9}}},
+            "site": {"store": "s3://bucket/store", "device": "cpu", "threads": 2, "save_minutes": 1.5},
+        },
+    ),
+    "bsl-evaluate": (evaluation, {"models": ["embedded:bert-mini"], "suite": ["embedded:stsb/test"], "site": {}}),
+}
+
+
+def test_random_deployment_parameters_pass_or_raise_a_validation_error(draw, caplog):
+    """Validate as the server does, by the schema that `prefect deploy` sends, and as the worker's flow does."""
+    caplog.set_level("CRITICAL", logger="prefect")  # Prefect logs each refused parameter
+    schemas = {name: parameter_schema(flow.fn).model_dump() for name, (flow, _) in FLOWS.items()}
+
+    def by_the_flow(flow: Flow[..., object], given: dict[str, object]) -> None:
+        asked = flow.validate_parameters(given)
+        if flow is pipeline:
+            override(recipe(asked["recipe_name"]), asked.get("overrides") or {})
+
+    for _ in draw.rounds(0.02):
+        name = draw.dice.choice(list(FLOWS))
+        flow, whole = FLOWS[name]
+        given = spoiled(whole, draw.dice)
+        if isinstance(given, dict):
+            draw.tried(partial(validate, given, schemas[name], raise_on_error=True), ValidationError)
+            refusals = (ParameterTypeError, ParameterBindError, SignatureMismatchError, ValueError)
+            draw.tried(partial(by_the_flow, flow, given), *refusals)
