@@ -60,29 +60,19 @@ def test_non_string_value_of_an_escaped_key_is_rejected(write, report, value, sp
     assert [line for line, _ in where(report)] == [around + 1]
 
 
+ODD = ["5", "true", "[laughs]", "[a\nb]", "{sic}", "{}", "", f"a{NUL}b", "x" * 1_000_000, "\U0001f600", '": 5', "-"]
+
+
 @pytest.mark.parametrize("name", ["sentence1", "sätze"])
 def test_json_strings_that_resemble_other_types_remain_strings(write, report, name):
-    odd = [
-        "5",
-        "true",
-        "[laughs]",
-        "[a\nb]",
-        "{sic}",
-        "{}",
-        "",
-        f"a{NUL}b",
-        "x" * 1_000_000,
-        "\U0001f600",
-        f'{name}": 5',
-        "-",
-    ]
-    path = write("a.jsonl", "\n\n  \n".join(json.dumps({name: text}) for text in odd))
-    assert texts(path, report, name) == odd
+    odd = [*ODD, f'{name}": 5']
+    assert texts(write("a.jsonl", "\n\n  \n".join(json.dumps({name: text}) for text in odd)), report, name) == odd
     assert report.rejected == 0
 
 
-def test_raw_control_characters_in_json_strings_are_accepted(write, report):
-    path = write("a.jsonl", b'{"text": "a\x00b\tc"}\n{"text": "d"}\n')
+def test_raw_control_characters_are_text_and_keys_with_a_lone_surrogate_are_no_columns(write, report):
+    path = write("a.jsonl", b'{"te\\ud800xt": "x", "text": "a\x00b\tc"}\n{"text": "d"}\n')
+    assert columns_of(path, "jsonl") == ("text",)
     assert texts(path, report) == [f"a{NUL}b\tc", "d"]
 
 
@@ -123,14 +113,5 @@ def test_null_or_missing_text_is_an_empty_cell(write, report):
     frame = table(write("a.jsonl", "\n".join(lines)), Columns(("text", "other")), report)
     assert frame.rows() == [("a", "b"), ("", "c"), ("", "d"), (" ", "")]
     assert (report.records, report.rejected, report.empty) == (4, 0, 4)
-
-
-def test_json_key_with_a_lone_surrogate_is_no_column(write, report):
-    path = write("a.jsonl", '{"te\\ud800xt": "x", "text": "a"}\n{"text": "b"}\n')
-    assert columns_of(path, "jsonl") == ("text",)
-    assert texts(path, report) == ["a", "b"]
-
-
-def test_file_without_json_objects_raises_source_error(write, report):
     with pytest.raises(SourceError, match="no line is a JSON object"):
         texts(write("a.jsonl", "one\ntwo\n"), report)

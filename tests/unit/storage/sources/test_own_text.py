@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import fsspec
 import polars as pl
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PROSE = [f"This is the sentence of number {n}, long enough for prose." for n in range(8)]
+ROWS = pl.DataFrame({"ticket_no": range(8), "subject": ["Lost parcel"] * 8, "body": PROSE, "lang": ["en"] * 8})
 
 
 @pytest.fixture
@@ -25,18 +26,23 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "lines.txt").write_text("\n".join(PROSE) + "\n")
     (tmp_path / "in" / "book.txt").write_text("Call me by a name\nthat I chose.\n\nIt was late\nand it rained.\n")
-    rows = pl.DataFrame({"ticket_no": range(8), "subject": ["Lost parcel"] * 8, "body": PROSE, "lang": ["en"] * 8})
-    rows.write_csv(tmp_path / "in" / "tickets.csv")
-    rows.select(thread_id=pl.col("ticket_no") // 2, comment="body", stars=1.5).write_ndjson(tmp_path / "posts.jsonl")
-    rows.select(question="body", answer=pl.col("body").str.replace("This", "That"), label="lang").write_parquet(
+    ROWS.write_csv(tmp_path / "in" / "tickets.csv")
+    ROWS.select(thread_id=pl.col("ticket_no") // 2, comment="body", stars=1.5).write_ndjson(tmp_path / "posts.jsonl")
+    ROWS.select(question="body", answer=pl.col("body").str.replace("This", "That"), label="lang").write_parquet(
         tmp_path / "qa.parquet"
     )
     return tmp_path
 
 
+def found(path: Path | str, **options: Any):
+    """Return the one source that a path names, and its table."""
+    (source,) = ReadingConfig(**options).sources([str(path)])
+    return source, pl.concat(records(source, ReadReport("own")))
+
+
 def test_mixed_formats_are_summarised_with_guessed_columns(folder: Path) -> None:
-    found = ReadingConfig().sources([str(folder / "in"), str(folder / "posts.jsonl"), str(folder / "*.parquet")])
-    told = {source.summary["files"]: source.summary for source in found}
+    sources = ReadingConfig().sources([str(folder / "in"), str(folder / "posts.jsonl"), str(folder / "*.parquet")])
+    told = {source.summary["files"]: source.summary for source in sources}
     assert told["lines: lines.txt"]["text"] == "one text per line"
     assert told["book: book.txt"]["text"] == "paragraphs of wrapped lines"
     assert told["tickets: tickets.csv"] == {
@@ -48,12 +54,79 @@ def test_mixed_formats_are_summarised_with_guessed_columns(folder: Path) -> None
     assert told["qa: qa.parquet"]["text"] == "question, answer"
 
 
+def test_records_contain_the_text_title_and_document_columns(folder: Path) -> None:
+    _, table = found(folder / "in" / "tickets.csv")
+    assert table.row(0, named=True) == {
+        "text": PROSE[0], "title": "Lost parcel", "document": None, "file": 0, "record": 0,
+    }  # fmt: skip
+    assert found(folder / "qa.parquet")[1]["record"].to_list()[:4] == [0, 0, 1, 1]
+    book, table = found(folder / "in" / "book.txt")
+    assert table["text"].to_list() == ["Call me by a name that I chose.", "It was late and it rained."]
+    assert (book.ordered, book.summary["document"]) == (True, "one per file")
+
+
 def test_glob_matches_files_of_an_object_store(folder: Path) -> None:
     place = f"memory://{folder}"
     fsspec.filesystem("memory").put(str(folder / "in" / "lines.txt"), f"{folder}/lines.txt")
-    (found,) = ReadingConfig().sources([f"{place}/*.txt"])
-    assert found.files == (f"{place}/lines.txt",)
-    assert next(records(found, ReadReport("lines")))["text"].to_list() == PROSE
+    source, table = found(f"{place}/*.txt")
+    assert source.files == (f"{place}/lines.txt",)
+    assert table["text"].to_list() == PROSE
+
+
+def test_columns_option_applies_only_to_files_with_these_columns(folder: Path) -> None:
+    paths = [str(folder / "in"), str(folder / "posts.jsonl")]
+    named = {"columns": ["subject"], "document": "ticket_no", "lang": "de"}
+    sources = {source.name: source for source in ReadingConfig(**named).sources(paths)}
+    tickets = sources["tickets"]
+    assert (tickets.texts, tickets.document, tickets.lang) == (("subject",), "ticket_no", "de")
+    assert (sources["posts"].texts, sources["posts"].document) == (("comment",), "thread_id")
+    assert sources["lines"].summary["text"] == "one text per line"
+    with pytest.raises(SourceError, match=r"posts.jsonl: column 'bdy' is missing; .*did you mean 'body'"):
+        ReadingConfig(columns=["bdy"]).sources(paths)
+
+
+GOODS = pl.DataFrame({"title": PROSE[::-1], "name": PROSE, "text": PROSE})
+COLUMNS = {
+    # Table, options → texts, title, document
+    "twice, as title and document": (
+        ROWS, {"columns": ["body"] * 2, "title": "subject", "document": "subject"}, (("body",), "subject", "subject"),
+    ),
+    "no document": (ROWS.rename({"ticket_no": "thread_id"}), {"document": ""}, (("body",), "subject", None)),
+    "the usual title": (GOODS, {"columns": ["text"]}, (("text",), "title", None)),
+    "another title": (GOODS, {"title": "name", "columns": ["text"]}, (("text",), "name", None)),
+    "no title": (GOODS, {"title": "", "columns": ["text"]}, (("text",), None, None)),
+    "names in another case": (
+        pl.DataFrame({"Premise": ["a dog"], "Hypothesis": ["a cat"]}), {}, (("Premise", "Hypothesis"), None, None),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize(("rows", "options", "expected"), COLUMNS.values(), ids=COLUMNS)
+def test_columns_are_those_of_the_options_or_of_usual_names(
+    tmp_path: Path, suffix: str, rows: pl.DataFrame, options: dict[str, Any], expected: tuple[Any, ...]
+) -> None:
+    path = tmp_path / f"own.{suffix}"
+    rows.write_csv(path) if suffix == "csv" else rows.write_parquet(path)
+    source, table = found(path, **options)
+    texts, title, document = expected
+    assert (source.texts, source.title, source.document) == expected
+    assert table["text"].to_list() == [text for row in rows.select(texts).rows() for text in row]
+    for column, name in (("title", title), ("document", document)):
+        assert name is None or set(table[column]) == set(rows[name])
+
+
+def test_lines_of_many_files_are_ordered(tmp_path: Path) -> None:
+    for number in range(20):
+        (tmp_path / f"{number:02}.txt").write_text("A first line of text.\nA second line of text.\n")
+    for files, ordered in (("0*.txt", False), ("*.txt", True)):
+        letters, _ = found(tmp_path / files)
+        assert (letters.ordered, letters.summary["document"]) == (ordered, "one per file" if ordered else "")
+
+
+def test_source_digest_depends_on_content_and_not_on_path(folder: Path) -> None:
+    first, _ = found(folder / "posts.jsonl")
+    assert found((folder / "posts.jsonl").rename(folder / "elsewhere.jsonl"))[0].digest == first.digest
 
 
 @pytest.mark.parametrize("name", ["./missing", "/data/missing", "letters/", "../x/y", "reviews", ".../x", "a/b/c\\d"])
@@ -64,93 +137,15 @@ def test_missing_path_raises_source_error_without_a_hub_request(tmp_path: Path, 
     assert str(refused.value) == f"{name}: no such file, folder or dataset. Correct the name."
 
 
-def test_url_with_a_password_is_rejected() -> None:
-    with pytest.raises(ValueError, match="contains a password"):
-        ReadingConfig().sources(["ftp://user:planted@host/folder"])
-
-
-def test_records_contain_the_text_title_and_document_columns(folder: Path) -> None:
-    (tickets,) = ReadingConfig().sources([str(folder / "in" / "tickets.csv")])
-    (table,) = records(tickets, ReadReport("tickets"))
-    assert table.row(0, named=True) == {
-        "text": PROSE[0], "title": "Lost parcel", "document": None, "file": 0, "record": 0,
-    }  # fmt: skip
-    (pairs,) = ReadingConfig().sources([str(folder / "qa.parquet")])
-    (table,) = records(pairs, ReadReport("qa"))
-    assert table["record"].to_list()[:4] == [0, 0, 1, 1]
-
-
-def test_columns_option_applies_only_to_files_with_these_columns(folder: Path) -> None:
-    paths = [str(folder / "in"), str(folder / "posts.jsonl")]
-    named = {"columns": ["subject"], "document": "ticket_no", "lang": "de"}
-    found = {source.name: source for source in ReadingConfig(**named).sources(paths)}
-    tickets = found["tickets"]
-    assert (tickets.texts, tickets.document, tickets.lang) == (("subject",), "ticket_no", "de")
-    assert (found["posts"].texts, found["posts"].document) == (("comment",), "thread_id")
-    assert found["lines"].summary["text"] == "one text per line"
-    with pytest.raises(SourceError, match=r"posts.jsonl: column 'bdy' is missing; .*did you mean 'body'"):
-        ReadingConfig(columns=["bdy"]).sources(paths)
-
-
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_column_may_be_named_twice_or_be_both_title_and_document(folder: Path, suffix: str) -> None:
-    path = folder / f"named.{suffix}"
-    rows = pl.read_csv(folder / "in" / "tickets.csv")
-    rows.write_csv(path) if suffix == "csv" else rows.write_parquet(path)
-    reading = ReadingConfig(columns=["body", "body"], title="subject", document="subject")
-    (source,) = reading.sources([str(path)])
-    (table,) = records(source, ReadReport("tickets"))
-    assert table["text"].to_list() == PROSE
-    assert set(table["title"]) == set(table["document"]) == {"Lost parcel"}
-
-
-def test_empty_document_option_disables_the_document_column(folder: Path) -> None:
-    (none,) = ReadingConfig(document="").sources([str(folder / "posts.jsonl")])
-    assert none.document is None
-
-
-def test_wrapped_lines_are_joined_into_paragraphs(folder: Path) -> None:
-    (book,) = ReadingConfig().sources([str(folder / "in" / "book.txt")])
-    assert book.summary["text"] == "paragraphs of wrapped lines"
-    (table,) = records(book, ReadReport("book"))
-    assert table["text"].to_list() == ["Call me by a name that I chose.", "It was late and it rained."]
-
-
-def test_lines_are_ordered_for_paragraphs_or_many_files(folder: Path, tmp_path: Path) -> None:
-    (book,) = ReadingConfig().sources([str(folder / "in" / "book.txt")])
-    assert (book.ordered, book.summary["document"]) == (True, "one per file")
-    for number in range(20):
-        (tmp_path / f"{number:02}.txt").write_text("A first line of text.\nA second line of text.\n")
-    for files, ordered in (("0*.txt", False), ("*.txt", True)):
-        (letters,) = ReadingConfig().sources([str(tmp_path / files)])
-        assert (letters.ordered, letters.summary["document"]) == (ordered, "one per file" if ordered else "")
-
-
-def test_title_option_selects_or_disables_the_title_column(tmp_path: Path) -> None:
-    pl.DataFrame({"title": PROSE[::-1], "name": PROSE, "text": PROSE}).write_csv(tmp_path / "goods.csv")
-    assert ReadingConfig().sources([str(tmp_path / "goods.csv")])[0].title == "title"
-    assert ReadingConfig(title="name").sources([str(tmp_path / "goods.csv")])[0].title == "name"
-    (none,) = ReadingConfig(title="", columns=["text"]).sources([str(tmp_path / "goods.csv")])
-    assert (none.title, none.texts) == (None, ("text",))
-
-
-def test_source_digest_depends_on_content_and_not_on_path(folder: Path) -> None:
-    (first,) = ReadingConfig().sources([str(folder / "posts.jsonl")])
-    moved = folder / "elsewhere.jsonl"
-    moved.write_bytes((folder / "posts.jsonl").read_bytes())
-    assert ReadingConfig().sources([str(moved)])[0].digest == first.digest
-
-
 @pytest.mark.parametrize("name", ["none.txt", "in/none-*.csv", "nowhere"])
 def test_missing_file_error_contains_the_given_name(folder: Path, name: str) -> None:
     with pytest.raises(SourceError, match=name.partition("/")[2].partition("*")[0] or name):
         ReadingConfig().sources([str(folder / name)])
 
 
-def test_table_without_text_raises_source_error(tmp_path: Path) -> None:
-    pl.DataFrame({"a": [1, 2], "b": ["x", "y"]}).write_csv(tmp_path / "n.csv")
-    with pytest.raises(SourceError, match="columns"):
-        ReadingConfig().sources([str(tmp_path / "n.csv")])
+def test_url_with_a_password_is_rejected() -> None:
+    with pytest.raises(ValueError, match="contains a password"):
+        ReadingConfig().sources(["ftp://user:planted@host/folder"])
 
 
 def test_embedded_dataset_has_text_columns() -> None:
@@ -170,39 +165,39 @@ def test_embedded_dataset_has_text_columns() -> None:
 def test_mirror_dataset_split_is_found_by_name(tmp_path: Path, name: str, file: str) -> None:
     (tmp_path / file).parent.mkdir(parents=True)
     pl.DataFrame({"text": PROSE}).write_parquet(tmp_path / f"{file}.parquet")
-    (found,) = ReadingConfig().sources([name], mirror=str(tmp_path))
-    assert (found.texts, found.files) == (("text",), (f"{tmp_path}/{file}.parquet",))
+    (source,) = ReadingConfig().sources([name], mirror=str(tmp_path))
+    assert (source.texts, source.files) == (("text",), (f"{tmp_path}/{file}.parquet",))
 
 
 def test_date_and_list_columns_are_not_read(tmp_path: Path) -> None:
-    rows = pl.DataFrame(
-        {"text": PROSE, "created_at": [datetime(2026, 1, 1, tzinfo=UTC)] * 8, "title": [["a", "b"]] * 8}
-    )
+    dates = [datetime(2026, 1, 1, tzinfo=UTC)] * 8
+    rows = pl.DataFrame({"text": PROSE, "created_at": dates, "title": [["a", "b"]] * 8})
     rows.write_parquet(tmp_path / "reviews.parquet")
-    (source,) = ReadingConfig().sources([str(tmp_path / "reviews.parquet")])
+    source, table = found(tmp_path / "reviews.parquet")
     assert (source.summary["text"], source.summary["not read"]) == ("text", "created_at, title")
-    assert sum(frame.height for frame in records(source, ReadReport("reviews"))) == 8
+    assert table["text"].to_list() == PROSE
 
 
-def test_table_with_only_list_columns_raises_source_error(tmp_path: Path) -> None:
-    rows = pl.DataFrame({"title": [["This", "table"], ["has", "no", "strings"]]})
-    for name, table in (("lists", rows), ("numbers", rows.with_row_index("number"))):
-        table.write_parquet(tmp_path / f"{name}.parquet")
-        with pytest.raises(SourceError, match=r"no text column in .*'title'"):
-            ReadingConfig().sources([str(tmp_path / f"{name}.parquet")])
+NO_TEXT = {
+    "numbers.parquet": (pl.DataFrame({"n": [1, 2], "title": [["This"], ["has"]]}), "no text column in .*'title'"),
+    "lists.parquet": (pl.DataFrame({"title": [["This"], ["has"]]}), "no text column in .*'title'"),
+    "words.parquet": (pl.DataFrame({"a": [1, 2], "b": ["x", "y"]}), "no text column in 'a', 'b'"),
+    "nested.jsonl": (
+        pl.DataFrame({"text": [PROSE] * 3, "number": 7}),
+        r"no text column in 'text', 'number' \('text': values are not strings\)",
+    ),
+}  # fmt: skip
 
 
-def test_json_lists_are_not_text(tmp_path: Path) -> None:
-    path = tmp_path / "nested.jsonl"
-    path.write_text(f"{json.dumps({'text': [*PROSE], 'number': 7})}\n" * 3)
-    with pytest.raises(SourceError, match=r"no text column in 'text', 'number' \('text': values are not strings\)"):
-        ReadingConfig().sources([str(path)])
+@pytest.mark.parametrize("name", NO_TEXT)
+def test_table_without_text_raises_source_error(tmp_path: Path, name: str) -> None:
+    rows, why = NO_TEXT[name]
+    rows.write_ndjson(tmp_path / name) if name.endswith("jsonl") else rows.write_parquet(tmp_path / name)
+    with pytest.raises(SourceError, match=why):
+        ReadingConfig().sources([str(tmp_path / name)])
+
+
+def test_named_column_of_json_lists_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "nested.jsonl").write_text(f"{json.dumps({'text': [*PROSE], 'number': 7})}\n" * 3)
     with pytest.raises(SourceError, match="field 'text' is a list, expected a string"):
-        ReadingConfig(columns=("text",)).sources([str(path)])
-
-
-def test_known_column_names_are_text_columns_in_any_case(tmp_path: Path) -> None:
-    path = tmp_path / "pairs.csv"
-    path.write_text("Premise,Hypothesis\na dog,a cat\nb dog,c cat\n")
-    (pairs,) = ReadingConfig().sources([str(path)])
-    assert pairs.texts == ("Premise", "Hypothesis")
+        ReadingConfig(columns=("text",)).sources([str(tmp_path / "nested.jsonl")])
