@@ -37,18 +37,6 @@ class Routes(BaseHTTPRequestHandler):
     def log_message(self, *_: Any) -> None:
         """Log nothing."""
 
-    def do_HEAD(self) -> None:
-        self._answer()
-
-    def do_GET(self) -> None:
-        self._answer()
-
-    def do_POST(self) -> None:
-        self._answer()
-
-    def do_PUT(self) -> None:
-        self._answer()
-
     def _answer(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         line = f"{self.command} {unquote(self.path)}"
@@ -77,6 +65,8 @@ class Routes(BaseHTTPRequestHandler):
             self._info(found, blobs=query.get("blobs", "").lower() == "true")
         else:
             self._error(404, "", f"no such page {path}")
+
+    do_HEAD = do_GET = do_POST = do_PUT = _answer
 
     def _commit(self, kind: Kind, name: str, revision: str, *, content: bool) -> tuple[str, dict[str, File]] | None:
         """Return the requested commit and its files; None if an error was sent."""

@@ -14,20 +14,19 @@ def shared():
     return values, ProcessSetting(lambda: values[0], lambda value: values.__setitem__(0, value))
 
 
-def test_nested_blocks_restore_the_outer_value(shared):
+def test_nested_or_failing_blocks_restore_the_outer_value(shared):
     values, setting = shared
     with setting.set_to("outer"):
         with setting.set_to("inner"):
             assert values == ["inner"]
+        with pytest.raises(KeyError), setting.set_to("failing"):
+            raise KeyError
         assert values == ["outer"]
     assert values == ["host"]
-
-
-def test_value_is_restored_after_an_error(shared):
-    values, setting = shared
-    with pytest.raises(KeyError), setting.set_to("ours"):
-        raise KeyError
-    assert values == ["host"]
+    values[0] = "changed"
+    with setting.set_to("ours"):
+        assert values == ["ours"]
+    assert values == ["changed"]
 
 
 @pytest.mark.parametrize("first_closes", [True, False])
@@ -41,16 +40,6 @@ def test_overlapping_blocks_restore_the_callers_value(shared, first_closes):
     assert values == ["two" if first_closes else "one"]
     (two if first_closes else one).close()
     assert values == ["host"]
-
-
-def test_a_later_block_reads_the_callers_new_value(shared):
-    values, setting = shared
-    with setting.set_to("ours"):
-        pass
-    values[0] = "changed"
-    with setting.set_to("ours"):
-        pass
-    assert values == ["changed"]
 
 
 def test_threads_restore_the_callers_value(shared):

@@ -1,6 +1,5 @@
 """Embedded assets are found by name and verified by their manifests."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -40,22 +39,22 @@ def test_unknown_asset_error_suggests_and_lists_known_assets(root):
         embedded_path("simple", root)
 
 
-def test_changed_asset_file_is_rejected_after_a_successful_read(root):
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (
+            lambda sample: (sample / "text.txt").write_text("Two cats sleep.\n"),
+            r"text\.txt: sha256 .* from the manifest",
+        ),
+        (lambda sample: (sample / "text.txt").unlink(), r"text\.txt: missing"),
+        (lambda sample: (sample / "manifest.json").write_text('{"name": "sample"}'), "not an asset manifest"),
+    ],
+    ids=["changed", "missing", "no manifest"],
+)
+def test_damaged_asset_is_rejected_after_a_successful_read(root, spoil, why):
     embedded_path("sample", root)
-    (root / "sample" / "text.txt").write_text("Two cats sleep.\n")
-    with pytest.raises(AssetError, match=r"text\.txt: sha256 .* from the manifest"):
-        embedded_path("sample", root)
-
-
-def test_missing_asset_file_is_rejected(root):
-    (root / "sample" / "text.txt").unlink()
-    with pytest.raises(AssetError, match=r"text\.txt: missing"):
-        embedded_path("sample", root)
-
-
-def test_invalid_asset_manifest_raises_asset_error(root):
-    (root / "sample" / "manifest.json").write_text(json.dumps({"name": "sample"}))
-    with pytest.raises(AssetError, match="not an asset manifest"):
+    spoil(root / "sample")
+    with pytest.raises(AssetError, match=why):
         embedded_path("sample", root)
 
 

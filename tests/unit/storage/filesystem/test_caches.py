@@ -87,33 +87,6 @@ def test_given_folder_that_cannot_be_written_is_an_error_with_cause_and_variable
         pytest.fail("a block that would write")
 
 
-@pytest.mark.skipif(not SUPPORTED, reason="needs user namespaces")
-def test_user_without_home_and_passwd_entry_has_a_temporary_folder(tmp_path):
-    code = "from bsl.storage.artifacts.store import Store; print(Store('memory://x').cache)"
-    known = {name: value for name, value in os.environ.items() if name not in ("HOME", "XDG_CACHE_HOME")}
-    done = subprocess.run(
-        confined([sys.executable, "-c", code]),
-        env=known | {"TMPDIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout.startswith(f"{tmp_path}/bsl-cache-{USER}/"), done.stderr
-    assert "Traceback" not in done.stderr
-
-
-@pytest.mark.skipif(not SUPPORTED, reason="needs user namespaces")
-def test_command_of_a_user_without_home_and_passwd_entry_uses_a_temporary_home(tmp_path):
-    code = "import os; from bsl.storage.filesystem.caches import have_home; have_home(); print(os.environ['HOME'])"
-    for home in ({}, {"HOME": ""}):
-        known = {name: value for name, value in os.environ.items() if name != "HOME"}
-        command = confined([sys.executable, "-c", code])
-        environment = known | {"TMPDIR": str(tmp_path)} | home
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        assert done.stdout == f"{tmp_path}/bsl-home-{USER}\n", done.stderr
-        assert "Set HOME to a folder" in done.stderr
-
-
 def test_home_folder_is_unchanged_or_that_of_the_user(monkeypatch):
     monkeypatch.setenv("HOME", "/nonexistent")
     caches.have_home()
@@ -123,7 +96,32 @@ def test_home_folder_is_unchanged_or_that_of_the_user(monkeypatch):
     assert "HOME" not in os.environ  # the entry in /etc/passwd counts
 
 
-@pytest.mark.skipif(not SUPPORTED, reason="needs user namespaces")
+confining = pytest.mark.skipif(not SUPPORTED, reason="needs user namespaces")
+
+
+def ended(code, *arguments, changes=None, full=None):
+    """Run Python as a user without home and passwd entry, perhaps with a full disk."""
+    known = {name: value for name, value in os.environ.items() if name not in ("HOME", "XDG_CACHE_HOME")}
+    command = confined([sys.executable, "-c", code, *map(str, arguments)], full=full)
+    return subprocess.run(command, env=known | (changes or {}), capture_output=True, text=True, check=False)
+
+
+@confining
+def test_user_without_home_and_passwd_entry_has_temporary_folders(tmp_path):
+    done = ended(
+        "from bsl.storage.artifacts.store import Store; print(Store('memory://x').cache)",
+        changes={"TMPDIR": str(tmp_path)},
+    )
+    assert done.stdout.startswith(f"{tmp_path}/bsl-cache-{USER}/"), done.stderr
+    assert "Traceback" not in done.stderr
+    code = "import os; from bsl.storage.filesystem.caches import have_home; have_home(); print(os.environ['HOME'])"
+    for home in ({}, {"HOME": ""}):
+        done = ended(code, changes={"TMPDIR": str(tmp_path)} | home)
+        assert done.stdout == f"{tmp_path}/bsl-home-{USER}\n", done.stderr
+        assert "Set HOME to a folder" in done.stderr
+
+
+@confining
 def test_full_disk_of_a_given_cache_is_named(tmp_path):
     code = """
 import sys
@@ -133,8 +131,7 @@ copy = Path(sys.argv[1]) / "copy"
 with filling(copy):
     copy.write_bytes(bytes(1 << 20))
 """
-    command = [sys.executable, "-c", code, str(tmp_path)]
-    done = subprocess.run(confined(command, full=tmp_path), capture_output=True, text=True, check=False)
+    done = ended(code, tmp_path, full=tmp_path)
     assert done.stderr.endswith(
         f"cannot write to {tmp_path}/copy (BSL_CACHE): the disk is full. Free space or choose another folder.\n"
     )

@@ -6,10 +6,9 @@ import pytest
 from bsl.flows.cli.main import main
 from bsl.flows.recipes import recipe
 from bsl.storage.errors import SourceError
-from bsl.storage.readers.read_report import ReadReport
 from bsl.storage.sources.mirror import fill_cache
-from bsl.storage.sources.read import read_scored_pairs
-from bsl.storage.sources.sources import SourceSpec, perhaps_meant, resolve_source
+from bsl.storage.sources.sources import perhaps_meant
+from tests.toy_sets import write_files
 
 PAIRS = pl.DataFrame({"sentence1": ["a"] * 250, "sentence2": ["b"] * 250, "score": [1.5] * 250})
 
@@ -17,17 +16,10 @@ PAIRS = pl.DataFrame({"sentence1": ["a"] * 250, "sentence2": ["b"] * 250, "score
 @pytest.fixture
 def stand_in(tmp_path):
     """Return a folder that replaces the Hub: a dataset in the mirror's form, and one as SentEval distributes it."""
-    folder = tmp_path / "stand-in"
-    (folder / "sts17-en-de").mkdir(parents=True)
-    PAIRS.write_parquet(folder / "sts17-en-de" / "test.parquet")
-    (folder / "CR").mkdir()
-    (folder / "CR" / "custrev.neg").write_text("bad\n" * 3000)
-    (folder / "CR" / "custrev.pos").write_text("good\n" * 775)
-    return folder
-
-
-def read(mirror, name):
-    return read_scored_pairs(resolve_source(SourceSpec(dataset=name), str(mirror)), ReadReport(name))
+    write_files(tmp_path / "stand-in", {"CR/custrev.neg": "bad\n" * 3000, "CR/custrev.pos": "good\n" * 775})
+    (tmp_path / "stand-in" / "sts17-en-de").mkdir()
+    PAIRS.write_parquet(tmp_path / "stand-in" / "sts17-en-de" / "test.parquet")
+    return tmp_path / "stand-in"
 
 
 def test_mirror_rejects_a_dataset_with_an_unexpected_row_count(stand_in, tmp_path):
@@ -36,18 +28,12 @@ def test_mirror_rejects_a_dataset_with_an_unexpected_row_count(stand_in, tmp_pat
         list(fill_cache(tmp_path / "made", "sts17-en-de", str(stand_in)))
 
 
-def test_mirror_uses_a_local_model_folder_without_fetching(stand_in, tmp_path):
-    model = stand_in / "models" / "someone" / "encoder"
-    model.mkdir(parents=True)
-    (model / "config.json").write_text("{}")
-    folder = tmp_path / "made"
-    assert list(fill_cache(folder, "model:someone/encoder", str(stand_in))) == [(str(model), "folder")]
-
-
-def test_mirror_command_uses_the_model_revision_of_the_recipe(stand_in, tmp_path, capsys, caplog):
+def test_mirror_uses_a_local_model_folder_as_the_revision_of_the_recipe(stand_in, tmp_path, capsys, caplog):
     bert = "google-bert/bert-base-uncased"
-    (stand_in / "models" / bert).mkdir(parents=True)
-    (stand_in / "models" / bert / "config.json").write_text("{}")
+    write_files(stand_in / "models" / bert, {"config.json": "{}"})
+    assert list(fill_cache(tmp_path / "made", f"model:{bert}", str(stand_in))) == [
+        (str(stand_in / "models" / bert), "folder")
+    ]
     assert main(["mirror", str(tmp_path / "made"), f"model:{bert}", "--mirror", str(stand_in)]) == 0
     warned = caplog.text + capsys.readouterr().err  # the first command of a process sends logs to the terminal
     assert f"is assumed to be revision {recipe('nli').encoder.revision}" in warned

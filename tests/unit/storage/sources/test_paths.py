@@ -1,6 +1,7 @@
 """The files of a folder: the same for every command, and no hidden ones."""
 
 import os
+from pathlib import Path
 
 import fsspec
 import pytest
@@ -10,6 +11,7 @@ from bsl.storage.sources.labels import label_source
 from bsl.storage.sources.own_text import ReadingConfig
 from bsl.storage.sources.paths import listed
 from bsl.storage.sources.sources import SourceSpec, resolve_source
+from tests.toy_sets import write_files
 
 HELD = ["b.txt", "2023/a.txt", "2023/winter/c.txt", "notes.pdf"]
 HIDDEN = [
@@ -24,19 +26,17 @@ TEXT = "A dog runs over the wide meadow.\n"
 
 @pytest.fixture(params=["folder", "object store"])
 def letters(request, tmp_path):
-    """Yield the same files as a local folder and behind a URL."""
-    place = str(tmp_path / ".home" / "letters") if request.param == "folder" else f"memory://{tmp_path}/.home/letters"
-    fs, root = fsspec.url_to_fs(place)
-    for name in [*HELD, *HIDDEN]:
-        fs.pipe_file(f"{root}/{name}", TEXT.encode()) if "://" in place else _write(f"{root}/{name}", fs)
-    yield place
-    if "://" in place:
-        fs.rm(root, recursive=True)
-
-
-def _write(path, fs):
-    fs.makedirs(path.rpartition("/")[0], exist_ok=True)
-    fs.pipe_file(path, TEXT.encode())
+    """Yield the same files as a local folder and behind a URL, below a hidden folder."""
+    place = f"{tmp_path}/.home/letters"
+    files = dict.fromkeys([*HELD, *HIDDEN], TEXT)
+    if request.param == "folder":
+        yield write_files(Path(place), files)
+        return
+    fs = fsspec.filesystem("memory")
+    for name, text in files.items():
+        fs.pipe_file(f"{place}/{name}", text.encode())
+    yield f"memory://{place}"
+    fs.rm(place, recursive=True)
 
 
 def below(place, files):
@@ -44,24 +44,11 @@ def below(place, files):
     return [file.removeprefix(f"{place}/") for file in files]
 
 
-def test_folder_listing_recurses_and_skips_hidden_files(letters):
-    """Also if a parent folder is hidden."""
-    assert below(letters, listed(letters)) == ["2023/a.txt", "2023/winter/c.txt", "b.txt"]
-    assert listed(f"{letters}/") == listed(letters)
-
-
-def test_reading_config_and_source_spec_list_the_same_files(letters):
-    (adapted,) = ReadingConfig().sources([letters])
-    assert adapted.files == resolve_source(SourceSpec(path=letters)).files == listed(letters)
-
-
-def test_hidden_folder_is_listed_when_named_explicitly(letters):
-    assert below(letters, listed(f"{letters}/.git")) == [".git/x/desc.txt"]
-
-
 @pytest.mark.parametrize(
     ("pattern", "found"),
     [
+        ("", ["2023/a.txt", "2023/winter/c.txt", "b.txt"]),
+        (".git", [".git/x/desc.txt"]),  # named explicitly
         ("*", ["b.txt"]),
         ("**/*.txt", ["2023/a.txt", "2023/winter/c.txt", "b.txt"]),
         ("*/*.txt", ["2023/a.txt"]),
@@ -70,8 +57,11 @@ def test_hidden_folder_is_listed_when_named_explicitly(letters):
         ("2023/.o*/*", ["2023/.old/d.txt"]),
     ],
 )
-def test_glob_matches_hidden_files_only_with_a_leading_dot(letters, pattern, found):
-    assert below(letters, listed(f"{letters}/{pattern}")) == found
+def test_hidden_files_are_listed_only_by_a_name_with_a_leading_dot(letters, pattern, found):
+    path = f"{letters}/{pattern}"
+    assert below(letters, listed(path)) == found
+    assert resolve_source(SourceSpec(path=path)).files == listed(path)
+    assert ReadingConfig().sources([path])[0].files == listed(path)
 
 
 def test_folder_with_only_hidden_files_raises_source_error(tmp_path):
@@ -99,21 +89,12 @@ def test_non_utf8_file_name_raises_source_error(tmp_path):
         listed(str(tmp_path))
 
 
-@pytest.mark.parametrize("named", ["the pipe", "its folder", "as labels"])
-def test_named_pipe_is_rejected_without_blocking(tmp_path, named):
-    pipe = tmp_path / "text.csv"
-    os.mkfifo(pipe)
-    read = {
-        "the pipe": lambda: listed(str(pipe)),
-        "its folder": lambda: listed(str(tmp_path)),
-        "as labels": lambda: label_source(str(pipe)),
-    }[named]
+@pytest.mark.parametrize("read", [listed, label_source, lambda path: listed(path.rpartition("/")[0])])
+def test_named_pipe_is_rejected_without_blocking(tmp_path, read):
+    os.mkfifo(tmp_path / "text.csv")
     with pytest.raises(
         SourceError, match=r"text\.csv is a named pipe, expected a file or folder\. .*`cat .*> text\.txt`"
     ):
-        read()
-
-
-def test_device_file_is_rejected():
+        read(str(tmp_path / "text.csv"))
     with pytest.raises(SourceError, match="/dev/null is a device or socket, expected a file"):
         listed("/dev/null")
