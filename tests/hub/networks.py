@@ -5,6 +5,7 @@ The configurations name every field that the originals set; only sizes are small
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -25,10 +26,11 @@ from transformers import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+Made = tuple[PreTrainedTokenizerFast, PreTrainedModel]
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
 
 
-def _bert(texts: list[str]) -> tuple[PreTrainedTokenizerFast, PreTrainedModel]:
+def _bert(texts: list[str], kind: type[PreTrainedModel] = BertForMaskedLM) -> Made:
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     core = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     core.normalizer = normalizers.BertNormalizer(lowercase=True)
@@ -43,10 +45,10 @@ def _bert(texts: list[str]) -> tuple[PreTrainedTokenizerFast, PreTrainedModel]:
         attention_probs_dropout_prob=0.1, initializer_range=0.02, layer_norm_eps=1e-12, max_position_embeddings=512,
         pad_token_id=0,
     )  # fmt: skip
-    return _tokenizer(core, marks), _seeded(BertForMaskedLM, config)
+    return _tokenizer(core, marks), _seeded(kind, config)
 
 
-def _roberta(texts: list[str]) -> tuple[PreTrainedTokenizerFast, PreTrainedModel]:
+def _roberta(texts: list[str], kind: type[PreTrainedModel] = RobertaForMaskedLM) -> Made:
     special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
     core = Tokenizer(models.BPE())
     core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -59,10 +61,10 @@ def _roberta(texts: list[str]) -> tuple[PreTrainedTokenizerFast, PreTrainedModel
     core.train_from_iterator(texts, trainer)
     core.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
     core.decoder = decoders.ByteLevel()
-    return _tokenizer(core, _ROBERTA_MARKS), _seeded(RobertaForMaskedLM, RobertaConfig(**_roberta_like(core)))
+    return _tokenizer(core, _ROBERTA_MARKS), _seeded(kind, RobertaConfig(**_roberta_like(core)))
 
 
-def _xlmr(texts: list[str]) -> tuple[PreTrainedTokenizerFast, PreTrainedModel]:
+def _xlmr(texts: list[str]) -> Made:
     special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
     core = Tokenizer(models.Unigram())
     core.normalizer = normalizers.NFKC()
@@ -76,21 +78,11 @@ def _xlmr(texts: list[str]) -> tuple[PreTrainedTokenizerFast, PreTrainedModel]:
     return _tokenizer(core, _ROBERTA_MARKS), _seeded(XLMRobertaModel, XLMRobertaConfig(**_roberta_like(core)))
 
 
-def _bert_pooled(texts: list[str]) -> tuple[PreTrainedTokenizerFast, PreTrainedModel]:
-    tokenizer, network = _bert(texts)
-    return tokenizer, _seeded(BertModel, network.config)
-
-
-def _roberta_pooled(texts: list[str]) -> tuple[PreTrainedTokenizerFast, PreTrainedModel]:
-    tokenizer, network = _roberta(texts)
-    return tokenizer, _seeded(RobertaModel, network.config)
-
-
-NETWORKS: Mapping[str, Callable[[list[str]], tuple[PreTrainedTokenizerFast, PreTrainedModel]]] = {
+NETWORKS: Mapping[str, Callable[[list[str]], Made]] = {
     "bert": _bert,
-    "bert-pooled": _bert_pooled,
+    "bert-pooled": partial(_bert, kind=BertModel),
     "roberta": _roberta,
-    "roberta-pooled": _roberta_pooled,
+    "roberta-pooled": partial(_roberta, kind=RobertaModel),
     "xlmr": _xlmr,
 }
 _ROBERTA_MARKS = {

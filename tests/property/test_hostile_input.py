@@ -15,17 +15,11 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from prefect import Flow
-from prefect.exceptions import ParameterBindError, ParameterTypeError, SignatureMismatchError
-from prefect.utilities.callables import parameter_schema
-from prefect.utilities.schema_tools.validation import ValidationError, validate
 from pydantic import BaseModel
 
 from bsl.flows.cli.artifacts import age
 from bsl.flows.cli.terminal.overrides import configured
 from bsl.flows.config import PipelineConfig, override
-from bsl.flows.evaluation import evaluation
-from bsl.flows.pipeline import pipeline
 from bsl.flows.recipes import RECIPES, recipe
 from bsl.storage.artifacts.garbage_collection import collectable
 from bsl.storage.artifacts.keys import artifact_key
@@ -191,36 +185,3 @@ def test_random_age_is_parsed_or_raises_value_error(draw):
     for _ in draw.rounds(0.04):
         text = "".join(draw.dice.choice("0123456789hd.- ٣e+\0") for _ in range(draw.dice.randrange(8)))
         draw.tried(lambda text=text: datetime.now(UTC) - age(text), ValueError)
-
-
-FLOWS: dict[str, tuple[Flow[..., object], dict[str, object]]] = {
-    "bsl-pipeline": (
-        pipeline,
-        {
-            "recipe_name": "tiny",
-            "overrides": {"training": {"lr": 0.1, "objective": {"name": "bsl"}}, "ingest": {"corpus": {"limit": 9}}},
-            "site": {"store": "s3://bucket/store", "device": "cpu", "threads": 2, "save_minutes": 1.5},
-        },
-    ),
-    "bsl-evaluate": (evaluation, {"models": ["embedded:bert-mini"], "suite": ["embedded:stsb/test"], "site": {}}),
-}
-
-
-def test_random_deployment_parameters_pass_or_raise_a_validation_error(draw, caplog):
-    """Validate as the server does, by the schema that `prefect deploy` sends, and as the worker's flow does."""
-    caplog.set_level("CRITICAL", logger="prefect")  # Prefect logs each refused parameter
-    schemas = {name: parameter_schema(flow.fn).model_dump() for name, (flow, _) in FLOWS.items()}
-
-    def by_the_flow(flow: Flow[..., object], given: dict[str, object]) -> None:
-        asked = flow.validate_parameters(given)
-        if flow is pipeline:
-            override(recipe(asked["recipe_name"]), asked.get("overrides") or {})
-
-    for _ in draw.rounds(0.02):
-        name = draw.dice.choice(list(FLOWS))
-        flow, whole = FLOWS[name]
-        given = spoiled(whole, draw.dice)
-        if isinstance(given, dict):
-            draw.tried(partial(validate, given, schemas[name], raise_on_error=True), ValidationError)
-            refusals = (ParameterTypeError, ParameterBindError, SignatureMismatchError, ValueError)
-            draw.tried(partial(by_the_flow, flow, given), *refusals)

@@ -12,18 +12,15 @@ from tests.reading import texts
 
 def test_missing_column_error_lists_columns_and_suggests_a_name(write, report):
     path = write("a.jsonl", '{"gold_label": "-", "sentence1": "a", "sentence2": "b"}')
-    with pytest.raises(SourceError) as caught:
+    with pytest.raises(SourceError, match="did you mean 'sentence") as caught:
         texts(path, report, "sentence")
     said = str(caught.value)
     assert "column 'sentence' is missing; found 'gold_label', 'sentence1', 'sentence2', expected 'sentence'" in said
-    assert "did you mean 'sentence" in said
     assert said.endswith(f"Name the right columns {NAME_COLUMNS}.")
 
 
 def test_unknown_file_suffix_raises_source_error():
-    with pytest.raises(
-        SourceError, match=r"unknown file suffix, expected one of \.txt.* in a recipe set `ingest.sources\[\].format`"
-    ):
+    with pytest.raises(SourceError, match=r"suffix, expected one of \.txt.* recipe set `ingest.sources\[\].format`"):
         format_of("corpus.docx")
 
 
@@ -66,7 +63,7 @@ def test_invalid_source_spec_raises_a_validation_error(fields):
     assert "planted-secret" not in str(refusal.value)
 
 
-@pytest.mark.parametrize("path", ["x" * 5000, "/" + "y/" * 3000, "no/such\nfile"])
+@every(["x" * 5000, "/" + "y/" * 3000, "no/such\nfile"])
 def test_path_that_the_filesystem_cannot_store_raises_source_error(path):
     with pytest.raises(SourceError):
         resolve_source(SourceSpec(path=path))
