@@ -4,7 +4,8 @@ import hashlib
 import io
 import tempfile
 import unicodedata
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from pathlib import Path
 
 import polars as pl
@@ -78,15 +79,6 @@ def test_corpus_bytes_do_not_depend_on_chunks_or_memory(rows, cuts, memory_bytes
     by_source = [
         TextChunk(pl.Series([text for text, _ in run], dtype=pl.String), source, "en")
         for piece in pieces
-        for source, run in _runs(piece)
+        for source, run in groupby(piece, itemgetter(1))
     ]
     assert published(whole, 1 << 30) == published(by_source, memory_bytes)
-
-
-def _runs(rows: list[tuple[str, str]]) -> list[tuple[str, list[tuple[str, str]]]]:
-    runs: list[tuple[str, list[tuple[str, str]]]] = []
-    for row in rows:
-        if not runs or runs[-1][0] != row[1]:
-            runs.append((row[1], []))
-        runs[-1][1].append(row)
-    return runs

@@ -3,11 +3,10 @@
 import pytest
 
 from bsl.storage.artifacts.lookup import find
-from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import ArtifactRef, CorpusRef, ReportRef
 from bsl.storage.artifacts.store import Store
 from bsl.storage.errors import ArtifactMissingError
-from tests.hostile import damage
+from tests.hostile import WHY, damage
 
 FIRST, SECOND = ReportRef(key=f"{0xA1:064x}"), ReportRef(key=f"{0xB2:x}".ljust(64, "0"))
 
@@ -16,7 +15,7 @@ FIRST, SECOND = ReportRef(key=f"{0xA1:064x}"), ReportRef(key=f"{0xB2:x}".ljust(6
 def store(tmp_path):
     store = Store(str(tmp_path / "store"))
     for ref, run in ((FIRST, "flow-1"), (SECOND, "flow-2")):
-        with store.draft(ref, Provenance(stage_version=1, config={}, run=run)) as draft:
+        with store.draft(ref, WHY.model_copy(update={"run": run})) as draft:
             (draft.folder / "report.md").write_text(run)
             (draft.folder / "report.html").write_text(run)
     return store
@@ -32,7 +31,7 @@ def test_latest_finds_the_newest_artifact_of_its_kind(store):
 def test_find_prefers_a_whole_artifact_to_its_shards(store):
     shard, whole = (ArtifactRef(kind=kind, key=f"{0xC3:064x}") for kind in ("embeddings/shards", "embeddings"))
     for ref in (whole, shard):
-        with store.draft(ref, Provenance(stage_version=1, config={})) as draft:
+        with store.draft(ref, WHY) as draft:
             (draft.folder / "notes.txt").write_text(ref.kind)
     assert find(store, "embeddings/latest") == find(store, "embeddings/0000") == whole
 
@@ -45,15 +44,14 @@ def test_report_is_found_by_key_prefix_or_run_name(store):
             find(store, f"report/{text}")
 
 
-def test_artifact_digest_ignores_html_pages(store, tmp_path):
+def test_artifact_digest_ignores_html_pages(store):
     """Otherwise equal runs would differ, and every artifact made from one would be recomputed."""
-    digests = []
-    for number, (page, told) in enumerate([("same", "9 s"), ("same", "8 s"), ("other", "8 s")]):
-        ref = CorpusRef(key=f"{number:064x}")
-        with store.draft(ref, Provenance(stage_version=1, config={})) as draft:
+    refs = [CorpusRef(key=f"{number:064x}") for number in range(3)]
+    for ref, page, html in zip(refs, ("same", "same", "other"), ("9 s", "8 s", "8 s"), strict=True):
+        with store.draft(ref, WHY) as draft:
             (draft.folder / "page.md").write_text(page)
-            (draft.folder / "page.html").write_text(told)
-        digests.append(store.manifest(ref).digest)
+            (draft.folder / "page.html").write_text(html)
+    digests = [store.manifest(ref).digest for ref in refs]
     assert digests[0] == digests[1] != digests[2]
-    (store.local / CorpusRef(key=f"{0:064x}").path / "page.html").write_text("7 s")
-    assert damage(store, CorpusRef(key=f"{0:064x}")) is not None
+    (store.local / refs[0].path / "page.html").write_text("7 s")
+    assert damage(store, refs[0]) is not None

@@ -15,7 +15,7 @@ from bsl.storage.artifacts.garbage_collection import collect, leftovers
 from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.storage.artifacts.store import Store
 from bsl.storage.errors import CorruptArtifactError
-from tests.hostile import PART, VIEWS, damage, put
+from tests.hostile import PART, VIEWS, WHY, damage, put
 from tests.s3_server import s3_served
 
 MONTH = timedelta(days=30)
@@ -68,7 +68,13 @@ def left(store, older_than=MONTH):
 
 def test_artifact_on_s3_is_what_its_manifest_lists(store):
     ref = put(store)
+    store.remove(ref)
+    with store.draft(ref, WHY) as draft:
+        draft.write(VIEWS)
+        (draft.folder / "encoder").mkdir()
+        (draft.folder / "encoder" / "config.json").write_text("{}")
     assert store.scan(ref).collect().equals(VIEWS)
+    assert (store.fetch(ref) / "encoder" / "config.json").read_text() == "{}"
     assert store.refs() == [ArtifactRef(kind="views", key=ref.key)]
     store.fs.rm_file(f"{store.root}/{ref.path}/manifest.json")
     assert store.refs() == []

@@ -8,11 +8,10 @@ import pytest
 from moto.server import DomainDispatcherApplication, create_backend_app
 
 from bsl.storage.artifacts.garbage_collection import collect, leftovers
-from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import ViewsRef
 from bsl.storage.artifacts.store import Store
 from bsl.storage.filesystem.names import MANIFEST
-from tests.hostile import VIEWS, damage, key
+from tests.hostile import VIEWS, WHY, damage, key
 from tests.s3_server import s3_served
 
 REF = ViewsRef(key=key(1))
@@ -33,7 +32,7 @@ def store(request, tmp_path):
 
 def publish(store: Store, words: str) -> None:
     """Publish two files whose bytes differ between publishers."""
-    with store.draft(REF, Provenance(stage_version=1, config={})) as draft:
+    with store.draft(REF, WHY) as draft:
         draft.write(VIEWS.with_columns(text=pl.lit(words)))
         (draft.folder / "log.txt").write_text(words)
 

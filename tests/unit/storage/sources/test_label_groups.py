@@ -64,10 +64,7 @@ def test_named_column_groups_rows_and_blank_ones_go_by_their_text(tmp_path: Path
     assert groups.null_count() == 0
     assert groups.n_unique() == 12 + 3
     assert "document" not in read_labels(label_source(path)).columns
-
-
-def test_no_hint_if_the_user_says_that_there_are_no_documents(tmp_path: Path) -> None:
-    assert label_source(_file(tmp_path, writer=WRITERS), "").likely_document is None
+    assert label_source(_file(tmp_path, writer=WRITERS), "").likely_document is None  # the user says: no documents
 
 
 @pytest.mark.parametrize(
