@@ -31,6 +31,7 @@ def test_tilde_in_path_settings_expands_to_the_home_folder(home: Path) -> None:
     assert (site.store, site.mirror, site.cache) == tuple(str(home / name) for name in ("store", "mirror", "cache"))
     assert SourceSpec(path="~/own.txt").path == str(home / "own.txt")
     assert RunContext(store="memory://~/store").store == "memory://~/store"
+    assert RunContext.model_json_schema()["properties"]["store"]["pattern"] == PUBLIC_PATTERN
 
 
 def test_model_path_and_mirror_accept_a_tilde(home: Path) -> None:

@@ -80,10 +80,10 @@ def test_json_parsers_agree_on_labels_and_repeated_keys(write, report):
     good = [record("a", "b", label) for label in ("-", -1, 0, 1.0, None)]
     good.append(b'{"sentence1": "first", "sentence2": "b", "sentence1": "second"}')
     fast = table(write("a.jsonl", b"\n".join(good)), PAIR, report)
-    slow = table(write("b.jsonl", b"\n".join([*good, b"{"])), PAIR, report)
+    slow = table(write("b.jsonl", b"\n".join([*good, b"{", record("a", "b", float("nan"))])), PAIR, report)
     assert fast["gold_label"].to_list() == ["-", "-1", "0", "1", None, None]
     assert fast["sentence1"].to_list() == ["a"] * 5 + ["first"]
-    assert slow.equals(fast)
+    assert slow.head(len(good)).equals(fast)
 
 
 @pytest.mark.parametrize("block_bytes", [60, 500, 1 << 20])
