@@ -82,24 +82,24 @@ def test_list_columns_are_listed_but_not_readable(hub):
     assert columns_of(path, "arrow", readable=True) == ("text", "number")
 
 
-def test_hub_dataset_in_an_unsupported_format_raises_hub_error(hub):
-    hub.add("datasets", SET, {"train/a.png": b"picture"})
-    with pytest.raises(HubError, match=r"expected one of parquet, json, csv, text, arrow\. Convert them"):
-        sentences()
+DAMAGED = {
+    # The bytes of gzip contain the time, and all processes need the same names of tests.
+    "parquet": ("train.parquet", b"no parquet", ".*[Pp]arquet"),
+    "empty": ("train.jsonl", b"", "StopIteration"),
+    "gzip": ("train.jsonl.gz", gzip.compress(b'{"text": "A dog."}')[:-9], "Compressed file ended before"),
+}
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "reason"),
-    [
-        ("train.parquet", b"no parquet", ".*[Pp]arquet"),
-        ("train.jsonl", b"", "StopIteration"),
-        ("train.jsonl.gz", gzip.compress(b'{"text": "A dog."}')[:-9], "Compressed file ended before"),
-    ],
-    ids=["parquet", "empty", "gzip"],  # the bytes of gzip contain the time, and all processes need the same names
-)
+@pytest.mark.parametrize(("name", "content", "reason"), DAMAGED.values(), ids=DAMAGED)
 def test_damaged_hub_table_error_includes_the_cause(hub, monkeypatch, name, content, reason):
     monkeypatch.setattr("bsl.storage.hub.faults.time.sleep", pytest.fail)  # the next download would have the same bytes
     hub.add("datasets", SET, {name: content})
     with pytest.raises(HubError, match=rf"datasets cannot read the repository \({reason}.* set `path`") as caught:
         sentences()
     assert type(caught.value) is HubError
+
+
+def test_hub_dataset_in_an_unsupported_format_raises_hub_error(hub):
+    hub.add("datasets", SET, {"train/a.png": b"picture"})
+    with pytest.raises(HubError, match=r"expected one of parquet, json, csv, text, arrow\. Convert them"):
+        sentences()

@@ -65,10 +65,6 @@ class Broken:
         return [content[:half] if self._fault == "cut" else content[:half] + bytes(b ^ 1 for b in content[half:])]
 
 
-def publish(store):
-    return store.manifest(put(store, 1)).digest
-
-
 def read(store):
     return store.scan(REF).collect().rows(), sorted(path.name for path in store.fetch(REF).iterdir())
 
@@ -92,10 +88,10 @@ def remove(store):
 
 
 ACTS = {
-    "publish": publish,
+    "publish": lambda store: store.manifest(put(store, 1)).digest,
     "read": read,
     "whole": lambda store: (store.defect(REF), damage(store, REF)),
-    "list": lambda store: store.refs(),
+    "list": Store.refs,
     "collect": lambda store: ([found.ref for found in collectable(store, timedelta(0), NOW)],
                               leftovers(store, timedelta(0), datetime.now(UTC))),
     "lend": lend,
