@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 from cyclopts import Group, Parameter
 
 from bsl.flows.cli.terminal.checks import check_encoders, check_sets
 from bsl.flows.cli.terminal.options import (
+    FIRST,
     LABELLED,
     NOT_GIVEN,
+    SETTINGS,
     SEVERAL,
     LabelColumns,
     Output,
@@ -22,6 +24,8 @@ from bsl.flows.cli.terminal.start import begin
 from bsl.models.encoder.config import CNNConfig, WordsConfig
 from bsl.tasks.evaluation.config import EncoderOverrides, EvaluationSettings
 
+WORDS: Final = Group("Word vectors", sort_key=2)
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -30,9 +34,8 @@ if TYPE_CHECKING:
 
     EncoderOptions = WordOptions = Mapping[str, Any]
 else:
-    READING = Group("Reading encoders", sort_key=2)
-    EncoderOptions = options_of(EncoderOverrides, ("pooling", "max_length", "prompt", "revision"), READING)
-    WordOptions = options_of(WordsConfig, ("split", "case"), READING)
+    EncoderOptions = options_of(EncoderOverrides, ("pooling", "max_length", "prompt", "revision"), FIRST)
+    WordOptions = options_of(WordsConfig, ("split", "case"), WORDS)
 
 
 def evaluate(
@@ -63,13 +66,11 @@ def evaluate(
     ] = None,
     reading: EncoderOptions = NOT_GIVEN,
     words: WordOptions = NOT_GIVEN,
-    no_marks: Annotated[
-        bool, Parameter(group="Reading encoders", help="ignore punctuation marks, for word vectors")
-    ] = False,
+    no_marks: Annotated[bool, Parameter(group=WORDS, help="ignore punctuation marks, for word vectors")] = False,
     cnn: Annotated[
         str | None,
         Parameter(
-            group="Reading encoders",
+            group=SETTINGS,
             help="widths of convolutions above a transformer for fine-tuning, for example 1,3,5 (IS-BERT)",
         ),
     ] = None,
