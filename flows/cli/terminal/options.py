@@ -88,11 +88,9 @@ def _help(model: type[BaseModel], name: str, field: FieldInfo) -> str:
 
 
 if TYPE_CHECKING:
-    StoreUrl = MirrorFolder = str | None
     Place = Site = RunSite = SweepSite = Mapping[str, Any]
 else:
     StoreUrl = option_of(RunContext, "store", Parameter(group=PLACE))
-    MirrorFolder = option_of(RunContext, "mirror", Parameter(group=PLACE))
     _PLACE = ("store", "mirror", "device", "threads")
     Place = options_of(RunContext, _PLACE, PLACE)
     Site = options_of(RunContext, (*_PLACE, "cluster"), PLACE)
