@@ -203,7 +203,15 @@ def evaluate(
 
 
 @overload
-def compare(runs: Sequence[str | Result], **settings: object) -> Result: ...
+def compare(
+    runs: Sequence[str | Result],
+    suite: None = None,
+    *,
+    label_column: None = None,
+    text_columns: tuple[()] = (),
+    document: None = None,
+    **settings: object,
+) -> Result: ...
 
 
 @overload

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from bsl.storage.artifacts.refs import EvaluationRef
     from bsl.storage.artifacts.store import Store
 
-    EncoderOptions = WordOptions = Mapping[str, Any]
+    EncoderOptions = Mapping[str, Any]
+    WordOptions = Mapping[str, Any]
 else:
     EncoderOptions = options_of(EncoderOverrides, ("pooling", "max_length", "prompt", "revision"), FIRST)
     WordOptions = options_of(WordsConfig, ("split", "case"), WORDS)

@@ -56,7 +56,8 @@ class Points:
 
 
 if TYPE_CHECKING:
-    OwnOptions = FileOptions = Mapping[str, Any]
+    OwnOptions = Mapping[str, Any]
+    FileOptions = Mapping[str, Any]
 else:
     OwnOptions = options_of(OwnRequest, OwnRequest.model_fields, Group("Study own: your text", sort_key=0))
     FileOptions = options_of(ReadingConfig, ReadingConfig.model_fields, FILES)
@@ -83,7 +84,7 @@ def own_request(
     check_labels(given.get("labels"))
     check_encoders([given.get("encoder")], site)
     labels = columns.of_file(given.get("labels"), encoding)
-    return OwnRequest(**given | ({"labels": labels} if labels else {})) if given else None
+    return OwnRequest(**{**given, **({"labels": labels} if labels else {})}) if given else None
 
 
 def sweep(

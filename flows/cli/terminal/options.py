@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, dataclass
-from types import NoneType, UnionType
+from types import GenericAlias, NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypedDict, Union, get_args, get_origin
 
 from cyclopts import Group, Parameter
@@ -73,7 +73,7 @@ def _plain(kind: Any) -> Any:  # noqa: ANN401 - an annotation: a type, a union o
     if get_origin(kind) is Annotated:
         return _plain(get_args(kind)[0])
     if get_origin(kind) is tuple:
-        return tuple[_plain(get_args(kind)[0]), ...]
+        return GenericAlias(tuple, (_plain(get_args(kind)[0]), ...))
     if get_origin(kind) not in (Union, UnionType):
         return kind
     members = [_plain(member) for member in get_args(kind) if member is not NoneType]
@@ -88,7 +88,11 @@ def _help(model: type[BaseModel], name: str, field: FieldInfo) -> str:
 
 
 if TYPE_CHECKING:
-    Place = Site = RunSite = SweepSite = Mapping[str, Any]
+    StoreUrl = str | None
+    Place = Mapping[str, Any]
+    Site = Mapping[str, Any]
+    RunSite = Mapping[str, Any]
+    SweepSite = Mapping[str, Any]
 else:
     StoreUrl = option_of(RunContext, "store", Parameter(group=PLACE))
     _PLACE = ("store", "mirror", "device", "threads")
