@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 
 def _dims(_: type, words: Sequence[Token]) -> tuple[int, ...]:
     """Return the numbers of dimensions in `256,128,64`."""
-    numbers = [number.strip() for number in words[0].value.split(",")]
+    text = ",".join(word.value for word in words)
+    numbers = [number.strip() for number in text.split(",")]
     if not all(number.isdecimal() and int(number) > 1 for number in numbers):
-        raise ValueError(f"--dims {words[0].value}: expected numbers of dimensions such as 256,128,64")
+        raise ValueError(f"expected numbers of dimensions such as 256,128,64 (found {text})")
     return tuple(map(int, numbers))
 
 

@@ -51,7 +51,8 @@ def option_of(model: type[BaseModel], name: str, changed: Parameter | None = Non
     field = model.model_fields[name]
     kind = _plain(field.annotation)
     several = SEVERAL if get_origin(kind) is tuple else None
-    return Annotated[kind | None, Parameter.combine(Parameter(help=_help(model, name, field)), several, changed)]
+    given = kind if kind is bool else kind | None  # a flag takes no value
+    return Annotated[given, Parameter.combine(Parameter(help=_help(model, name, field)), several, changed)]
 
 
 def options_of(model: type[BaseModel], names: Iterable[str], group: Group | str, **changed: Parameter) -> Any:  # noqa: ANN401

@@ -108,3 +108,10 @@ def test_every_option_of_adaptation_is_a_field_with_the_same_help():
     for name in AdaptConfig.options:
         first = " ".join(str(AdaptConfig.model_fields[name].description).split())[1:20]
         assert any(first in str(told) for told in helps), name
+
+
+def test_flag_takes_no_value_and_has_no_negative():
+    with pytest.raises(CycloptsError):
+        app()("--flag x", result_action="return_value")
+    with pytest.raises(CycloptsError):
+        app()("--no-flag", result_action="return_value")
