@@ -10,7 +10,16 @@ from cyclopts import Group, Parameter
 
 from bsl.flows.cli.terminal.checks import check_encoders, check_files, check_sets
 from bsl.flows.cli.terminal.log_lines import printable, spinner
-from bsl.flows.cli.terminal.options import ENCODER_FORMS, NOT_GIVEN, LabelColumns, Output, Site, options_of
+from bsl.flows.cli.terminal.options import (
+    ENCODER_FORMS,
+    FIRST,
+    NOT_GIVEN,
+    SETTINGS,
+    LabelColumns,
+    Output,
+    Site,
+    options_of,
+)
 from bsl.flows.cli.terminal.printing import print_json, print_line, print_table
 from bsl.storage.filesystem.os_errors import writing
 from bsl.tasks.serving.config import CompressionConfig
@@ -36,7 +45,7 @@ if not TYPE_CHECKING:
     FormOptions = options_of(
         CompressionConfig,
         CompressionConfig.model_fields,
-        Group("Forms", sort_key=0),
+        FIRST,
         dims=Parameter(converter=_dims, n_tokens=1, consume_multiple=False, metavar="K,K"),
     )
 
@@ -50,7 +59,7 @@ _FORMS_OF: Final = {  # option → the forms that it belongs to
 }
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=Group("Hub", sort_key=2))
 @dataclass(frozen=True, kw_only=True)
 class Upload:
     """Upload to the Hub."""
@@ -68,7 +77,7 @@ def export(
     *,
     forms: FormOptions = NOT_GIVEN,
     columns: LabelColumns = LabelColumns(),
-    revision: Annotated[str | None, Parameter(help="commit of a Hub model")] = None,
+    revision: Annotated[str | None, Parameter(group=SETTINGS, help="commit of a Hub model")] = None,
     upload: Upload = Upload(),
     place: Site = NOT_GIVEN,
     output: Output = Output(),

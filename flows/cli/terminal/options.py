@@ -84,7 +84,8 @@ def _plain(kind: Any) -> Any:  # noqa: ANN401 - an annotation: a type, a union o
 def _help(model: type[BaseModel], name: str, field: FieldInfo) -> str:
     text = _SENTENCE.split(" ".join(str(field.description).split()), maxsplit=1)[0].rstrip(".")
     text = text[0].lower() + text[1:] if text[1].islower() else text
-    default = "" if field.default in (None, False, "", ()) else f" [default: {field.default}]"
+    has_default = not field.is_required() and field.default not in (None, False, "", ())
+    default = f" [default: {field.default}]" if has_default else ""
     return f"{text}{default}{f' [env: {variable_of(name)}]' if model is RunContext else ''}"
 
 

@@ -39,11 +39,13 @@ class Toy(Record):
     """Do it."""
     either: str | dict[str, Inner] = "first"
     """One, or a mapping."""
+    needed: str
+    """Needed."""
     section: Inner = Inner()
     """Not an option."""
 
 
-NAMES = ("name", "columns", "count", "kind", "flag", "either")
+NAMES = ("name", "columns", "count", "kind", "flag", "either", "needed")
 Options = options_of(Toy, NAMES, "Parameters", count=Parameter(name="--number"))
 
 
@@ -87,6 +89,7 @@ def test_help_is_the_first_sentence_with_default():
         "--kind": "kind [default: one]",
         "--flag": "do it",
         "--either": "one, or a mapping [default: first]",
+        "--needed": "needed",
     }
     assert arguments["--kind"].get_choices() == ("one", "two")
 
