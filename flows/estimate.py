@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from math import prod
+from math import inf, prod
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bsl.models.runtime.progress import spelled
 from bsl.storage.errors import StorageError
+from bsl.storage.filesystem.names import MANIFEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 _SIMILAR: Final = 0.8  # share of equal settings from which on an artifact's duration is used
 _DATA: Final = ("corpus", "views", "pairs", "passages")  # kinds of inputs whose size decides the duration
 _PROPORTIONAL: Final = ".max_steps"  # setting that the duration is proportional to
+_MOST: Final = 100  # manifests to read of each kind
 _LISTED: Final = 0.1  # share of the total from which on a stage is listed
 
 
@@ -27,10 +30,10 @@ def estimate(store: Store, to_make: Sequence[StageRun]) -> str:
     """Return a line such as `expected, as in earlier runs: ~8 min (train ~5 min; embed ~2 min)`; empty if unknown.
 
     Args:
-        store: Store with the artifacts of earlier runs.
+        store: Store with the artifacts of earlier runs; of a remote store, no manifest is read, which would take long.
         to_make: Stages whose artifacts are missing.
     """
-    kinds = {step.ref.kind for step in to_make}
+    kinds = {step.ref.kind for step in to_make} if store.local else set()
     earlier = [manifest for kind in sorted(kinds) for manifest in _manifests(store, kind)]
     seconds: defaultdict[str, float] = defaultdict(float)
     unknown: set[str] = set()
@@ -61,11 +64,20 @@ def _seconds(step: StageRun, earlier: Sequence[Manifest]) -> float | None:
 
 
 def _manifests(store: Store, kind: str) -> Iterator[Manifest]:
-    for ref in store.refs(kind):
+    """Yield the manifests of the newest artifacts of a kind in a local store."""
+    for ref in sorted(store.refs(kind), key=lambda ref: _age(Path(store.path(ref), MANIFEST)))[:_MOST]:
         try:
             yield store.manifest(ref)
         except StorageError:  # the run makes it again, or reports it
             continue
+
+
+def _age(path: Path) -> float:
+    """Return a number that is smaller for newer files; infinite for a deleted file."""
+    try:
+        return -path.stat().st_mtime
+    except OSError:
+        return inf
 
 
 def _equal_share(first: Mapping[str, object], second: Mapping[str, object]) -> float:

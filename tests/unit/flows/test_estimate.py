@@ -1,5 +1,7 @@
 """The time of a run is estimated from similar artifacts in the store, and only from these."""
 
+import os
+
 import pytest
 
 from bsl.flows.estimate import estimate
@@ -54,3 +56,12 @@ def test_stage_without_a_similar_artifact_is_unknown(site, store):
         lr=0.5, epochs=9, batch_size=7, max_steps=3, warmup=0.5, weight_decay=0.3, seed=9, eval_every=4
     )
     assert estimate(store, planned(site, lambda site: estimated_for_this_test(site, far, "other"))) == ""
+
+
+def test_only_the_newest_manifests_are_read(site, store, monkeypatch):
+    plan = planned(site, lambda site: estimated_for_this_test(site, TrainingConfig(lr=0.5), "short"))
+    monkeypatch.setattr("bsl.flows.estimate._MOST", 1)
+    refs = {store.manifest(ref).provenance.config["text"]: ref for ref in store.refs("corpus")}
+    for text, when in (("long", 2_000_000_000), ("short", 1_000_000_000)):
+        os.utime(store.local / refs[text].path / "manifest.json", (when, when))
+    assert "~10 min" in estimate(store, plan)
