@@ -17,7 +17,7 @@ from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder, encode_tokens, tokenise
 from bsl.models.encoder.transformer import first_position
 from bsl.models.errors import InterruptedRunError, NonFiniteLossError
-from bsl.models.objectives.config import BSLConfig
+from bsl.models.objectives.bsl_config import BSLConfig
 from bsl.models.training.batches import BatchOrder
 from bsl.models.training.config import TrainingConfig
 from bsl.models.training.loop import train

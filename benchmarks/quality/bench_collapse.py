@@ -31,7 +31,7 @@ import torch
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.evaluation.correlation import cosine_scores, spearman
-from bsl.models.objectives.config import BSLConfig
+from bsl.models.objectives.bsl_config import BSLConfig
 from bsl.models.runtime.precision import computed
 from bsl.models.runtime.rows import unit
 from bsl.models.training.config import TrainingConfig

@@ -39,9 +39,8 @@ from benchmarks.speed.training_work import PROFILES, SHAPES, encoder_of, sentenc
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.objectives.bsl import BSL
-from bsl.models.objectives.config import BSLConfig
+from bsl.models.objectives.bsl_config import BSLConfig
 from bsl.models.objectives.objective import Objective
-from bsl.models.objectives.registry import build_objective
 from bsl.models.runtime.device import arithmetic
 from bsl.models.training.batches import BatchOrder
 from bsl.models.training.config import RELEASED_CONFIG, TrainingConfig
@@ -103,7 +102,7 @@ def live(net: Objective, config: TrainingConfig) -> TrainingState:
 
 def released_net(shape: str, profile: str, dropout: float = 0.1) -> BSL:
     """Return a new network with the released settings."""
-    net = build_objective(encoder_of(shape, profile, dropout), RELEASED_CONFIG.objective)
+    net = RELEASED_CONFIG.objective.build(encoder_of(shape, profile, dropout))
     assert isinstance(net, BSL)
     return net
 
@@ -180,7 +179,7 @@ def measure(shape: str, profile: str, rounds: int, steps: int) -> Iterator[Goal]
 
         card = measured(torch.device("cpu"), (1024, SHAPES[shape][1], 4 * SHAPES[shape][1]))
         print(", ".join(f"{name} {flops / 1e9:,.0f} GFLOP/s" for name, flops in card.flops.items()), flush=True)
-        run = live(build_objective(encoder_of(shape, profile), fp32.objective), fp32)
+        run = live(fp32.objective.build(encoder_of(shape, profile)), fp32)
         limits = {name: flops / flops_a_token(run.objective, data, random) for name, flops in card.flops.items()}
         released = released_steps(released_net(shape, profile), data, random)
         variants = [
@@ -205,7 +204,7 @@ def measure(shape: str, profile: str, rounds: int, steps: int) -> Iterator[Goal]
         config = TrainingConfig(precision="fp32", lr=RATE, warmup=0.0)
         encoder = encoder_of(shape, profile)
         peer = sentence_transformers_steps(encoder, frame, random, Path(folder))
-        run = live(build_objective(encoder, config.objective), config)
+        run = live(config.objective.build(encoder), config)
         rivals = [  # the peer trains one network, without a target
             Variant("sentence-transformers", peer, card.flops["fp32"] / (6 * matrices(encoder))),
             Variant(

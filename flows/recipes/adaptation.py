@@ -12,7 +12,7 @@ from bsl.models.encoder.config import EncoderConfig
 from bsl.models.evaluation.config import EvaluationConfig
 from bsl.models.evaluation.proof import AdaptationEvaluationConfig
 from bsl.models.evaluation.uses import UseName
-from bsl.models.objectives.config import ContrastiveConfig
+from bsl.models.objectives.contrastive_config import ContrastiveConfig
 from bsl.models.training.config import TrainingConfig
 from bsl.models.translation.config import CATALOGS, OPUS_MT, TranslatorConfig
 from bsl.models.views.config import AugmentConfig, CropView, TranslatedView

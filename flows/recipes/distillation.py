@@ -9,7 +9,7 @@ from bsl.flows.recipes.shared import ACROSS, ALONE, ENCODERS, beside_original, c
 from bsl.flows.recipes.supervised import sbert_nli_stsb
 from bsl.flows.recipes.tiny import TRAINING, tiny_multilingual, whole_sample
 from bsl.models.encoder.config import EncoderConfig
-from bsl.models.objectives.config import DistilConfig
+from bsl.models.objectives.distillation_config import DistilConfig
 from bsl.models.training.config import CONGEN_CONFIG, DISTIL_CONFIG, MULTILINGUAL_DISTIL_CONFIG
 from bsl.models.translation.config import OPUS_MT
 from bsl.models.views.config import AugmentConfig

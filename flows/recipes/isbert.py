@@ -11,7 +11,7 @@ from bsl.flows.config import PipelineConfig
 from bsl.flows.recipes.paper import nli
 from bsl.flows.recipes.shared import ALONE, EMBEDDED_STSB, ENCODERS, NLI, NO_VIEWS, SAMPLE, as_printed, changed
 from bsl.models.encoder.config import CNNConfig, EncoderConfig
-from bsl.models.objectives.config import ISBERTConfig
+from bsl.models.objectives.contrastive_config import ISBERTConfig
 from bsl.models.training.config import TrainingConfig
 from bsl.storage.datasets.registry import DATASETS
 from bsl.storage.sources.sources import SourceSpec

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bsl.flows.recipes.paper import nli
 from bsl.flows.recipes.shared import changed
 from bsl.flows.recipes.tiny import TRAINING, whole_sample
-from bsl.models.objectives.config import BSLConfig
+from bsl.models.objectives.bsl_config import BSLConfig
 from bsl.models.training.config import PAPER_CONFIG
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.evaluation.config import EvaluationConfig
-from bsl.models.objectives.config import RegressionConfig
+from bsl.models.objectives.supervised_config import RegressionConfig
 from bsl.models.views.config import ORIGINAL, AugmentConfig, EntailView, TranslatedView, round_trip
 from bsl.models.views.pairs import PairConfig, ViewPair
 from bsl.storage.sources.sources import SourceSpec

@@ -9,7 +9,7 @@ from bsl.flows.recipes.paper import nli, sbert, sroberta
 from bsl.flows.recipes.shared import ALONE, ENCODERS, NO_VIEWS, as_printed, changed
 from bsl.flows.recipes.tiny import tiny_entail
 from bsl.models.encoder.config import EncoderConfig
-from bsl.models.objectives.config import CrossSoftmaxConfig, RegressionConfig, SCLConfig, SoftmaxConfig
+from bsl.models.objectives.supervised_config import CrossSoftmaxConfig, RegressionConfig, SCLConfig, SoftmaxConfig
 from bsl.models.training.config import NLI_CONFIG, SCL_CONFIG, SCL_RELEASED_CONFIG, STSB_CONFIG, TrainingConfig
 from bsl.storage.sources.sources import SourceSpec
 from bsl.tasks.corpus.config import IngestConfig

@@ -18,7 +18,7 @@ from bsl.flows.recipes.shared import (
 from bsl.models.corpus.corpus import CorpusConfig
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.evaluation.config import EvaluationConfig
-from bsl.models.objectives.config import BSLConfig
+from bsl.models.objectives.bsl_config import BSLConfig
 from bsl.models.training.config import TrainingConfig
 from bsl.models.translation.config import MINI
 from bsl.models.views.config import AugmentConfig, translation

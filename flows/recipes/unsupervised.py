@@ -8,13 +8,9 @@ from bsl.flows.recipes.paper import afs, nli
 from bsl.flows.recipes.shared import ALONE, ENCODERS, NO_VIEWS, changed
 from bsl.flows.recipes.tiny import TRAINING, whole_sample
 from bsl.models.encoder.config import EncoderConfig
-from bsl.models.objectives.config import (
-    BSLConfig,
-    ContrastiveConfig,
-    MaskedLMConfig,
-    SimCSEConfig,
-    TSDAEConfig,
-)
+from bsl.models.objectives.bsl_config import BSLConfig
+from bsl.models.objectives.contrastive_config import ContrastiveConfig, SimCSEConfig
+from bsl.models.objectives.language_modeling.config import MaskedLMConfig, TSDAEConfig
 from bsl.models.training.config import PAPER_CONFIG, TrainingConfig
 from bsl.models.views.config import ORIGINAL, AugmentConfig, DeletedView
 from bsl.models.views.pairs import PairConfig, ViewPair

@@ -19,7 +19,7 @@ from bsl.flows.recipes.adaptation import DEFAULT_ENCODER, DROPOUT, STSB
 from bsl.flows.recipes.shared import ALONE, ANCHOR, CROPS, LABEL_REGRESSION, NO_VIEWS, changed, trips_of
 from bsl.flows.recipes.tiny import whole_sample
 from bsl.flows.sweep.studies import OWN, Study
-from bsl.models.objectives.config import ContrastiveConfig
+from bsl.models.objectives.contrastive_config import ContrastiveConfig
 from bsl.models.translation.config import CATALOGS
 from bsl.models.views.config import ORIGINAL, AugmentConfig, CropView
 from bsl.models.views.pairs import OWN_LABELS, PairConfig, ViewPair

@@ -68,8 +68,14 @@ class CrossEncoder(Encoder):
         # The head runs before the gather, so that its gradients too are summed over the processes.
         return gather_shares(self._valued(self.embed(pairs, np.arange(len(pairs)), batch_tokens)))
 
-    def scores(
-        self, tokens: Tokens, first: NDArray[np.int64], second: NDArray[np.int64], *, bf16: bool = False
+    def pair_scores(
+        self,
+        tokens: Tokens,
+        first: NDArray[np.int64],
+        second: NDArray[np.int64],
+        similarity: object = None,  # noqa: ARG002 - there are no vectors to compare
+        *,
+        bf16: bool = False,
     ) -> NDArray[np.float64]:
         """Return the sigmoid of each pair's first logit, (B,) in [0, 1], without dropout; arguments as in `values`."""
         pairs = self._joined(tokens, first, second)

@@ -26,7 +26,7 @@ from bsl.models.errors import EncoderError
 from bsl.models.runtime.device import gather_shares, own_share, uploaded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
     from transformers.modeling_outputs import BaseModelOutput
@@ -172,6 +172,28 @@ class Encoder(nn.Module):
         ends = [heads.pop()] if heads and isinstance(heads[-1], Normalize) else []
         self.sentence_heads = nn.ModuleList([*heads, head, *ends])  # type: ignore[assignment]  # it is one
         _ = self.width  # checks the input width of every head
+
+    def pair_scores(
+        self,
+        tokens: Tokens,
+        first: NDArray[np.int64],
+        second: NDArray[np.int64],
+        similarity: Callable[[NDArray[np.float32], NDArray[np.float32]], NDArray[np.float64]],
+        *,
+        bf16: bool = False,
+    ) -> NDArray[np.float64]:
+        """Return the similarity of each pair's vectors, (…, B), without dropout.
+
+        Args:
+            tokens: The sentences; each is embedded once.
+            first: (B,) row in `tokens` of each pair's first sentence.
+            second: (B,) row of its second sentence.
+            similarity: Vectors (B, D) of both sentences → (…, B).
+            bf16: Compute the forward pass in bf16.
+        """
+        from bsl.models.encoder.sentence_encoder import encode_pairs
+
+        return similarity(*encode_pairs(self, tokens, first, second, bf16=bf16))
 
     def forward(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
         """Return sentence vectors (B, D) of padded token ids; the mask is 1 for real tokens."""

@@ -317,6 +317,15 @@ def encode_tokens(
     return vectors
 
 
+def encode_pairs(
+    network: Encoder, tokens: Tokens, first: NDArray[np.int64], second: NDArray[np.int64], *, bf16: bool = False
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return the vectors (B, D) of both sentences of B pairs, given as rows of `tokens`; each is embedded once."""
+    rows, numbers = np.unique(np.concatenate([first, second]), return_inverse=True)
+    vectors = encode_tokens(network, tokens.take(rows), bf16=bf16)
+    return vectors[numbers[: len(first)]], vectors[numbers[len(first) :]]
+
+
 def tokens_per_pass(device: torch.device) -> int:
     """Return the number of padded tokens per forward pass without gradients on a device."""
     return CPU_TOKENS if device.type == "cpu" else GPU_TOKENS

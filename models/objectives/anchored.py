@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from typing import Self
 
     from bsl.models.encoder.network import Encoder
-    from bsl.models.objectives.config import ContrastiveConfig, RegressionConfig
+    from bsl.models.objectives.contrastive_config import ContrastiveConfig
     from bsl.models.objectives.objective import Batch
+    from bsl.models.objectives.supervised_config import RegressionConfig
 
 
 class AnchoredObjective(VectorObjective):
@@ -27,7 +28,6 @@ class AnchoredObjective(VectorObjective):
         target: The original encoder, frozen and without dropout; None without an anchor.
     """
 
-    passes = {"online": 3, "target": 1}  # noqa: RUF012 - a constant, as in the base class
     config: ContrastiveConfig | RegressionConfig
     target: Encoder | None
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from bsl.models.encoder.network import Encoder
-    from bsl.models.objectives.config import BSLConfig
+    from bsl.models.objectives.bsl_config import BSLConfig
     from bsl.models.objectives.objective import Batch, VectorLoss
 
 
@@ -49,7 +49,6 @@ class BSL(VectorObjective):
         >>> objective.update_target(momentum=0.999)
     """
 
-    passes = {"online": 3, "target": 1}  # noqa: RUF012 - a constant, as in the base class
     config: BSLConfig
 
     def __init__(self, online: Encoder, config: BSLConfig) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bsl.models.encoder.network import Encoder
-    from bsl.models.objectives.config import ContrastiveConfig, SimCSEConfig
+    from bsl.models.objectives.contrastive_config import ContrastiveConfig, SimCSEConfig
     from bsl.models.objectives.objective import Batch, VectorLoss
 
 

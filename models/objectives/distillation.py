@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from bsl.models.encoder.network import Encoder
-    from bsl.models.objectives.config import DistilConfig
+    from bsl.models.objectives.distillation_config import DistilConfig
     from bsl.models.objectives.objective import Batch, VectorLoss
 
 ACTIVATIONS = {"none": nn.Identity, "tanh": nn.Tanh}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import torch
 
     from bsl.models.encoder.network import Encoder
-    from bsl.models.objectives.config import ISBERTConfig
+    from bsl.models.objectives.contrastive_config import ISBERTConfig
     from bsl.models.objectives.objective import Batch
 
 

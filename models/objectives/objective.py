@@ -65,14 +65,12 @@ class Objective(nn.Module, ABC):
     Attributes:
         config: Settings of the objective.
         data_parallel: Names of the modules that run on one process's share of a batch; all others see the whole batch.
-        passes: Passes of a step through each encoder, by its name: forward and backward count 3, forward alone 1.
         reads_tokens: What it does with tokens on the CPU at each step, so that the step has no static shape; empty if
             nothing.
         counts_tokens: Whether the CPU counts tokens at each step, so that the step cannot be captured.
     """
 
     data_parallel: tuple[str, ...] = ("online",)
-    passes: ClassVar[Mapping[str, int]] = {"online": 3}
     reads_tokens: ClassVar[str] = "selects its inputs on the CPU"
     counts_tokens: ClassVar[bool] = False
     online: Encoder

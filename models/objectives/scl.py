@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from bsl.models.encoder.network import Encoder
-    from bsl.models.objectives.config import SCLConfig
     from bsl.models.objectives.objective import Batch, VectorLoss
+    from bsl.models.objectives.supervised_config import SCLConfig
 
 ENTAILMENT, CONTRADICTION = 0, 2
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from bsl.models.encoder.network import Encoder
     from bsl.models.encoder.static import Tokenizer
-    from bsl.models.objectives.config import (
+    from bsl.models.objectives.objective import Batch, VectorLoss
+    from bsl.models.objectives.supervised_config import (
         ClassifierSettings,
         CrossRegressionConfig,
         CrossSoftmaxConfig,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
         RegressionConfig,
         SoftmaxConfig,
     )
-    from bsl.models.objectives.objective import Batch, VectorLoss
 
 
 class Softmax(Objective):

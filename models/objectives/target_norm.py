@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 if TYPE_CHECKING:
-    from bsl.models.objectives.config import BSLConfig
+    from bsl.models.objectives.bsl_config import BSLConfig
 
 FLOOR = 1e-6  # smallest divisor, so that a constant dimension stays finite
 

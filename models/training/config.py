@@ -6,15 +6,10 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bsl.models.objectives.config import (
-    BSLConfig,
-    CrossRegressionConfig,
-    DistilConfig,
-    ObjectiveConfig,
-    RegressionConfig,
-    SCLConfig,
-    SoftmaxConfig,
-)
+from bsl.models.objectives.bsl_config import BSLConfig
+from bsl.models.objectives.config import ObjectiveConfig
+from bsl.models.objectives.distillation_config import DistilConfig
+from bsl.models.objectives.supervised_config import CrossRegressionConfig, RegressionConfig, SCLConfig, SoftmaxConfig
 from bsl.models.runtime.precision import Precision
 from bsl.storage.record import Record
 

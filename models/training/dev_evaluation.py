@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bsl.models.encoder.cross_encoder import CrossEncoder
-from bsl.models.encoder.sentence_encoder import encode_tokens
+from bsl.models.encoder.sentence_encoder import encode_pairs
 from bsl.models.evaluation.correlation import cosine_scores, spearman
 from bsl.models.evaluation.metrics import Geometry, geometry
 from bsl.models.training.batches import permutation, tokenise_pairs
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
     from bsl.models.encoder.network import Encoder
     from bsl.models.encoder.sentence_encoder import SentenceEncoder
-    from bsl.models.objectives.objective import Batch
     from bsl.models.training.config import CollapseConfig, TrainingConfig
     from bsl.models.training.token_cache import TokenCache
 
@@ -65,7 +63,7 @@ class DevEvaluator:
         config: TrainingConfig,
     ) -> None:
         self._sample = pairs.take(permutation(len(pairs), config.seed, 0)[:SAMPLE_PAIRS])
-        self._similarities = SIMILARITIES[config.dev_similarity]
+        self._similarity = config.dev_similarity
         self._dev, self._gold = None, np.zeros(0)
         if dev is not None:
             self._dev = tokenise_pairs(encoder, dev.select(text_1="sentence1", text_2="sentence2"))
@@ -73,19 +71,21 @@ class DevEvaluator:
 
     def evaluate(self, encoder: Encoder, step: int, *, bf16: bool) -> Evaluation:
         """Evaluate without dropout."""
-        figures = geometry(*_embed_pairs(encoder, self._sample, bf16=bf16))
+        sample = self._sample
+        figures = geometry(*encode_pairs(encoder, sample.tokens, sample.view_1, sample.view_2, bf16=bf16))
         return Evaluation(step=step, **asdict(figures), dev_spearman=self._dev_spearman(encoder, bf16=bf16))
 
     def _dev_spearman(self, encoder: Encoder, *, bf16: bool) -> float | None:
         if self._dev is None:
             return None
-        if isinstance(encoder, CrossEncoder):  # has no sentence vectors to compare
-            scores = [encoder.scores(self._dev.tokens, self._dev.view_1, self._dev.view_2, bf16=bf16)]
-        else:
-            vectors = _embed_pairs(encoder, self._dev, bf16=bf16)
-            scores = [similarity(*vectors) for similarity in self._similarities]
+        dev = self._dev
+        scores = encoder.pair_scores(dev.tokens, dev.view_1, dev.view_2, self._similarities, bf16=bf16)
         # Equal scores for all pairs are a sign of collapse, not bad input: the caller handles the NaN.
-        return max((spearman(score, self._gold) for score in scores if np.ptp(score) > 0), default=float("nan"))
+        varied = [score for score in np.atleast_2d(scores) if np.ptp(score) > 0]
+        return max((spearman(score, self._gold) for score in varied), default=float("nan"))
+
+    def _similarities(self, a_ND: Vectors, b_ND: Vectors) -> NDArray[np.float64]:
+        return np.stack([similarity(a_ND, b_ND) for similarity in SIMILARITIES[self._similarity]])
 
 
 SIMILARITIES: Final[Mapping[str, Sequence[Callable[[Vectors, Vectors], NDArray[np.float64]]]]] = {
@@ -98,13 +98,6 @@ SIMILARITIES: Final[Mapping[str, Sequence[Callable[[Vectors, Vectors], NDArray[n
     ),
 }
 """Value of `TrainingConfig.dev_similarity` → similarity functions, (N,) each, higher for more similar vectors."""
-
-
-def _embed_pairs(encoder: Encoder, pairs: Batch, *, bf16: bool) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return the vectors of both views, with each distinct sentence embedded once."""
-    rows, numbers = np.unique(np.concatenate([pairs.view_1, pairs.view_2]), return_inverse=True)
-    vectors = encode_tokens(encoder, pairs.tokens.take(rows), bf16=bf16)
-    return vectors[numbers[: len(pairs)]], vectors[numbers[len(pairs) :]]
 
 
 def finding_of(history: Sequence[Evaluation], config: TrainingConfig, *, final: bool) -> str:

@@ -24,7 +24,6 @@ import polars as pl
 
 from bsl.models.encoder.cnn import with_convolutions
 from bsl.models.errors import InterruptedRunError, NonFiniteLossError
-from bsl.models.objectives.registry import build_objective
 from bsl.models.runtime.precision import settled
 from bsl.models.runtime.random_state import seeded
 from bsl.models.training.batches import BatchOrder, count_steps, permutation, steps_per_epoch
@@ -288,7 +287,7 @@ def _start(
     device: str | torch.device,
 ) -> TrainingState:
     online = with_convolutions(copy.deepcopy(encoder.network))
-    objective = build_objective(online, config.objective, encoder.own_tokenizer).to(device)
+    objective = config.objective.build(online, encoder.own_tokenizer).to(device)
     if data.teacher is not None:
         sample = data.take(permutation(len(data), config.seed, 0)[:TEACHER_SAMPLE])
         objective.fit_to_teacher(sample, data.teacher.vectors)

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from bsl.models.encoder.network import Encoder
     from bsl.models.encoder.static import Tokenizer
-    from bsl.models.objectives.config import MaskedLMConfig
+    from bsl.models.objectives.language_modeling.config import MaskedLMConfig
     from bsl.models.objectives.objective import Batch
 
 logger = logging.getLogger(__name__)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from bsl.models.encoder.network import Encoder
     from bsl.models.encoder.static import Tokenizer
-    from bsl.models.objectives.config import TSDAEConfig
+    from bsl.models.objectives.language_modeling.config import TSDAEConfig
     from bsl.models.objectives.objective import Batch
 
 

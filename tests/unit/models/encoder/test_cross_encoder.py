@@ -14,7 +14,7 @@ from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.encoder.unpadded import Tokens
 from bsl.models.errors import TrainingError
 from bsl.models.evaluation.correlation import spearman
-from bsl.models.objectives.config import CrossRegressionConfig, CrossSoftmaxConfig
+from bsl.models.objectives.supervised_config import CrossRegressionConfig, CrossSoftmaxConfig
 from bsl.models.training.batches import tokenise_pairs
 from bsl.models.training.config import TrainingConfig
 from bsl.models.training.loop import train
@@ -120,7 +120,7 @@ def test_packed_and_padded_values_match_transformers(loaded, packs):
         values = cross.values(batch.tokens, batch.view_1, batch.view_2, 30)
         expected = reference(cross, tokenizer)
     torch.testing.assert_close(values, expected, rtol=0, atol=1e-6)
-    scores = cross.scores(batch.tokens, batch.view_1, batch.view_2)
+    scores = cross.pair_scores(batch.tokens, batch.view_1, batch.view_2)
     np.testing.assert_allclose(scores, torch.sigmoid(expected[:, 0]).numpy(), atol=1e-6)
 
 
@@ -161,7 +161,7 @@ def test_training_on_scores_returns_the_best_dev_checkpoint(tmp_path, loss):
     )
     batch = tokenise_pairs(reader(tokenizer, 24), PAIRS)
     assert isinstance(result.encoder, CrossEncoder)
-    scores = result.encoder.scores(batch.tokens, batch.view_1, batch.view_2)
+    scores = result.encoder.pair_scores(batch.tokens, batch.view_1, batch.view_2)
     assert spearman(scores, GOLD) == pytest.approx(result.best_dev, abs=1e-6)
     assert result.best_dev > max(0.5, result.start_dev)
 

@@ -19,8 +19,8 @@ from bsl.models.encoder.network import Encoder
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.encoder.serialization.folder_settings import DEFAULT_GRAPH, GRAPH_FOLDER, read_saved
 from bsl.models.errors import EncoderError
-from bsl.models.objectives.config import ContrastiveConfig
 from bsl.models.objectives.contrastive import Contrastive
+from bsl.models.objectives.contrastive_config import ContrastiveConfig
 from bsl.models.serving.onnx_export import OUTPUT, export_onnx, quantise_onnx
 from bsl.storage.sources.model_sources import resolve_model
 from tests.folder_config import saved_config

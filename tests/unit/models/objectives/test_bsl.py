@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from bsl.models.objectives.bsl import BSL
-from bsl.models.objectives.config import BSLConfig
+from bsl.models.objectives.bsl_config import BSLConfig
 from tests.tiny_encoder import pairs_of, tiny_encoder
 
 RATE, STEPS, TOLERANCE = 0.05, 10, 1e-9

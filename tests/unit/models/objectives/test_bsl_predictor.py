@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from bsl.models.objectives.bsl import Predictor
-from bsl.models.objectives.config import BSLConfig
+from bsl.models.objectives.bsl_config import BSLConfig
 from bsl.models.training.config import PAPER_CONFIG, RELEASED_CONFIG
 
 

@@ -12,8 +12,8 @@ import torch
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.errors import TrainingError
-from bsl.models.objectives.config import DistilConfig
 from bsl.models.objectives.distillation import RIDGE, Distil, VectorQueue, linear_fit
+from bsl.models.objectives.distillation_config import DistilConfig
 from bsl.models.training.config import TrainingConfig
 from bsl.models.training.loop import train
 from bsl.models.training.token_cache import TeacherVectors

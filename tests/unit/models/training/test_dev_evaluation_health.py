@@ -2,7 +2,8 @@
 
 import pytest
 
-from bsl.models.objectives.config import BSLConfig, ContrastiveConfig
+from bsl.models.objectives.bsl_config import BSLConfig
+from bsl.models.objectives.contrastive_config import ContrastiveConfig
 from bsl.models.training.config import CollapseConfig, TrainingConfig
 from bsl.models.training.dev_evaluation import Evaluation, divergence_remedy, finding_of
 from tests.every import every

@@ -5,7 +5,7 @@ import torch
 from transformers import get_linear_schedule_with_warmup
 
 from bsl.models.objectives.bsl import momentum_at
-from bsl.models.objectives.config import BSLConfig
+from bsl.models.objectives.bsl_config import BSLConfig
 from bsl.models.objectives.objective import Objective
 from bsl.models.training.config import PAPER_CONFIG, RELEASED_CONFIG, CollapseConfig, TrainingConfig
 from bsl.models.training.optimizer import learning_rate, make_optimizer

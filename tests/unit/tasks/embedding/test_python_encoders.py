@@ -7,7 +7,7 @@ import pytest
 from bsl.flows.cli.terminal.overrides import configured
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.errors import EvaluationError
-from bsl.models.objectives.config import DistilConfig
+from bsl.models.objectives.distillation_config import DistilConfig
 from bsl.storage.artifacts.manifest import InputEntry, Provenance
 from bsl.storage.artifacts.refs import CorpusRef, EmbeddingsRef
 from bsl.storage.errors import ArtifactMissingError, SourceError

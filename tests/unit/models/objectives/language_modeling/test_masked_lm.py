@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from bsl.models.objectives.config import MaskedLMConfig
-from bsl.models.objectives.registry import build_objective
+from bsl.models.objectives.language_modeling.config import MaskedLMConfig
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, pairs_of, tiny_encoder
 
 TEXTS = ORIGINALS + BACK_DE + BACK_FR
@@ -15,7 +14,7 @@ TEXTS = ORIGINALS + BACK_DE + BACK_FR
 def setting(request, tmp_path):
     encoder, tokenizer = tiny_encoder(tmp_path, request.param, dropout=0.0)
     torch.manual_seed(1)
-    objective = build_objective(encoder, MaskedLMConfig(share=0.4), tokenizer).double()
+    objective = MaskedLMConfig(share=0.4).build(encoder, tokenizer).double()
     return objective, pairs_of(tokenizer, TEXTS, TEXTS[::-1])
 
 

@@ -8,8 +8,7 @@ from transformers import RobertaConfig, RobertaModel
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.errors import TrainingError
-from bsl.models.objectives.config import TSDAEConfig
-from bsl.models.objectives.registry import build_objective
+from bsl.models.objectives.language_modeling.config import TSDAEConfig
 from tests.tiny_encoder import BACK_DE, ORIGINALS, pairs_of, write_tiny
 
 DAMAGED = ["man guitar", "dogs snow.", "children long", "A red bus."]
@@ -34,7 +33,7 @@ def setting(request, tmp_path):
     folder = write(tmp_path, request.param)
     encoder = SentenceEncoder.load(folder, EncoderConfig(model=str(folder), pooling="cls", max_length=24))
     torch.manual_seed(1)
-    return build_objective(encoder.network, TSDAEConfig(), encoder.tokenizer), pairs_of(encoder.tokenizer, *PAIRS)
+    return TSDAEConfig().build(encoder.network, encoder.tokenizer), pairs_of(encoder.tokenizer, *PAIRS)
 
 
 def test_loss_is_mean_negative_log_likelihood_of_next_tokens(setting):
@@ -69,7 +68,7 @@ def test_loss_equals_the_sentence_transformers_loss(architecture, tmp_path):
 
     folder = write(tmp_path / "start", architecture)
     encoder = SentenceEncoder.load(folder, EncoderConfig(model=str(folder), pooling="cls", max_length=24))
-    objective = build_objective(encoder.network, TSDAEConfig(), encoder.tokenizer).eval()
+    objective = TSDAEConfig().build(encoder.network, encoder.tokenizer).eval()
     encoder.save(tmp_path / "st")
     model = SentenceTransformer(str(tmp_path / "st"), device="cpu")
     peer = DenoisingAutoEncoderLoss(model, tie_encoder_decoder=True).eval()

@@ -28,7 +28,7 @@ from bsl.models.encoder.network import Encoder
 from bsl.models.encoder.sentence_encoder import tokenise
 from bsl.models.encoder.transformer import first_position
 from bsl.models.errors import TrainingError
-from bsl.models.objectives.config import TSDAEConfig
+from bsl.models.objectives.language_modeling.config import TSDAEConfig
 from bsl.models.objectives.language_modeling.tsdae import TSDAE, Decoder
 from tests.tiny_encoder import BACK_DE, WIDTH, tiny_encoder
 
