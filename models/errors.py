@@ -26,7 +26,7 @@ import pickle
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from bsl.storage.filesystem.os_errors import not_written
+from bsl.storage.filesystem.os_errors import first_line, not_written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -175,10 +175,9 @@ def load_errors(folder: Path, kind: type[ModelError]) -> Iterator[None]:
                 raise
         elif not_written(error):  # the disk of a converted model is full; reading causes no such error
             raise
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise kind(
-            f"{folder}: cannot be loaded ({reason:.300}). Check that the copy is complete, and that its files are of "
-            "the same model."
+            f"{folder}: cannot be loaded ({first_line(error):.300}). Check that the copy is complete, and that its "
+            "files are of the same model."
         ) from error
 
 

@@ -13,6 +13,7 @@ import torch
 
 from bsl.models.encoder.unpadded import Tokens
 from bsl.models.errors import EncoderError
+from bsl.storage.filesystem.os_errors import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,10 +55,9 @@ def reads_padding(backbone: PreTrainedModel, pad_id: int, longest: int, *, left:
         padded = _vectors(backbone, [first, second], pad_id)[1:, : len(second)]
         beside = _vectors(backbone, [first, first[::-1].copy()], pad_id)[:1]
     except (TypeError, ValueError, KeyError, IndexError, AttributeError, RuntimeError, NotImplementedError) as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise EncoderError(
-            f"the architecture {backbone.config.model_type} does not run on token ids alone ({reason:.200}). Choose a "
-            "model that encodes texts, such as one of BERT's family."
+            f"the architecture {backbone.config.model_type} does not run on token ids alone "
+            f"({first_line(error):.200}). Choose a model that encodes texts, such as one of BERT's family."
         ) from error
     if left and not _close(_vectors(backbone, [first, second], pad_id, left=True)[1:, -len(second) :], short):
         raise EncoderError(

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from bsl.models.errors import EncoderError
+from bsl.storage.filesystem.model_folder import PICKLED, WEIGHTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -14,12 +15,7 @@ if TYPE_CHECKING:
 _START: Final = b"version https://git-lfs.github.com/spec/"
 _MOST_BYTES: Final = 1024  # of a pointer, by Git LFS's specification
 _INDEX: Final = ".index.json"  # end of the name of a file that lists the shards of weights
-_WEIGHTS: Final = (
-    "model.safetensors",
-    "model.safetensors.index.json",
-    "pytorch_model.bin",
-    "pytorch_model.bin.index.json",
-)
+_WEIGHTS: Final = (WEIGHTS, f"{WEIGHTS}{_INDEX}", PICKLED, f"{PICKLED}{_INDEX}")
 _OTHERS: Final = (".json", ".txt", ".model")
 
 

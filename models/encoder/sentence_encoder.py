@@ -20,6 +20,7 @@ from bsl.models.encoder.texts import refuse_first_bad, texts_of
 from bsl.models.encoder.unpadded import Tokens, budget_batches
 from bsl.models.errors import EncoderError, NoEmbeddingError, is_panic
 from bsl.models.runtime.device import Download, arithmetic, prefetch_one
+from bsl.models.runtime.rows import unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -183,8 +184,7 @@ class SentenceEncoder:
     def similarity(self, first: Sequence[str], second: Sequence[str]) -> NDArray[np.float32]:
         """Return the cosine similarity of each pair of texts, (len(first), len(second)), in [-1, 1]."""
         first, second = texts_of(first), texts_of(second)
-        vectors = self.encode([*first, *second])
-        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+        vectors = unit(self.encode([*first, *second]))
         cosines: NDArray[np.float32] = vectors[: len(first)] @ vectors[len(first) :].T
         return cosines
 

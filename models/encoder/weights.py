@@ -11,13 +11,12 @@ from safetensors.torch import load_file, save_file
 
 from bsl.models.encoder.pointers import refuse_pointers
 from bsl.models.errors import EncoderError
+from bsl.storage.filesystem.model_folder import PICKLED, WEIGHTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-WEIGHTS: Final = "model.safetensors"
-PICKLED: Final = "pytorch_model.bin"
 WORD_WEIGHTS: Final = "emb_layer.weight"
 """Name of the only tensor of a WordWeights or WordEmbeddings module, one row per word."""
 

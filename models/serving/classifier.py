@@ -26,6 +26,7 @@ from bsl.models.errors import EvaluationError
 from bsl.models.evaluation.probe.logistic import fit_logistic
 from bsl.models.evaluation.probe.problem import NESTED_SEED, stratified
 from bsl.models.evaluation.probe.search import STRENGTHS
+from bsl.storage.filesystem.os_errors import first_line
 from bsl.storage.record import Record
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class LinearClassifier:
             weights_DC, bias_C = tensors["weights"], tensors["bias"]
         except Exception as error:  # each library has its own errors of damaged files
             raise EvaluationError(
-                f"{folder}: not a classifier ({str(error).splitlines()[0]}; expected {SETTINGS} and {WEIGHTS} of "
+                f"{folder}: not a classifier ({first_line(error)}; expected {SETTINGS} and {WEIGHTS} of "
                 "`bsl adapt --labels`). Export it again."
             ) from error
         shape = (settings.width, len(settings.classes))

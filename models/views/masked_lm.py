@@ -18,16 +18,17 @@ from itertools import pairwise
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import torch
 from torch import Tensor
 from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenizerBase
 
-from bsl.models.encoder.unpadded import Tokens
+from bsl.models.encoder.unpadded import Tokens, budget_batches
 from bsl.models.errors import ModelError
 from bsl.models.runtime.device import arithmetic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from bsl.models.views.config import MaskedView
@@ -142,11 +143,13 @@ def refill(
         batch_tokens: Largest number of tokens computed at once, padding included.
     """
     plans = _plans(texts, seeds, model, view.share)
+    numbers = [number for number, plan in enumerate(plans) if plan.positions]
     filled = list(texts)
-    for batch in _batches(plans, batch_tokens):
-        chosen = [plans[number] for number in batch]
-        pieces = iter(_drawn(model, chosen, view.top_k))
-        for number, plan in zip(batch, chosen, strict=True):
+    for batch in budget_batches(np.array([len(plans[number].ids) for number in numbers]), batch_tokens):
+        masked = [numbers[row] for row in batch]
+        pieces = iter(_drawn(model, [plans[number] for number in masked], view.top_k))
+        for number in masked:
+            plan = plans[number]
             filled[number] = _written(texts[number], plan, [model.pieces[next(pieces)] for _ in plan.positions], model)
     return filled
 
@@ -175,19 +178,6 @@ def _plan(
     drawn = sorted((random.random(), position) for position in eligible)
     positions = sorted(position for _, position in drawn[: max(1, int(share * len(eligible) + 0.5))])
     return Plan(ids, positions, [bare[position] for position in positions], [random.random() for _ in positions])
-
-
-def _batches(plans: Sequence[Plan], batch_tokens: int) -> Iterator[list[int]]:
-    """Yield batches of bounded size of the plans with masked tokens, sorted by length; as numbers of plans."""
-    order = sorted((len(plan.ids), number) for number, plan in enumerate(plans) if plan.positions)
-    batch: list[int] = []
-    for length, number in order:
-        if batch and length * (len(batch) + 1) > batch_tokens:
-            yield batch
-            batch = []
-        batch.append(number)
-    if batch:
-        yield batch
 
 
 def _drawn(model: MaskedLM, plans: Sequence[Plan], top_k: int) -> list[int]:

@@ -102,6 +102,11 @@ def not_written(error: Exception) -> str:
     return _NOT_WRITTEN[number] if number in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS} else ""
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's message, or the name of its class if it has no message."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
 def _number_of(error: Exception) -> int:
     """Return the operating system's error number; Polars only has it in the message (`… (os error 28)`)."""
     if isinstance(error, OSError) and error.errno:

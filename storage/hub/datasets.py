@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 from bsl.storage.errors import HubError, SourceError
 from bsl.storage.filesystem.atomic import whole
 from bsl.storage.filesystem.names import is_inside
-from bsl.storage.filesystem.os_errors import not_written
+from bsl.storage.filesystem.os_errors import first_line, not_written
 from bsl.storage.hub.faults import cause, retried
 from bsl.storage.hub.repositories import Snapshot
 from bsl.storage.process_setting import ProcessSetting
@@ -250,8 +250,9 @@ def _unpack(packed: Path, folder: Path, address: str) -> None:
             unpacked.mkdir()  # there may be no file to unpack
             tar.extractall(unpacked, _files_of(tar, packed, address))
     except (tarfile.TarError, EOFError) as error:
-        reason = str(error).splitlines()[0]
-        raise HubError(f"{address} cannot be unpacked ({reason})", f"delete {packed} and run again") from error
+        raise HubError(
+            f"{address} cannot be unpacked ({first_line(error)})", f"delete {packed} and run again"
+        ) from error
 
 
 def _files_of(tar: tarfile.TarFile, packed: Path, address: str) -> list[tarfile.TarInfo]:

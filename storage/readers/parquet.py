@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bsl.storage.errors import SourceError
+from bsl.storage.filesystem.os_errors import first_line
 from bsl.storage.readers.blocks import open_bytes
 
 if TYPE_CHECKING:
@@ -145,8 +146,7 @@ def explain_damage(path: str, kind: Kind) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise SourceError(
-            f"{path} is not a complete {kind} file ({reason:.200}). Copy it again, or if it is in a cache, delete its "
-            "folder."
+            f"{path} is not a complete {kind} file ({first_line(error):.200}). Copy it again, or if it is in a cache, "
+            "delete its folder."
         ) from error

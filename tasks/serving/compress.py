@@ -147,8 +147,8 @@ class _Makers:
 
     def make(self) -> list[Variant]:
         """Write all requested forms; return their measurements, the full encoder first."""
-        from bsl.models.encoder.serialization.folder_settings import DEFAULT_GRAPH, GRAPH_FOLDER
         from bsl.models.serving.onnx_export import export_onnx
+        from bsl.storage.filesystem.model_folder import DEFAULT_GRAPH, GRAPH_FOLDER
 
         self.encoder.save(self.folder)
         forms = [self._measured("fp32", "")]
