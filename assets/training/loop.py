@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from bsl.models.errors import TrainingError
 from bsl.models.runtime.device import arithmetic
-from bsl.models.runtime.precision import settled
+from bsl.models.runtime.precision import with_resolved_precision
 from bsl.models.training.loop import run_steps
 from bsl.models.training.optimizer import descend
 from bsl.models.training.snapshots import (
@@ -123,7 +123,7 @@ def pretrain(
     Raises:
         TrainingError: A loss or gradient is not finite, or (ResumeError) `folder` has a snapshot of another run.
     """
-    config = settled(config, lambda: str(next(model.parameters()).device))
+    config = with_resolved_precision(config, lambda: str(next(model.parameters()).device))
     run = RunState(model, make_optimizers(model, config), config)
     identity = _identity(model, examples, config)
     if folder and (saved := newest_snapshot(folder, identity)):

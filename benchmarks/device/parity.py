@@ -14,7 +14,7 @@ from benchmarks.device.fixtures import LENGTH, base_encoder
 from benchmarks.device.results import Check, at_least, at_most, holds, not_run
 from benchmarks.device.training import live, warmed
 from bsl.models.encoder.config import EncoderConfig
-from bsl.models.encoder.sentence_encoder import SentenceEncoder, encode_tokens, tokenise
+from bsl.models.encoder.sentence_encoder import SentenceEncoder, encode_tokens, token_ids
 from bsl.models.encoder.transformer import first_position
 from bsl.models.errors import InterruptedRunError, NonFiniteLossError
 from bsl.models.objectives.bsl_config import BSLConfig
@@ -82,7 +82,7 @@ def _largest_difference(one: Vectors, other: Vectors) -> float:
 
 def _gradient_difference(fixtures: Fixtures, device: torch.device) -> float:
     encoder = base_encoder(dropout=0.0, num_hidden_layers=4).to(device)
-    tokens = tokenise(fixtures.tokenizer, fixtures.texts[:64], LENGTH)
+    tokens = token_ids(fixtures.tokenizer, fixtures.texts[:64], LENGTH)
     weights = list(encoder.parameters())
     packed = encoder.embed_rows(tokens, np.arange(64), 1 << 20)
     padded = encoder(*(x.to(device) for x in tokens.padded(np.arange(64))))

@@ -11,7 +11,7 @@ import torch
 from benchmarks.device.device_limits import seconds
 from benchmarks.device.fixtures import LENGTH, base_encoder
 from benchmarks.device.results import Rate
-from bsl.models.encoder.sentence_encoder import SentenceEncoder, tokenise
+from bsl.models.encoder.sentence_encoder import SentenceEncoder, token_ids
 from bsl.models.objectives.bsl_config import BSLConfig
 from bsl.models.training.batches import BatchOrder
 from bsl.models.training.config import TrainingConfig
@@ -103,7 +103,7 @@ def _plain(fixtures: Fixtures, card: Card, config: TrainingConfig, steps: int, *
     net: Objective = run.objective
     learning = net.learning_parameters()
     optimizer = torch.optim.AdamW(learning, lr=1e-6, foreach=False)
-    tokens = tokenise(fixtures.tokenizer, fixtures.texts, LENGTH)
+    tokens = token_ids(fixtures.tokenizer, fixtures.texts, LENGTH)
     starts, used = itertools.count(), list[int]()
 
     def step() -> None:

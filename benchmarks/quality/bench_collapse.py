@@ -33,7 +33,7 @@ from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.evaluation.correlation import cosine_scores, spearman
 from bsl.models.objectives.bsl_config import BSLConfig
 from bsl.models.runtime.precision import computed
-from bsl.models.runtime.rows import unit
+from bsl.models.runtime.rows import unit_vectors
 from bsl.models.training.config import TrainingConfig
 from bsl.models.training.dev_evaluation import Evaluation, finding_of
 from bsl.models.training.loop import train
@@ -62,7 +62,7 @@ def judge(encoder: SentenceEncoder, test: pl.DataFrame) -> dict[str, float]:
     """Return test Spearman, and the mean cosine of different sentences of the test set."""
     one, two = (encoder.encode(test[side].to_list()) for side in ("sentence1", "sentence2"))
     cosines = cosine_scores(one, two)
-    mean = unit(one).mean(axis=0)
+    mean = unit_vectors(one).mean(axis=0)
     n = len(one)
     cone = (n * float(mean @ mean) - 1) / (n - 1)  # mean of all products without rows' own ones (1 each)
     rho = spearman(cosines, test["score"].to_numpy()) if np.ptp(cosines) > 0 else 0.0

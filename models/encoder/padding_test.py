@@ -25,7 +25,7 @@ READ_PADDING: Final = frozenset(
     {"mobilebert", "convbert", "fnet", "nystromformer", "yoso", "mra", "big_bird", "funnel", "reformer"}
 )
 """Architectures that read padding for some lengths or weights; some of them pass the test of two short sentences."""
-TRIED: Final = (7, 4)  # tokens of the test's two sentences
+PADDING_TEST_LENGTHS: Final = (7, 4)  # tokens of the test's two sentences
 TOLERANCE: Final = 1e-4  # of the vectors' largest value: padding that is read changes far more, rounding far less
 
 
@@ -48,8 +48,8 @@ def reads_padding(backbone: PreTrainedModel, pad_id: int, longest: int, *, left:
     words = np.setdiff1d(np.arange(min(12, int(backbone.config.vocab_size))), [pad_id])
     if len(words) == 0:
         return True
-    ids = np.resize(words, sum(TRIED))
-    first, second = (row[:longest] for row in np.split(ids, TRIED[:1]))
+    ids = np.resize(words, sum(PADDING_TEST_LENGTHS))
+    first, second = (row[:longest] for row in np.split(ids, PADDING_TEST_LENGTHS[:1]))
     try:
         short, alone = _vectors(backbone, [second], pad_id), _vectors(backbone, [first], pad_id)
         padded = _vectors(backbone, [first, second], pad_id)[1:, : len(second)]

@@ -20,7 +20,7 @@ from bsl.models.encoder.texts import refuse_first_bad, texts_of
 from bsl.models.encoder.unpadded import Tokens, budget_batches
 from bsl.models.errors import EncoderError, NoEmbeddingError, is_panic
 from bsl.models.runtime.device import Download, arithmetic, prefetch_one
-from bsl.models.runtime.rows import unit
+from bsl.models.runtime.rows import unit_vectors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -151,7 +151,7 @@ class SentenceEncoder:
             EncoderError: The tokenizer has no padding token.
             NoEmbeddingError: A text is not a valid string, or has no token.
         """
-        return tokenise(self.own_tokenizer, texts, self.config.length, self.prompt)
+        return token_ids(self.own_tokenizer, texts, self.config.length, self.prompt)
 
     def encode(
         self,
@@ -184,7 +184,7 @@ class SentenceEncoder:
     def similarity(self, first: Sequence[str], second: Sequence[str]) -> NDArray[np.float32]:
         """Return the cosine similarity of each pair of texts, (len(first), len(second)), in [-1, 1]."""
         first, second = texts_of(first), texts_of(second)
-        vectors = unit(self.encode([*first, *second]))
+        vectors = unit_vectors(self.encode([*first, *second]))
         cosines: NDArray[np.float32] = vectors[: len(first)] @ vectors[len(first) :].T
         return cosines
 
@@ -204,7 +204,7 @@ class CachedEncoder:
         return np.stack([self._vectors[text] for text in texts])
 
 
-def tokenise(tokenizer: Tokenizer, texts: Sequence[str], max_length: int, prompt: str = "") -> Tokens:
+def token_ids(tokenizer: Tokenizer, texts: Sequence[str], max_length: int, prompt: str = "") -> Tokens:
     """Tokenise texts with special tokens, truncated at `max_length` tokens.
 
     Args:

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.preprocessing import normalize
 
 from bsl.models.errors import EvaluationError
-from bsl.models.runtime.rows import unit
+from bsl.models.runtime.rows import unit_vectors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -74,7 +74,7 @@ def geometry(view_1_ND: NDArray[np.floating], view_2_ND: NDArray[np.floating]) -
             f"views: shapes {view_1_ND.shape} and {view_2_ND.shape}, expected two equal shapes of at least 2 rows. "
             "Pass both vectors of each pair."
         )
-    u_ND, v_ND = unit(view_1_ND.astype(np.float64)), unit(view_2_ND.astype(np.float64))
+    u_ND, v_ND = unit_vectors(view_1_ND.astype(np.float64)), unit_vectors(view_2_ND.astype(np.float64))
     return Geometry(
         alignment=float(np.mean(np.sum((u_ND - v_ND) ** 2, axis=1))),
         uniformity=uniformity(u_ND),

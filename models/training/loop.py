@@ -24,7 +24,7 @@ import polars as pl
 
 from bsl.models.encoder.cnn import with_convolutions
 from bsl.models.errors import InterruptedRunError, NonFiniteLossError
-from bsl.models.runtime.precision import settled
+from bsl.models.runtime.precision import with_resolved_precision
 from bsl.models.runtime.random_state import seeded
 from bsl.models.training.batches import BatchOrder, count_steps, permutation, steps_per_epoch
 from bsl.models.training.dev_evaluation import DevEvaluator, divergence_remedy, finding_of
@@ -119,7 +119,7 @@ def train(
     """
     execution = execution or Execution()
     work, device = execution.work, execution.device
-    config = settled(config, lambda: str(device))
+    config = with_resolved_precision(config, lambda: str(device))
     with contextlib.ExitStack() as stack:
         folder = work or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         with local_rank_zero_first():

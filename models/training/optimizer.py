@@ -27,7 +27,7 @@ Figures: TypeAlias = "tuple[torch.Tensor, torch.Tensor]"  # loss and gradient no
 Compute: TypeAlias = "Callable[[TrainingState, Batch, TrainingConfig, float | None], Figures]"
 
 # Padded tokens per forward pass of an encoder that cannot run packed. They affect rounding, so they are not settings.
-CPU_TOKENS, GPU_TOKENS = 512, 1 << 20
+CPU_STEP_TOKENS, GPU_STEP_TOKENS = 512, 1 << 20
 
 
 def make_optimizer(objective: Objective, config: TrainingConfig) -> torch.optim.Optimizer:
@@ -100,7 +100,7 @@ def compute(run: TrainingState, batch: Batch, config: TrainingConfig, momentum: 
     device = objective.online.device
     on_cpu = device.type == "cpu"
     with arithmetic(device, bf16=config.precision == "bf16"):
-        loss = objective(batch, CPU_TOKENS if on_cpu else GPU_TOKENS)
+        loss = objective(batch, CPU_STEP_TOKENS if on_cpu else GPU_STEP_TOKENS)
     agree = partial(all_reduce_gradients, objective, run.learning)
     grad_norm = descend(loss, run.learning, [run.optimizer], config.clip, step if on_cpu else None, agree)
     if momentum is not None:

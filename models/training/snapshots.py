@@ -31,7 +31,7 @@ from bsl.models.errors import DamagedSnapshotError, ResumeError
 from bsl.models.runtime.random_state import capture_rng, restore_rng
 from bsl.models.training.dev_evaluation import Evaluation
 from bsl.models.training.metrics import EVALUATED
-from bsl.storage.filesystem.atomic import whole
+from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.digests import file_sha256
 
 if TYPE_CHECKING:
@@ -258,7 +258,7 @@ def save_snapshot(work: Path, snapshot: Snapshot, keep: int) -> Path:
     the first one is used.
     """
     final = work / f"{PREFIX}{snapshot.step:08d}"
-    with whole(final, first_stays=True) as unfinished:
+    with atomic_write(final, keep_existing=True) as unfinished:
         write_snapshot(unfinished, snapshot)
     for old in _snapshots(work)[keep:]:
         shutil.rmtree(old, ignore_errors=True)
@@ -297,10 +297,10 @@ def run_fingerprint(config: TrainingConfig, objective: Objective, pairs: TokenCa
     """Return the SHA-256 of all inputs of a run: settings, initial weights, pairs with their tokenizer, dev set."""
     settings = [config.model_dump_json(), objective.online.config.model_dump_json()]
     scored = [dev[name].to_list() for name in ("sentence1", "sentence2", "score")] if dev is not None else None
-    return fingerprint(objective.online, *settings, pairs.digest, json.dumps(scored))
+    return network_digest(objective.online, *settings, pairs.digest, json.dumps(scored))
 
 
-def fingerprint(network: torch.nn.Module, *parts: str) -> str:
+def network_digest(network: torch.nn.Module, *parts: str) -> str:
     """Return the SHA-256 of a network's weights and further strings, 64 hex digits."""
     digest = hashlib.sha256(json.dumps(parts).encode())
     for name, tensor in network.state_dict().items():

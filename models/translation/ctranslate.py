@@ -22,7 +22,7 @@ import ctranslate2
 
 from bsl.models.errors import DeviceMemoryError, TranslationError, TranslatorLoadError
 from bsl.models.translation.gpu import REMEDY, compute_type, gpus, is_of_the_gpu
-from bsl.storage.filesystem.atomic import whole
+from bsl.storage.filesystem.atomic import atomic_write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -144,7 +144,7 @@ def convert_once(folder: Path, converted: Path) -> None:
     if converted.is_dir():
         return
     logger.info("converting %s for ctranslate2 to %s", folder, converted)
-    with whole(converted, first_stays=True) as unfinished:
+    with atomic_write(converted, keep_existing=True) as unfinished:
         _convert(folder, unfinished)
 
 

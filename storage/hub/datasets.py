@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from bsl.storage.errors import HubError, SourceError
-from bsl.storage.filesystem.atomic import whole
+from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.names import is_inside
 from bsl.storage.filesystem.os_errors import first_line, not_written
 from bsl.storage.hub.faults import cause, retried
@@ -245,7 +245,7 @@ def _unpacked(table: HubTable) -> Path:
 
 def _unpack(packed: Path, folder: Path, address: str) -> None:
     try:
-        with whole(folder, first_stays=True) as unpacked, tarfile.open(packed) as tar:
+        with atomic_write(folder, keep_existing=True) as unpacked, tarfile.open(packed) as tar:
             tar.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.4 and later
             unpacked.mkdir()  # there may be no file to unpack
             tar.extractall(unpacked, _files_of(tar, packed, address))

@@ -14,7 +14,7 @@ from fsspec.implementations.local import LocalFileSystem
 from bsl.storage.assets.catalog import embedded_manifest
 from bsl.storage.assets.embedded import EMBEDDED, embedded_folder, embedded_names, embedded_path
 from bsl.storage.errors import HubError, HubSilentError, SourceError
-from bsl.storage.filesystem.atomic import whole
+from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.caches import copy_folder, filling
 from bsl.storage.filesystem.digests import content_sha256, folder_sha256s
 from bsl.storage.filesystem.model_folder import GRAPH, SETTINGS, settings_of
@@ -59,7 +59,7 @@ class MirroredModel(Record):
             StoreWriteError: the cache cannot be written.
         """
         if not self._copy.is_dir():
-            with filling(self._copy), reachable(self.address), whole(self._copy, first_stays=True) as staged:
+            with filling(self._copy), reachable(self.address), atomic_write(self._copy, keep_existing=True) as staged:
                 fs, root = fsspec.url_to_fs(self.address)
                 for name in self.names:
                     (staged / name).parent.mkdir(parents=True, exist_ok=True)

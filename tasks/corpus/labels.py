@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from bsl.models.corpus.labels import DOCUMENT, JUDGE, NEEDS, TEACH, enough, parts_of, sentences_of
+from bsl.models.corpus.labels import DOCUMENT, JUDGE, NEEDS, TEACH, parts_of, sentences_of, usable_rows
 from bsl.models.errors import EmptyCorpusError, EvaluationError
 from bsl.storage.filesystem.spelling import nearest_name
 from bsl.storage.sources.labels import LabelSource, read_labels
@@ -50,7 +50,7 @@ def labelled_rows(store: Store, passages: PassagesRef, labels: LabelSource, *, u
 
     def divided(use: Use) -> pl.DataFrame:
         parts = parts_of(rows, sides, held_out, training, use=use, seed=seed)
-        return enough(rows.with_columns(part=parts), labels.kind, use)
+        return usable_rows(rows.with_columns(part=parts), labels.kind, use)
 
     try:
         return divided(use)
@@ -75,7 +75,7 @@ def evaluation_rows(labels: LabelSource) -> pl.DataFrame:
         EvaluationError: too few rows for an evaluation.
     """
     rows = _sorted(labels).with_columns(part=pl.lit(JUDGE))
-    return enough(rows, labels.kind, "evaluate").drop("part")
+    return usable_rows(rows, labels.kind, "evaluate").drop("part")
 
 
 def evaluation_counts(labels: LabelSource) -> str:

@@ -17,7 +17,7 @@ from bsl.models.views.synonyms import FILES
 from bsl.models.views.views import given_views
 from bsl.storage.artifacts.refs import CorpusRef, NliRef, ViewsRef
 from bsl.storage.errors import SourceError
-from bsl.storage.filesystem.atomic import whole
+from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.os_errors import writing
 from bsl.storage.readers.read_report import ReadReport
 from bsl.storage.sources.model_sources import ResolvedModel
@@ -60,7 +60,7 @@ def rewrite_corpus(
             rows = sentences.slice(start, SLICE_ROWS)
             sources = (rows if lang is None else rows.filter(pl.col("lang") == lang)).collect()
             views = _views(sources, method, seed, rewrite)
-            with writing(finished), whole(finished) as unfinished:
+            with writing(finished), atomic_write(finished) as unfinished:
                 views.write_parquet(unfinished)
         context.draft.write(views)
         advance(min(start + SLICE_ROWS, total), total, "")

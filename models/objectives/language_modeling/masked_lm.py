@@ -87,7 +87,7 @@ class Masking:
             )
         return cls(int(tokenizer.mask_token_id), np.array(sorted(tokenizer.all_special_ids)), len(tokenizer))
 
-    def hide(
+    def mask_tokens(
         self, ids: NDArray[np.integer], share: float, generator: np.random.Generator
     ) -> tuple[NDArray[np.integer], NDArray[np.bool_]]:
         """Choose tokens to predict and mask them: 80 % become [MASK], 10 % a random token, 10 % are unchanged.
@@ -104,10 +104,10 @@ class Masking:
         chosen = eligible & (generator.random(ids.shape) < share)
         if not chosen.any():
             chosen.flat[np.flatnonzero(eligible)[:1]] = True
-        fate = generator.random(ids.shape)
-        hidden = np.where(chosen & (fate < MASKED), self.mask_id, ids)
+        draw = generator.random(ids.shape)
+        hidden = np.where(chosen & (draw < MASKED), self.mask_id, ids)
         other = generator.integers(len(self.special), self.size, ids.shape)
-        return np.where(chosen & (fate >= 1 - RANDOM), other, hidden), chosen
+        return np.where(chosen & (draw >= 1 - RANDOM), other, hidden), chosen
 
 
 class MaskedLM(Objective):
@@ -162,7 +162,7 @@ class MaskedLM(Objective):
         views = batch.tokens.take(batch.view_1)
         # A new generator per step, seeded by the run's: every step takes the same amount from the run's generator.
         step = np.random.default_rng(np.random.randint(0, 2**32, size=4, dtype=np.uint64))  # noqa: NPY002
-        hidden, chosen_N = self._masking.hide(views.ids, self.config.share, step)
+        hidden, chosen_N = self._masking.mask_tokens(views.ids, self.config.share, step)
         return Tokens(hidden.astype(np.int32), views.offsets, views.pad_id), chosen_N, views.ids
 
 

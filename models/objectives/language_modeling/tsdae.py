@@ -240,7 +240,7 @@ class Decoder(nn.Module):
             layers = attrgetter(self._form.layers)(backbone)
             for layer, attention in zip(layers, self.attentions, strict=True):
 
-                def look(
+                def capture_attention(
                     _module: nn.Module,
                     _given: object,
                     found: tuple[torch.Tensor, object],
@@ -249,5 +249,5 @@ class Decoder(nn.Module):
                     return attention(found[0], vectors_BS, sentence_N), found[1]
 
                 module: nn.Module = attrgetter(self._form.self_attention)(layer)
-                stack.callback(module.register_forward_hook(look).remove)
+                stack.callback(module.register_forward_hook(capture_attention).remove)
             yield
