@@ -35,6 +35,7 @@ TOY_TRANSFORM = '''
 class ToyTransformConfig(TransformSettings):
     """Vectors less the corpus's mean."""
 
+    transform = "toy:ToyTransform"
     name: Literal["toy"] = "toy"
 '''
 LINES = (  # file, line of its table, the same line with the toy's line, import
@@ -76,13 +77,6 @@ LINES = (  # file, line of its table, the same line with the toy's line, import
         "",
     ),
     ("models/transforms/config.py", "AnyTransform = WhiteningConfig", " | ToyTransformConfig", ""),
-    (
-        "models/transforms/registry.py",
-        "    WhiteningConfig: Whitening,\n",
-        "    ToyTransformConfig: ToyTransform,\n",
-        "from bsl.models.transforms.config import ToyTransformConfig\n"
-        "from bsl.models.transforms.toy import ToyTransform\n",
-    ),
     (
         "models/evaluation/own_text.py",
         '    "crop": crop,\n',
