@@ -36,6 +36,7 @@ from benchmarks.speed.training_peers import (
     sentence_transformers_steps,
 )
 from benchmarks.speed.training_work import PROFILES, SHAPES, encoder_of, sentences
+from bsl.flows.recipes.paper import RELEASED_TRAINING
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.objectives.bsl import BSL
@@ -43,7 +44,7 @@ from bsl.models.objectives.bsl_config import BSLConfig
 from bsl.models.objectives.objective import Objective
 from bsl.models.runtime.device import arithmetic
 from bsl.models.training.batches import BatchOrder
-from bsl.models.training.config import RELEASED_CONFIG, TrainingConfig
+from bsl.models.training.config import TrainingConfig
 from bsl.models.training.loop import train
 from bsl.models.training.metrics import Throughput
 from bsl.models.training.optimizer import make_optimizer, take_step
@@ -102,7 +103,7 @@ def live(net: Objective, config: TrainingConfig) -> TrainingState:
 
 def released_net(shape: str, profile: str, dropout: float = 0.1) -> BSL:
     """Return a new network with the released settings."""
-    net = RELEASED_CONFIG.objective.build(encoder_of(shape, profile, dropout))
+    net = RELEASED_TRAINING.objective.build(encoder_of(shape, profile, dropout))
     assert isinstance(net, BSL)
     return net
 
@@ -167,7 +168,7 @@ def measure(shape: str, profile: str, rounds: int, steps: int) -> Iterator[Goal]
     """Print the tables of one shape and one profile, and yield the goals."""
     frame = sentences(profile)
     tokenizer = AutoTokenizer.from_pretrained(embedded_path("bert-mini"))
-    fp32 = RELEASED_CONFIG.model_copy(update={"lr": RATE, "warmup": 0.0})
+    fp32 = RELEASED_TRAINING.model_copy(update={"lr": RATE, "warmup": 0.0})
     bf16, buckets = (fp32.model_copy(update=u) for u in ({"precision": "bf16"}, {"length_buckets": BUCKET}))
     with tempfile.TemporaryDirectory() as folder:
         data = open_token_cache(Path(folder), frame.lazy(), SentenceEncoder(encoder_of(shape, profile), tokenizer))

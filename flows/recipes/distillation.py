@@ -10,7 +10,7 @@ from bsl.flows.recipes.supervised import sbert_nli_stsb
 from bsl.flows.recipes.tiny import TRAINING, tiny_multilingual, whole_sample
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.objectives.distillation_config import DistilConfig
-from bsl.models.training.config import CONGEN_CONFIG, DISTIL_CONFIG, MULTILINGUAL_DISTIL_CONFIG
+from bsl.models.training.config import TrainingConfig
 from bsl.models.translation.config import OPUS_MT
 from bsl.models.views.config import AugmentConfig
 from bsl.models.views.pairs import PairConfig
@@ -19,6 +19,32 @@ if TYPE_CHECKING:
     from bsl.flows.config import PipelineConfig
 
 _LENGTH: Final = {"max_length": 128}  # tokens, as in ConGen and multilingual distillation
+
+_CONGEN: Final = TrainingConfig(
+    objective=DistilConfig(queue=65_536, student_temperature=0.07, activation="tanh", projection_start="random"),
+    lr=5e-5,
+    batch_size=128,
+    epochs=20,
+    drop_last=False,
+    precision="fp32",
+    eval_every=512,
+)
+"""ConGen's settings for BERT-base (its README and main.py), in fp32 and with Adam's bias correction.
+
+Without its early stopping after 7 evaluations without improvement; the best evaluation is selected.
+"""
+
+_MULTILINGUAL_TRAINING: Final = TrainingConfig(
+    objective=DistilConfig(loss="vectors"), lr=2e-5, epochs=2, drop_last=False, warmup=0.05, precision="fp32"
+)
+"""Settings of multilingual knowledge distillation (make_multilingual.py), with Adam's bias correction.
+
+Its 10,000 steps of warm-up are about a tenth of an epoch over SNLI and MultiNLI in five languages. Our two epochs
+read about as many pairs as its five.
+"""
+
+_SMALL_STUDENT: Final = TrainingConfig(objective=DistilConfig(), lr=1e-3, batch_size=128, eval_every=50)
+"""Settings for training a small student on a laptop."""
 
 
 def distil() -> PipelineConfig:
@@ -34,7 +60,7 @@ def distil() -> PipelineConfig:
         pairs=beside_original("bt-de"),
         encoder=changed(ENCODERS["bert-base-uncased"], **_LENGTH),
         teacher=changed(ENCODERS["unsup-simcse-roberta-large"], pooling="cls", **_LENGTH),
-        training=CONGEN_CONFIG,
+        training=_CONGEN,
         published=("BSL-BERT", "BERT avg."),
     )
 
@@ -45,7 +71,7 @@ def distil_minilm() -> PipelineConfig:
         distil(),
         title="distil-minilm: SimCSE-RoBERTa-large teaches MiniLM-L6 on SNLI and MultiNLI",
         encoder=changed(ENCODERS["MiniLM-L6-H384-uncased"], **_LENGTH),
-        training=changed(CONGEN_CONFIG, lr=3e-4),
+        training=changed(_CONGEN, lr=3e-4),
     )
 
 
@@ -62,7 +88,7 @@ def tiny_distil() -> PipelineConfig:
         encoder=EncoderConfig(model="embedded:bert-mini"),
         teacher=EncoderConfig(model="embedded:mini-sentence"),
         training=changed(
-            DISTIL_CONFIG,
+            _SMALL_STUDENT,
             objective=DistilConfig(vectors_weight=5.0, distance="cosine", views="first"),
             epochs=2,
             select="best-or-start",
@@ -83,7 +109,7 @@ def mbert_sbert() -> PipelineConfig:
         title="mbert-sbert: SBERT-nli-stsb teaches mBERT six languages",
         encoder=changed(ENCODERS["bert-base-multilingual-cased"], **_LENGTH),
         teacher=ENCODERS["bert-base-nli-stsb-mean-tokens"],
-        training=MULTILINGUAL_DISTIL_CONFIG,
+        training=_MULTILINGUAL_TRAINING,
         published=("mBERT ← SBERT-nli-stsb", "mBERT", "BSL-uns"),
     )
 
@@ -130,7 +156,7 @@ def tiny_multilingual_distil() -> PipelineConfig:
         pairs=PairConfig(pairings=ACROSS),
         teacher=EncoderConfig(model="embedded:mini-sentence"),
         training=changed(
-            DISTIL_CONFIG,
+            _SMALL_STUDENT,
             objective=DistilConfig(loss="vectors", distance="cosine"),
             max_steps=250,
             select="best-or-start",

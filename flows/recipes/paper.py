@@ -16,14 +16,8 @@ from bsl.flows.recipes.shared import (
     changed,
     trips_of,
 )
-from bsl.models.training.config import (
-    MULTILINGUAL_RELEASED_CONFIG,
-    PAPER_CONFIG,
-    RELEASED_CONFIG,
-    SUPERVISED_2022_CONFIG,
-    SUPERVISED_CONFIG,
-    SUPERVISED_RELEASED_CONFIG,
-)
+from bsl.models.objectives.bsl_config import BSLConfig
+from bsl.models.training.config import TrainingConfig
 from bsl.models.translation.config import OPUS_MT
 from bsl.models.views.config import AugmentConfig, GivenView, MaskedView, SynonymView, translation
 from bsl.models.views.pairs import PairConfig
@@ -31,6 +25,38 @@ from bsl.storage.sources.sources import SourceSpec
 from bsl.tasks.corpus.config import IngestConfig
 
 _BOOKS: Final = SourceSpec(path="books", name="books", limit=5_000_000)
+
+PAPER_TRAINING: Final = TrainingConfig(precision="fp32")
+"""Settings of the paper (section 4 and Table 8), with warm-up, decay and clipping of the released code."""
+
+RELEASED_TRAINING: Final = TrainingConfig(
+    objective=BSLConfig(predictor="released", k=10, target_dropout=True, loss_scale="released"),
+    optimizer="adamw",
+    lr=1e-4,
+    weight_decay=0.0,
+    precision="fp32",
+    eval_every="tenth",
+    dev_similarity="best-of-four",
+)
+"""Settings of the authors' code for unsupervised training (unsupervised_tuning.py, BYOLoss.py), in fp32."""
+
+_SUPERVISED: Final = changed(PAPER_TRAINING, objective=BSLConfig(momentum=0.9999), lr=1e-4)
+"""The paper's settings for BSL after supervised training.
+
+Predictor, k and weight decay are the paper's. The paper gives no learning rate or momentum for these runs (section
+4 is about unsupervised ones); both are from the authors' code at its release (supervised_tuning.py).
+"""
+
+_SUPERVISED_RELEASED: Final = changed(
+    RELEASED_TRAINING, objective=changed(RELEASED_TRAINING.objective, momentum=0.9999)
+)
+"""Settings of the authors' code for BSL after supervised training (supervised_tuning.py at its release)."""
+
+_SUPERVISED_2022: Final = changed(_SUPERVISED_RELEASED, lr=5e-5, batch_size=128)
+"""Settings of supervised_tuning.py since 2022: half the learning rate, twice the batch."""
+
+_MULTILINGUAL_RELEASED: Final = changed(RELEASED_TRAINING, lr=5e-5, drop_last=False)
+"""Settings of the authors' code for several languages (multilingual_tuning.py), in fp32."""
 
 
 def nli() -> PipelineConfig:
@@ -41,7 +67,7 @@ def nli() -> PipelineConfig:
         augment=AugmentConfig(translations=trips_of("en", OPUS_MT), filters=()),
         pairs=PairConfig(),
         encoder=ENCODERS["bert-base-uncased"],
-        training=PAPER_CONFIG,
+        training=PAPER_TRAINING,
         evaluation=as_printed("stsb/dev", "sts", "senteval"),
         published=("BSL-BERT", "BERT avg.", "IS-BERT-NLI", "IS-BERT-task"),
     )
@@ -53,7 +79,7 @@ def nli_released() -> PipelineConfig:
     Deviation: fp32 instead of the code's fp16. Before 2021-10-22 the code sent view 2 through the second predictor
     twice: `--set training.objective.predictor=released-2021`.
     """
-    return changed(nli(), title="nli-released: BSL-BERT as its code was released", training=RELEASED_CONFIG)
+    return changed(nli(), title="nli-released: BSL-BERT as its code was released", training=RELEASED_TRAINING)
 
 
 def nli_authors_views() -> PipelineConfig:
@@ -140,7 +166,7 @@ def sbert() -> PipelineConfig:
         entail(),
         title="sbert: BSL-SBERT on entailed pairs",
         encoder=ENCODERS["bert-base-nli-mean-tokens"],
-        training=SUPERVISED_CONFIG,
+        training=_SUPERVISED,
         published=("BSL-SBERT", "SBERT"),
     )
 
@@ -150,9 +176,7 @@ def sbert_released() -> PipelineConfig:
 
     Deviation: fp32 instead of the code's fp16.
     """
-    return changed(
-        sbert(), title="sbert-released: BSL-SBERT as its code was released", training=SUPERVISED_RELEASED_CONFIG
-    )
+    return changed(sbert(), title="sbert-released: BSL-SBERT as its code was released", training=_SUPERVISED_RELEASED)
 
 
 def sroberta() -> PipelineConfig:
@@ -171,7 +195,7 @@ def sroberta_2022() -> PipelineConfig:
         sroberta(),
         title="sroberta-2022: BSL on entailed pairs as in its code since 2022",
         encoder=ENCODERS["nli-roberta-base-v2"],
-        training=SUPERVISED_2022_CONFIG,
+        training=_SUPERVISED_2022,
     )
 
 
@@ -203,7 +227,7 @@ def multilingual_released() -> PipelineConfig:
         title="multilingual-released: BSL-uns as its code was released",
         augment=AugmentConfig(translations=(*base.augment.translations, *trips_of("en", OPUS_MT)), filters=()),
         pairs=PairConfig(pairings=(*PairConfig().pairings, *ACROSS), drop_identical=True),
-        training=MULTILINGUAL_RELEASED_CONFIG,
+        training=_MULTILINGUAL_RELEASED,
     )
 
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from bsl.flows.recipes.paper import nli
+from bsl.flows.recipes.paper import PAPER_TRAINING, nli
 from bsl.flows.recipes.shared import changed
 from bsl.flows.recipes.tiny import TRAINING, whole_sample
 from bsl.models.objectives.bsl_config import BSLConfig
-from bsl.models.training.config import PAPER_CONFIG
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +28,7 @@ def nli_plus() -> PipelineConfig:
 
     The learning rate is from BSL's released code.
     """
-    training = changed(PAPER_CONFIG, objective=_OBJECTIVE, lr=1e-4, select="best-or-start")
+    training = changed(PAPER_TRAINING, objective=_OBJECTIVE, lr=1e-4, select="best-or-start")
     return _plus(nli(), "nli-plus: BSL+ on SNLI and MultiNLI", training)
 
 

@@ -10,13 +10,46 @@ from bsl.flows.recipes.shared import ALONE, ENCODERS, NO_VIEWS, as_printed, chan
 from bsl.flows.recipes.tiny import tiny_entail
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.objectives.supervised_config import CrossSoftmaxConfig, RegressionConfig, SCLConfig, SoftmaxConfig
-from bsl.models.training.config import NLI_CONFIG, SCL_CONFIG, SCL_RELEASED_CONFIG, STSB_CONFIG, TrainingConfig
+from bsl.models.training.config import STSB_CONFIG, TrainingConfig
 from bsl.storage.sources.sources import SourceSpec
 from bsl.tasks.corpus.config import IngestConfig
 
 LABELLED: Final = changed(ALONE, labelled=True)
 _STSB: Final = as_printed("stsb/dev", "stsb/test")
 _SENTENCE_BERT: Final = {"max_length": 128}  # as in the published checkpoints
+
+_NLI: Final = TrainingConfig(
+    objective=SoftmaxConfig(), lr=2e-5, batch_size=16, drop_last=False, precision="fp32", collapse=None
+)
+"""SBERT on NLI (its section 3.1): softmax, batch 16, Adam 2e-5, linear warm-up over 10 % of the steps, 1 epoch."""
+
+_SCL_SCALE: Final = 0.216
+"""Ratio of dot products in SCL's code to those of means over real tokens: (n_u − 1)(n_v − 1) / ((N_u − 1)(N_v − 1)),
+for sentences of n tokens in batches of 64 padded to N, over 19,200 pairs of SNLI in the file's order."""
+
+_SCL: Final = TrainingConfig(
+    objective=SCLConfig(),
+    lr=2e-5,
+    weight_decay=0.0,
+    batch_size=64,
+    drop_last=False,
+    order="given",
+    precision="fp32",
+    select="last",
+    clip=1e9,
+    collapse=None,
+)
+"""Supervised contrastive learning as published (its section 4.2; its bert_sent_embed.py where the paper is silent).
+
+Batch 64, Adam 2e-5, linear decay after warm-up, 1 epoch, all rows of a premise in one batch.
+"""
+
+_SCL_RELEASED: Final = changed(_SCL, objective=SCLConfig(temperature=round(1 / _SCL_SCALE, 2)), decay="constant")
+"""`_SCL` as in SCL's code: a constant rate after warm-up, and vectors divided by the padded length.
+
+The code's mean divides by the length of the batch's longest sentence, so its dot products are `_SCL_SCALE` times
+ours. Here the temperature is divided by that factor instead.
+"""
 
 
 def sbert_nli() -> PipelineConfig:
@@ -27,7 +60,7 @@ def sbert_nli() -> PipelineConfig:
         augment=NO_VIEWS,
         pairs=LABELLED,
         encoder=changed(ENCODERS["bert-base-uncased"], **_SENTENCE_BERT),
-        training=NLI_CONFIG,
+        training=_NLI,
         published=("SBERT", "BERT avg."),
     )
 
@@ -63,7 +96,7 @@ def bert_nli() -> PipelineConfig:
         base,
         title="bert-nli: a cross-encoder on the labels of SNLI and MultiNLI",
         encoder=changed(base.encoder, pooling="cls"),
-        training=changed(NLI_CONFIG, objective=CrossSoftmaxConfig(), select="last"),
+        training=changed(_NLI, objective=CrossSoftmaxConfig(), select="last"),
         evaluation=_STSB,
         published=("BERT-STSb",),
     )
@@ -113,7 +146,7 @@ def scl() -> PipelineConfig:
         augment=NO_VIEWS,
         pairs=changed(LABELLED, shuffle_seed=None),
         encoder=changed(ENCODERS["bert_uncased_L-8_H-512_A-8"], pooling="mean-after-first", max_length=128),
-        training=SCL_CONFIG,
+        training=_SCL,
         published=("allpalln-lambda0.3-SCL", "SBERT baseline (SCL)"),
     )
 
@@ -124,7 +157,7 @@ def scl_released() -> PipelineConfig:
     The code divides a sentence's summed token vectors by the length of the batch's longest sentence. That scales the
     dot products by 0.216 on average; the temperature compensates for it.
     """
-    return changed(scl(), title="scl-released: SCL as its code was released", training=SCL_RELEASED_CONFIG)
+    return changed(scl(), title="scl-released: SCL as its code was released", training=_SCL_RELEASED)
 
 
 def scl_transfer() -> PipelineConfig:
@@ -206,7 +239,7 @@ def _after(first: PipelineConfig, second: PipelineConfig, title: str) -> Pipelin
 
 
 def _variant(title: str, objective: SCLConfig | SoftmaxConfig, row: str) -> PipelineConfig:
-    training = changed(SCL_CONFIG, objective=objective)
+    training = changed(_SCL, objective=objective)
     return changed(scl(), title=title, training=training, published=(row, "allpalln-lambda0.3-SCL"))
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from bsl.flows.recipes.paper import afs, nli
+from bsl.flows.recipes.paper import PAPER_TRAINING, afs, nli
 from bsl.flows.recipes.shared import ALONE, ENCODERS, NO_VIEWS, changed
 from bsl.flows.recipes.tiny import TRAINING, whole_sample
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.objectives.bsl_config import BSLConfig
 from bsl.models.objectives.contrastive_config import ContrastiveConfig, SimCSEConfig
 from bsl.models.objectives.language_modeling.config import MaskedLMConfig, TSDAEConfig
-from bsl.models.training.config import PAPER_CONFIG, TrainingConfig
+from bsl.models.training.config import TrainingConfig
 from bsl.models.views.config import ORIGINAL, AugmentConfig, DeletedView
 from bsl.models.views.pairs import PairConfig, ViewPair
 from bsl.storage.sources.sources import SourceSpec
@@ -117,7 +117,7 @@ def contrastive() -> PipelineConfig:
     return changed(
         nli(),
         title=f"contrastive: {ContrastiveConfig.title} on SNLI and MultiNLI",
-        training=changed(PAPER_CONFIG, objective=ContrastiveConfig()),
+        training=changed(PAPER_TRAINING, objective=ContrastiveConfig()),
         published=("Contrastive, batch 64", "BSL-BERT, batch 64", "BSL-BERT"),
     )
 
