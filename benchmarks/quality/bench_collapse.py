@@ -35,7 +35,7 @@ from bsl.models.objectives.bsl_config import BSLConfig
 from bsl.models.runtime.precision import computed
 from bsl.models.runtime.rows import unit_vectors
 from bsl.models.training.config import TrainingConfig
-from bsl.models.training.dev_evaluation import Evaluation, finding_of
+from bsl.models.training.dev_evaluation import StepEvaluation, finding_of
 from bsl.models.training.loop import train
 from bsl.models.training.snapshots import Execution, read_snapshot
 
@@ -99,8 +99,8 @@ class Watch:
     """Applies the detector to each evaluation of a finished run, as the loop does, which here did not stop."""
 
     def __init__(self, log: pl.DataFrame, steps: int) -> None:
-        rows = log.filter(pl.col("alignment").is_not_null()).select(field.name for field in fields(Evaluation))
-        self.history = [Evaluation(**row) for row in rows.to_dicts()]
+        rows = log.filter(pl.col("alignment").is_not_null()).select(field.name for field in fields(StepEvaluation))
+        self.history = [StepEvaluation(**row) for row in rows.to_dicts()]
         self.raised: Raised | None = None
         for number, seen in enumerate(self.history, 1):
             if finding := finding_of(self.history[:number], TrainingConfig(), final=seen.step == steps):

@@ -39,7 +39,7 @@ SAMPLE_PAIRS = 512  # training pairs for the geometry; uniformity needs 131 k di
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evaluation(Geometry):
+class StepEvaluation(Geometry):
     """Result of one evaluation.
 
     Attributes:
@@ -69,11 +69,11 @@ class DevEvaluator:
             self._dev = tokenise_pairs(encoder, dev.select(text_1="sentence1", text_2="sentence2"))
             self._gold = dev["score"].cast(pl.Float64).to_numpy()
 
-    def evaluate(self, encoder: Encoder, step: int, *, bf16: bool) -> Evaluation:
+    def evaluate(self, encoder: Encoder, step: int, *, bf16: bool) -> StepEvaluation:
         """Evaluate without dropout."""
         sample = self._sample
         figures = geometry(*encode_pairs(encoder, sample.tokens, sample.view_1, sample.view_2, bf16=bf16))
-        return Evaluation(step=step, **asdict(figures), dev_spearman=self._dev_spearman(encoder, bf16=bf16))
+        return StepEvaluation(step=step, **asdict(figures), dev_spearman=self._dev_spearman(encoder, bf16=bf16))
 
     def _dev_spearman(self, encoder: Encoder, *, bf16: bool) -> float | None:
         if self._dev is None:
@@ -100,7 +100,7 @@ SIMILARITIES: Final[Mapping[str, Sequence[Callable[[Vectors, Vectors], NDArray[n
 """Value of `TrainingConfig.dev_similarity` → similarity functions, (N,) each, higher for more similar vectors."""
 
 
-def finding_of(history: Sequence[Evaluation], config: TrainingConfig, *, final: bool) -> str:
+def finding_of(history: Sequence[StepEvaluation], config: TrainingConfig, *, final: bool) -> str:
     """Return why a run should end now, if its latest evaluations are much worse than the first one.
 
     Args:
@@ -126,7 +126,7 @@ def divergence_remedy(config: TrainingConfig) -> str:
     return f"{precision} training.lr (now {config.lr:g}) to {config.lr / 10:g}, or check these rows"
 
 
-def _suspicion(start: Evaluation, now: Evaluation, bounds: CollapseConfig) -> str | None:
+def _suspicion(start: StepEvaluation, now: StepEvaluation, bounds: CollapseConfig) -> str | None:
     # An encoder may start below a bound; it has collapsed only if training made it worse.
     if now.effective_rank < min(bounds.min_effective_rank, start.effective_rank):
         return f"effective rank is below {bounds.min_effective_rank}"
@@ -140,7 +140,7 @@ def _suspicion(start: Evaluation, now: Evaluation, bounds: CollapseConfig) -> st
     return None
 
 
-def _finding(history: Sequence[Evaluation], reason: str, config: TrainingConfig) -> str:
+def _finding(history: Sequence[StepEvaluation], reason: str, config: TrainingConfig) -> str:
     start, now = history[0], history[-1]
     shrunk = now.effective_rank < COLLAPSE_RATIO * start.effective_rank or now.std < COLLAPSE_RATIO * start.std
     # NaN, the same cosine for all dev pairs, is a collapse too.
@@ -151,7 +151,7 @@ def _finding(history: Sequence[Evaluation], reason: str, config: TrainingConfig)
     return f"{what} by step {now.step}: {reason} ({_evidence(start, now)}). {remedy}"
 
 
-def _dev(evaluation: Evaluation) -> float:
+def _dev(evaluation: StepEvaluation) -> float:
     score = evaluation.dev_spearman
     return -2.0 if score is None or math.isnan(score) else score
 
@@ -176,7 +176,7 @@ def _decline_remedy(config: TrainingConfig, best_step: int) -> str:
     return f"{step}; {CONTINUE_HINT}"
 
 
-def _evidence(start: Evaluation, now: Evaluation) -> str:
+def _evidence(start: StepEvaluation, now: StepEvaluation) -> str:
     names = ("dev_spearman", "effective_rank", "std", "uniformity", "alignment")
     pairs = {name: (getattr(start, name), getattr(now, name)) for name in names}
     return ", ".join(f"{name} {a:.4g} → {b:.4g}" for name, (a, b) in pairs.items() if None not in (a, b))

@@ -29,7 +29,7 @@ from safetensors.torch import load_file, save_file
 
 from bsl.models.errors import DamagedSnapshotError, ResumeError
 from bsl.models.runtime.random_state import capture_rng, restore_rng
-from bsl.models.training.dev_evaluation import Evaluation
+from bsl.models.training.dev_evaluation import StepEvaluation
 from bsl.models.training.metrics import EVALUATED
 from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.digests import file_sha256
@@ -147,7 +147,7 @@ class TrainingState:
         self.step, self.log = snapshot.step, [dict(row) for row in snapshot.counters["log"]]
         self.best = dict(snapshot.tensors["best"])
 
-    def keep_best(self, evaluation: Evaluation) -> None:
+    def keep_best(self, evaluation: StepEvaluation) -> None:
         """Remember the online encoder if this evaluation is the best so far."""
         score = evaluation.dev_spearman
         if score is None or score != score or (self.best_dev is not None and score <= self.best_dev):
@@ -162,10 +162,10 @@ class TrainingState:
         if not self.best or (dev is not None and self.best_dev is not None and dev >= self.best_dev):
             self.best, self.best_dev, self.best_step = self.start, dev, 0
 
-    def history(self) -> list[Evaluation]:
+    def history(self) -> list[StepEvaluation]:
         """Return all evaluations in the log."""
         rows = [row for row in self.log if row["alignment"] is not None]
-        return [Evaluation(step=int(row["step"] or 0), **{name: row[name] for name in EVALUATED}) for row in rows]  # type: ignore[arg-type]
+        return [StepEvaluation(step=int(row["step"] or 0), **{name: row[name] for name in EVALUATED}) for row in rows]  # type: ignore[arg-type]
 
 
 def optimizer_tensors(optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, torch.Tensor]:

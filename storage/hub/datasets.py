@@ -20,7 +20,7 @@ from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.names import is_inside
 from bsl.storage.filesystem.os_errors import first_line, not_written
 from bsl.storage.hub.faults import cause, retried
-from bsl.storage.hub.repositories import Snapshot
+from bsl.storage.hub.repositories import HubCommit
 from bsl.storage.process_setting import ProcessSetting
 from bsl.storage.readers.unpacked import MAX_RATIO, is_bomb
 
@@ -36,7 +36,7 @@ _AT: Final = "hf://datasets/"
 T = TypeVar("T")
 
 
-class HubTable(Snapshot):
+class HubTable(HubCommit):
     """One split of a dataset on the Hub at a commit."""
 
     kind: Literal["dataset"] = "dataset"
@@ -209,9 +209,9 @@ def _arrow_files(table: HubTable, folder: Path) -> tuple[str, ...]:
     return tuple(files)
 
 
-def _raw(table: HubTable) -> Snapshot:
+def _raw(table: HubTable) -> HubCommit:
     """Return the raw files of a table's repository: `datasets` reads them from HF_HUB_CACHE, not `table.cache`."""
-    return Snapshot(kind="dataset", name=table.name, commit=table.commit)
+    return HubCommit(kind="dataset", name=table.name, commit=table.commit)
 
 
 def _cache(table: HubTable) -> str | None:

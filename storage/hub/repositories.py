@@ -94,7 +94,7 @@ class Repository(Record):
         return str(info.sha), files
 
 
-class Snapshot(Repository):
+class HubCommit(Repository):
     """A repository at a commit."""
 
     commit: str

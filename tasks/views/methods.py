@@ -112,11 +112,11 @@ CPU_BATCH_TOKENS, GPU_BATCH_TOKENS = 2048, 32_768
 def mlm(context: StageContext, corpus: CorpusRef, model: ResolvedModel, view: MaskedView) -> None:
     """Mask tokens of each sentence and refill them by a masked language model."""
     # Imported here, so that a run with all stages cached does not import torch and transformers.
-    from bsl.models.views.masked_lm import MaskedLM, refill
+    from bsl.models.views.refilling import RefillModel, refill
 
     device = device_of(context.site)
     tokens = CPU_BATCH_TOKENS if device == "cpu" else GPU_BATCH_TOKENS
-    fill = partial(refill, model=MaskedLM(model.folder, device), view=view, batch_tokens=tokens)
+    fill = partial(refill, model=RefillModel(model.folder, device), view=view, batch_tokens=tokens)
     rewrite_corpus(context, corpus, "mlm", view.lang, view.seed, fill)
 
 

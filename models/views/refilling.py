@@ -38,7 +38,7 @@ _CONTINUATION: Final = "##"  # continuation of a word in WordPiece
 _MAX_TOKENS: Final = 512
 
 
-class MaskedLMError(ModelError):
+class RefillError(ModelError):
     """The model cannot fill masks."""
 
 
@@ -59,7 +59,7 @@ class Plan:
     draws: list[float]
 
 
-class MaskedLM:
+class RefillModel:
     """A masked language model with the tables that refilling needs.
 
     Attributes:
@@ -68,7 +68,7 @@ class MaskedLM:
         allowed_2V: Pieces allowed at the start of a word (row 0) and inside a word (row 1).
 
     Raises:
-        MaskedLMError: The folder's tokenizer has no mask token, or its weights no masked-LM head.
+        RefillError: The folder's tokenizer has no mask token, or its weights no masked-LM head.
     """
 
     def __init__(self, folder: Path, device: str) -> None:
@@ -76,7 +76,7 @@ class MaskedLM:
             folder, local_files_only=True, trust_remote_code=False
         )
         if self.tokenizer.mask_token_id is None or not self.tokenizer.is_fast:
-            raise MaskedLMError(
+            raise RefillError(
                 f"{folder}: no fast tokenizer with a mask token, expected a masked language model. Choose another "
                 "model."
             )
@@ -84,7 +84,7 @@ class MaskedLM:
             folder, local_files_only=True, trust_remote_code=False, dtype=torch.float32, output_loading_info=True
         )
         if missing := info["missing_keys"]:  # transformers would initialise them at random
-            raise MaskedLMError(
+            raise RefillError(
                 f"{folder}: {len(missing)} weights of a masked language model are missing (first: {min(missing)}). Use "
                 "the pre-trained checkpoint with its masked-LM head, not an encoder made from it."
             )
@@ -131,7 +131,7 @@ class MaskedLM:
 
 
 def refill(
-    texts: Sequence[str], seeds: Sequence[int], model: MaskedLM, view: MaskedView, batch_tokens: int
+    texts: Sequence[str], seeds: Sequence[int], model: RefillModel, view: MaskedView, batch_tokens: int
 ) -> list[str]:
     """Replace a share of each text's tokens by predictions of a model; a text without tokens is unchanged.
 
@@ -154,7 +154,7 @@ def refill(
     return filled
 
 
-def _plans(texts: Sequence[str], seeds: Sequence[int], model: MaskedLM, share: float) -> list[Plan]:
+def _plans(texts: Sequence[str], seeds: Sequence[int], model: RefillModel, share: float) -> list[Plan]:
     longest = min(model.tokenizer.model_max_length, _MAX_TOKENS)
     found: Any = model.tokenizer(
         list(texts), truncation=True, max_length=longest, return_offsets_mapping=True, return_special_tokens_mask=True
@@ -180,7 +180,7 @@ def _plan(
     return Plan(ids, positions, [bare[position] for position in positions], [random.random() for _ in positions])
 
 
-def _drawn(model: MaskedLM, plans: Sequence[Plan], top_k: int) -> list[int]:
+def _drawn(model: RefillModel, plans: Sequence[Plan], top_k: int) -> list[int]:
     """Draw the piece for each masked token of a batch, by probability among the `top_k` best allowed pieces."""
     was_N = torch.tensor([plan.ids[position] for plan in plans for position in plan.positions], device=model.device)
     draw_N1 = torch.tensor([[draw] for plan in plans for draw in plan.draws], device=model.device)
@@ -193,7 +193,7 @@ def _drawn(model: MaskedLM, plans: Sequence[Plan], top_k: int) -> list[int]:
     return chosen
 
 
-def _written(text: str, plan: Plan, pieces: Sequence[str], model: MaskedLM) -> str:
+def _written(text: str, plan: Plan, pieces: Sequence[str], model: RefillModel) -> str:
     for (start, end), piece in reversed(list(zip(plan.spans, pieces, strict=True))):
         cased = piece[0].upper() + piece[1:] if model.is_uncased and text[start].isupper() else piece
         text = text[:start] + cased + text[end:]
