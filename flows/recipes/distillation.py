@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from bsl.flows.recipes.paper import multilingual, multilingual_sup, nli
-from bsl.flows.recipes.shared import ACROSS, ALONE, ENCODERS, beside_original, changed, trips_of
+from bsl.flows.recipes.shared import ACROSS, ALONE, ENCODERS, beside_original, trips_of, with_fields
 from bsl.flows.recipes.supervised import sbert_nli_stsb
 from bsl.flows.recipes.tiny import TRAINING, tiny_multilingual, whole_sample
 from bsl.models.encoder.config import EncoderConfig
@@ -53,13 +53,13 @@ def distil() -> PipelineConfig:
     Deviation: sentences of the queue are also trained on, and the second view has its own loss; the released code
     computes that loss from the first view.
     """
-    return changed(
+    return with_fields(
         nli(),
         title="distil: SimCSE-RoBERTa-large teaches BERT-base on SNLI and MultiNLI",
         augment=AugmentConfig(translations=trips_of("en", OPUS_MT)[:1], filters=()),
         pairs=beside_original("bt-de"),
-        encoder=changed(ENCODERS["bert-base-uncased"], **_LENGTH),
-        teacher=changed(ENCODERS["unsup-simcse-roberta-large"], pooling="cls", **_LENGTH),
+        encoder=with_fields(ENCODERS["bert-base-uncased"], **_LENGTH),
+        teacher=with_fields(ENCODERS["unsup-simcse-roberta-large"], pooling="cls", **_LENGTH),
         training=_CONGEN,
         published=("BSL-BERT", "BERT avg."),
     )
@@ -67,11 +67,11 @@ def distil() -> PipelineConfig:
 
 def distil_minilm() -> PipelineConfig:
     """ConGen-MiniLM-L6: as `distil`, to a student of 22 million parameters."""
-    return changed(
+    return with_fields(
         distil(),
         title="distil-minilm: SimCSE-RoBERTa-large teaches MiniLM-L6 on SNLI and MultiNLI",
-        encoder=changed(ENCODERS["MiniLM-L6-H384-uncased"], **_LENGTH),
-        training=changed(_CONGEN, lr=3e-4),
+        encoder=with_fields(ENCODERS["MiniLM-L6-H384-uncased"], **_LENGTH),
+        training=with_fields(_CONGEN, lr=3e-4),
     )
 
 
@@ -80,14 +80,14 @@ def tiny_distil() -> PipelineConfig:
 
     `--set teacher.model=<folder, Hub id, embedded: name or checkpoint/key>` sets another teacher.
     """
-    return changed(
+    return with_fields(
         whole_sample(),
         title="tiny-distil: a sentence encoder teaches a masked LM on the embedded NLI sample",
         augment=AugmentConfig(),
         pairs=ALONE,
         encoder=EncoderConfig(model="embedded:bert-mini"),
         teacher=EncoderConfig(model="embedded:mini-sentence"),
-        training=changed(
+        training=with_fields(
             _SMALL_STUDENT,
             objective=DistilConfig(vectors_weight=5.0, distance="cosine", views="first"),
             epochs=2,
@@ -104,10 +104,10 @@ def mbert_sbert() -> PipelineConfig:
 
     Deviation: trained on machine translations of SNLI and MultiNLI; the row used parallel corpora.
     """
-    return changed(
+    return with_fields(
         multilingual(),
         title="mbert-sbert: SBERT-nli-stsb teaches mBERT six languages",
-        encoder=changed(ENCODERS["bert-base-multilingual-cased"], **_LENGTH),
+        encoder=with_fields(ENCODERS["bert-base-multilingual-cased"], **_LENGTH),
         teacher=ENCODERS["bert-base-nli-stsb-mean-tokens"],
         training=_MULTILINGUAL_TRAINING,
         published=("mBERT ← SBERT-nli-stsb", "mBERT", "BSL-uns"),
@@ -116,10 +116,10 @@ def mbert_sbert() -> PipelineConfig:
 
 def xlmr_sbert() -> PipelineConfig:
     """XLM-R ← SBERT-nli-stsb (Table 3): as `mbert-sbert`, from XLM-R."""
-    return changed(
+    return with_fields(
         mbert_sbert(),
         title="xlmr-sbert: SBERT-nli-stsb teaches XLM-R six languages",
-        encoder=changed(ENCODERS["xlm-roberta-base"], **_LENGTH),
+        encoder=with_fields(ENCODERS["xlm-roberta-base"], **_LENGTH),
         published=("XLM-R ← SBERT-nli-stsb", "XLM-R", "BSL-sup"),
     )
 
@@ -127,7 +127,7 @@ def xlmr_sbert() -> PipelineConfig:
 def xlmr_sbert_bsl() -> PipelineConfig:
     """BSL-sup (Table 3) from the student of `xlmr-sbert`: its training, then that of `multilingual`."""
     student = xlmr_sbert()
-    return changed(
+    return with_fields(
         multilingual_sup(),
         title="xlmr-sbert-bsl: SBERT-nli-stsb teaches XLM-R six languages, then BSL-sup",
         encoder=student.encoder,
@@ -150,12 +150,12 @@ def tiny_multilingual_distil() -> PipelineConfig:
 
     Deviation: cosine loss instead of mean squared error, because the teacher's vectors have length 1.
     """
-    return changed(
+    return with_fields(
         tiny_multilingual(),
         title="tiny-multilingual-distil: an English encoder teaches six languages on the embedded NLI sample",
         pairs=PairConfig(pairings=ACROSS),
         teacher=EncoderConfig(model="embedded:mini-sentence"),
-        training=changed(
+        training=with_fields(
             _SMALL_STUDENT,
             objective=DistilConfig(loss="vectors", distance="cosine"),
             max_steps=250,
@@ -167,20 +167,20 @@ def tiny_multilingual_distil() -> PipelineConfig:
 def tiny_multilingual_sup() -> PipelineConfig:
     """`xlmr-sbert-bsl` on a laptop: `tiny-multilingual-distil`, then the training of `tiny-multilingual`; minutes."""
     student, base = tiny_multilingual_distil(), tiny_multilingual()
-    return changed(
+    return with_fields(
         base,
         title="tiny-multilingual-sup: an English encoder teaches six languages, then BSL + in-batch negatives",
         earlier=student.phases,
-        training=changed(TRAINING, lr=1e-4, max_steps=100, eval_every=20),
+        training=with_fields(TRAINING, lr=1e-4, max_steps=100, eval_every=20),
     )
 
 
 def _in_english(encoder: str, title: str, published: tuple[str, ...]) -> PipelineConfig:
     """Return the recipe of a row trained on English labels only and scored on all tracks."""
-    return changed(
+    return with_fields(
         sbert_nli_stsb(),
         title=f"{title} on labels of NLI, then on scores of STS-B",
-        encoder=changed(ENCODERS[encoder], **_LENGTH),
+        encoder=with_fields(ENCODERS[encoder], **_LENGTH),
         evaluation=multilingual().evaluation,
         published=published,
     )

@@ -13,8 +13,8 @@ from bsl.flows.recipes.shared import (
     NLI,
     as_printed,
     beside_original,
-    changed,
     trips_of,
+    with_fields,
 )
 from bsl.models.objectives.bsl_config import BSLConfig
 from bsl.models.training.config import TrainingConfig
@@ -40,22 +40,22 @@ RELEASED_TRAINING: Final = TrainingConfig(
 )
 """Settings of the authors' code for unsupervised training (unsupervised_tuning.py, BYOLoss.py), in fp32."""
 
-_SUPERVISED: Final = changed(PAPER_TRAINING, objective=BSLConfig(momentum=0.9999), lr=1e-4)
+_SUPERVISED: Final = with_fields(PAPER_TRAINING, objective=BSLConfig(momentum=0.9999), lr=1e-4)
 """The paper's settings for BSL after supervised training.
 
 Predictor, k and weight decay are the paper's. The paper gives no learning rate or momentum for these runs (section
 4 is about unsupervised ones); both are from the authors' code at its release (supervised_tuning.py).
 """
 
-_SUPERVISED_RELEASED: Final = changed(
-    RELEASED_TRAINING, objective=changed(RELEASED_TRAINING.objective, momentum=0.9999)
+_SUPERVISED_RELEASED: Final = with_fields(
+    RELEASED_TRAINING, objective=with_fields(RELEASED_TRAINING.objective, momentum=0.9999)
 )
 """Settings of the authors' code for BSL after supervised training (supervised_tuning.py at its release)."""
 
-_SUPERVISED_2022: Final = changed(_SUPERVISED_RELEASED, lr=5e-5, batch_size=128)
+_SUPERVISED_2022: Final = with_fields(_SUPERVISED_RELEASED, lr=5e-5, batch_size=128)
 """Settings of supervised_tuning.py since 2022: half the learning rate, twice the batch."""
 
-_MULTILINGUAL_RELEASED: Final = changed(RELEASED_TRAINING, lr=5e-5, drop_last=False)
+_MULTILINGUAL_RELEASED: Final = with_fields(RELEASED_TRAINING, lr=5e-5, drop_last=False)
 """Settings of the authors' code for several languages (multilingual_tuning.py), in fp32."""
 
 
@@ -79,7 +79,7 @@ def nli_released() -> PipelineConfig:
     Deviation: fp32 instead of the code's fp16. Before 2021-10-22 the code sent view 2 through the second predictor
     twice: `--set training.objective.predictor=released-2021`.
     """
-    return changed(nli(), title="nli-released: BSL-BERT as its code was released", training=RELEASED_TRAINING)
+    return with_fields(nli(), title="nli-released: BSL-BERT as its code was released", training=RELEASED_TRAINING)
 
 
 def nli_authors_views() -> PipelineConfig:
@@ -87,7 +87,7 @@ def nli_authors_views() -> PipelineConfig:
 
     Deviation: if several lines have the same sentence in column one, only the first line is used.
     """
-    return changed(
+    return with_fields(
         nli(),
         title="nli-authors-views: BSL-BERT on the authors' pairs of views",
         ingest=IngestConfig(sources=(SourceSpec(dataset="back_translated_nli"),)),
@@ -98,7 +98,7 @@ def nli_authors_views() -> PipelineConfig:
 
 def nli_roberta() -> PipelineConfig:
     """BSL-RoBERTa (Tables 1 and 2): as `nli`, from RoBERTa-base."""
-    return changed(
+    return with_fields(
         nli(),
         title="nli-roberta: BSL-RoBERTa on SNLI and MultiNLI",
         encoder=ENCODERS["roberta-base"],
@@ -115,10 +115,10 @@ def nli_entail() -> PipelineConfig:
     """Back-translation + NLI_entail (Table 4): the pairs of `nli` and those of `entail` in one training set."""
     base, entailed = nli(), entail()
     pairings = (*base.pairs.pairings, *entailed.pairs.pairings)
-    return changed(
+    return with_fields(
         base,
         title="nli-entail: BSL on round trips and entailed pairs",
-        augment=changed(base.augment, rewritings=(ENTAIL,)),
+        augment=with_fields(base.augment, rewritings=(ENTAIL,)),
         pairs=PairConfig(pairings=pairings),
         published=("BSL-BERT, Back-translation + NLI_entail", "BSL-BERT, NLI_entail", "BSL-BERT"),
     )
@@ -137,7 +137,7 @@ def mlm() -> PipelineConfig:
 
 def books() -> PipelineConfig:
     """5M Book (Table 4): as `nli`, on five million sentences of the files in folder `books`."""
-    return changed(
+    return with_fields(
         nli(),
         title="books: BSL on five million sentences of books",
         ingest=IngestConfig(sources=(_BOOKS,)),
@@ -148,7 +148,7 @@ def books() -> PipelineConfig:
 def books_nli() -> PipelineConfig:
     """5M Book + NLI (Table 4): as `nli`, with five million more sentences of the files in folder `books`."""
     base = nli()
-    return changed(
+    return with_fields(
         base,
         title="books-nli: BSL on sentences of books, SNLI and MultiNLI",
         ingest=IngestConfig(sources=(*base.ingest.sources, _BOOKS)),
@@ -162,7 +162,7 @@ def sbert() -> PipelineConfig:
     Predictor, k and weight decay are from the paper. It states no learning rate and no momentum after supervised
     training: both are from the released code.
     """
-    return changed(
+    return with_fields(
         entail(),
         title="sbert: BSL-SBERT on entailed pairs",
         encoder=ENCODERS["bert-base-nli-mean-tokens"],
@@ -176,12 +176,14 @@ def sbert_released() -> PipelineConfig:
 
     Deviation: fp32 instead of the code's fp16.
     """
-    return changed(sbert(), title="sbert-released: BSL-SBERT as its code was released", training=_SUPERVISED_RELEASED)
+    return with_fields(
+        sbert(), title="sbert-released: BSL-SBERT as its code was released", training=_SUPERVISED_RELEASED
+    )
 
 
 def sroberta() -> PipelineConfig:
     """BSL-SRoBERTa (Tables 1 and 2): as `sbert`, from SRoBERTa (softmax on NLI)."""
-    return changed(
+    return with_fields(
         sbert(),
         title="sroberta: BSL-SRoBERTa on entailed pairs",
         encoder=ENCODERS["roberta-base-nli-mean-tokens"],
@@ -191,7 +193,7 @@ def sroberta() -> PipelineConfig:
 
 def sroberta_2022() -> PipelineConfig:
     """The authors' code since 2022: as `sroberta`, from a RoBERTa trained with in-batch negatives; no published row."""
-    return changed(
+    return with_fields(
         sroberta(),
         title="sroberta-2022: BSL on entailed pairs as in its code since 2022",
         encoder=ENCODERS["nli-roberta-base-v2"],
@@ -204,7 +206,7 @@ def multilingual() -> PipelineConfig:
 
     Other settings are those of `nli` (Appendix A).
     """
-    return changed(
+    return with_fields(
         nli(),
         title="multilingual: BSL-uns on SNLI and MultiNLI in six languages",
         augment=AugmentConfig(translations=tuple(translation(OPUS_MT[f"en-{lang}"]) for lang in LANGUAGES), filters=()),
@@ -222,7 +224,7 @@ def multilingual_released() -> PipelineConfig:
     two round trips. Deviation: fp32 instead of fp16; a translation equal to its English sentence is excluded too.
     """
     base = multilingual()
-    return changed(
+    return with_fields(
         base,
         title="multilingual-released: BSL-uns as its code was released",
         augment=AugmentConfig(translations=(*base.augment.translations, *trips_of("en", OPUS_MT)), filters=()),
@@ -236,7 +238,7 @@ def multilingual_sup() -> PipelineConfig:
 
     The paper states its learning rate for unsupervised runs; the recipe uses it too.
     """
-    return changed(
+    return with_fields(
         multilingual(),
         title="multilingual-sup: BSL-sup on SNLI and MultiNLI in six languages",
         encoder=ENCODERS["stsb-xlm-r-multilingual"],
@@ -246,7 +248,7 @@ def multilingual_sup() -> PipelineConfig:
 
 def afs() -> PipelineConfig:
     """BSL on AFS (Table 10): as `nli`, on the sentences of the arguments, without their labels."""
-    return changed(
+    return with_fields(
         nli(),
         title="afs: BSL on the sentences of Argument Facet Similarity",
         ingest=IngestConfig(sources=(SourceSpec(dataset="afs"),)),
@@ -257,10 +259,10 @@ def afs() -> PipelineConfig:
 
 def _variant(title: str, augment: AugmentConfig, views: tuple[str, ...], row: str) -> PipelineConfig:
     """Return a row of Table 4: as `nli`, with the sentence paired with other views."""
-    return changed(
+    return with_fields(
         nli(),
         title=title,
-        augment=changed(augment, filters=()),
+        augment=with_fields(augment, filters=()),
         pairs=beside_original(*views),
         published=(f"BSL-BERT, {row}", "BSL-BERT"),
     )

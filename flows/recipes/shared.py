@@ -58,7 +58,7 @@ ALONE: Final = PairConfig(pairings=(ViewPair(view_1=ORIGINAL, view_2=ORIGINAL),)
 C = TypeVar("C", bound=BaseModel)
 
 
-def changed(config: C, **fields: object) -> C:
+def with_fields(config: C, **fields: object) -> C:
     """Return a configuration with other values of some fields.
 
     Raises:
