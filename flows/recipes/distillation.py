@@ -20,29 +20,6 @@ if TYPE_CHECKING:
 
 _LENGTH: Final = {"max_length": 128}  # tokens, as in ConGen and multilingual distillation
 
-_CONGEN: Final = TrainingConfig(
-    objective=DistilConfig(queue=65_536, student_temperature=0.07, activation="tanh", projection_start="random"),
-    lr=5e-5,
-    batch_size=128,
-    epochs=20,
-    drop_last=False,
-    precision="fp32",
-    eval_every=512,
-)
-"""ConGen's settings for BERT-base (its README and main.py), in fp32 and with Adam's bias correction.
-
-Without its early stopping after 7 evaluations without improvement; the best evaluation is selected.
-"""
-
-_MULTILINGUAL_TRAINING: Final = TrainingConfig(
-    objective=DistilConfig(loss="vectors"), lr=2e-5, epochs=2, drop_last=False, warmup=0.05, precision="fp32"
-)
-"""Settings of multilingual knowledge distillation (make_multilingual.py), with Adam's bias correction.
-
-Its 10,000 steps of warm-up are about a tenth of an epoch over SNLI and MultiNLI in five languages. Our two epochs
-read about as many pairs as its five.
-"""
-
 _SMALL_STUDENT: Final = TrainingConfig(objective=DistilConfig(), lr=1e-3, batch_size=128, eval_every=50)
 """Settings for training a small student on a laptop."""
 
@@ -50,8 +27,9 @@ _SMALL_STUDENT: Final = TrainingConfig(objective=DistilConfig(), lr=1e-3, batch_
 def distil() -> PipelineConfig:
     """ConGen-BERT-base: SimCSE-RoBERTa-large teaches BERT-base, over sentences and their round trips through German.
 
-    Deviation: sentences of the queue are also trained on, and the second view has its own loss; the released code
-    computes that loss from the first view.
+    Settings are those of ConGen's README and main.py. Deviation: sentences of the queue are also trained on, and the
+    second view has its own loss; the released code computes that loss from the first view. fp32, Adam's bias
+    correction, and the best evaluation instead of early stopping after 7 evaluations without improvement.
     """
     return with_fields(
         nli(),
@@ -60,7 +38,17 @@ def distil() -> PipelineConfig:
         pairs=beside_original("bt-de"),
         encoder=with_fields(ENCODERS["bert-base-uncased"], **_LENGTH),
         teacher=with_fields(ENCODERS["unsup-simcse-roberta-large"], pooling="cls", **_LENGTH),
-        training=_CONGEN,
+        training=TrainingConfig(
+            objective=DistilConfig(
+                queue=65_536, student_temperature=0.07, activation="tanh", projection_start="random"
+            ),
+            lr=5e-5,
+            batch_size=128,
+            epochs=20,
+            drop_last=False,
+            precision="fp32",
+            eval_every=512,
+        ),
         published=("BSL-BERT", "BERT avg."),
     )
 
@@ -71,7 +59,7 @@ def distil_minilm() -> PipelineConfig:
         distil(),
         title="distil-minilm: SimCSE-RoBERTa-large teaches MiniLM-L6 on SNLI and MultiNLI",
         encoder=with_fields(ENCODERS["MiniLM-L6-H384-uncased"], **_LENGTH),
-        training=with_fields(_CONGEN, lr=3e-4),
+        training=with_fields(distil().training, lr=3e-4),
     )
 
 
@@ -102,14 +90,18 @@ DISTILLATION: Final = (distil, distil_minilm, tiny_distil)
 def mbert_sbert() -> PipelineConfig:
     """MBERT ← SBERT-nli-stsb (Table 3): mBERT learns SBERT's vectors of English sentences, and of five translations.
 
-    Deviation: trained on machine translations of SNLI and MultiNLI; the row used parallel corpora.
+    Settings are those of make_multilingual.py, whose 10,000 steps of warm-up are about a tenth of an epoch here; our
+    two epochs read about as many pairs as its five. Deviation: trained on machine translations of SNLI and MultiNLI;
+    the row used parallel corpora. Adam's bias correction.
     """
     return with_fields(
         multilingual(),
         title="mbert-sbert: SBERT-nli-stsb teaches mBERT six languages",
         encoder=with_fields(ENCODERS["bert-base-multilingual-cased"], **_LENGTH),
         teacher=ENCODERS["bert-base-nli-stsb-mean-tokens"],
-        training=_MULTILINGUAL_TRAINING,
+        training=TrainingConfig(
+            objective=DistilConfig(loss="vectors"), lr=2e-5, epochs=2, drop_last=False, warmup=0.05, precision="fp32"
+        ),
         published=("mBERT ← SBERT-nli-stsb", "mBERT", "BSL-uns"),
     )
 

@@ -40,24 +40,6 @@ RELEASED_TRAINING: Final = TrainingConfig(
 )
 """Settings of the authors' code for unsupervised training (unsupervised_tuning.py, BYOLoss.py), in fp32."""
 
-_SUPERVISED: Final = with_fields(PAPER_TRAINING, objective=BSLConfig(momentum=0.9999), lr=1e-4)
-"""The paper's settings for BSL after supervised training.
-
-Predictor, k and weight decay are the paper's. The paper gives no learning rate or momentum for these runs (section
-4 is about unsupervised ones); both are from the authors' code at its release (supervised_tuning.py).
-"""
-
-_SUPERVISED_RELEASED: Final = with_fields(
-    RELEASED_TRAINING, objective=with_fields(RELEASED_TRAINING.objective, momentum=0.9999)
-)
-"""Settings of the authors' code for BSL after supervised training (supervised_tuning.py at its release)."""
-
-_SUPERVISED_2022: Final = with_fields(_SUPERVISED_RELEASED, lr=5e-5, batch_size=128)
-"""Settings of supervised_tuning.py since 2022: half the learning rate, twice the batch."""
-
-_MULTILINGUAL_RELEASED: Final = with_fields(RELEASED_TRAINING, lr=5e-5, drop_last=False)
-"""Settings of the authors' code for several languages (multilingual_tuning.py), in fp32."""
-
 
 def nli() -> PipelineConfig:
     """BSL-BERT (Tables 1 and 2): SNLI and MultiNLI, round trips through German and French, BERT-base."""
@@ -160,13 +142,13 @@ def sbert() -> PipelineConfig:
     """BSL-SBERT (Tables 1 and 2): from SBERT (softmax on NLI), trained on entailed pairs.
 
     Predictor, k and weight decay are from the paper. It states no learning rate and no momentum after supervised
-    training: both are from the released code.
+    training (section 4 is about unsupervised runs): both are from the code at its release (supervised_tuning.py).
     """
     return with_fields(
         entail(),
         title="sbert: BSL-SBERT on entailed pairs",
         encoder=ENCODERS["bert-base-nli-mean-tokens"],
-        training=_SUPERVISED,
+        training=with_fields(PAPER_TRAINING, objective=BSLConfig(momentum=0.9999), lr=1e-4),
         published=("BSL-SBERT", "SBERT"),
     )
 
@@ -176,8 +158,11 @@ def sbert_released() -> PipelineConfig:
 
     Deviation: fp32 instead of the code's fp16.
     """
+    objective = with_fields(RELEASED_TRAINING.objective, momentum=0.9999)
     return with_fields(
-        sbert(), title="sbert-released: BSL-SBERT as its code was released", training=_SUPERVISED_RELEASED
+        sbert(),
+        title="sbert-released: BSL-SBERT as its code was released",
+        training=with_fields(RELEASED_TRAINING, objective=objective),
     )
 
 
@@ -192,12 +177,15 @@ def sroberta() -> PipelineConfig:
 
 
 def sroberta_2022() -> PipelineConfig:
-    """The authors' code since 2022: as `sroberta`, from a RoBERTa trained with in-batch negatives; no published row."""
+    """The authors' code since 2022: as `sroberta`, from a RoBERTa trained with in-batch negatives; no published row.
+
+    As `sbert-released`, with half the learning rate and twice the batch.
+    """
     return with_fields(
         sroberta(),
         title="sroberta-2022: BSL on entailed pairs as in its code since 2022",
         encoder=ENCODERS["nli-roberta-base-v2"],
-        training=_SUPERVISED_2022,
+        training=with_fields(sbert_released().training, lr=5e-5, batch_size=128),
     )
 
 
@@ -220,8 +208,8 @@ def multilingual() -> PipelineConfig:
 def multilingual_released() -> PipelineConfig:
     """BSL-uns as the authors' code trains it: lr 5e-5, three predictors, and English pairs next to the translated ones.
 
-    The code pairs two English columns wherever they differ, but does not define them; the recipe assumes the paper's
-    two round trips. Deviation: fp32 instead of fp16; a translation equal to its English sentence is excluded too.
+    Training settings are those of multilingual_tuning.py. The code pairs two English columns wherever they differ, but
+    does not define them; the recipe assumes the paper's two round trips. Deviation: fp32 instead of fp16; a translation equal to its English sentence is excluded too.
     """
     base = multilingual()
     return with_fields(
@@ -229,7 +217,7 @@ def multilingual_released() -> PipelineConfig:
         title="multilingual-released: BSL-uns as its code was released",
         augment=AugmentConfig(translations=(*base.augment.translations, *trips_of("en", OPUS_MT)), filters=()),
         pairs=PairConfig(pairings=(*PairConfig().pairings, *ACROSS), drop_identical=True),
-        training=_MULTILINGUAL_RELEASED,
+        training=with_fields(RELEASED_TRAINING, lr=5e-5, drop_last=False),
     )
 
 

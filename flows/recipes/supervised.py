@@ -44,13 +44,6 @@ _SCL: Final = TrainingConfig(
 Batch 64, Adam 2e-5, linear decay after warm-up, 1 epoch, all rows of a premise in one batch.
 """
 
-_SCL_RELEASED: Final = with_fields(_SCL, objective=SCLConfig(temperature=round(1 / _SCL_SCALE, 2)), decay="constant")
-"""`_SCL` as in SCL's code: a constant rate after warm-up, and vectors divided by the padded length.
-
-The code's mean divides by the length of the batch's longest sentence, so its dot products are `_SCL_SCALE` times
-ours. Here the temperature is divided by that factor instead.
-"""
-
 
 def sbert_nli() -> PipelineConfig:
     """SBERT trained here (Tables 1 and 2): softmax on (u, v, |u − v|) over SNLI and MultiNLI, BERT-base."""
@@ -157,7 +150,12 @@ def scl_released() -> PipelineConfig:
     The code divides a sentence's summed token vectors by the length of the batch's longest sentence. That scales the
     dot products by 0.216 on average; the temperature compensates for it.
     """
-    return with_fields(scl(), title="scl-released: SCL as its code was released", training=_SCL_RELEASED)
+    objective = SCLConfig(temperature=round(1 / _SCL_SCALE, 2))
+    return with_fields(
+        scl(),
+        title="scl-released: SCL as its code was released",
+        training=with_fields(_SCL, objective=objective, decay="constant"),
+    )
 
 
 def scl_transfer() -> PipelineConfig:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 from bsl.storage.errors import HubError, SourceError
 from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.names import is_inside
-from bsl.storage.filesystem.os_errors import first_line, not_written
+from bsl.storage.filesystem.os_errors import first_line, not_written, translated
 from bsl.storage.hub.faults import cause, retried
 from bsl.storage.hub.repositories import HubCommit
 from bsl.storage.process_setting import ProcessSetting
@@ -126,21 +126,24 @@ def _asked(table: HubTable, call: Callable[[], T]) -> T:
 
 
 def _explained(table: HubTable, call: Callable[[], T]) -> T:
+    with translated(partial(_fault, table), ()):
+        return call()
+
+
+def _fault(table: HubTable, error: Exception) -> HubError | None:
+    """Return an error of `datasets` with a remedy; a damaged file raises the errors of its reader, such as EOFError."""
     from datasets.exceptions import DatasetGenerationError
 
-    try:
-        return call()
-    except Exception as error:  # a damaged file raises the errors of its reader, such as EOFError
-        inner = cause(error)
-        of_transport = type(inner).__module__.partition(".")[0] in {"huggingface_hub", "httpx", "httpx2"}
-        if of_transport or isinstance(inner, ConnectionError | TimeoutError) or not_written(inner):
-            raise
-        reason = " ".join((str(inner).strip() or type(inner).__name__).splitlines()[:2])
-        if isinstance(error, DatasetGenerationError):
-            remedy = "see its page on the Hub, or download its files and set `path`"
-        else:
-            remedy = "set `hub_config`" if "onfig" in reason else "download its files and set `path`"
-        raise HubError(f"{table.address}: datasets cannot read the repository ({reason:.300})", remedy) from error
+    inner = cause(error)
+    of_transport = type(inner).__module__.partition(".")[0] in {"huggingface_hub", "httpx", "httpx2"}
+    if of_transport or isinstance(inner, ConnectionError | TimeoutError) or not_written(inner):
+        return None
+    reason = " ".join((str(inner).strip() or type(inner).__name__).splitlines()[:2])
+    if isinstance(error, DatasetGenerationError):
+        remedy = "see its page on the Hub, or download its files and set `path`"
+    else:
+        remedy = "set `hub_config`" if "onfig" in reason else "download its files and set `path`"
+    return HubError(f"{table.address}: datasets cannot read the repository ({reason:.300})", remedy)
 
 
 def _shown() -> tuple[int, bool]:
