@@ -209,7 +209,8 @@ def multilingual_released() -> PipelineConfig:
     """BSL-uns as the authors' code trains it: lr 5e-5, three predictors, and English pairs next to the translated ones.
 
     Training settings are those of multilingual_tuning.py. The code pairs two English columns wherever they differ, but
-    does not define them; the recipe assumes the paper's two round trips. Deviation: fp32 instead of fp16; a translation equal to its English sentence is excluded too.
+    does not define them; the recipe assumes the paper's two round trips. Deviation: fp32 instead of fp16; a translation
+    equal to its English sentence is excluded too.
     """
     base = multilingual()
     return with_fields(

@@ -32,11 +32,11 @@ from transformers import PreTrainedTokenizerFast
 from transformers.modeling_outputs import BaseModelOutput
 
 from bsl.models.encoder.config import LONGEST, ZERO_TOKEN, WordsConfig, read_json
-from bsl.models.encoder.pointers import refuse_pointers
 from bsl.models.encoder.tokenizer_check import check_tokenizer
 from bsl.models.encoder.transformer import refuse_dropout
-from bsl.models.encoder.weights import WEIGHTS, read_weights, write_json
+from bsl.models.encoder.weights import read_weights, refuse_pointers, write_json
 from bsl.models.errors import EncoderError
+from bsl.storage.filesystem.model_folder import WEIGHTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

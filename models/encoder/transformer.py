@@ -27,10 +27,10 @@ from transformers.utils import logging as hf_logging
 
 from bsl.models.encoder.config import architecture_of, read_json, read_settings, read_tokenizer
 from bsl.models.encoder.heads import Dense
-from bsl.models.encoder.pointers import files_to_load, refuse_pointers
 from bsl.models.encoder.pooling import pooling_of
 from bsl.models.encoder.tokenizer_check import check_tokenizer
 from bsl.models.encoder.unpadded import PACKED_ATTENTION, Tokens, attention_of, lay_out, run_packed
+from bsl.models.encoder.weights import files_to_load, refuse_pointers
 from bsl.models.errors import EncoderError
 from bsl.storage.process_setting import ProcessSetting
 

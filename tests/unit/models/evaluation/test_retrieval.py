@@ -12,8 +12,8 @@ from bsl.models.corpus.passages import HoldOutConfig, documents, hold_out, passa
 from bsl.models.errors import EvaluationError
 from bsl.models.evaluation.own_text import retrieval_questions
 from bsl.models.evaluation.retrieval import Retrieval, reciprocal_ranks
+from bsl.models.evaluation.significance.bootstrap import unit_means
 from bsl.models.evaluation.significance.hierarchical import difference_of
-from bsl.models.evaluation.significance.units import unit_means
 from bsl.models.evaluation.sweep import SetDraws, mean_of, outcome_draws
 
 if TYPE_CHECKING:
