@@ -84,7 +84,7 @@ def _gradient_difference(fixtures: Fixtures, device: torch.device) -> float:
     encoder = base_encoder(dropout=0.0, num_hidden_layers=4).to(device)
     tokens = token_ids(fixtures.tokenizer, fixtures.texts[:64], LENGTH)
     weights = list(encoder.parameters())
-    packed = encoder.embed_rows(tokens, np.arange(64), 1 << 20)
+    packed = encoder.embed(tokens, np.arange(64), 1 << 20)
     padded = encoder(*(x.to(device) for x in tokens.padded(np.arange(64))))
     direction = torch.randn_like(padded)
     found, expected = (

@@ -120,11 +120,11 @@ def difference(shape: str, profile: str, data: TokenCache, order: BatchOrder) ->
     batch = data.take(order.rows(1))
     with torch.no_grad():
         with arithmetic(net.online.device, bf16=False):
-            ours = net(batch, 512)
+            ours = net(batch)
         loss = float(released_loss(net, batch)) - float(ours)
     learning = net.double().learning_parameters()
     wanted = torch.autograd.grad(released_loss(net, batch), learning)
-    found = torch.autograd.grad(net(batch, 512), learning)
+    found = torch.autograd.grad(net(batch), learning)
     largest = max(float(gradient.abs().max()) for gradient in wanted)
     return abs(loss) / 4, max(float((x - y).abs().max()) for x, y in zip(found, wanted, strict=True)) / largest
 

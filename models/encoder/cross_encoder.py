@@ -50,9 +50,7 @@ class CrossEncoder(Encoder):
         # Architectures with two separators mark the second sentence by these alone, even with several token types.
         self._typed = self._separators == 1 and int(getattr(settings, "type_vocab_size", 1)) > 1
 
-    def values(
-        self, tokens: Tokens, first: NDArray[np.int64], second: NDArray[np.int64], batch_tokens: int
-    ) -> torch.Tensor:
+    def values(self, tokens: Tokens, first: NDArray[np.int64], second: NDArray[np.int64]) -> torch.Tensor:
         """Return the logits of each pair, (B, C), differentiable.
 
         In distributed training each process computes its share of the pairs.
@@ -61,12 +59,11 @@ class CrossEncoder(Encoder):
             tokens: The sentences, each with its special tokens.
             first: (B,) row in `tokens` of each pair's first sentence.
             second: (B,) row of its second sentence.
-            batch_tokens: Padded tokens per forward pass, for a transformer that cannot run without padding.
         """
         share = own_share(np.arange(len(first)))
         pairs = self._joined(tokens, first[share], second[share])
         # The head runs before the gather, so that its gradients too are summed over the processes.
-        return gather_shares(self._valued(self.embed(pairs, np.arange(len(pairs)), batch_tokens)))
+        return gather_shares(self._valued(self.embed(pairs, np.arange(len(pairs)))))
 
     def pair_scores(
         self,

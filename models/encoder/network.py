@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 Backbone: TypeAlias = "PreTrainedModel | OnnxBackbone | StaticTable"
 """Maps token ids to token vectors; its `config.hidden_size` is their width."""
+CPU_STEP_TOKENS, GPU_STEP_TOKENS = 512, 1 << 20
+"""Padded tokens per forward pass in training, if the encoder cannot run packed; they affect rounding, so they are not
+settings."""
 LARGE_GROUP: Final = 256
 """Mean number of sentences per length from which a GPU is faster if it processes each length separately."""
 
@@ -206,17 +209,16 @@ class Encoder(nn.Module):
         x_BTD = _headed(self.pooling.token_vectors(output), mask_BT, self.token_heads)
         return output.last_hidden_state, self.pooled(x_BTD, mask_BT)
 
-    def embed_rows(self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int) -> torch.Tensor:
+    def embed_rows(self, tokens: Tokens, rows: NDArray[np.int64]) -> torch.Tensor:
         """Return sentence vectors (len(rows), D) of some rows, in the order of `rows`, differentiable.
 
-        The rows run concatenated without padding where the architecture allows it, else in length-sorted batches of
-        `batch_tokens` padded tokens; up to rounding both equal one padded pass over all rows. In distributed training
-        each process embeds its share.
+        The rows run concatenated without padding where the architecture allows it, else in length-sorted batches; up to
+        rounding both equal one padded pass over all rows. In distributed training each process embeds its share.
         """
-        return gather_shares(self.embed(tokens, own_share(rows), batch_tokens))
+        return gather_shares(self.embed(tokens, own_share(rows)))
 
-    def embed(self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int) -> torch.Tensor:
-        """As `embed_rows`, but this process embeds all rows."""
+    def embed(self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int | None = None) -> torch.Tensor:
+        """As `embed_rows`, but this process embeds all rows, in batches of `batch_tokens` padded tokens."""
         parts, vectors = [], []
         for part, x_BTD, mask_BT in self._passes(tokens, rows, batch_tokens):
             parts.append(part)
@@ -224,7 +226,7 @@ class Encoder(nn.Module):
         return _in_order(vectors, parts)
 
     def token_vectors(
-        self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int
+        self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int | None = None
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the token vectors to pool (B, T, D), differentiable, and the mask (B, T), 1 for real tokens.
 
@@ -235,12 +237,12 @@ class Encoder(nn.Module):
         x_BTD = gather_shares(_side_by_side(self._passes(tokens, own_share(rows), batch_tokens), mask_BT.shape[1]))
         return x_BTD * mask_BT[..., None], mask_BT
 
-    def last_layer(self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int) -> torch.Tensor:
+    def last_layer(self, tokens: Tokens, rows: NDArray[np.int64]) -> torch.Tensor:
         """Return the backbone's last layer (B, T, D), before heads and pooling; this process computes all rows.
 
         Row i belongs to `rows[i]`, T is the longest row's length; padding positions have any finite values.
         """
-        passes = self._passes(tokens, rows, batch_tokens, last_layer=True)
+        passes = self._passes(tokens, rows, last_layer=True)
         return _side_by_side(passes, int(tokens.lengths_of(rows).max()))
 
     def inputs(
@@ -257,7 +259,7 @@ class Encoder(nn.Module):
         return {}
 
     def _passes(
-        self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int, *, last_layer: bool = False
+        self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int | None = None, *, last_layer: bool = False
     ) -> Iterator[tuple[NDArray[np.int64], torch.Tensor, torch.Tensor]]:
         """Yield indices into `rows`, their token vectors (B, T, D) to pool or of the last layer, and their mask."""
         pooling, heads = (POOLINGS["mean"], ()) if last_layer else (self.pooling, self.token_heads)
@@ -274,7 +276,8 @@ class Encoder(nn.Module):
             yield layout.order, layout.padding.pad(x_ND), layout.padding.real.long()
             return
         # An ONNX graph sets its own bound, since larger batches make it slower.
-        bound = min(batch_tokens, getattr(self.backbone, "batch_tokens", batch_tokens))
+        bound = batch_tokens or (CPU_STEP_TOKENS if self.device.type == "cpu" else GPU_STEP_TOKENS)
+        bound = min(bound, getattr(self.backbone, "batch_tokens", bound))
         batches = batches_of_equal_length if self.equal_lengths else budget_batches
         for part in batches(tokens.lengths_of(rows), bound):
             ids_BT, mask_BT = (uploaded(x_BT, self.device) for x_BT in tokens.padded(rows[part]))

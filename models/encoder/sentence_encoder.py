@@ -157,7 +157,6 @@ class SentenceEncoder:
         self,
         texts: Sequence[str],
         *,
-        batch_tokens: int | None = None,
         device: str | torch.device | None = None,
         bf16: bool = False,
         on_progress: OnProgress | None = None,
@@ -166,7 +165,6 @@ class SentenceEncoder:
 
         Args:
             texts: Any number of texts: a list, a tuple, or a column (NumPy, pandas, Polars, Arrow).
-            batch_tokens: Padded tokens per forward pass; None for the device's default.
             device: Device to compute on, to which the network is moved; None for the network's device.
             bf16: Compute the forward pass in bf16 (about twice as fast or more; vectors differ in the third digit).
             on_progress: Called as (sentences done, sentences in total, detail).
@@ -177,9 +175,7 @@ class SentenceEncoder:
             NoEmbeddingError: A text is not a valid string or has no token, or its vector is not finite.
         """
         tokens = self.tokenize(texts)
-        return encode_tokens(
-            self.network, tokens, batch_tokens=batch_tokens, device=device, bf16=bf16, on_progress=on_progress
-        )
+        return encode_tokens(self.network, tokens, device=device, bf16=bf16, on_progress=on_progress)
 
     def similarity(self, first: Sequence[str], second: Sequence[str]) -> NDArray[np.float32]:
         """Return the cosine similarity of each pair of texts, (len(first), len(second)), in [-1, 1]."""
@@ -291,7 +287,10 @@ def encode_tokens(
     bf16: bool = False,
     on_progress: OnProgress | None = None,
 ) -> NDArray[np.float32]:
-    """Embed tokenised texts, (n, D) float32; arguments as in `SentenceEncoder.encode`."""
+    """Embed tokenised texts, (n, D) float32; arguments as in `SentenceEncoder.encode`.
+
+    `batch_tokens` is the number of padded tokens per forward pass; None for the device's default.
+    """
     vectors = np.zeros((len(tokens), network.width), dtype=np.float32)
     finite, done = np.ones(len(tokens), dtype=bool), 0
     if device is not None:

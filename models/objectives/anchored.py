@@ -43,10 +43,10 @@ class AnchoredObjective(VectorObjective):
             self.target.eval()
         return self
 
-    def stacked_vectors(self, batch: Batch, batch_tokens: int) -> list[torch.Tensor]:
+    def stacked_vectors(self, batch: Batch) -> list[torch.Tensor]:
         """Return the vectors (2B, D) of both views, and with an anchor also those of the original encoder."""
-        vectors = [self.online.embed_rows(batch.tokens, batch.rows, batch_tokens)]
+        vectors = [self.online.embed_rows(batch.tokens, batch.rows)]
         if self.target is not None:
             with torch.no_grad():
-                vectors.append(self.target.embed_rows(batch.tokens, batch.rows, batch_tokens))
+                vectors.append(self.target.embed_rows(batch.tokens, batch.rows))
         return vectors

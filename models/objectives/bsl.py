@@ -41,7 +41,7 @@ class BSL(VectorObjective):
 
     Example:
         >>> objective = BSL(encoder, BSLConfig(k=2))
-        >>> loss = objective(batch, batch_tokens=512)  # (B, D) vectors of both views → a scalar
+        >>> loss = objective(batch)  # (B, D) vectors of both views → a scalar
         >>> -1 <= loss.item() <= 1
         True
         >>> loss.backward()
@@ -63,11 +63,11 @@ class BSL(VectorObjective):
         self.target.train(mode and self.config.target_dropout)
         return self
 
-    def vectors_and_loss(self, batch: Batch, batch_tokens: int) -> tuple[Sequence[torch.Tensor], VectorLoss]:
+    def vectors_and_loss(self, batch: Batch) -> tuple[Sequence[torch.Tensor], VectorLoss]:
         """Return h₁, h₂, t₁ and t₂, each (B, D), and `loss`."""
-        h1_BD, h2_BD = self.online.embed_rows(batch.tokens, batch.rows, batch_tokens).chunk(2)
+        h1_BD, h2_BD = self.online.embed_rows(batch.tokens, batch.rows).chunk(2)
         with torch.no_grad():
-            t_2BD = self.target.embed_rows(batch.tokens, batch.rows, batch_tokens)
+            t_2BD = self.target.embed_rows(batch.tokens, batch.rows)
             t1_BD, t2_BD = self.target_norm(t_2BD).chunk(2)
         return (h1_BD, h2_BD, t1_BD, t2_BD), self.loss
 

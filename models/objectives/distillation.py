@@ -44,7 +44,7 @@ class Distil(VectorObjective):
 
     Example:
         >>> objective = Distil(encoder, DistilConfig())
-        >>> objective(batch, batch_tokens=512).item() > 0  # (B, S) and (B, D) vectors → a scalar
+        >>> objective(batch).item() > 0  # (B, S) and (B, D) vectors → a scalar
         True
     """
 
@@ -83,11 +83,11 @@ class Distil(VectorObjective):
             dense.linear.bias.data.copy_(bias_D)
         return dense
 
-    def vectors_and_loss(self, batch: Batch, batch_tokens: int) -> tuple[Sequence[torch.Tensor], VectorLoss]:
+    def vectors_and_loss(self, batch: Batch) -> tuple[Sequence[torch.Tensor], VectorLoss]:
         """Return the student's vectors of the views that it reads, and the mean loss over these views."""
         views = [batch.view_1, batch.view_2] if self.config.views == "both" else [batch.view_1]
         rows = np.concatenate(views)
-        h_RS = self.projection(self.online.embed_rows(batch.tokens, rows, batch_tokens))
+        h_RS = self.projection(self.online.embed_rows(batch.tokens, rows))
         return h_RS.chunk(len(views)), partial(self._mean_loss, t_BD=uploaded(batch.columns[TEACHER], h_RS.device))
 
     def _mean_loss(self, *views: torch.Tensor, t_BD: torch.Tensor) -> torch.Tensor:

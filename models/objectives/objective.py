@@ -80,13 +80,8 @@ class Objective(nn.Module, ABC):
         self.online, self.config = online.train(), config
 
     @abstractmethod
-    def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
-        """Return the loss of a batch of B pairs, a scalar.
-
-        Args:
-            batch: The pairs, with the columns that the settings say it `needs`.
-            batch_tokens: Padded tokens in a forward pass of an encoder; changes rounding only.
-        """
+    def forward(self, batch: Batch) -> torch.Tensor:
+        """Return the loss of a batch of B pairs, a scalar; the batch has the columns that the settings `needs`."""
 
     def saved_modules(self) -> dict[str, nn.Module]:
         """Return the modules of a snapshot by name."""
@@ -138,12 +133,12 @@ class VectorObjective(Objective):
             )
 
     @abstractmethod
-    def vectors_and_loss(self, batch: Batch, batch_tokens: int) -> tuple[Sequence[torch.Tensor], VectorLoss]:
+    def vectors_and_loss(self, batch: Batch) -> tuple[Sequence[torch.Tensor], VectorLoss]:
         """Return the vectors of a batch, each (rows, D), and the loss as a function of their first d dimensions."""
 
-    def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
+    def forward(self, batch: Batch) -> torch.Tensor:
         """Return the loss of a batch of B pairs, summed over D and all d: a scalar."""
-        vectors, loss = self.vectors_and_loss(batch, batch_tokens)
+        vectors, loss = self.vectors_and_loss(batch)
         total = loss(*vectors)
         for dim in self.config.dims:
             total = total + loss(*(x[:, :dim] for x in vectors))

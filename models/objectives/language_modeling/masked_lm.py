@@ -118,7 +118,7 @@ class MaskedLM(Objective):
     Example:
         >>> objective = MaskedLM(encoder, MaskedLMConfig(share=0.15))
         >>> objective.on_tokenizer(tokenizer)
-        >>> objective(batch, batch_tokens=512).item() > 0  # (N, D) states of hidden tokens → a scalar
+        >>> objective(batch).item() > 0  # (N, D) states of hidden tokens → a scalar
         True
     """
 
@@ -143,12 +143,12 @@ class MaskedLM(Objective):
         """
         self._masking = Masking.of(tokenizer)
 
-    def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
+    def forward(self, batch: Batch) -> torch.Tensor:
         """Return the mean cross-entropy (nats) of the hidden tokens of a batch's first views, a scalar."""
         shown, chosen_N, labels_N = self._hidden(batch)
         rows = own_share(np.arange(len(shown)))
         share = slice(shown.offsets[rows[0]], shown.offsets[rows[-1] + 1])
-        x_BTD = self.online.last_layer(shown, rows, batch_tokens)
+        x_BTD = self.online.last_layer(shown, rows)
         lengths = shown.lengths_of(rows)
         indices_N = np.flatnonzero(np.arange(x_BTD.shape[1]) < lengths[:, None])[chosen_N[share]]
         states_ND = x_BTD.flatten(0, 1).index_select(0, uploaded(indices_N, x_BTD.device))

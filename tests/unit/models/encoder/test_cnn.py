@@ -65,7 +65,7 @@ def test_pooled_token_vectors_are_the_sentence_vectors(tmp_path):
     with torch.inference_mode():
         x_BTD, mask_BT = encoder.network.token_vectors(tokens, ROWS, 20)
         mean_BD = x_BTD.sum(1) / mask_BT.sum(1, keepdim=True)
-        torch.testing.assert_close(mean_BD, encoder.network.embed_rows(tokens, ROWS, 20), rtol=0, atol=1e-6)
+        torch.testing.assert_close(mean_BD, encoder.network.embed(tokens, ROWS, 20), rtol=0, atol=1e-6)
 
 
 def test_batch_not_divisible_among_processes_is_rejected(tmp_path):

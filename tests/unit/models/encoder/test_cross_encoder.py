@@ -117,7 +117,7 @@ def test_packed_and_padded_values_match_transformers(loaded, packs):
     if not packs:
         cross._packs = (None,)
     with torch.no_grad():
-        values = cross.values(batch.tokens, batch.view_1, batch.view_2, 30)
+        values = cross.values(batch.tokens, batch.view_1, batch.view_2)
         expected = reference(cross, tokenizer)
     torch.testing.assert_close(values, expected, rtol=0, atol=1e-6)
     scores = cross.pair_scores(batch.tokens, batch.view_1, batch.view_2)
@@ -128,9 +128,9 @@ def test_token_types_change_the_values(loaded):
     cross, batch, _ = loaded
     cross.backbone.embeddings.token_type_embeddings.weight.data.normal_()
     with torch.no_grad():
-        typed = cross.values(batch.tokens, batch.view_1, batch.view_2, 30)
+        typed = cross.values(batch.tokens, batch.view_1, batch.view_2)
         cross._typed = False
-        untyped = cross.values(batch.tokens, batch.view_1, batch.view_2, 30)
+        untyped = cross.values(batch.tokens, batch.view_1, batch.view_2)
     assert (typed - untyped).abs().max() > 1e-3
 
 

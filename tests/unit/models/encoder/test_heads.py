@@ -66,7 +66,7 @@ def test_vector_of_a_text_is_independent_of_its_batch(tmp_path, architecture, ki
 def test_heads_receive_gradients(tmp_path):
     encoder = ours(tmp_path, "CNN, Dense, Normalize")
     tokens = token_ids(encoder.tokenizer, TEXTS, 24)
-    (encoder.network.embed_rows(tokens, ROWS, 30)[:, 0]).sum().backward()
+    (encoder.network.embed(tokens, ROWS, 30)[:, 0]).sum().backward()
     heads = {name: p for name, p in encoder.network.named_parameters() if "heads" in name}
     assert set(heads) == {
         *(f"token_heads.0.convs.0.{name}" for name in ("weight", "bias")),

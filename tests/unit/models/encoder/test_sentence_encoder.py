@@ -13,7 +13,7 @@ from bsl.models.encoder import sentence_encoder as tokens_module
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.network import Encoder
 from bsl.models.encoder.pooling import POOLINGS
-from bsl.models.encoder.sentence_encoder import SentenceEncoder, token_ids
+from bsl.models.encoder.sentence_encoder import SentenceEncoder, encode_tokens, token_ids
 from bsl.models.encoder.unpadded import budget_batches
 from bsl.models.errors import EncoderError, NoEmbeddingError, TrainingError
 from tests.fake_processes import as_process
@@ -40,7 +40,7 @@ def _named(call):
 @pytest.mark.parametrize("batch_tokens", [1, 40, 4096])
 def test_encode_vectors_are_independent_of_batch_tokens(loaded, batch_tokens):
     encoder, tokenizer = loaded
-    vectors = SentenceEncoder(encoder, tokenizer).encode(TEXTS, batch_tokens=batch_tokens)
+    vectors = encode_tokens(encoder, token_ids(tokenizer, TEXTS, 24), batch_tokens=batch_tokens)
     assert vectors.shape == (len(TEXTS), WIDTH)
     assert vectors.dtype == np.float32
     np.testing.assert_allclose(vectors, one_by_one(encoder, tokenizer, TEXTS), rtol=0, atol=1e-6)
@@ -52,7 +52,7 @@ def test_micro_batches_equal_one_padded_pass(loaded):
     rows = np.array([5, 0, 13, 7, 7, 2])
     with torch.inference_mode():
         padded = encoder(*tokens.padded(rows))
-        torch.testing.assert_close(encoder.embed_rows(tokens, rows, 30), padded, rtol=0, atol=1e-6)
+        torch.testing.assert_close(encoder.embed(tokens, rows, 30), padded, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("normalize", [False, True])
@@ -75,7 +75,7 @@ def test_micro_batches_pool_as_configured(loaded, pooling, normalize):
         }[pooling]
         if normalize:
             expected = expected / expected.norm(dim=1, keepdim=True)
-        torch.testing.assert_close(encoder.embed_rows(tokens, rows, 30), expected, rtol=0, atol=1e-6)
+        torch.testing.assert_close(encoder.embed(tokens, rows, 30), expected, rtol=0, atol=1e-6)
         torch.testing.assert_close(encoder(ids_BT, mask_BT), expected, rtol=0, atol=1e-6)
     assert len(states.hidden_states) == 3
 
@@ -85,14 +85,14 @@ def test_batch_not_divisible_among_processes_is_rejected(loaded):
     tokens = token_ids(tokenizer, ORIGINALS, 24)
     refused = pytest.raises(TrainingError, match="batch of 4 sentences cannot be divided equally among 3 processes")
     with as_process(0, of=3), refused:
-        encoder.embed_rows(tokens, np.arange(4), 1024)
+        encoder.embed(tokens, np.arange(4), 1024)
 
 
 def test_gradients_of_micro_batches_equal_one_padded_pass(tmp_path):
     encoder, tokenizer = tiny_encoder(tmp_path)
     tokens, rows = token_ids(tokenizer, TEXTS, 24), np.array([5, 0, 13, 7])
     weights = torch.randn(4, WIDTH)
-    found = torch.autograd.grad((encoder.embed_rows(tokens, rows, 20) * weights).sum(), list(encoder.parameters()))
+    found = torch.autograd.grad((encoder.embed(tokens, rows, 20) * weights).sum(), list(encoder.parameters()))
     expected = torch.autograd.grad((encoder(*tokens.padded(rows)) * weights).sum(), list(encoder.parameters()))
     for a, b in zip(found, expected, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
@@ -102,7 +102,7 @@ def test_encode_reports_progress_restores_mode_and_accepts_empty_input(loaded):
     encoder, tokenizer = loaded
     seen = []
     encoder.train()
-    SentenceEncoder(encoder, tokenizer).encode(TEXTS, batch_tokens=1, on_progress=lambda *a: seen.append(a))
+    encode_tokens(encoder, token_ids(tokenizer, TEXTS, 24), batch_tokens=1, on_progress=lambda *a: seen.append(a))
     assert encoder.training
     assert seen[-1][:2] == (len(TEXTS), len(TEXTS))
     assert SentenceEncoder(encoder, tokenizer).encode([]).shape == (0, WIDTH)

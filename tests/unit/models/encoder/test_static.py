@@ -83,7 +83,7 @@ def test_static_table_looks_up_token_vectors_and_receives_gradients(made):
     for x_TD, mask_T, row in zip(x_BTD, mask_BT, rows, strict=True):
         ids = tokens.ids[tokens.offsets[row] : tokens.offsets[row + 1]]
         torch.testing.assert_close(x_TD[mask_T.bool()], table()[ids], rtol=0, atol=0)
-    encoder.network.embed_rows(tokens, rows, 20).sum().backward()
+    encoder.network.embed(tokens, rows, 20).sum().backward()
     slope_VD = encoder.network.backbone.embedding.weight.grad
     used = np.unique(tokens.take(rows).ids)
     assert sorted(slope_VD.abs().sum(1).nonzero().flatten().tolist()) == used.tolist()

@@ -82,7 +82,7 @@ def test_first_vector_of_a_repeated_word_is_used(tmp_path):
 def test_zero_vector_receives_no_gradient(tmp_path):
     encoder = saved(tmp_path / "words", WordsConfig())
     tokens = token_ids(encoder.tokenizer, TEXTS, 16)
-    encoder.network.train().embed_rows(tokens, np.arange(len(TEXTS)), 64).square().sum().backward()
+    encoder.network.train().embed(tokens, np.arange(len(TEXTS)), 64).square().sum().backward()
     slope = encoder.network.backbone.embedding.weight.grad
     assert not slope[-1].any()
     assert slope[0].any()

@@ -90,7 +90,7 @@ def batches(pairs):
 
 
 def package_loss(bootstrap, pairs):
-    return bootstrap(pairs, batch_tokens=24)
+    return bootstrap(pairs)
 
 
 def test_loss_equals_equation_2(setting):

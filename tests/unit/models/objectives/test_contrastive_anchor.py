@@ -34,19 +34,19 @@ def test_anchor_term_is_the_divergence_from_the_start_encoder(setting):
     for before, rows in zip(start, (batch.view_1, batch.view_2), strict=True):
         now = objective.online.embed(batch.tokens, rows, 512).detach()
         held += sum(float((p * (p / q).log()).sum()) for p, q in zip(order(before), order(now), strict=True)) / 4 / 2
-    plain = PLAIN.build(objective.online)(batch, 512).item()
+    plain = PLAIN.build(objective.online)(batch).item()
     assert held > 1e-3
-    assert objective(batch, 512).item() == pytest.approx(plain + WEIGHT * held, abs=1e-9)
+    assert objective(batch).item() == pytest.approx(plain + WEIGHT * held, abs=1e-9)
 
 
 def test_anchor_term_starts_at_zero_and_anchor_is_frozen(setting):
     encoder, batch = setting
     objective = ANCHORED.build(encoder)
-    loss = objective(batch, 512)
-    assert loss.item() == pytest.approx(PLAIN.build(encoder)(batch, 512).item(), abs=1e-12)
+    loss = objective(batch)
+    assert loss.item() == pytest.approx(PLAIN.build(encoder)(batch).item(), abs=1e-12)
     loss.backward()
     assert len(objective.learning_parameters()) == len(list(encoder.parameters()))
     assert not objective.target.training
     assert set(objective.saved_modules()) == {"online", "target"}
     add_noise(objective.online)
-    assert objective(batch, 512) > PLAIN.build(objective.online)(batch, 512)
+    assert objective(batch) > PLAIN.build(objective.online)(batch)

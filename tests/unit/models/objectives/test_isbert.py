@@ -91,7 +91,7 @@ def test_batch_loss_equals_the_loss_of_sentences_embedded_separately(encoder, re
         x = torch.cat([conv(x.mT).mT for conv in grown.token_heads[0].convs], dim=-1)[0]
         states.append(x.clamp(min=0) if relu else x)
     vectors = torch.stack([x.mean(dim=0) for x in states])
-    plain, ours = restated(torch.cat(states), vectors, [len(x) for x in states]), objective(pairs, 64)
+    plain, ours = restated(torch.cat(states), vectors, [len(x) for x in states]), objective(pairs)
     assert ours.item() == pytest.approx(plain.item(), abs=1e-10)
     learning = objective.learning_parameters()
     for found, expected in zip(*(torch.autograd.grad(loss, learning) for loss in (ours, plain)), strict=True):
@@ -102,7 +102,7 @@ def test_loss_ignores_second_views(encoder):
     objective = ISBERTConfig().build(encoder.network)
     pairs = pairs_of(encoder.tokenizer)
     swapped = replace(pairs, view_2=pairs.view_2[::-1])
-    assert objective(pairs, 64).item() == objective(swapped, 64).item()
+    assert objective(pairs).item() == objective(swapped).item()
 
 
 def test_an_encoder_with_modules_after_pooling_is_refused(tmp_path):

@@ -104,7 +104,7 @@ def test_loss_and_gradients_equal_the_sum_over_truncated_vectors(setting, config
         encoder.heard = torch.nn.Dropout(0.5)  # SimCSE requires dropout; no vector passes through this module
     torch.manual_seed(2)
     made = Made(config.build(encoder).double(), batch)
-    loss = made.objective(batch, 512)
+    loss = made.objective(batch)
     loss.backward()
     learning = made.objective.learning_parameters()
     gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in learning]
@@ -131,7 +131,7 @@ def test_each_prefix_adds_its_own_loss_term(setting, config):
     def loss(*dims):
         torch.manual_seed(2)
         objective = config.model_copy(update={"dims": dims}).build(encoder).double()
-        return objective(batch, 512).item()
+        return objective(batch).item()
 
     whole, both = loss(), loss(*CUTS)
     assert both - whole == pytest.approx(sum(loss(kept) - whole for kept in CUTS), abs=1e-6)
@@ -141,7 +141,7 @@ def test_each_prefix_adds_its_own_loss_term(setting, config):
 def test_loss_without_dims_equals_the_plain_objective(setting):
     encoder, batch = setting
     h1, h2 = vectors(encoder, batch)
-    loss = ContrastiveConfig(temperature=TEMPERATURE).build(encoder)(batch, 512).item()
+    loss = ContrastiveConfig(temperature=TEMPERATURE).build(encoder)(batch).item()
     assert math.isclose(loss, contrast(h1, h2, None).item(), abs_tol=1e-9)
 
 

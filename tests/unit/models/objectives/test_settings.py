@@ -92,7 +92,7 @@ def test_gradients_reach_exactly_the_learning_parameters(encoder, name):
     torch.manual_seed(0)
     objective = config.build(encoder[0], encoder[1])
     pairs = pairs_of(encoder[1], **every_field())
-    objective(pairs, 64).backward()
+    objective(pairs).backward()
     learning = {id(p) for p in objective.learning_parameters()}
     for part, module in objective.saved_modules().items():
         for p in module.parameters():
@@ -114,7 +114,7 @@ def test_gradients_of_processes_sum_to_the_single_process_gradient(tmp_path, nam
     def gradients():
         objective.zero_grad()
         np.random.seed(3)  # noqa: NPY002  the run draws masks from the global generator
-        objective(pairs, 64).backward()
+        objective(pairs).backward()
         all_reduce_gradients(objective, objective.learning_parameters())
         return [None if p.grad is None else p.grad.clone() for p in objective.learning_parameters()]
 
@@ -140,11 +140,11 @@ def test_simcse_encodes_the_first_view_twice_with_different_dropout(encoder):
 
     def loss(view_2):
         torch.manual_seed(4)
-        return objective(replace(pairs, view_2=view_2), 64).item()
+        return objective(replace(pairs, view_2=view_2)).item()
 
     assert loss(pairs.view_2) == loss(pairs.view_1)
     torch.manual_seed(4)
-    twice = objective.online.embed_rows(pairs.tokens, pairs.view_1.repeat(2).reshape(-1, 2).T.reshape(-1), 64)
+    twice = objective.online.embed_rows(pairs.tokens, pairs.view_1.repeat(2).reshape(-1, 2).T.reshape(-1))
     assert (twice[:4] - twice[4:]).abs().max() > 1e-3
     assert loss(pairs.view_1) == pytest.approx(info_nce(twice[:4], twice[4:], 1.0).item(), abs=1e-6)
 

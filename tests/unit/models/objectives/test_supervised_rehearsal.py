@@ -45,14 +45,14 @@ def test_loss_of_scored_and_unscored_pairs_equals_its_restatement(setting):
     change = sum(1 - cosines(*sides) for sides in zip(before, after, strict=True)) / 2
     expected = (error[0] + error[2] + WEIGHT * (change[0] + change[2]) + change[1] + change[3]) / 4
     assert change.min() > 1e-3
-    assert objective(batch, 512).item() == pytest.approx(expected.item(), abs=1e-7)
+    assert objective(batch).item() == pytest.approx(expected.item(), abs=1e-7)
 
 
 def test_unscored_pairs_add_nothing_before_the_first_step_and_give_finite_gradients(setting):
     encoder, pairs = setting
     objective = REHEARSED.build(encoder)
-    assert objective(batch_of(pairs, [NAN] * 4), 512).item() == pytest.approx(0, abs=1e-9)
-    objective(batch_of(pairs, [0.5, NAN, NAN, NAN]), 512).backward()
+    assert objective(batch_of(pairs, [NAN] * 4)).item() == pytest.approx(0, abs=1e-9)
+    objective(batch_of(pairs, [0.5, NAN, NAN, NAN])).backward()
     gradients = [weight.grad for weight in objective.online.parameters() if weight.grad is not None]
     assert gradients
     assert all(gradient.isfinite().all() for gradient in gradients)

@@ -40,7 +40,7 @@ def test_loss_and_gradients_equal_the_restated_formula(setting):
     objective, batch = setting
     expected = restated(objective, batch, 5)
     np.random.seed(5)  # noqa: NPY002
-    loss = objective(batch, 64)
+    loss = objective(batch)
     assert loss.item() == pytest.approx(expected.item(), abs=2e-6)  # ModernBERT rotates positions in fp32
     learning = objective.learning_parameters()
     wanted, found = (torch.autograd.grad(value, learning, allow_unused=True) for value in (expected, loss))

@@ -50,7 +50,7 @@ def test_loss_is_mean_negative_log_likelihood_of_next_tokens(setting):
             states, _ = objective.decoder(backbone, prefix, vector[None], objective._first)
             scores = objective.head(states[-1:]) @ table.T + objective.head.bias
             total, count = total - scores.log_softmax(-1)[0, int(whole.ids[end])], count + 1
-    expected, loss = total / count, objective(batch, 64)
+    expected, loss = total / count, objective(batch)
     assert loss.item() == pytest.approx(expected.item(), abs=2e-6)  # ModernBERT rotates positions in fp32
     learning = objective.learning_parameters()
     wanted, found = (torch.autograd.grad(value, learning, allow_unused=True) for value in (expected, loss))
@@ -83,7 +83,7 @@ def test_loss_equals_the_sentence_transformers_loss(architecture, tmp_path):
         attention.output.load_state_dict(layer.crossattention.output.dense.state_dict())
         attention.norm.load_state_dict(layer.crossattention.output.LayerNorm.state_dict())
     with torch.no_grad():
-        ours = objective(pairs_of(encoder.tokenizer, *PAIRS), 64)
+        ours = objective(pairs_of(encoder.tokenizer, *PAIRS))
         theirs = peer([model.preprocess(texts) for texts in PAIRS], None)
     assert ours.item() == pytest.approx(theirs.item(), abs=1e-5)
 
@@ -92,4 +92,4 @@ def test_sentences_without_special_tokens_are_refused(setting):
     objective, batch = setting
     bare = type(batch.tokens)(np.array([7, 8], dtype=np.int32), np.array([0, 1, 2]), 0)
     with pytest.raises(TrainingError, match=r"only one token, expected at least \[CLS\] and \[SEP\]"):
-        objective(type(batch)(bare, np.array([0, 1]), np.array([1, 0])), 64)
+        objective(type(batch)(bare, np.array([0, 1]), np.array([1, 0])))
