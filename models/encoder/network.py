@@ -159,22 +159,11 @@ class Encoder(nn.Module):
         return encoder.train(self.training)
 
     def without_normalize(self) -> Encoder:
-        """Return the encoder without a final `Normalize`; its output is the input of a head that `add_head` adds."""
+        """Return the encoder without a final `Normalize`."""
         heads = list(self.sentence_heads)
         normalizes = heads and isinstance(heads[-1], Normalize)
         config = self.config.model_copy(update={"normalize": False})
         return self.with_heads(config, self.token_heads, heads[:-1] if normalizes else heads)
-
-    def add_head(self, head: Head) -> None:
-        """Append a head on sentence vectors, before a final `Normalize` if there is one.
-
-        Raises:
-            EncoderError: It expects vectors of another width than it gets.
-        """
-        heads = list(self.sentence_heads)
-        ends = [heads.pop()] if heads and isinstance(heads[-1], Normalize) else []
-        self.sentence_heads = nn.ModuleList([*heads, head, *ends])  # type: ignore[assignment]  # it is one
-        _ = self.width  # checks the input width of every head
 
     def pair_scores(
         self,

@@ -63,16 +63,15 @@ class Distil(VectorObjective):
         """
         self.config.check_sentences(len(vectors_ND))
         self.queue.fill(vectors_ND, self.config.queue)
-        if self.config.compares_vectors and self.online.width != vectors_ND.shape[1]:
-            keeps_projection = self.config.projection == "kept"
-            # A kept projection goes before the student's last step, the scaling to length 1.
-            dense = self._dense(
-                self.online.without_normalize() if keeps_projection else self.online, sample, vectors_ND.shape[1]
-            )
-            if keeps_projection:
-                self.online.add_head(dense)
-            else:
-                self.projection = dense
+        online, width = self.online, vectors_ND.shape[1]
+        if not self.config.compares_vectors or online.width == width:
+            return
+        if self.config.projection == "dropped":
+            self.projection = self._dense(online, sample, width)
+            return
+        below = online.without_normalize()  # the projection goes before the student's last step, scaling to length 1
+        heads = [*below.sentence_heads, self._dense(below, sample, width)]
+        self.online = online.with_heads(online.config, online.token_heads, heads)
 
     def _dense(self, below: Encoder, sample: Batch, width: int) -> Dense:
         dense = Dense(below.width, width, activation=ACTIVATIONS[self.config.activation])
