@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from bsl.models.encoder.network import Encoder
     from bsl.models.encoder.static import Tokenizer
     from bsl.models.encoder.unpadded import Tokens
-    from bsl.models.objectives.settings import VectorSettings
 
 P = ParamSpec("P")
 VectorLoss: TypeAlias = "Callable[..., torch.Tensor]"  # sentence vectors of any width → a scalar
@@ -122,9 +121,8 @@ class VectorObjective(Objective):
     """
 
     reads_tokens = ""
-    config: VectorSettings
 
-    def __init__(self, online: Encoder, config: VectorSettings) -> None:
+    def __init__(self, online: Encoder, config: Any) -> None:  # noqa: ANN401 - as above
         super().__init__(online, config)
         if wide := [dim for dim in config.dims if dim >= online.width]:
             raise TrainingError(
