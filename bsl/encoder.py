@@ -157,8 +157,8 @@ class SentenceEncoder(sentence_encoder.SentenceEncoder):
             batch_tokens = batch_size * max(map(int, tokens.lengths), default=1)
         with progress_bar(show_progress_bar) as bar:
             report = on_progress or bar
-            vectors = sentence_encoder.encode_tokens(
-                self.network, tokens, batch_tokens=batch_tokens, device=device, bf16=bf16, on_progress=report
+            vectors = self.network.encode(
+                tokens, batch_tokens=batch_tokens, device=device, bf16=bf16, on_progress=report
             )
         vectors = unit_vectors(vectors) if normalize_embeddings else vectors
         found = vectors[0] if isinstance(texts, str) else vectors

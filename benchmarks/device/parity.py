@@ -14,7 +14,7 @@ from benchmarks.device.fixtures import LENGTH, base_encoder
 from benchmarks.device.results import Check, at_least, at_most, holds, not_run
 from benchmarks.device.training import live, warmed
 from bsl.models.encoder.config import EncoderConfig
-from bsl.models.encoder.sentence_encoder import SentenceEncoder, encode_tokens, token_ids
+from bsl.models.encoder.sentence_encoder import SentenceEncoder, token_ids
 from bsl.models.encoder.transformer import first_position
 from bsl.models.errors import InterruptedRunError, NonFiniteLossError
 from bsl.models.objectives.bsl_config import BSLConfig
@@ -71,7 +71,7 @@ def encoding(fixtures: Fixtures, card: Card) -> Iterator[Check]:
     if "bf16" not in card.precisions:
         yield not_run(name, f"not used: {card.why_not_bf16}")
         return
-    half = encode_tokens(encoder, tokens, device=device, bf16=True)
+    half = encoder.encode(tokens, device=device, bf16=True)
     cosines = (half * here).sum(1) / np.linalg.norm(half, axis=1) / np.linalg.norm(here, axis=1)
     yield at_least(name, float(cosines.min()), LEAST_COSINE)
 

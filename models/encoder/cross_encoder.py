@@ -18,10 +18,10 @@ import torch
 from torch import nn
 
 from bsl.models.encoder.heads import precise
-from bsl.models.encoder.network import Encoder
-from bsl.models.encoder.sentence_encoder import evaluating, tokens_per_pass
+from bsl.models.encoder.network import Encoder, tokens_per_pass
 from bsl.models.encoder.unpadded import Tokens, budget_batches
 from bsl.models.runtime.device import arithmetic, gather_shares, own_share
+from bsl.models.runtime.torch_settings import evaluating
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -22,8 +22,9 @@ from bsl.models.encoder.padding_test import batches_of_equal_length
 from bsl.models.encoder.pooling import POOLINGS, Pooling, pooling_of
 from bsl.models.encoder.transformer import first_position, rounded_copy
 from bsl.models.encoder.unpadded import Tokens, budget_batches, lay_out, run_packed
-from bsl.models.errors import EncoderError
-from bsl.models.runtime.device import gather_shares, own_share, uploaded
+from bsl.models.errors import EncoderError, NoEmbeddingError
+from bsl.models.runtime.device import Download, arithmetic, gather_shares, own_share, prefetch_one, uploaded
+from bsl.models.runtime.torch_settings import evaluating
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,10 +35,14 @@ if TYPE_CHECKING:
     from bsl.models.encoder.config import EncoderConfig
     from bsl.models.encoder.onnx import OnnxBackbone
     from bsl.models.encoder.static import StaticTable
+    from bsl.models.runtime.progress import OnProgress
 
 
 Backbone: TypeAlias = "PreTrainedModel | OnnxBackbone | StaticTable"
 """Maps token ids to token vectors; its `config.hidden_size` is their width."""
+CPU_TOKENS, GPU_TOKENS = 1024, 131_072
+"""Padded tokens per forward pass without gradients; on a CPU faster than 4,096."""
+REPORT_EVERY: Final = 50  # forward passes between two progress reports
 CPU_STEP_TOKENS, GPU_STEP_TOKENS = 512, 1 << 20
 """Padded tokens per forward pass in training, if the encoder cannot run packed; they affect rounding, so they are not
 settings."""
@@ -165,6 +170,51 @@ class Encoder(nn.Module):
         config = self.config.model_copy(update={"normalize": False})
         return self.with_heads(config, self.token_heads, heads[:-1] if normalizes else heads)
 
+    def encode(
+        self,
+        tokens: Tokens,
+        *,
+        batch_tokens: int | None = None,
+        device: str | torch.device | None = None,
+        bf16: bool = False,
+        on_progress: OnProgress | None = None,
+    ) -> NDArray[np.float32]:
+        """Embed tokenised texts without dropout: (n, D) float32; arguments as in `SentenceEncoder.encode`.
+
+        `batch_tokens` is the number of padded tokens per forward pass; None for the device's default.
+        """
+        vectors = np.zeros((len(tokens), self.width), dtype=np.float32)
+        finite, done = np.ones(len(tokens), dtype=bool), 0
+        if device is not None:
+            self.to(device)
+        budget = batch_tokens or tokens_per_pass(self.device)
+        with evaluating(self), torch.inference_mode(), arithmetic(self.device, bf16=bf16):
+            frozen = self.rounded(tokens.pad_id) if bf16 and self.device.type == "cuda" else self
+            passes = (
+                (rows, Download(frozen.embed(tokens, rows, budget))) for rows in budget_batches(tokens.lengths, budget)
+            )
+            for number, (rows, embedded) in enumerate(prefetch_one(passes), start=1):
+                vectors[rows] = embedded.numpy()
+                finite[rows] = np.isfinite(embedded.numpy()).all(axis=1)
+                done += len(rows)
+                if on_progress is not None and (number % REPORT_EVERY == 0 or done == len(tokens)):
+                    on_progress(done, len(tokens), f"longest row {int(tokens.lengths[rows].max())} tokens")
+        if len(bad := np.flatnonzero(~finite)):
+            raise NoEmbeddingError(
+                int(bad[0]),
+                f"has an embedding that is not finite ({len(bad)} of {len(finite)} texts): the weights are broken, or "
+                "bf16 overflowed. Check the training log, or encode in fp32.",
+            )
+        return vectors
+
+    def encode_pairs(
+        self, tokens: Tokens, first: NDArray[np.int64], second: NDArray[np.int64], *, bf16: bool = False
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return the vectors (B, D) of both sentences of B pairs, given as rows of `tokens`; each is embedded once."""
+        rows, numbers = np.unique(np.concatenate([first, second]), return_inverse=True)
+        vectors = self.encode(tokens.take(rows), bf16=bf16)
+        return vectors[numbers[: len(first)]], vectors[numbers[len(first) :]]
+
     def pair_scores(
         self,
         tokens: Tokens,
@@ -183,9 +233,7 @@ class Encoder(nn.Module):
             similarity: Vectors (B, D) of both sentences → (…, B).
             bf16: Compute the forward pass in bf16.
         """
-        from bsl.models.encoder.sentence_encoder import encode_pairs
-
-        return similarity(*encode_pairs(self, tokens, first, second, bf16=bf16))
+        return similarity(*self.encode_pairs(tokens, first, second, bf16=bf16))
 
     def forward(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
         """Return sentence vectors (B, D) of padded token ids; the mask is 1 for real tokens."""
@@ -321,6 +369,11 @@ class Encoder(nn.Module):
             packs = isinstance(self.backbone, PreTrainedModel)
             self._packs = (first_position(self.transformer, pad_id, self.config.length) if packs else None,)
         return self._packs[0]
+
+
+def tokens_per_pass(device: torch.device) -> int:
+    """Return the number of padded tokens per forward pass without gradients on a device."""
+    return CPU_TOKENS if device.type == "cpu" else GPU_TOKENS
 
 
 def _headed(x_BTD: torch.Tensor, mask_BT: torch.Tensor, heads: Sequence[TokenHead]) -> torch.Tensor:

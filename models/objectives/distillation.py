@@ -15,7 +15,6 @@ from torch import nn
 from torch.nn import functional
 
 from bsl.models.encoder.heads import Dense
-from bsl.models.encoder.sentence_encoder import encode_tokens
 from bsl.models.objectives.columns import TEACHER
 from bsl.models.objectives.objective import VectorObjective, full_precision
 from bsl.models.runtime.device import uploaded
@@ -76,7 +75,7 @@ class Distil(VectorObjective):
     def _dense(self, below: Encoder, sample: Batch, width: int) -> Dense:
         dense = Dense(below.width, width, activation=ACTIVATIONS[self.config.activation])
         if self.config.projection_start == "fitted":
-            h_NS = torch.from_numpy(encode_tokens(below, sample.tokens.take(sample.view_1)))
+            h_NS = torch.from_numpy(below.encode(sample.tokens.take(sample.view_1)))
             weight_DS, bias_D = linear_fit(h_NS, torch.as_tensor(sample.columns[TEACHER]))
             dense.linear.weight.data.copy_(weight_DS)
             dense.linear.bias.data.copy_(bias_D)

@@ -23,7 +23,7 @@ from scipy import sparse
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.heads import Normalize, dense_of
 from bsl.models.encoder.network import Encoder
-from bsl.models.encoder.sentence_encoder import SentenceEncoder, encode_tokens, token_ids
+from bsl.models.encoder.sentence_encoder import SentenceEncoder, token_ids
 from bsl.models.encoder.serialization.load import surrounding_ids
 from bsl.models.encoder.static import StaticTable, WhitespaceTokenizer, static_tokenizer
 from bsl.models.encoder.unpadded import Tokens
@@ -145,7 +145,7 @@ def _alone(encoder: SentenceEncoder, vocabulary: int) -> NDArray[np.float32]:
     """Return the encoder's vector (V, D) of each token alone, with the prompt and special tokens around it."""
     before, after = surrounding_ids(encoder.own_tokenizer, encoder.prompt)
     ids = [[*before, token, *after] for token in range(vocabulary)]
-    return encode_tokens(encoder.network, Tokens.of(ids, int(encoder.own_tokenizer.pad_token_id)))
+    return encoder.network.encode(Tokens.of(ids, int(encoder.own_tokenizer.pad_token_id)))
 
 
 def _counts(tokens: Tokens, vocabulary: int) -> sparse.csr_matrix:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bsl.models.encoder.sentence_encoder import encode_pairs
 from bsl.models.evaluation.correlation import cosine_scores, spearman
 from bsl.models.evaluation.metrics import Geometry, geometry
 from bsl.models.training.batches import permutation, tokenise_pairs
@@ -72,7 +71,7 @@ class DevEvaluator:
     def evaluate(self, encoder: Encoder, step: int, *, bf16: bool) -> StepEvaluation:
         """Evaluate without dropout."""
         sample = self._sample
-        figures = geometry(*encode_pairs(encoder, sample.tokens, sample.view_1, sample.view_2, bf16=bf16))
+        figures = geometry(*encoder.encode_pairs(sample.tokens, sample.view_1, sample.view_2, bf16=bf16))
         return StepEvaluation(step=step, **asdict(figures), dev_spearman=self._dev_spearman(encoder, bf16=bf16))
 
     def _dev_spearman(self, encoder: Encoder, *, bf16: bool) -> float | None:

@@ -13,7 +13,7 @@ from bsl.models.encoder import sentence_encoder as tokens_module
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.network import Encoder
 from bsl.models.encoder.pooling import POOLINGS
-from bsl.models.encoder.sentence_encoder import SentenceEncoder, encode_tokens, token_ids
+from bsl.models.encoder.sentence_encoder import SentenceEncoder, token_ids
 from bsl.models.encoder.unpadded import budget_batches
 from bsl.models.errors import EncoderError, NoEmbeddingError, TrainingError
 from tests.fake_processes import as_process
@@ -40,7 +40,7 @@ def _named(call):
 @pytest.mark.parametrize("batch_tokens", [1, 40, 4096])
 def test_encode_vectors_are_independent_of_batch_tokens(loaded, batch_tokens):
     encoder, tokenizer = loaded
-    vectors = encode_tokens(encoder, token_ids(tokenizer, TEXTS, 24), batch_tokens=batch_tokens)
+    vectors = encoder.encode(token_ids(tokenizer, TEXTS, 24), batch_tokens=batch_tokens)
     assert vectors.shape == (len(TEXTS), WIDTH)
     assert vectors.dtype == np.float32
     np.testing.assert_allclose(vectors, one_by_one(encoder, tokenizer, TEXTS), rtol=0, atol=1e-6)
@@ -102,7 +102,7 @@ def test_encode_reports_progress_restores_mode_and_accepts_empty_input(loaded):
     encoder, tokenizer = loaded
     seen = []
     encoder.train()
-    encode_tokens(encoder, token_ids(tokenizer, TEXTS, 24), batch_tokens=1, on_progress=lambda *a: seen.append(a))
+    encoder.encode(token_ids(tokenizer, TEXTS, 24), batch_tokens=1, on_progress=lambda *a: seen.append(a))
     assert encoder.training
     assert seen[-1][:2] == (len(TEXTS), len(TEXTS))
     assert SentenceEncoder(encoder, tokenizer).encode([]).shape == (0, WIDTH)
@@ -259,15 +259,7 @@ def test_tokenizer_ids_beyond_the_embedding_table_are_rejected(tmp_path):
         SentenceEncoder.load(tmp_path, EncoderConfig(model="x", max_length=24))
 
 
-def test_similarity_is_the_cosine_of_each_pair(loaded):
-    encoder = SentenceEncoder(*loaded)
-    vectors = encoder.encode(TEXTS)
-    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    np.testing.assert_allclose(encoder.similarity(TEXTS[:3], TEXTS[3:]), unit[:3] @ unit[3:].T, atol=1e-6)
-
-
 def test_a_single_string_is_refused(loaded):
     encoder = SentenceEncoder(*loaded)
-    for call in (lambda: encoder.encode("a dog"), lambda: encoder.similarity("a dog", ["a cat"])):
-        with pytest.raises(TypeError, match="'a dog' is a string, expected a list of strings"):
-            call()
+    with pytest.raises(TypeError, match="'a dog' is a string, expected a list of strings"):
+        encoder.encode("a dog")

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from bsl.models.encoder.sentence_encoder import SentenceEncoder, evaluating, token_ids
+from bsl.models.encoder.sentence_encoder import SentenceEncoder, token_ids
+from bsl.models.runtime.torch_settings import evaluating
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, tiny_encoder
 
 THREADS, TRIALS = 8, 6
