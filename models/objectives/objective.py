@@ -82,10 +82,6 @@ class Objective(nn.Module, ABC):
     def forward(self, batch: Batch) -> torch.Tensor:
         """Return the loss of a batch of B pairs, a scalar; the batch has the columns that the settings `needs`."""
 
-    def saved_modules(self) -> dict[str, nn.Module]:
-        """Return the modules of a snapshot by name."""
-        return dict(self.named_children())
-
     def on_tokenizer(self, tokenizer: Tokenizer) -> None:
         """Hook: receive the tokenizer before the first step."""
 

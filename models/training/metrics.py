@@ -108,7 +108,7 @@ class Throughput:
     def __init__(self, objective: Objective) -> None:
         # Products of one token with the encoders' weights in a step, and the weights of all networks above them.
         self._encoders = self._heads = 0
-        for name, module in objective.saved_modules().items():
+        for name, module in objective.named_children():
             weights = _matmul_weights(module)
             if isinstance(module, Encoder):
                 self._encoders += weights * (3 if name == "online" else 1)  # forward and backward, or forward alone

@@ -129,7 +129,7 @@ class TrainingState:
 
     def snapshot(self) -> Snapshot:
         """Return a copy of the whole state."""
-        tensors = {name: copied(module.state_dict()) for name, module in self.objective.saved_modules().items()}
+        tensors = {name: copied(module.state_dict()) for name, module in self.objective.named_children()}
         tensors["optimizer"] = copied(optimizer_tensors([self.optimizer]))
         tensors["rng"] = copied(capture_rng())
         tensors["best"] = dict(self.best)
@@ -138,7 +138,7 @@ class TrainingState:
 
     def restore(self, snapshot: Snapshot) -> None:
         """Restore the whole state from a snapshot."""
-        for name, module in self.objective.saved_modules().items():
+        for name, module in self.objective.named_children():
             module.load_state_dict(snapshot.tensors[name])
         restore_optimizers([self.optimizer], snapshot.tensors["optimizer"])
         restore_rng(snapshot.tensors["rng"])

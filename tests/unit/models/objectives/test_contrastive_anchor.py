@@ -47,6 +47,6 @@ def test_anchor_term_starts_at_zero_and_anchor_is_frozen(setting):
     loss.backward()
     assert len(objective.learning_parameters()) == len(list(encoder.parameters()))
     assert not objective.target.training
-    assert set(objective.saved_modules()) == {"online", "target"}
+    assert set(dict(objective.named_children())) == {"online", "target"}
     add_noise(objective.online)
     assert objective(batch) > PLAIN.build(objective.online)(batch)

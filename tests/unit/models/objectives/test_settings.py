@@ -94,12 +94,12 @@ def test_gradients_reach_exactly_the_learning_parameters(encoder, name):
     pairs = pairs_of(encoder[1], **every_field())
     objective(pairs).backward()
     learning = {id(p) for p in objective.learning_parameters()}
-    for part, module in objective.saved_modules().items():
+    for part, module in objective.named_children():
         for p in module.parameters():
             assert (id(p) in learning) == p.requires_grad == (part != "target")
             assert p.requires_grad or p.grad is None
     assert sum(p.grad is not None and bool(p.grad.abs().sum() > 0) for p in encoder[0].parameters()) > 20
-    state = {f"{part}.{n}" for part, module in objective.saved_modules().items() for n in module.state_dict()}
+    state = {f"{part}.{n}" for part, module in objective.named_children() for n in module.state_dict()}
     assert state == set(objective.state_dict())  # the saved parts contain the whole state
 
 
