@@ -24,7 +24,7 @@ from bsl.models.training.snapshots import (
     Saving,
     Snapshot,
     copied,
-    fingerprint,
+    network_digest,
     newest_snapshot,
     optimizer_tensors,
     restore_optimizers,
@@ -190,7 +190,7 @@ def _identity(model: nn.Module, examples: Examples, config: LearningConfig) -> s
     digest = hashlib.sha256()
     for batch in examples.plan(0):
         digest.update(batch.tobytes())
-    return fingerprint(model, config.model_dump_json(), digest.hexdigest())
+    return network_digest(model, config.model_dump_json(), digest.hexdigest())
 
 
 def _step(run: RunState, examples: Examples, batch: np.ndarray) -> Tensor:

@@ -144,7 +144,8 @@ def _finding(history: Sequence[StepEvaluation], reason: str, config: TrainingCon
     shrunk = now.effective_rank < COLLAPSE_RATIO * start.effective_rank or now.std < COLLAPSE_RATIO * start.std
     # NaN, the same cosine for all dev pairs, is a collapse too.
     if shrunk or (now.dev_spearman is not None and math.isnan(now.dev_spearman)):
-        what, remedy = "representations collapsed", _collapse_remedy(config)
+        slower = f"Lower training.lr (now {config.lr:g}) to {config.lr / 10:g}"
+        what, remedy = "representations collapsed", f"{config.objective.collapse_advice() or slower}; {CONTINUE_HINT}"
     else:
         what, remedy = "the encoder got worse", _decline_remedy(config, max(history, key=_dev).step)
     return f"{what} by step {now.step}: {reason} ({_evidence(start, now)}). {remedy}"
@@ -153,11 +154,6 @@ def _finding(history: Sequence[StepEvaluation], reason: str, config: TrainingCon
 def _dev(evaluation: StepEvaluation) -> float:
     score = evaluation.dev_spearman
     return -2.0 if score is None or math.isnan(score) else score
-
-
-def _collapse_remedy(config: TrainingConfig) -> str:
-    slower = f"Lower training.lr (now {config.lr:g}) to {config.lr / 10:g}"
-    return f"{config.objective.collapse_advice() or slower}; {CONTINUE_HINT}"
 
 
 def _decline_remedy(config: TrainingConfig, best_step: int) -> str:
