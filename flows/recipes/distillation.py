@@ -20,6 +20,17 @@ if TYPE_CHECKING:
 
 _LENGTH: Final = {"max_length": 128}  # tokens, as in ConGen and multilingual distillation
 
+_CONGEN: Final = TrainingConfig(
+    objective=DistilConfig(queue=65_536, student_temperature=0.07, activation="tanh", projection_start="random"),
+    lr=5e-5,
+    batch_size=128,
+    epochs=20,
+    drop_last=False,
+    precision="fp32",
+    eval_every=512,
+)
+"""Settings of ConGen's README and main.py, in fp32."""
+
 _SMALL_STUDENT: Final = TrainingConfig(objective=DistilConfig(), lr=1e-3, batch_size=128, eval_every=50)
 """Settings for training a small student on a laptop."""
 
@@ -27,9 +38,9 @@ _SMALL_STUDENT: Final = TrainingConfig(objective=DistilConfig(), lr=1e-3, batch_
 def distil() -> PipelineConfig:
     """ConGen-BERT-base: SimCSE-RoBERTa-large teaches BERT-base, over sentences and their round trips through German.
 
-    Settings are those of ConGen's README and main.py. Deviation: sentences of the queue are also trained on, and the
-    second view has its own loss; the released code computes that loss from the first view. fp32, Adam's bias
-    correction, and the best evaluation instead of early stopping after 7 evaluations without improvement.
+    Deviation: sentences of the queue are also trained on, and the second view has its own loss; the released code
+    computes that loss from the first view. fp32, Adam's bias correction, and the best evaluation instead of early
+    stopping after 7 evaluations without improvement.
     """
     return with_fields(
         nli(),
@@ -38,17 +49,7 @@ def distil() -> PipelineConfig:
         pairs=beside_original("bt-de"),
         encoder=with_fields(ENCODERS["bert-base-uncased"], **_LENGTH),
         teacher=with_fields(ENCODERS["unsup-simcse-roberta-large"], pooling="cls", **_LENGTH),
-        training=TrainingConfig(
-            objective=DistilConfig(
-                queue=65_536, student_temperature=0.07, activation="tanh", projection_start="random"
-            ),
-            lr=5e-5,
-            batch_size=128,
-            epochs=20,
-            drop_last=False,
-            precision="fp32",
-            eval_every=512,
-        ),
+        training=_CONGEN,
         published=("BSL-BERT", "BERT avg."),
     )
 
@@ -59,7 +60,7 @@ def distil_minilm() -> PipelineConfig:
         distil(),
         title="distil-minilm: SimCSE-RoBERTa-large teaches MiniLM-L6 on SNLI and MultiNLI",
         encoder=with_fields(ENCODERS["MiniLM-L6-H384-uncased"], **_LENGTH),
-        training=with_fields(distil().training, lr=3e-4),
+        training=with_fields(_CONGEN, lr=3e-4),
     )
 
 

@@ -40,6 +40,9 @@ RELEASED_TRAINING: Final = TrainingConfig(
 )
 """Settings of the authors' code for unsupervised training (unsupervised_tuning.py, BYOLoss.py), in fp32."""
 
+_SUPERVISED: Final = with_fields(RELEASED_TRAINING, objective=with_fields(RELEASED_TRAINING.objective, momentum=0.9999))
+"""Settings of the authors' code for training after supervision, at its release (supervised_tuning.py), in fp32."""
+
 
 def nli() -> PipelineConfig:
     """BSL-BERT (Tables 1 and 2): SNLI and MultiNLI, round trips through German and French, BERT-base."""
@@ -158,12 +161,7 @@ def sbert_released() -> PipelineConfig:
 
     Deviation: fp32 instead of the code's fp16.
     """
-    objective = with_fields(RELEASED_TRAINING.objective, momentum=0.9999)
-    return with_fields(
-        sbert(),
-        title="sbert-released: BSL-SBERT as its code was released",
-        training=with_fields(RELEASED_TRAINING, objective=objective),
-    )
+    return with_fields(sbert(), title="sbert-released: BSL-SBERT as its code was released", training=_SUPERVISED)
 
 
 def sroberta() -> PipelineConfig:
@@ -185,7 +183,7 @@ def sroberta_2022() -> PipelineConfig:
         sroberta(),
         title="sroberta-2022: BSL on entailed pairs as in its code since 2022",
         encoder=ENCODERS["nli-roberta-base-v2"],
-        training=with_fields(sbert_released().training, lr=5e-5, batch_size=128),
+        training=with_fields(_SUPERVISED, lr=5e-5, batch_size=128),
     )
 
 

@@ -119,7 +119,9 @@ def unused_rows(rows: pl.DataFrame, labels: LabelSource) -> dict[str, JsonValue]
 
 def _near(rare: str, used: pl.Series, excluded: Mapping[str, int]) -> str:
     """Return the class of which a rare one may be a misspelling; a used class comes first; empty if there is none."""
-    lower = {name.lower(): name for name in (*(name for name in excluded if name != rare), *used.sort())}
+    lower: dict[str, str] = {
+        name.lower(): name for name in (*(name for name in excluded if name != rare), *used.sort())
+    }
     return lower.get(nearest_name(rare.lower(), lower, _ALIKE), "")
 
 
