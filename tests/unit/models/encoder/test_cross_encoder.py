@@ -78,7 +78,7 @@ def test_pair_never_exceeds_the_position_embeddings():
     )  # fmt: skip
     cross = CrossEncoder(Encoder(backbone, EncoderConfig(model="x", max_length=12)), 1)
     tokens = Tokens(np.array([CLS, *range(5, 15), SEP] * 2, dtype=np.int32), np.array([0, 12, 24]), 0)
-    assert torch.isfinite(cross.values(tokens, np.array([0]), np.array([1]), 1024)).all()
+    assert torch.isfinite(cross.values(tokens, np.array([0]), np.array([1]))).all()
 
 
 def test_roberta_has_two_separators_and_no_token_types():

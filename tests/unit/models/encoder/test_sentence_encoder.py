@@ -85,7 +85,7 @@ def test_batch_not_divisible_among_processes_is_rejected(loaded):
     tokens = token_ids(tokenizer, ORIGINALS, 24)
     refused = pytest.raises(TrainingError, match="batch of 4 sentences cannot be divided equally among 3 processes")
     with as_process(0, of=3), refused:
-        encoder.embed(tokens, np.arange(4), 1024)
+        encoder.embed_rows(tokens, np.arange(4))
 
 
 def test_gradients_of_micro_batches_equal_one_padded_pass(tmp_path):
