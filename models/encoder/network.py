@@ -262,16 +262,14 @@ class Encoder(nn.Module):
             vectors.append(self.pooled(x_BTD, mask_BT))
         return _in_order(vectors, parts)
 
-    def token_vectors(
-        self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int | None = None
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def token_vectors(self, tokens: Tokens, rows: NDArray[np.int64]) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the token vectors to pool (B, T, D), differentiable, and the mask (B, T), 1 for real tokens.
 
         Row i belongs to `rows[i]`; T is the longest row's length or that of a fixed shape; padding positions are zero.
         Batches and processes are as in `embed_rows`.
         """
         mask_BT = self._mask(tokens, rows)
-        x_BTD = gather_shares(_side_by_side(self._passes(tokens, own_share(rows), batch_tokens), mask_BT.shape[1]))
+        x_BTD = gather_shares(_side_by_side(self._passes(tokens, own_share(rows)), mask_BT.shape[1]))
         return x_BTD * mask_BT[..., None], mask_BT
 
     def last_layer(self, tokens: Tokens, rows: NDArray[np.int64]) -> torch.Tensor:

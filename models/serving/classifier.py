@@ -135,7 +135,6 @@ def fit_classifier(
     text_column: str = "",
     is_new_N: NDArray[np.bool_] | None = None,
     unit_N: NDArray[np.int64] | None = None,
-    strengths: tuple[float, ...] = STRENGTHS["kfold"],
 ) -> LinearClassifier:
     """Train a classifier; choose regularisation and temperature on held-out folds.
 
@@ -146,12 +145,12 @@ def fit_classifier(
         text_column: Column of the texts, for the settings.
         is_new_N: Rows that the encoder was not trained on; by default all.
         unit_N: Unit of each row, such as its writer; rows of one unit are in one fold. By default each row is alone.
-        strengths: Values of C to choose from.
 
     Raises:
         EvaluationError: There are fewer than two classes, or a class has fewer than two rows.
     """
     _check(gold_N, classes)
+    strengths = STRENGTHS["kfold"]
     new_N = np.ones(len(gold_N), dtype=bool) if is_new_N is None or not is_new_N.any() else is_new_N
     rows_N = np.arange(len(gold_N))
     count = min(_FOLDS, int(np.bincount(gold_N).min()))  # folds: as many as the smallest class has rows

@@ -144,7 +144,7 @@ def train(
         return loop.result()
 
 
-class Run(Protocol):
+class SteppedRun(Protocol):
     """State of a run, as far as `run_steps` needs it.
 
     Attributes:
@@ -159,7 +159,7 @@ class Run(Protocol):
 
 
 def run_steps(
-    run: Run,
+    run: SteppedRun,
     take: Callable[[], None],
     snapshot: Callable[[], Snapshot],
     saving: Saving | None,

@@ -255,10 +255,10 @@ def _solved(
         return _solved(table, fits, tolerance, EXACT, on_progress)
 
 
-def heaviest_columns(table_NV: csr_array, most: int = MOST_COLUMNS) -> NDArray[np.float32]:
-    """Return the `most` columns with the largest sum as dense features: (N, D); 4,096 of 10,000 texts take 160 MB."""
+def heaviest_columns(table_NV: csr_array) -> NDArray[np.float32]:
+    """Return the columns with the largest sum as dense features, (N, D); 4,096 of 10,000 texts take 160 MB."""
     weights_V = np.abs(table_NV).sum(axis=0)
-    heaviest = np.sort(np.argsort(-weights_V, kind="stable")[:most])
+    heaviest = np.sort(np.argsort(-weights_V, kind="stable")[:MOST_COLUMNS])
     return np.asarray(table_NV[:, heaviest].toarray(), dtype=np.float32)
 
 

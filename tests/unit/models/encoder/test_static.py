@@ -8,6 +8,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer import modules as theirs
 from tokenizers import Tokenizer, models, pre_tokenizers
 
+from bsl.models.encoder import network as network_module
 from bsl.models.encoder.cnn import CNN
 from bsl.models.encoder.config import LONGEST, EncoderConfig
 from bsl.models.encoder.heads import Dense
@@ -76,10 +77,11 @@ def test_padding_token_is_not_matched_inside_words():
     assert tokens.pad_id == 0
 
 
-def test_static_table_looks_up_token_vectors_and_receives_gradients(made):
+def test_static_table_looks_up_token_vectors_and_receives_gradients(made, monkeypatch):
     encoder = SentenceEncoder.load(made()[0])
     tokens, rows = token_ids(encoder.tokenizer, TEXTS, 24), np.array([5, 0, 8])
-    x_BTD, mask_BT = encoder.network.token_vectors(tokens, rows, 20)
+    monkeypatch.setattr(network_module, "CPU_STEP_TOKENS", 20)  # several batches
+    x_BTD, mask_BT = encoder.network.token_vectors(tokens, rows)
     for x_TD, mask_T, row in zip(x_BTD, mask_BT, rows, strict=True):
         ids = tokens.ids[tokens.offsets[row] : tokens.offsets[row + 1]]
         torch.testing.assert_close(x_TD[mask_T.bool()], table()[ids], rtol=0, atol=0)
