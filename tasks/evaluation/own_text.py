@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from bsl.models.corpus.labels import JUDGE, TEACH, Use
-from bsl.models.corpus.passages import HoldOutConfig, LeftOut, whole
+from bsl.models.corpus.passages import HoldOutConfig, LeftOut, undivided
 from bsl.models.errors import EvaluationError
 from bsl.models.evaluation.own_text import METRIC, retrieval_questions, too_few
 from bsl.models.evaluation.uses import TEXT, UseName
@@ -55,10 +55,10 @@ class OwnTextSet(EvaluationSet):
     sources: tuple[TextSource, ...]
 
     def read(self) -> Mapping[str, pl.DataFrame]:
-        """Return the sentences in the form of `bsl.models.corpus.passages.whole`."""
+        """Return the sentences in the form of `bsl.models.corpus.passages.undivided`."""
         config = HoldOutConfig()
         tables = list(sentences_of(self.sources, config, LeftOut(), progress_of("reading, files")))
-        sentences = whole(pl.concat(tables), config)
+        sentences = undivided(pl.concat(tables), config)
         if not retrieval_questions(sentences):
             raise EvaluationError(f"{self.dataset}: {too_few(sentences)}.")
         return {_PART: sentences}
