@@ -100,8 +100,7 @@ def translated(
 
 
 def _cause(error: Exception, known: Mapping[int, str]) -> str:
-    reason = str(error).strip() or type(error).__name__
-    return known.get(_number_of(error), f"{reason}. Check that this location can be reached, and run again.")
+    return known.get(_number_of(error), f"{message_of(error)}. Check that this location can be reached, and run again.")
 
 
 def not_written(error: Exception) -> str:
@@ -110,9 +109,14 @@ def not_written(error: Exception) -> str:
     return _NOT_WRITTEN[number] if number in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS} else ""
 
 
+def message_of(error: BaseException) -> str:
+    """Return an error's message, or the name of its class if it has no message."""
+    return str(error).strip() or type(error).__name__
+
+
 def first_line(error: BaseException) -> str:
-    """Return the first line of an error's message, or the name of its class if it has no message."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+    """Return the first line of `message_of`."""
+    return message_of(error).splitlines()[0]
 
 
 def _number_of(error: Exception) -> int:

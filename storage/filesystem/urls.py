@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import AfterValidator, Field
 
 from bsl.storage.errors import SourceError
-from bsl.storage.filesystem.os_errors import not_written, translated
+from bsl.storage.filesystem.os_errors import message_of, not_written, translated
 from bsl.storage.filesystem.secrets import PUBLIC_PATTERN, without_password
 
 if TYPE_CHECKING:
@@ -28,8 +28,7 @@ def reachable(address: str | None) -> AbstractContextManager[None]:
     """
 
     def fault(error: Exception) -> SourceError | None:
-        reason = str(error).strip() or type(error).__name__
-        found = SourceError(f"{address}: cannot be read ({reason}). Correct the address or its permissions.")
+        found = SourceError(f"{address}: cannot be read ({message_of(error)}). Correct the address or its permissions.")
         return None if not_written(error) else found  # the disk of a copy is full
 
     return translated(fault)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 from bsl.storage.errors import HubError, SourceError
 from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.names import is_inside
-from bsl.storage.filesystem.os_errors import first_line, not_written, translated
+from bsl.storage.filesystem.os_errors import first_line, message_of, not_written, translated
 from bsl.storage.hub.faults import cause, retried
 from bsl.storage.hub.repositories import HubCommit
 from bsl.storage.process_setting import ProcessSetting
@@ -138,7 +138,7 @@ def _fault(table: HubTable, error: Exception) -> HubError | None:
     of_transport = type(inner).__module__.partition(".")[0] in {"huggingface_hub", "httpx", "httpx2"}
     if of_transport or isinstance(inner, ConnectionError | TimeoutError) or not_written(inner):
         return None
-    reason = " ".join((str(inner).strip() or type(inner).__name__).splitlines()[:2])
+    reason = " ".join(message_of(inner).splitlines()[:2])
     if isinstance(error, DatasetGenerationError):
         remedy = "see its page on the Hub, or download its files and set `path`"
     else:
