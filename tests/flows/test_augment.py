@@ -9,7 +9,7 @@ import pytest
 from prefect import flow
 from pydantic import JsonValue
 
-from bsl.models.errors import SmokeTestError
+from bsl.models.errors import TranslationError
 from bsl.models.translation.config import TranslatorConfig
 from bsl.models.translation.filters import LengthFilter, LoopFilter
 from bsl.models.views.config import AugmentConfig, TranslatedView, round_trip
@@ -125,7 +125,7 @@ def test_translator_that_fails_its_smoke_test_stops_the_run(
     hop = TranslatorConfig(model=str(models[0]), source_lang="en", target_lang="de")
     english = publish_corpus(site, CORPUS[:-1])
     config = AugmentConfig(translations=(TranslatedView(method="mt-de", hops=(hop,)),))
-    with pytest.raises(SmokeTestError, match=r"en→de translator .* fails its smoke test: 3 of 3"):
+    with pytest.raises(TranslationError, match=r"en→de translator .* fails its smoke test: 3 of 3"):
         views_and_pairs(site, english, config, PAIRS)
     assert [ref.kind for ref in site.open_store().refs()] == ["corpus", "corpus"]
 
