@@ -24,7 +24,7 @@ from torch import Tensor
 from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenizerBase
 
 from bsl.models.encoder.unpadded import Tokens, budget_batches
-from bsl.models.errors import ModelError
+from bsl.models.errors import EncoderError
 from bsl.models.runtime.device import arithmetic
 
 if TYPE_CHECKING:
@@ -36,10 +36,6 @@ if TYPE_CHECKING:
 _SPACE_MARKS: Final = ("Ġ", "▁")  # start of a word in byte-level BPE and SentencePiece
 _CONTINUATION: Final = "##"  # continuation of a word in WordPiece
 _MAX_TOKENS: Final = 512
-
-
-class RefillError(ModelError):
-    """The model cannot fill masks."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +64,7 @@ class RefillModel:
         allowed_2V: Pieces allowed at the start of a word (row 0) and inside a word (row 1).
 
     Raises:
-        RefillError: The folder's tokenizer has no mask token, or its weights no masked-LM head.
+        EncoderError: The folder's tokenizer has no mask token, or its weights no masked-LM head.
     """
 
     def __init__(self, folder: Path, device: str) -> None:
@@ -76,7 +72,7 @@ class RefillModel:
             folder, local_files_only=True, trust_remote_code=False
         )
         if self.tokenizer.mask_token_id is None or not self.tokenizer.is_fast:
-            raise RefillError(
+            raise EncoderError(
                 f"{folder}: no fast tokenizer with a mask token, expected a masked language model. Choose another "
                 "model."
             )
@@ -84,7 +80,7 @@ class RefillModel:
             folder, local_files_only=True, trust_remote_code=False, dtype=torch.float32, output_loading_info=True
         )
         if missing := info["missing_keys"]:  # transformers would initialise them at random
-            raise RefillError(
+            raise EncoderError(
                 f"{folder}: {len(missing)} weights of a masked language model are missing (first: {min(missing)}). Use "
                 "the pre-trained checkpoint with its masked-LM head, not an encoder made from it."
             )

@@ -10,8 +10,9 @@ import torch
 from tokenizers import ByteLevelBPETokenizer
 from transformers import RobertaConfig, RobertaForMaskedLM, RobertaTokenizerFast
 
+from bsl.models.errors import EncoderError
 from bsl.models.views.config import MaskedView
-from bsl.models.views.refilling import RefillError, RefillModel, refill
+from bsl.models.views.refilling import RefillModel, refill
 from bsl.storage.assets.embedded import embedded_path
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 
@@ -89,14 +90,14 @@ def test_model_without_a_mask_token_is_refused(tmp_path: Path) -> None:
         path = folder / name
         if path.is_file():
             path.write_text(re.sub(r'\s*"mask_token": "[^"]*",?', "", path.read_text()))
-    with pytest.raises(RefillError, match="expected a masked language model"):
+    with pytest.raises(EncoderError, match="expected a masked language model"):
         RefillModel(folder, "cpu")
 
 
 def test_model_without_a_masked_lm_head_is_refused(tmp_path: Path) -> None:
     """transformers would initialise a random head, and every refilled token would be noise."""
     with pytest.raises(
-        RefillError, match=r"\d+ weights of a masked language model are missing \(first: cls\.predictions"
+        EncoderError, match=r"\d+ weights of a masked language model are missing \(first: cls\.predictions"
     ):
         RefillModel(write_tiny(tmp_path / "model"), "cpu")
 
