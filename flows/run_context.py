@@ -109,7 +109,7 @@ C = TypeVar("C", bound="BaseModel")
 
 def fix_precision(config: C, site: RunContext) -> C:
     """Replace every `auto` in a configuration's precisions by the precision of this machine; idempotent."""
-    return precision.settled(config, lambda: device_of(site))
+    return precision.with_resolved_precision(config, lambda: device_of(site))
 
 
 def computed(configured: Precision, site: RunContext) -> Computed:

@@ -26,7 +26,7 @@ from prefect.runtime import flow_run
 from prefect.states import Completed
 from pydantic import BaseModel
 
-from bsl.models.runtime.precision import settled
+from bsl.models.runtime.precision import with_resolved_precision
 from bsl.storage.artifacts.keys import artifact_key, canonical
 from bsl.storage.artifacts.manifest import InputEntry, Provenance
 from bsl.storage.artifacts.refs import ArtifactRef
@@ -226,7 +226,7 @@ def _stage_of(module: str, name: str) -> Stage[..., Any]:
 
 def _on_this_machine(site: RunContext, arguments: Mapping[str, object]) -> dict[str, object]:
     """Return the arguments with `auto` precisions resolved for this device, so that keys name the precision used."""
-    return {name: settled(value, lambda: device_of(site)) for name, value in arguments.items()}
+    return {name: with_resolved_precision(value, lambda: device_of(site)) for name, value in arguments.items()}
 
 
 def _config(arguments: Mapping[str, object]) -> dict[str, JsonValue]:
