@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar, cast
@@ -26,14 +26,14 @@ from prefect.runtime import flow_run
 from prefect.states import Completed
 from pydantic import BaseModel
 
-from bsl.models.runtime.precision import settled
+from bsl.models.runtime.precision import with_resolved_precision
 from bsl.storage.artifacts.keys import artifact_key, canonical
 from bsl.storage.artifacts.manifest import InputEntry, Provenance
 from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.storage.record import Record
 from bsl.tasks.stage.device import computing, device_of
 from bsl.tasks.stage.lease import lease
-from bsl.tasks.stage.progress import StageRun, notify, planned, running
+from bsl.tasks.stage.progress import StageRun, is_planning, notify, planned, running
 from bsl.tasks.stage.ui_page import collected, in_run
 
 if TYPE_CHECKING:
@@ -118,6 +118,8 @@ class Stage(Generic[P, R]):
         arguments = self._arguments(site, *args, **kwargs)
         ref = self._ref(arguments)
         step = StageRun(self.name, ref)
+        if is_planning():
+            step = replace(step, config=_config(ungrouped(arguments)), inputs=tuple(_inputs(arguments)))
         if planned(step):
             return ref
         lease(site.open_store(), _inputs(arguments), ref, begin=in_run())
@@ -190,11 +192,10 @@ class Stage(Generic[P, R]):
             for argument, value in flat.items()
             for name, ref in _refs(argument, value)
         }
-        config = {name: value for name, value in flat.items() if not any(_refs(name, value))}
         return Provenance(
             stage=self.name,
             stage_version=self.version,
-            config=cast("dict[str, JsonValue]", canonical(config)),
+            config=_config(flat),
             inputs=inputs,
             run=str(flow_run.id or ""),
         )
@@ -225,7 +226,13 @@ def _stage_of(module: str, name: str) -> Stage[..., Any]:
 
 def _on_this_machine(site: RunContext, arguments: Mapping[str, object]) -> dict[str, object]:
     """Return the arguments with `auto` precisions resolved for this device, so that keys name the precision used."""
-    return {name: settled(value, lambda: device_of(site)) for name, value in arguments.items()}
+    return {name: with_resolved_precision(value, lambda: device_of(site)) for name, value in arguments.items()}
+
+
+def _config(arguments: Mapping[str, object]) -> dict[str, JsonValue]:
+    """Return the arguments that are no artifacts, as JSON."""
+    config = {name: value for name, value in arguments.items() if not any(_refs(name, value))}
+    return cast("dict[str, JsonValue]", canonical(config))
 
 
 def _refs(name: str, value: object) -> Iterator[tuple[str, ArtifactRef]]:

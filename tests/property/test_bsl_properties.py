@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bsl.models.evaluation.metrics import geometry
-from bsl.models.objectives.bsl import ema_update, negative_cosine
-from bsl.models.objectives.config import BSLConfig
-from bsl.models.objectives.target_norm import TargetNorm
+from bsl.models.objectives.bsl import TargetNorm, ema_update, negative_cosine
+from bsl.models.objectives.bsl_config import BSLConfig
 
 finite = st.floats(-10, 10, width=32)
 

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from bsl.models.training.config import TrainingConfig
-    from bsl.tasks.evaluation.systems import EvaluationSettings, NamedEncoder
+    from bsl.tasks.evaluation.config import EvaluationSettings
+    from bsl.tasks.evaluation.systems import NamedEncoder
     from bsl.tasks.stage.run_context import RunContext
 
 

@@ -21,5 +21,5 @@ def test_short_value_is_complete():
 
 def test_name_is_at_most_as_long_as_a_path():
     assert require_name("x" * 4096, "file") == "x" * 4096
-    with pytest.raises(ValueError, match="file is 'x+.* of 4,097 characters, expected a name or path"):
+    with pytest.raises(ValueError, match=r"file is 'x+.* of 4,097 characters, expected a name or path"):
         require_name("x" * 4097, "file")

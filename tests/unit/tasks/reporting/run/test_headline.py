@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import polars as pl
 
 from bsl.models.evaluation.published import rows_of
-from bsl.models.objectives.config import BSLConfig
+from bsl.models.objectives.bsl_config import BSLConfig
 from bsl.models.training.config import TrainingConfig
 from bsl.storage.artifacts.manifest import InputEntry, Manifest, Provenance, TableEntry
 from bsl.storage.filesystem.digests import FileEntry
