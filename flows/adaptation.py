@@ -38,6 +38,7 @@ from bsl.tasks.embedding.to_label import choose_to_label
 from bsl.tasks.evaluation.kinds import FoundSets, available, frozen_names
 from bsl.tasks.evaluation.own_text import HeldOutSet, check_enough
 from bsl.tasks.evaluation.systems import NamedEncoder
+from bsl.tasks.figures import LabelCounts
 from bsl.tasks.reporting.adaptation import AdaptationArtifacts, AdaptationContent, adaptation
 from bsl.tasks.reporting.base_card import base_card
 from bsl.tasks.reporting.provenance import RunCommand
@@ -146,7 +147,7 @@ def run_adapt(
     corpus = training_corpus(site, passages, labelled, use, config.proof.seed)
     own = corpus if config.rehearses_text else None
     if labelled is not None and not is_planning():
-        counts = site.open_store().manifest(corpus).figures
+        counts = site.open_store().manifest(corpus).figures_as(LabelCounts)
         announce(f"labels: {counts_line(counts, labelled, use)}")
     views = trips = None
     if labelled is not None and on_labels:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -155,13 +155,14 @@ def _convolutions(kernels: str | None) -> CNNConfig | None:
 def _show(store: Store, ref: EvaluationRef, output: Output) -> dict[str, str]:
     """Print the papers' tables, all scores, differences and missing sets, or JSON with `--json`; return the missing."""
     from bsl.tasks.evaluation.kinds import tables
+    from bsl.tasks.figures import EvaluationFigures
     from bsl.tasks.rendering.paper_tables import paper_tables
 
     def printed() -> Iterator[tuple[str, list[dict[str, str]]]]:
         yield from paper_tables(store.scan(ref, "scores").collect(), tables())
         yield from figures_of(store, ref)
 
-    missing = cast("dict[str, str]", store.manifest(ref).figures["missing"])
+    missing = store.manifest(ref).figures_as(EvaluationFigures).missing
     export = f"export:  bsl artifacts export {ref} TARGET --as markdown   (or latex, mteb)"
     reasons = {why: [name for name in missing if missing[name] == why] for why in missing.values()}
     lines = [f"missing: {', '.join(names)}: {why}" for why, names in reasons.items()]

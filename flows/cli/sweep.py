@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
@@ -231,17 +231,18 @@ def _is_set(field: str, changes: object) -> bool:
 
 def show_sweep(store: Store, ref: SweepRef, output: Output, **more: object) -> None:
     """Print a sweep's tables, faults, notes and the path of its page, or JSON with `--json` and the fields `more`."""
+    from bsl.tasks.figures import SweepFigures
     from bsl.tasks.reporting.sweep.page import comparisons, fault_lines, set_rows
 
-    figures = cast("dict[str, Any]", store.manifest(ref).figures)  # recorded by the stage
+    figures = store.manifest(ref).figures_as(SweepFigures)
 
     def tables() -> Iterator[tuple[str, list[dict[str, str]]]]:
         table = store.scan(ref).collect()
         yield "Figures × 100, mean over seeds ± standard deviation", set_rows(table)
-        for heading, rows in comparisons(table, figures["shown"]):
+        for heading, rows in comparisons(table, figures.shown):
             yield f"{heading}; 95 % intervals over seeds and questions", rows
 
-    print_result(store, ref, output, tables, [*fault_lines(figures["faults"]), *figures["notes"]], **more)
+    print_result(store, ref, output, tables, [*fault_lines(figures.faults), *figures.notes], **more)
 
 
 def reproduce(

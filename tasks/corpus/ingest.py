@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -13,10 +13,11 @@ from bsl.models.corpus.corpus import CORPUS_VERSION, CorpusStatistics, TextChunk
 from bsl.models.corpus.nli import build_nli
 from bsl.storage.artifacts.refs import CorpusRef, NliRef
 from bsl.storage.errors import SourceError
-from bsl.storage.readers.read_report import BadRecord, ReadReport
+from bsl.storage.readers.read_report import ReadReport
 from bsl.storage.sources.read import is_nli, read_nli_pairs, read_source
 from bsl.storage.sources.sources import ResolvedSource, resolve_sources, source_bytes
 from bsl.tasks.corpus.config import IngestConfig
+from bsl.tasks.figures import IngestFigures, SourceCounts
 from bsl.tasks.stage.cached import StageContext, stage
 from bsl.tasks.stage.ui import progress_of, show_table
 
@@ -57,19 +58,17 @@ def ingest(context: StageContext, sources: tuple[ResolvedSource, ...], config: I
             context.draft.write,
             _kibibytes(progress_of("ingest, KiB read"), sources, reports),
         )
-    context.draft.note(
-        {"statistics": statistics.model_dump(mode="json"), "sources": [_counts(report) for report in reports]}
-    )
+    counts = [SourceCounts.of(report) for report in reports]
+    context.draft.note(IngestFigures(statistics=statistics, sources=counts))
     _show(statistics, reports)
 
 
 def summary_of(store: Store, corpus: CorpusRef) -> str:
     """Summarise an ingest: `18 of 24 texts read; excluded: 3 repeated, 1 empty, 2 unreadable (the first: …)`."""
-    figures = store.manifest(corpus).figures
-    found = CorpusStatistics.model_validate(figures["statistics"])
-    sources: Any = figures["sources"]  # as `_counts` has them
-    unreadable = sum(source["unreadable"] for source in sources)
-    first = next((str(BadRecord.model_validate(bad)) for source in sources for bad in source["bad"]), "")
+    figures = store.manifest(corpus).figures_as(IngestFigures)
+    found, sources = figures.statistics, figures.sources
+    unreadable = sum(source.unreadable for source in sources)
+    first = next((str(bad) for source in sources for bad in source.bad), "")
     excluded = {
         "repeated": found.duplicates,
         "empty": found.empty,
@@ -104,10 +103,6 @@ def _kibibytes(report: OnProgress, sources: Sequence[ResolvedSource], reports: S
 
 def _tally(report: ReadReport) -> dict[str, int]:
     return {"records": report.records, "unreadable": report.rejected}
-
-
-def _counts(report: ReadReport) -> dict[str, JsonValue]:
-    return {"name": report.name, **_tally(report), "bad": [record.model_dump(mode="json") for record in report.bad]}
 
 
 def _show(statistics: CorpusStatistics, reports: Sequence[ReadReport]) -> None:

@@ -11,7 +11,8 @@ from bsl.models.transforms.config import TransformConfig
 from bsl.storage.artifacts.refs import ENCODER, CheckpointRef, EmbeddingsRef, TransformRef
 from bsl.storage.sources.model_sources import ResolvedModel
 from bsl.tasks.embedding.encoders import encoder_folder
-from bsl.tasks.embedding.vectors import COMPUTATION, computation_of
+from bsl.tasks.embedding.vectors import computation_of
+from bsl.tasks.figures import VectorsFigures
 from bsl.tasks.stage.cached import StageContext, stage
 from bsl.tasks.stage.sigterm import stop_requested
 from bsl.tasks.stage.ui import progress_of
@@ -62,7 +63,8 @@ def transform(context: StageContext, embeddings: EmbeddingsRef, fitted: Transfor
     context.draft.write(table.select("sentence_id", embedding=pl.Series(vectors_NK.numpy())))
     before = computation_of(context.store, embeddings)
     computation = before | {"vectors": f"{before['vectors']}+{restored.config.name}", "fitted": str(fitted)}
-    context.draft.note({"sentences": table.height, "dimensions": vectors_NK.shape[1], COMPUTATION: computation})
+    figures = VectorsFigures(sentences=table.height, dimensions=vectors_NK.shape[1], signature=computation)
+    context.draft.note(figures)
 
 
 @stage(ref=CheckpointRef, version=4, uses_torch=True)

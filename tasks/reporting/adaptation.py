@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
-from bsl.models.corpus.labels import JUDGE
 from bsl.models.evaluation.uses import USES
-from bsl.models.evaluation.verdict import Verdict, Word
 from bsl.storage.artifacts.refs import (
     ENCODER,
     CheckpointRef,
@@ -23,9 +21,19 @@ from bsl.storage.artifacts.refs import (
 from bsl.storage.sources.labels import LabelSource
 from bsl.storage.sources.own_text import TextSource
 from bsl.storage.sources.sources import stem_of
-from bsl.tasks.adaptation import ADAPTED, DRAWS, SHARE, USE, VERDICT
 from bsl.tasks.corpus.labels import counts_line, split_of
 from bsl.tasks.embedding.to_label import TO_LABEL, to_label_summary, write_to_label
+from bsl.tasks.figures import (
+    AdaptationFigures,
+    ClassifierFigures,
+    ExportFigures,
+    LabelCounts,
+    LabelPairsFigures,
+    OwnCorpusFigures,
+    PassagesFigures,
+    ProofFigures,
+    ShareFigures,
+)
 from bsl.tasks.rendering.blocks import Facts, Page, Part, Prose, Table
 from bsl.tasks.rendering.evidence import MRR, answer_of, answer_rows, proof_rows, weighed
 from bsl.tasks.reporting.base_card import NO_CARD, BaseCard
@@ -44,13 +52,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from bsl.models.corpus.labels import Use
-    from bsl.storage.artifacts.refs import ArtifactRef
+    from bsl.models.evaluation.verdict import Verdict
     from bsl.storage.artifacts.store import Store
 
-ROWS, CLASSIFIER = "rows", "classifier"
-"""Figures of a report: the result of `counts_of`; the accuracy of the classifier as a sentence, or empty."""
-SPLIT: Final = "split of labels"
-"""Figure of a report: the sentence of `split_of`; empty without labels."""
 _MARKS: Final = {"decides": "after", "vetoes": "before", "reported": "baseline"}
 _DRAWN: Final = (
     "The chart shows the adapted encoder minus the original encoder, with 95 % intervals; at 0 they are equal. A "
@@ -146,16 +150,15 @@ def adaptation(
 ) -> None:
     """Publish the page of an adaptation and the encoder's card."""
     store = context.store
-    found = store.manifest(artifacts.proof).figures
-    verdict = Verdict(cast("Word", found[VERDICT]), str(found["reason"]), str(found["advice"]), str(found[USE]))
+    found = store.manifest(artifacts.proof).figures_as(ProofFigures)
+    verdict, draws = found.judgement, found.draws
     proof, weighing = (store.scan(ref).collect() for ref in (artifacts.proof, artifacts.weighing))
-    draws = int(str(found[DRAWS]))
-    training = training_summary(content.views, float(str(store.manifest(artifacts.weighing).figures[SHARE])))
+    training = training_summary(content.views, store.manifest(artifacts.weighing).figures_as(ShareFigures).share)
     log = store.scan(artifacts.trained, "training_log").collect()
     counts = counts_of(store, artifacts)
     labels = split = ""
     if content.labels:
-        figures = store.manifest(artifacts.corpus).figures
+        figures = store.manifest(artifacts.corpus).figures_as(LabelCounts)
         use: Use = "adapt" if "labels" in content.views else "judge"
         split = split_of(figures, content.labels)
         labels = f"{content.labels.summary}. {counts_line(figures, content.labels, use)}."
@@ -176,7 +179,8 @@ def adaptation(
         use_part(str(artifacts.adapted), worse_uses(verdict, proof)),
         Part("Artifacts", [Facts({ref.kind: ref.key for ref in shown})]),
     ]
-    accepted = verdict.word != "BETTER" and bool(store.manifest(artifacts.adapted).figures[ADAPTED])
+    is_adapted = store.manifest(artifacts.adapted).figures_as(ExportFigures).adapted
+    accepted = verdict.word != "BETTER" and is_adapted
     title = f"{encoder_name(content.encoder)} adapted to {text_name(content.sources)}"
     publish(context, adaptation_page(title, verdict, proof, parts, accepted=accepted), command)
     described = adapted_card(
@@ -193,18 +197,19 @@ def adaptation(
     if artifacts.to_label is not None:
         write_to_label(store, artifacts.to_label, context.draft.folder / TO_LABEL)
     (context.draft.folder / CARD).write_text(described, encoding="utf-8")
+    classifier = artifacts.classifier
     context.draft.note(
-        {
-            **{name: found[name] for name in (VERDICT, USE, "used_for", "uses", "reason", "advice", DRAWS)},
-            "findings": [verdict.finding],
-            "missing": list(content.missing),
-            ROWS: {**counts},
-            SPLIT: split,
-            ADAPTED: accepted or verdict.word == "BETTER",
-            CLASSIFIER: classifier_summary(store.manifest(artifacts.classifier).figures)
-            if artifacts.classifier
+        AdaptationFigures(
+            **dict(found),
+            findings=[verdict.finding],
+            missing=list(content.missing),
+            rows=counts,
+            split=split,
+            adapted=is_adapted,
+            classifier=classifier_summary(store.manifest(classifier).figures_as(ClassifierFigures))
+            if classifier
             else "",
-        }
+        )
     )
 
 
@@ -218,20 +223,17 @@ def _classifier_parts(context: StageContext, artifacts: AdaptationArtifacts, con
 def _classifier_card(store: Store, artifacts: AdaptationArtifacts, content: AdaptationContent) -> list[Part]:
     if artifacts.classifier is None or content.labels is None:
         return []
-    return [card_part(store.manifest(artifacts.classifier).figures, content.labels)]
+    return [card_part(store.manifest(artifacts.classifier).figures_as(ClassifierFigures), content.labels)]
 
 
 def counts_of(store: Store, artifacts: AdaptationArtifacts) -> dict[str, int]:
     """Return the numbers of sentences and labels for training and for evaluation."""
-
-    def count(ref: ArtifactRef, name: str) -> int:
-        return int(str(store.manifest(ref).figures.get(name, 0)))
-
+    corpus = store.manifest(artifacts.corpus)
     return {
-        "training sentences": 0 if artifacts.views is None else count(artifacts.corpus, "sentences"),
-        "training labels": count(artifacts.pairs, "labels"),
-        "test labels": count(artifacts.corpus, f"labels {JUDGE}"),
-        "held-out sentences": count(artifacts.passages, "report sentences"),
+        "training sentences": corpus.figures_as(OwnCorpusFigures).sentences if artifacts.views else 0,
+        "training labels": store.manifest(artifacts.pairs).figures_as(LabelPairsFigures).labels,
+        "test labels": corpus.figures_as(LabelCounts).test,
+        "held-out sentences": store.manifest(artifacts.passages).figures_as(PassagesFigures).report_sentences,
     }
 
 

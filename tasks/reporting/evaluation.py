@@ -13,6 +13,7 @@ from bsl.models.evaluation.sweep import MEAN
 from bsl.models.evaluation.verdict import deciding_comparison
 from bsl.storage.artifacts.refs import ComparisonRef, EvaluationRef, ScoresRef
 from bsl.storage.record import NotInKey, Record
+from bsl.tasks.figures import EvaluationFigures
 from bsl.tasks.rendering.blocks import Folded, Page, Part, Table
 from bsl.tasks.rendering.paper_tables import PaperTable, tables_of
 from bsl.tasks.rendering.score_tables import INTERVALS, difference_rows, mean_rows, missing_sets, score_rows, signatures
@@ -23,12 +24,8 @@ from bsl.tasks.stage.cached import StageContext, stage
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pydantic import JsonValue
-
     from bsl.storage.artifacts.store import Store
 
-DRAWS: Final = "draws"
-"""Figure of an evaluation: the number of bootstrap draws; null without a comparison."""
 _MEANS: Final = "Means × 100 over the sets that all systems have"
 _FOLDED: Final = "All lines of the papers: also Pearson, and means over subsets (mean, wmean)"
 _MOST_NAMED: Final = 3  # systems in a title
@@ -61,8 +58,8 @@ def summarise(
     table = pl.concat([context.store.scan(ref).collect() for ref in scores])
     comparison = write_figures(context, table, comparisons)
     draws = draws_of(context.store, comparisons)
-    findings: list[JsonValue] = [*findings_of(table, comparison)]
-    context.draft.note({"missing": {**missing.reasons}, "findings": findings, DRAWS: draws})
+    findings = list(findings_of(table, comparison))
+    context.draft.note(EvaluationFigures(missing=missing.reasons, findings=findings, draws=draws))
     publish(context, evaluation_page(table, comparison, missing.reasons, tables, draws))
 
 

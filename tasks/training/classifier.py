@@ -21,6 +21,7 @@ from bsl.tasks.embedding.vectors import open_vectors
 from bsl.tasks.evaluation.own_labels import accuracies_of
 from bsl.tasks.evaluation.own_labels import class_rows as test_and_training
 from bsl.tasks.evaluation.own_text import HeldOutSet
+from bsl.tasks.figures import ClassifierFigures, ExportFigures
 from bsl.tasks.rendering.numbers import MISSING
 from bsl.tasks.stage.cached import StageContext, stage
 from bsl.tasks.stage.ui import show_table
@@ -30,11 +31,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-ACCURACY, BASELINE, MAJORITY = "accuracy", "original_accuracy", "majority_accuracy"
-"""Figures of a classifier: accuracy on test labels, on the original encoder's vectors, and of the most frequent class
-alone, without which labels that are noise look like a result."""
-TESTED, TRAINED = "test_rows", "training_rows"
-"""Figures of a classifier: rows of the test, and of the training before it (0: cross-validated)."""
 _LABELS: Final = "labels"
 
 
@@ -60,7 +56,7 @@ def train_classifier(
     assert labelled.labels is not None  # only labels train a classifier
     table = rows_of(labelled)[_LABELS]
     test, learnt = test_and_training(table)
-    adapted = bool(context.store.manifest(exported).figures["adapted"])
+    adapted = context.store.manifest(exported).figures_as(ExportFigures).adapted
     before, after = (open_vectors(context.store, ref) for ref in vectors)
     encoder = after if adapted else before
     baseline, predicted = (accuracies_of(one, test, learnt).predicted for one in (before, encoder))
@@ -80,14 +76,16 @@ def train_classifier(
     confusion = _confusion(tested_N, predicted, rows.names)
     context.draft.write(confusion)
     context.draft.note(
-        {
-            ACCURACY: float((predicted == tested_N).mean()),
-            BASELINE: float((baseline == tested_N).mean()),
-            MAJORITY: float(np.bincount(tested_N).max() / len(test)),
-            TESTED: len(test),
-            TRAINED: table.filter(part=TEACH).height,
-            **classifier.settings.model_dump(include={"strength", "temperature", "rows"}),
-        }
+        ClassifierFigures(
+            accuracy=float((predicted == tested_N).mean()),
+            original_accuracy=float((baseline == tested_N).mean()),
+            majority_accuracy=float(np.bincount(tested_N).max() / len(test)),
+            test_rows=len(test),
+            training_rows=table.filter(part=TEACH).height,
+            strength=classifier.settings.strength,
+            temperature=classifier.settings.temperature,
+            rows=classifier.settings.rows,
+        )
     )
     show_table(class_rows(confusion), "Classes of the test labels, × 100")
 

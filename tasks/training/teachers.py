@@ -16,7 +16,8 @@ from bsl.storage.artifacts.refs import CorpusRef, EmbeddingsRef
 from bsl.storage.errors import SourceError
 from bsl.tasks.embedding.embed import embed
 from bsl.tasks.embedding.encoders import STORED_VECTORS, ResolvedEncoder, resolve
-from bsl.tasks.embedding.vectors import COMPUTATION, computation_of
+from bsl.tasks.embedding.vectors import computation_of
+from bsl.tasks.figures import VectorsFigures
 from bsl.tasks.stage.cached import StageContext, stage
 
 if TYPE_CHECKING:
@@ -108,4 +109,4 @@ def join_teachers(context: StageContext, teachers: tuple[EmbeddingsRef, ...]) ->
     joined = np.concatenate([unit(x) / np.sqrt(len(vectors)) for x in vectors], axis=1).astype(np.float32)
     context.draft.write(pl.DataFrame({"sentence_id": ids, "embedding": joined}))
     computation = computation_of(context.store, teachers[0]) | {"vectors": f"mean of {len(teachers)} encoders"}
-    context.draft.note({"sentences": len(ids), "dimensions": joined.shape[1], COMPUTATION: computation})
+    context.draft.note(VectorsFigures(sentences=len(ids), dimensions=joined.shape[1], signature=computation))

@@ -16,6 +16,7 @@ from bsl.models.views.views import (
     view_samples,
 )
 from bsl.storage.artifacts.refs import CorpusRef, NliRef, ViewsRef
+from bsl.tasks.figures import Outcome, ViewsFigures
 from bsl.tasks.stage.cached import StageContext, stage
 from bsl.tasks.stage.ui import show_table
 from bsl.tasks.translation.route import Route, RouteTranslation
@@ -59,7 +60,7 @@ def make_views(
     """Translate sentences that no translation memory has, combine the views of all methods, and filter them."""
     sentences, bits = context.store.scan(corpus), bits_for(context.store.manifest(corpus).rows)
     rewritings = [context.store.scan(part) for part in parts]
-    costs: list[JsonValue] = []
+    costs: list[dict[str, JsonValue]] = []
     counts: list[pl.DataFrame] = []
     samples: list[pl.DataFrame] = []
     with context.store.workspace() as scratch:
@@ -82,8 +83,8 @@ def make_views(
 
         context.draft.write_all(map(of_range, range(1 << bits)))
     drops = drop_table(counts)
-    outcomes: list[JsonValue] = [dict(row) for row in drops.select("method", "outcome", "n").iter_rows(named=True)]
-    context.draft.note({"hops": costs, "outcomes": outcomes})
+    outcomes = [Outcome(**row) for row in drops.select("method", "outcome", "n").iter_rows(named=True)]
+    context.draft.note(ViewsFigures(hops=costs, outcomes=outcomes))
     _show(samples[0], drops)
 
 

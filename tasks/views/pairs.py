@@ -15,12 +15,11 @@ from bsl.storage.artifacts.refs import CorpusRef, NliRef, PairsRef, PassagesRef,
 from bsl.storage.sources.labels import LabelSource
 from bsl.tasks.corpus.evaluation_sets import ScoredSet, read_scored_set, resolve_scored_set
 from bsl.tasks.corpus.labels import labelled_rows
+from bsl.tasks.figures import LabelPairsFigures, PairsFigures
 from bsl.tasks.stage.cached import StageContext, stage
 from bsl.tasks.stage.ui import show_table
 
 if TYPE_CHECKING:
-    from pydantic import JsonValue
-
     from bsl.models.runtime.partitions import Ranges
     from bsl.tasks.stage.run_context import RunContext
 
@@ -95,7 +94,7 @@ def pair_own_labels(
         rehearsed["own text"] = own_rehearsal(context.store.scan(own).collect()["text"], seed)
     training = with_rehearsal(training, rehearsed, seed)
     context.draft.write(training)
-    context.draft.note({"labels": rows.height, "pairs": training.height})
+    context.draft.note(LabelPairsFigures(labels=rows.height, pairs=training.height))
     _show(context)
 
 
@@ -136,8 +135,7 @@ def _pair(context: StageContext, views: Ranges, config: PairConfig, bits: int) -
     require_pairs(counts)
     with context.store.workspace() as scratch:
         context.draft.write_all(build_pairs(views, config, bits, scratch))
-    pairings: list[JsonValue] = [dict(row) for row in counts.iter_rows(named=True)]
-    context.draft.note({"pairings": pairings})
+    context.draft.note(PairsFigures(pairings=counts.to_dicts()))
     show_table(counts.to_dicts(), "Pairs by pairing, and sentences that lack a view")
     _show(context)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bsl.models.evaluation.published import rows_of
 from bsl.models.runtime.partitions import bits_for, in_range
 from bsl.models.views.views import view_examples
+from bsl.tasks.figures import TrainingFigures
 from bsl.tasks.rendering.blocks import Charts, Facts, Folded, Page, Part, Prose, Table
 from bsl.tasks.rendering.paper_tables import tables_of
 from bsl.tasks.rendering.score_tables import all_scores, missing_sets, signatures
@@ -17,7 +18,6 @@ from bsl.tasks.reporting.run.content import compared_sets
 from bsl.tasks.reporting.run.headline import headline
 from bsl.tasks.reporting.run.tables import artifacts_of, lineage_of, pair_tables, stage_table
 from bsl.tasks.reporting.sections import settings_part, use_part
-from bsl.tasks.training.train import TrainingFigures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

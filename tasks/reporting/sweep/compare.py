@@ -15,6 +15,7 @@ from bsl.storage.artifacts.refs import SweepRef
 from bsl.storage.artifacts.schemas import SWEEP
 from bsl.tasks.embedding.vectors import open_vectors
 from bsl.tasks.evaluation.kinds import draws_of_sets
+from bsl.tasks.figures import SweepFigures
 from bsl.tasks.rendering.blocks import Part, Prose, Table
 from bsl.tasks.rendering.numbers import counted
 from bsl.tasks.reporting.provenance import RunCommand
@@ -29,8 +30,6 @@ from bsl.tasks.stage.cached import StageContext, stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-    from pydantic import JsonValue
 
     from bsl.models.evaluation.sweep import SetDraws
     from bsl.tasks.embedding.vectors import Vectors
@@ -76,8 +75,8 @@ def compare_systems(
     faults = {system.label: "; ".join(system.faults) for system in systems if system.faults}
     content = SweepContent(settings.title, table, systems, settings.axis, shown, faults, notes)
     context.draft.write(table)
-    findings: list[JsonValue] = [*filter(None, [sentence])]
-    context.draft.note({"findings": findings, "shown": shown, "faults": {**faults}, "notes": [*notes]})
+    findings = [sentence] if sentence else []
+    context.draft.note(SweepFigures(findings=findings, shown=shown, faults=faults, notes=notes))
     own_parts = [
         *_run_parts(context, [system.label for system in systems], settings),
         *_own_parts(context, settings),
