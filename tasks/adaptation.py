@@ -23,11 +23,11 @@ from bsl.tasks.evaluation.kinds import kind_of
 from bsl.tasks.evaluation.own_text import HeldOutSet, questions_like
 from bsl.tasks.evaluation.samples import samples_of
 from bsl.tasks.figures import ExportFigures, MergeFigures, ProofFigures, ShareFigures
-from bsl.tasks.rendering.escaping import plain
-from bsl.tasks.rendering.evidence import weighed
+from bsl.tasks.rendering.blocks import Prose, Table
+from bsl.tasks.rendering.evidence import answer_blocks, proof_rows, share_tables
 from bsl.tasks.stage.cached import StageContext, stage
 from bsl.tasks.stage.device import device_of
-from bsl.tasks.stage.ui import progress_of, show_markdown, show_table
+from bsl.tasks.stage.ui import progress_of, show
 
 if TYPE_CHECKING:
     from bsl.models.encoder.sentence_encoder import CachedEncoder, SentenceEncoder
@@ -64,10 +64,10 @@ def choose_share(
             progress(done + 1, done + 1 if is_last else len(descending) + 1, f"share {share:g}")
             if is_last:
                 break
-    context.draft.write(pl.DataFrame([*scores.items()], schema=WEIGHING, orient="row"))
+    weighing = pl.DataFrame([*scores.items()], schema=WEIGHING, orient="row")
+    context.draft.write(weighing)
     context.draft.note(ShareFigures(share=chosen))
-    if scores:
-        show_table(weighed(scores.items()), "General dev set × 100 by share of the trained weights")
+    show(*share_tables(weighing))
 
 
 @stage(ref=CheckpointRef, version=3, uses_torch=True)
@@ -112,7 +112,6 @@ def evaluate_adaptation(
     """
     from bsl.models.evaluation.proof import adaptation_comparisons
     from bsl.models.evaluation.verdict import adaptation_verdict
-    from bsl.tasks.rendering.evidence import answer_rows, proof_rows
 
     drawn = paired_draws(context.store, vectors, sets, config)
     rows = [*adaptation_comparisons(drawn, deciding, questions_like(views)), *_undrawn(context, undrawn)]
@@ -136,9 +135,11 @@ def evaluate_adaptation(
             draws=config.resamples,
         )
     )
-    show_markdown(f"## {plain(verdict.headline)}\n\n{plain(verdict.reason)}. {plain(verdict.advice)}")
-    show_table(answer_rows(table, config.resamples), "What it is better for, × 100")
-    show_table(proof_rows(table.filter(pl.col("use").is_null()), config.resamples), "Other figures × 100")
+    show(
+        Prose(verdict.finding),
+        *answer_blocks(table, config.resamples),
+        Table.of("Figures × 100", proof_rows(table, config.resamples)),
+    )
 
 
 @stage(ref=CheckpointRef, version=3)

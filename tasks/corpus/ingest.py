@@ -18,8 +18,9 @@ from bsl.storage.sources.read import is_nli, read_nli_pairs, read_source
 from bsl.storage.sources.sources import ResolvedSource, resolve_sources, source_bytes
 from bsl.tasks.corpus.config import IngestConfig
 from bsl.tasks.figures import IngestFigures, SourceCounts
+from bsl.tasks.rendering.blocks import Facts, Table
 from bsl.tasks.stage.cached import StageContext, stage
-from bsl.tasks.stage.ui import progress_of, show_table
+from bsl.tasks.stage.ui import progress_of, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -61,6 +62,15 @@ def ingest(context: StageContext, sources: tuple[ResolvedSource, ...], config: I
     counts = [SourceCounts.of(report) for report in reports]
     context.draft.note(IngestFigures(statistics=statistics, sources=counts))
     _show(statistics, reports)
+
+
+def corpus_facts(statistics: CorpusStatistics) -> Facts:
+    """Return the numbers of sentences read, dropped and in the corpus."""
+    counts = statistics.model_dump(
+        include={"read", "empty", "too_short", "too_long", "duplicates", "unique", "published"}
+    )
+    names = {"published": "in the corpus", "too_short": "too short", "too_long": "too long"}
+    return Facts({names.get(name, name): f"{count:,}" for name, count in counts.items()})
 
 
 def summary_of(store: Store, corpus: CorpusRef) -> str:
@@ -106,19 +116,7 @@ def _tally(report: ReadReport) -> dict[str, int]:
 
 
 def _show(statistics: CorpusStatistics, reports: Sequence[ReadReport]) -> None:
-    counts = statistics.model_dump(
-        include={"read", "empty", "too_short", "too_long", "duplicates", "unique", "published"}
-    )
-    rows = [
-        {"count of": f"{report.name}: {name}", "count": value}
-        for report in reports
-        for name, value in _tally(report).items()
-    ]
-    rows += [{"count of": name.replace("_", " "), "count": value} for name, value in counts.items()]
-    rows += [{"count of": f"characters, {name}", "count": value} for name, value in statistics.quantiles.items()]
-    show_table(rows, "Records read, and sentences of the corpus")
-    samples = [sample.model_dump() for sample in statistics.samples]
-    show_table(samples, "A random sample of the corpus")
+    read = [{"source": report.name, **_tally(report)} for report in reports]
     most = max(bar.sentences for bar in statistics.histogram)
     lengths = [
         {
@@ -129,10 +127,15 @@ def _show(statistics: CorpusStatistics, reports: Sequence[ReadReport]) -> None:
         for bar in statistics.histogram
     ]
     head = f"Lengths of {statistics.published:,} unique sentences, {statistics.mean_chars} characters on average"
-    show_table(lengths, head)
-    bad = [record.model_dump() for report in reports for record in report.bad]
-    if bad:
-        show_table(bad, "The first unreadable records, with their lines")
+    show(
+        Table.of("Records read", read),
+        corpus_facts(statistics),
+        Table.of("A random sample of the corpus", [sample.model_dump() for sample in statistics.samples]),
+        Table.of("Characters of a sentence, quantiles", [statistics.quantiles]),
+        Table.of(head, lengths),
+    )
+    if bad := [record.model_dump() for report in reports for record in report.bad]:
+        show(Table.of("The first unreadable records, with their lines", bad))
 
 
 @stage(ref=NliRef, version=3)
@@ -154,7 +157,7 @@ def nli(context: StageContext, sources: tuple[ResolvedSource, ...], corpus: Corp
     }
     context.draft.note({"statistics": statistics.model_dump(), "unlabelled": counts, "labels": labels})
     rows = [{"count of": name, "count": n} for name, n in (counts | statistics.model_dump() | labels).items()]
-    show_table(rows, "Labelled pairs read, and pairs of sentences of the corpus")
+    show(Table.of("Labelled pairs read, and pairs of sentences of the corpus", rows))
 
 
 def _frames(

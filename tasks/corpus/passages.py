@@ -13,8 +13,14 @@ from bsl.storage.sources.own_text import TextSource
 from bsl.tasks.corpus.labels import TRAIN, counts_of, labelled_rows, without_test_labels
 from bsl.tasks.corpus.own_sentences import parts_of
 from bsl.tasks.figures import LabelCounts, OwnCorpusFigures, PassagesFigures
+from bsl.tasks.rendering.blocks import Table
 from bsl.tasks.stage.cached import StageContext, stage
-from bsl.tasks.stage.ui import progress_of, show_table
+from bsl.tasks.stage.ui import progress_of, show
+
+
+def columns_table(sources: tuple[TextSource, ...]) -> Table:
+    """Return the files and the columns read from them."""
+    return Table.of("Columns", [source.summary for source in sources])
 
 
 @stage(ref=PassagesRef, version=9)
@@ -24,7 +30,7 @@ def read_passages(context: StageContext, sources: tuple[TextSource, ...], config
     Raises:
         EmptyCorpusError: the text columns are empty, or a part has no sentences.
     """
-    show_table([source.summary for source in sources], "Your files and the columns read from them")
+    show(columns_table(sources))
     left_out = LeftOut()
     table, parts = parts_of(sources, config, left_out, progress_of("reading, files"))
     context.draft.write(parts)
@@ -40,7 +46,7 @@ def read_passages(context: StageContext, sources: tuple[TextSource, ...], config
         **{f"{part} documents": count for part, _, count in sizes.iter_rows()},
     }
     context.draft.note(PassagesFigures.model_validate(figures))
-    show_table(parts.sample(min(20, parts.height), seed=0).to_dicts(), "Some of your sentences")
+    show(Table.of("Some of your sentences", parts.sample(min(20, parts.height), seed=0).to_dicts()))
 
 
 @stage(ref=CorpusRef, version=5)

@@ -15,9 +15,10 @@ from bsl.storage.sources.model_sources import ResolvedModel
 from bsl.storage.sources.own_text import TextSource, records
 from bsl.tasks.embedding.encoders import encoder_folder
 from bsl.tasks.figures import ToLabelFigures
+from bsl.tasks.rendering.blocks import Table
 from bsl.tasks.stage.cached import StageContext, stage
 from bsl.tasks.stage.device import device_of
-from bsl.tasks.stage.ui import progress_of, show_table
+from bsl.tasks.stage.ui import progress_of, show
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,7 +60,7 @@ def choose_to_label(
     chosen = texts[spread_rows(vectors, count, seed)]
     context.draft.write(chosen)
     context.draft.note(ToLabelFigures(seed=seed, candidates=texts.height, rows=chosen.height))
-    show_table(chosen.head(20).select("text").to_dicts(), f"The first of {chosen.height} texts to label")
+    show(Table.of(f"The first of {chosen.height} texts to label", chosen.head(20).select("text").to_dicts()))
 
 
 def write_to_label(store: Store, chosen: CorpusRef, path: Path) -> None:

@@ -13,9 +13,9 @@ from bsl.storage.artifacts.schemas import COMPARISON
 from bsl.tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet
 from bsl.tasks.embedding.vectors import open_vectors
 from bsl.tasks.evaluation.kinds import draws_of_sets
-from bsl.tasks.rendering.score_tables import difference_rows
+from bsl.tasks.rendering.score_tables import difference_table
 from bsl.tasks.stage.cached import StageContext, stage
-from bsl.tasks.stage.ui import show_table
+from bsl.tasks.stage.ui import show
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,7 +40,7 @@ def compare(
     )
     comparison = table.select(COMPARISON.names()).cast(COMPARISON)
     context.draft.write(comparison)
-    show_table(difference_rows(comparison), f"{names[1]} minus {names[0]}")
+    show(difference_table(comparison, config.resamples))
 
 
 def _row(found: SetDraws) -> dict[str, object]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from bsl.models.evaluation.uses import USES
@@ -35,7 +34,7 @@ from bsl.tasks.figures import (
     ShareFigures,
 )
 from bsl.tasks.rendering.blocks import Facts, Page, Part, Prose, Table
-from bsl.tasks.rendering.evidence import MRR, answer_of, answer_rows, proof_rows, weighed
+from bsl.tasks.rendering.evidence import MRR, answer_blocks, answer_of, proof_rows, share_tables
 from bsl.tasks.reporting.base_card import NO_CARD, BaseCard
 from bsl.tasks.reporting.card import CARD, OWN, Material, card, hub_id, model_material, use_section
 from bsl.tasks.reporting.classifier import card_part, classifier_part, classifier_summary
@@ -169,7 +168,7 @@ def adaptation(
     views = {title: ref for title, ref in samples.items() if ref}
     shown = (artifacts.passages, artifacts.weighing, artifacts.proof, artifacts.adapted)
     parts = [
-        answer_part(proof, draws),
+        Part(_ANSWERS, answer_blocks(proof, draws)),
         sample_part(store.scan(artifacts.proof, "samples").collect()),
         *_classifier_parts(context, artifacts, content),
         Part("Rows", [Facts({name: f"{count:,}" for name, count in counts.items()}), *map(Prose, notes)]),
@@ -254,18 +253,6 @@ def adaptation_page(
     return Page.of_result(title, sentences, chart, parts, verdict.word)
 
 
-def answer_part(proof: pl.DataFrame, draws: int | None = None) -> Part:
-    """Return the section on each use of the encoder, from the table `proof` and the number of its bootstrap draws."""
-    rows = answer_rows(proof, draws)
-    if not rows:
-        return Part(_ANSWERS)
-    table = Table.of("Before → after × 100, with the 95 % interval of the difference", rows)
-    asked = [
-        Prose(f"{USES[use].title.capitalize()}: {USES[use].question}", note=True) for use in proof["use"].drop_nulls()
-    ]
-    return Part(_ANSWERS, [table, *asked])
-
-
 def figure_parts(
     proof: pl.DataFrame,
     missing: Sequence[str],
@@ -288,10 +275,9 @@ def figure_parts(
 
     absent = [Prose(f"Not evaluated because they are not available: {', '.join(missing)}.")] if missing else []
     table = Table.of("Figures × 100", proof_rows(proof, draws))
-    scores = [] if weighing.is_empty() else [Table.of("General dev set × 100 by share", weighed(weighing.iter_rows()))]
     return [
         Part("All figures", [Prose(_HELD_OUT), table, Prose(_DRAWN, note=True), *absent]),
-        Part("Training", [Prose(training), *scores, *folded_curves(log)]),
+        Part("Training", [Prose(training), *share_tables(weighing), *folded_curves(log)]),
     ]
 
 
@@ -334,7 +320,7 @@ def adapted_card(
         sentence=verdict.sentence,
         lead=[Prose(f"{about} Compare its vectors by cosine.")],
         parts=[
-            replace(answer_part(proof, draws), title="Better and worse for"),
+            Part("Better and worse for", answer_blocks(proof, draws)),
             use_section(search="search" not in worse_uses(verdict, proof)),
             Part("Figures", [Table.of(_MEASURED, proof_rows(proof, draws))]),
             Part("Data", [Prose(line) for line in _data(content, split) if line]),

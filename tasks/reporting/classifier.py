@@ -8,7 +8,7 @@ import polars as pl
 
 from bsl.tasks.figures import ClassifierFigures
 from bsl.tasks.rendering.blocks import Code, Folded, Part, Prose, Row, Table
-from bsl.tasks.training.classifier import class_rows
+from bsl.tasks.training.classifier import class_table
 
 if TYPE_CHECKING:
     from bsl.storage.artifacts.refs import ClassifierRef
@@ -52,7 +52,7 @@ def classifier_part(store: Store, ref: ClassifierRef, labels: LabelSource, encod
         [
             Prose(classifier_summary(figures)),
             Code(f"bsl classify {report} new.csv out.csv", "sh"),
-            Table.of("Classes of the test labels, × 100", class_rows(confusion)),
+            class_table(confusion),
             Folded("Confusions", [confusion_table(confusion)]),
             Prose(_CALIBRATED, note=True),
             Prose("The same classifier in scikit-learn, without calibration (the encoder's path is in the store):"),

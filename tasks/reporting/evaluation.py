@@ -16,7 +16,14 @@ from bsl.storage.record import NotInKey, Record
 from bsl.tasks.figures import EvaluationFigures
 from bsl.tasks.rendering.blocks import Folded, Page, Part, Table
 from bsl.tasks.rendering.paper_tables import PaperTable, tables_of
-from bsl.tasks.rendering.score_tables import INTERVALS, difference_rows, mean_rows, missing_sets, score_rows, signatures
+from bsl.tasks.rendering.score_tables import (
+    INTERVALS,
+    difference_table,
+    mean_rows,
+    missing_sets,
+    score_rows,
+    signatures,
+)
 from bsl.tasks.reporting.publish import publish
 from bsl.tasks.reporting.titles import system_names
 from bsl.tasks.stage.cached import StageContext, stage
@@ -29,7 +36,6 @@ if TYPE_CHECKING:
 _MEANS: Final = "Means × 100 over the sets that all systems have"
 _FOLDED: Final = "All lines of the papers: also Pearson, and means over subsets (mean, wmean)"
 _MOST_NAMED: Final = 3  # systems in a title
-_COMPARED: Final = "Differences × 100 on the same bootstrap draws, with 95 % interval and p"
 
 
 class Missing(Record):
@@ -114,8 +120,7 @@ def evaluation_page(
 
 def difference_part(comparison: pl.DataFrame | None, draws: int | None = None) -> Part:
     """Return the section of differences between systems; empty without the table `comparison`."""
-    rows = [] if comparison is None else [Table.of(_COMPARED, difference_rows(comparison, draws))]
-    return Part("Differences", rows)
+    return Part("Differences", [] if comparison is None else [difference_table(comparison, draws)])
 
 
 def findings_of(scores: pl.DataFrame, comparison: pl.DataFrame | None) -> Iterator[str]:

@@ -22,9 +22,10 @@ from bsl.tasks.evaluation.own_labels import accuracies_of
 from bsl.tasks.evaluation.own_labels import class_rows as test_and_training
 from bsl.tasks.evaluation.own_text import HeldOutSet
 from bsl.tasks.figures import ClassifierFigures, ExportFigures
+from bsl.tasks.rendering.blocks import Table
 from bsl.tasks.rendering.numbers import MISSING
 from bsl.tasks.stage.cached import StageContext, stage
-from bsl.tasks.stage.ui import show_table
+from bsl.tasks.stage.ui import show
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,7 +88,7 @@ def train_classifier(
             rows=classifier.settings.rows,
         )
     )
-    show_table(class_rows(confusion), "Classes of the test labels, × 100")
+    show(class_table(confusion))
 
 
 def _confusion(gold_N: NDArray[np.int64], predicted_N: NDArray[np.int64], classes: Sequence[str]) -> pl.DataFrame:
@@ -97,13 +98,13 @@ def _confusion(gold_N: NDArray[np.int64], predicted_N: NDArray[np.int64], classe
     return counts.cast(CLASSIFIER)
 
 
-def class_rows(confusion: pl.DataFrame) -> list[dict[str, str]]:
-    """Return the precision and recall of each class × 100, and their harmonic mean F1, as rows of a table."""
+def class_table(confusion: pl.DataFrame) -> Table:
+    """Return the precision and recall of each class × 100, and their harmonic mean F1."""
     right = confusion.filter(pl.col("label") == pl.col("predicted")).select("label", right="rows")
     rows = confusion.group_by("label").agg(pl.col("rows").sum()).join(right, on="label", how="left").fill_null(0)
     found = confusion.group_by(label="predicted").agg(found=pl.col("rows").sum())
     table = rows.join(found, on="label", how="left").fill_null(0).sort("label")
-    return [
+    classes = [
         {
             "class": label,
             "test rows": f"{count:,}",
@@ -113,3 +114,4 @@ def class_rows(confusion: pl.DataFrame) -> list[dict[str, str]]:
         }
         for label, count, right, predicted in table.iter_rows()
     ]
+    return Table.of("Classes of the test labels, × 100", classes)

@@ -12,10 +12,11 @@ from bsl.storage.artifacts.refs import ENCODER, STATE, CheckpointRef, Embeddings
 from bsl.storage.sources.model_sources import ResolvedModel
 from bsl.tasks.corpus.evaluation_sets import ScoredSet
 from bsl.tasks.figures import Speed, TrainingFigures
+from bsl.tasks.rendering.blocks import Charts, Table
 from bsl.tasks.stage.cached import StageContext, stage
 from bsl.tasks.stage.device import device_of
 from bsl.tasks.stage.sigterm import stop_requested
-from bsl.tasks.stage.ui import progress_of, show_chart, show_table
+from bsl.tasks.stage.ui import progress_of, show
 from bsl.tasks.training.distributed import MEASURED, train_together
 from bsl.tasks.training.worker import TrainingJob, run_job
 
@@ -72,17 +73,15 @@ def train(
             measured=speed,
         )
     )
-    _show(context, result)
+    _show(result)
 
 
-def _show(context: StageContext, result: TrainingResult) -> None:
-    key = context.ref.key[:12]
+def _show(result: TrainingResult) -> None:
     from bsl.tasks.rendering.charts import training_curves  # matplotlib
 
-    for chart in training_curves({"training": result.log}, most=2):  # the run's page has all
-        show_chart(chart.name, chart.standalone(), f"Training of checkpoint {key}: {chart.label}")
     evaluations = result.log.filter(pl.col("dev_spearman").is_not_null() | pl.col("uniformity").is_not_null())
     table = evaluations.drop("lr", "momentum", "grad_norm", "dev_spearman").with_columns(
         (100 * evaluations["dev_spearman"]).alias("dev Spearman × 100")
     )
-    show_table(table.to_dicts(), f"Evaluations during the training of checkpoint {key}")
+    charts = training_curves({"training": result.log}, most=2)  # the run's page has all
+    show(Table.of("Evaluations during the training", table.to_dicts()), Charts(charts))

@@ -16,8 +16,9 @@ from bsl.storage.sources.labels import LabelSource
 from bsl.tasks.corpus.evaluation_sets import ScoredSet, read_scored_set, resolve_scored_set
 from bsl.tasks.corpus.labels import labelled_rows
 from bsl.tasks.figures import LabelPairsFigures, PairsFigures
+from bsl.tasks.rendering.blocks import Table
 from bsl.tasks.stage.cached import StageContext, stage
-from bsl.tasks.stage.ui import show_table
+from bsl.tasks.stage.ui import show
 
 if TYPE_CHECKING:
     from bsl.models.runtime.partitions import Ranges
@@ -135,11 +136,18 @@ def _pair(context: StageContext, views: Ranges, config: PairConfig, bits: int) -
     require_pairs(counts)
     with context.store.workspace() as scratch:
         context.draft.write_all(build_pairs(views, config, bits, scratch))
-    context.draft.note(PairsFigures(pairings=counts.to_dicts()))
-    show_table(counts.to_dicts(), "Pairs by pairing, and sentences that lack a view")
+    figures = PairsFigures(pairings=counts.to_dicts())
+    context.draft.note(figures)
+    show(*pairing_tables(figures))
     _show(context)
+
+
+def pairing_tables(figures: PairsFigures, training: str = "") -> list[Table]:
+    """Return the pairs of each pairing, and the sentences that lack a view; no table for pairs of labels."""
+    title = f"Pairs of {training}" if training else "Pairs by pairing"
+    return [Table.of(title, figures.pairings)] if figures.pairings else []
 
 
 def _show(context: StageContext) -> None:
     first = context.draft.scan().head(SAMPLE_ROWS).drop("pair_id", "sentence_id", "group").collect()
-    show_table(first.to_dicts(), "The first pairs in training order")
+    show(Table.of("The first pairs in training order", first.to_dicts()))

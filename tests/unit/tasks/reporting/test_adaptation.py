@@ -14,14 +14,13 @@ from bsl.storage.artifacts.schemas import TRAINING_LOG
 from bsl.storage.sources.labels import LabelSource
 from bsl.storage.sources.own_text import TextSource
 from bsl.tasks.rendering.blocks import Page, Part, Prose
-from bsl.tasks.rendering.evidence import proof_rows
+from bsl.tasks.rendering.evidence import answer_blocks, proof_rows
 from bsl.tasks.rendering.html import html
 from bsl.tasks.rendering.markdown import markdown
 from bsl.tasks.reporting.adaptation import (
     AdaptationContent,
     adaptation_page,
     adapted_card,
-    answer_part,
     figure_parts,
     training_summary,
     worse_uses,
@@ -88,7 +87,7 @@ def test_page_and_card_name_each_use_and_leave_out_search_after_a_loss() -> None
     )
     better = "| classifying | better | 84.4 → 92.0 | +7.60 [+4.00, +11.00] | 0.002 | decides |"
     worse = "| search in your text | worse | 17.6 → 7.0 | -10.60 [-13.00, -9.00] | 0.002 | reported only |"
-    parts = [answer_part(LOSING), use_part("checkpoint/1a2b", worse_uses(verdict, LOSING))]
+    parts = [Part("Answers", answer_blocks(LOSING)), use_part("checkpoint/1a2b", worse_uses(verdict, LOSING))]
     page = markdown(adaptation_page("a adapted to b.csv", verdict, LOSING, parts))
     card = adapted_card(CONTENT, verdict, LOSING, "Trained.", CheckpointRef(key="c" * 64))
     for text in (page, card):
