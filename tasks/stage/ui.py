@@ -30,7 +30,7 @@ _SECONDS_BETWEEN_UPDATES = 2.0  # each update is a request to the server
 
 
 def show(*blocks: Block) -> None:
-    """Show blocks on the stage's page; charts become pictures in the page, because a browser may not reach the store."""
+    """Show blocks on the stage's page; charts become pictures, because a browser may not reach the store."""
     if (page := open_page()) is not None:
         page.blocks += blocks
 
