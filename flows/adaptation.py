@@ -12,7 +12,7 @@ from bsl.flows.config import override
 from bsl.flows.evaluation import encoder_system, frozen_scores
 from bsl.flows.forms import form_of
 from bsl.flows.recipes.adaptation import LABELS, STSB, AdaptConfig
-from bsl.flows.run_context import Names, Site, announce_precision, command_of, computed, fix_precision, run_context_of
+from bsl.flows.run_context import Names, Site, announce_precision, command_of, fix_precision, run_context_of
 from bsl.models.errors import EncoderError
 from bsl.models.evaluation.uses import UseName, deciding_use
 from bsl.models.evaluation.verdict import TO_LABEL_ROWS, no_labels
@@ -114,7 +114,6 @@ def run_adapt(
     names = (LABELS,) if on_labels else config.view_names
     precision = (config.label_training if on_labels else config.training).precision
     announce_precision(site, {"training": precision, "evaluation": config.evaluation.precision})
-    config = fix_precision(config, site)
     resolved = resolve(site, config.encoder)
     start, reading = resolved.encoder, resolved.config
     check_learns(start)
@@ -187,7 +186,7 @@ def run_adapt(
         labels=labelled,
         views=names,
         missing=tuple(found.missing),
-        settings=config.model_dump_json(indent=1),
+        settings=fix_precision(config, site).model_dump_json(indent=1),
         translators=tuple(hop.model for hop in config.trip.hops) if config.trip else (),
         base=base_card(described_folder(site.open_store(), start)),
     )
@@ -205,10 +204,9 @@ def _evaluated(
     views: tuple[str, ...],
 ) -> tuple[ProofRef, tuple[EmbeddingsRef, EmbeddingsRef]]:
     """Compare the adapted encoder with the original on all sets; return also the vectors of both."""
-    precision = computed(config.evaluation.precision, site)
     networks = {"start": start, "adapted": merged}
     candidates = [NamedEncoder(label=label, encoder=network, config=reading) for label, network in networks.items()]
-    before, after = (encoder_system(site, candidate, sets, precision) for candidate in candidates)
+    before, after = (encoder_system(site, candidate, sets, config.evaluation.precision) for candidate in candidates)
     undrawn = [
         scores
         for system in (before, after)

@@ -35,7 +35,7 @@ def classify(
     check_files(source)
     os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"  # else each load draws a progress bar
     from bsl.flows.prefect_server.server import use_server
-    from bsl.flows.run_context import computed, run_context_of
+    from bsl.flows.run_context import run_context_of
 
     use_server()
     site = run_context_of(place.given).model_copy(update={"cluster": None})  # no flow runs
@@ -47,7 +47,7 @@ def classify(
     check_target(target)
     with watching(site.open_store(), None, Console(stderr=True)) as terminal:
         terminal.show("", Progress(f"reading {source}", 0, 0))
-        classifier = find_classifier(site, model, computed(precision or "auto", site))
+        classifier = find_classifier(site, model, precision or "auto")
         given = read_input(source, text_column, classifier.linear.settings.text_column, encoding)
         print(printable(f"{source}: {given.summary}"), file=sys.stderr)
         table = classified(classifier, given, progress_of("classifying, texts"))

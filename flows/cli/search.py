@@ -27,7 +27,7 @@ from bsl.flows.cli.terminal.printing import print_json, print_table
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from bsl.models.runtime.precision import Computed
+    from bsl.models.runtime.precision import Precision
     from bsl.storage.sources.sources import SourceSpec
     from bsl.tasks.serving.search import Index
     from bsl.tasks.stage.run_context import RunContext
@@ -181,7 +181,7 @@ def _opened_index(model: str, corpus: str, use: Use) -> Index:
 
 
 @contextmanager
-def _using(model: str, path: str, use: Use) -> Iterator[tuple[RunContext, SourceSpec, Computed]]:
+def _using(model: str, path: str, use: Use) -> Iterator[tuple[RunContext, SourceSpec, Precision]]:
     """Yield run context, source and precision for using an encoder, and show progress on standard error.
 
     Prefect is configured, but no server starts, because no flow runs.
@@ -190,7 +190,7 @@ def _using(model: str, path: str, use: Use) -> Iterator[tuple[RunContext, Source
     check_encoders([model], use.place)
     os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"  # else each load draws a progress bar
     from bsl.flows.prefect_server.server import use_server
-    from bsl.flows.run_context import computed, run_context_of
+    from bsl.flows.run_context import run_context_of
 
     use_server()
     # Only Prefect sends shards to a cluster, and it does not run here.
@@ -207,7 +207,7 @@ def _using(model: str, path: str, use: Use) -> Iterator[tuple[RunContext, Source
         print(printable(f"precision: {explained(precision, device_of(site))}"), file=sys.stderr)
         spec = SourceSpec(path=path, columns=tuple(filter(None, [use.column])), encoding=use.encoding)
         _print_columns(spec, use.column)
-        yield site, spec, computed(precision, site)
+        yield site, spec, precision
 
 
 def _print_columns(spec: SourceSpec, named: str | None) -> None:

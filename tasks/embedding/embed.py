@@ -9,7 +9,7 @@ import polars as pl
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.errors import EncoderError, NoEmbeddingError
 from bsl.models.runtime.partitions import bits_for, in_range
-from bsl.models.runtime.precision import Computed
+from bsl.models.runtime.precision import Precision
 from bsl.storage.artifacts.refs import CheckpointRef, CorpusRef, EmbeddingsRef
 from bsl.storage.sources.model_sources import ResolvedModel
 from bsl.tasks.corpus.evaluation_sets import EvaluationSet, unique_sentences
@@ -35,7 +35,7 @@ def embed(
     encoder: CheckpointRef | ResolvedModel,
     texts: tuple[EvaluationSet, ...] | CorpusRef,
     config: EncoderConfig,
-    precision: Computed,
+    precision: Precision,
 ) -> None:
     """Embed all unique sentences, part by part, reusing the vectors of earlier runs.
 

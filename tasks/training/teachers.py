@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from bsl.models.encoder.config import EncoderConfig
     from bsl.models.objectives.config import AnyObjective
-    from bsl.models.runtime.precision import Computed
+    from bsl.models.runtime.precision import Precision
     from bsl.tasks.stage.run_context import RunContext
 
 
@@ -81,14 +81,14 @@ def check_teaching(site: RunContext, corpus: CorpusRef, teachers: Iterable[Teach
 
 
 def teach(
-    site: RunContext, corpus: CorpusRef, teachers: tuple[Teacher, ...], precision: Computed
+    site: RunContext, corpus: CorpusRef, teachers: tuple[Teacher, ...], precision: Precision
 ) -> EmbeddingsRef | None:
     """Compute the teachers' vectors of a corpus, joined if there are several; None without a teacher."""
     vectors = [_vectors(site, corpus, teacher, precision) for teacher in teachers]
     return join_teachers(site, tuple(vectors)) if len(vectors) > 1 else next(iter(vectors), None)
 
 
-def _vectors(site: RunContext, corpus: CorpusRef, teacher: Teacher, precision: Computed) -> EmbeddingsRef:
+def _vectors(site: RunContext, corpus: CorpusRef, teacher: Teacher, precision: Precision) -> EmbeddingsRef:
     if isinstance(teacher, EmbeddingsRef):
         return teacher
     return embed(site, teacher.encoder, corpus, teacher.config, precision)
