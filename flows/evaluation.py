@@ -9,7 +9,7 @@ from prefect.runtime import flow_run
 
 from bsl.flows.checked_flow import flow
 from bsl.flows.run_context import Names, Site, announce_precision, run_context_of
-from bsl.storage.artifacts.refs import EvaluationRef
+from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.tasks.embedding.embed import TITLE, embed, embed_tfidf
 from bsl.tasks.embedding.transforms import fit_transform, fold_transform, transform
 from bsl.tasks.evaluation.comparison import compare
@@ -36,7 +36,7 @@ def _run_name() -> str:
 @flow(name="bsl-evaluate", flow_run_name=_run_name)
 def evaluation(
     models: Names, suite: Names, config: EvaluationSettings | None = None, site: Site | None = None
-) -> EvaluationRef:
+) -> ArtifactRef:
     """Score encoders on the papers' sets. A set that is missing, or that the Hub does not deliver, is listed.
 
     Args:

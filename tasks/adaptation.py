@@ -11,7 +11,7 @@ import polars as pl
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.evaluation.config import BootstrapConfig
 from bsl.models.evaluation.uses import UseName
-from bsl.storage.artifacts.refs import ENCODER, CheckpointRef, EmbeddingsRef, ProofRef, ScoresRef, WeighingRef
+from bsl.storage.artifacts.refs import ENCODER, ArtifactRef, CheckpointRef, EmbeddingsRef, ProofRef, ScoresRef
 from bsl.storage.artifacts.schemas import PROOF, WEIGHING
 from bsl.storage.filesystem.names import MANIFEST
 from bsl.storage.sources.model_sources import ResolvedModel
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from bsl.models.evaluation.proof import AdaptationComparison
 
 
-@stage(ref=WeighingRef, version=11, uses_torch=True)
+@stage(ref=ArtifactRef, kind="weighing", version=11, uses_torch=True)
 def choose_share(
     context: StageContext,
     start: CheckpointRef | ResolvedModel,
@@ -75,7 +75,7 @@ def merge(
     context: StageContext,
     start: CheckpointRef | ResolvedModel,
     trained: CheckpointRef,
-    weighing: WeighingRef,
+    weighing: ArtifactRef,
     encoder: EncoderConfig,
 ) -> None:
     """Merge the original and the trained encoder at the chosen share."""

@@ -25,7 +25,7 @@ from bsl.models.encoder.pooling import POOLINGS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from bsl.storage.artifacts.refs import EvaluationRef
+    from bsl.storage.artifacts.refs import ArtifactRef
     from bsl.storage.artifacts.store import Store
 
 
@@ -152,7 +152,7 @@ def _convolutions(kernels: str | None) -> CNNConfig | None:
         raise ValueError(f"--cnn {kernels}: expected odd numbers such as 1,3,5") from error
 
 
-def _show(store: Store, ref: EvaluationRef, output: Output) -> dict[str, str]:
+def _show(store: Store, ref: ArtifactRef, output: Output) -> dict[str, str]:
     """Print the papers' tables, all scores, differences and missing sets, or JSON with `--json`; return the missing."""
     from bsl.tasks.evaluation.kinds import tables
     from bsl.tasks.figures import EvaluationFigures

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from bsl.flows.sweep.grid import Grid
     from bsl.flows.sweep.own import OwnRequest
-    from bsl.storage.artifacts.refs import SweepRef
+    from bsl.storage.artifacts.refs import ArtifactRef
     from bsl.storage.artifacts.store import Store
 
 
@@ -229,7 +229,7 @@ def _is_set(field: str, changes: object) -> bool:
     return not inner or _is_set(inner, changes[section])
 
 
-def show_sweep(store: Store, ref: SweepRef, output: Output, **more: object) -> None:
+def show_sweep(store: Store, ref: ArtifactRef, output: Output, **more: object) -> None:
     """Print a sweep's tables, faults, notes and the path of its page, or JSON with `--json` and the fields `more`."""
     from bsl.tasks.figures import SweepFigures
     from bsl.tasks.reporting.sweep.page import comparisons, fault_lines, set_rows

@@ -11,7 +11,7 @@ import polars as pl
 
 from bsl.models.corpus.corpus import CORPUS_VERSION, CorpusStatistics, TextChunk, build_corpus
 from bsl.models.corpus.nli import build_nli
-from bsl.storage.artifacts.refs import CorpusRef, NliRef
+from bsl.storage.artifacts.refs import ArtifactRef, CorpusRef
 from bsl.storage.errors import SourceError
 from bsl.storage.readers.read_report import ReadReport
 from bsl.storage.sources.read import is_nli, read_nli_pairs, read_source
@@ -138,7 +138,7 @@ def _show(statistics: CorpusStatistics, reports: Sequence[ReadReport]) -> None:
         show(Table.of("The first unreadable records, with their lines", bad))
 
 
-@stage(ref=NliRef, version=3)
+@stage(ref=ArtifactRef, kind="nli", version=3)
 def nli(context: StageContext, sources: tuple[ResolvedSource, ...], corpus: CorpusRef, config: IngestConfig) -> None:
     """Read the labelled pairs of the sources with labels, for sentences of the corpus."""
     annotated = [source for source in sources if is_nli(source)]

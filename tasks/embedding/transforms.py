@@ -8,7 +8,7 @@ import polars as pl
 
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.transforms.config import TransformConfig
-from bsl.storage.artifacts.refs import ENCODER, CheckpointRef, EmbeddingsRef, TransformRef
+from bsl.storage.artifacts.refs import ENCODER, ArtifactRef, CheckpointRef, EmbeddingsRef
 from bsl.storage.sources.model_sources import ResolvedModel
 from bsl.tasks.embedding.encoders import encoder_folder
 from bsl.tasks.embedding.vectors import computation_of
@@ -26,7 +26,7 @@ SETTINGS: Final = "transform.json"
 TENSORS: Final = "transform.safetensors"
 
 
-@stage(ref=TransformRef, version=1, uses_torch=True)
+@stage(ref=ArtifactRef, kind="transform", version=1, uses_torch=True)
 def fit_transform(context: StageContext, embeddings: EmbeddingsRef, config: TransformConfig) -> None:
     """Fit a transform on the vectors of sentences, without labels; an iterative fit resumes after a kill.
 
@@ -55,7 +55,7 @@ def fit_transform(context: StageContext, embeddings: EmbeddingsRef, config: Tran
 
 
 @stage(ref=EmbeddingsRef, version=3, uses_torch=True)
-def transform(context: StageContext, embeddings: EmbeddingsRef, fitted: TransformRef) -> None:
+def transform(context: StageContext, embeddings: EmbeddingsRef, fitted: ArtifactRef) -> None:
     """Apply a fitted transform to the vectors of evaluation sets."""
     restored = _restored(context, fitted)
     table = context.store.scan(embeddings).collect()
@@ -69,7 +69,7 @@ def transform(context: StageContext, embeddings: EmbeddingsRef, fitted: Transfor
 
 @stage(ref=CheckpointRef, version=4, uses_torch=True)
 def fold_transform(
-    context: StageContext, encoder: CheckpointRef | ResolvedModel, config: EncoderConfig, fitted: TransformRef
+    context: StageContext, encoder: CheckpointRef | ResolvedModel, config: EncoderConfig, fitted: ArtifactRef
 ) -> None:
     """Fold a linear transform into its encoder, which then computes the transformed vectors itself.
 
@@ -95,7 +95,7 @@ def fold_transform(
     context.draft.note({"max_length": folded.config.length, "dimensions": folded.width})
 
 
-def _restored(context: StageContext, fitted: TransformRef) -> Transform:
+def _restored(context: StageContext, fitted: ArtifactRef) -> Transform:
     from pydantic import TypeAdapter
     from safetensors.torch import load_file
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from bsl.models.evaluation.uses import USES
 from bsl.storage.artifacts.refs import (
     ENCODER,
+    ArtifactRef,
     CheckpointRef,
     ClassifierRef,
     CorpusRef,
@@ -15,7 +16,6 @@ from bsl.storage.artifacts.refs import (
     ProofRef,
     ReportRef,
     ViewsRef,
-    WeighingRef,
 )
 from bsl.storage.sources.labels import LabelSource
 from bsl.storage.sources.own_text import TextSource
@@ -87,7 +87,7 @@ class AdaptationArtifacts(StageInputs):
     """Training pairs."""
     trained: CheckpointRef
     """The trained encoder."""
-    weighing: WeighingRef
+    weighing: ArtifactRef
     """Figures for each share of the training."""
     proof: ProofRef
     """Figures of the adapted encoder."""

@@ -11,7 +11,7 @@ from bsl.models.evaluation.config import BootstrapConfig
 from bsl.models.evaluation.signature import WHOLE
 from bsl.models.evaluation.sweep import MEAN
 from bsl.models.evaluation.verdict import deciding_comparison
-from bsl.storage.artifacts.refs import ComparisonRef, EvaluationRef, ScoresRef
+from bsl.storage.artifacts.refs import ArtifactRef, ComparisonRef, ScoresRef
 from bsl.storage.record import NotInKey, Record
 from bsl.tasks.figures import EvaluationFigures
 from bsl.tasks.rendering.blocks import Folded, Page, Part, Table
@@ -52,7 +52,7 @@ class Missing(Record):
         return cls(names=tuple(reasons), reasons=dict(reasons))
 
 
-@stage(ref=EvaluationRef, version=8)
+@stage(ref=ArtifactRef, kind="evaluation", version=8)
 def summarise(
     context: StageContext,
     scores: tuple[ScoresRef, ...],

@@ -11,7 +11,7 @@ from bsl.models.evaluation.published import AVERAGE, columns_of, rows_of
 from bsl.models.evaluation.reproduction import MOST, compare, estimate_over_seeds, overall
 from bsl.models.evaluation.signature import joint_signature
 from bsl.models.evaluation.verdict import STOPPED
-from bsl.storage.artifacts.refs import CorpusRef, ReportRef, ReproductionRef
+from bsl.storage.artifacts.refs import ArtifactRef, CorpusRef, ReportRef
 from bsl.storage.artifacts.schemas import REPRODUCTION
 from bsl.tasks.figures import IngestFigures, ReportFigures
 from bsl.tasks.rendering.blocks import Page, Part, Prose, Table
@@ -63,7 +63,7 @@ class RowComparison(StageInputs):
     """Whether the recipe depends on the seed."""
 
 
-@stage(ref=ReproductionRef, version=8)
+@stage(ref=ArtifactRef, kind="reproduction", version=8)
 def reproduce(context: StageContext, reports: tuple[ReportRef, ...], comparison: RowComparison) -> None:
     """Compare the figures of a recipe's runs, one report per seed, with its published row."""
     row, cells = comparison.row, comparison.cells

@@ -16,7 +16,7 @@ from bsl.models.views.views import (
     kept_views,
     view_samples,
 )
-from bsl.storage.artifacts.refs import CorpusRef, NliRef, ViewsRef
+from bsl.storage.artifacts.refs import ArtifactRef, CorpusRef, ViewsRef
 from bsl.tasks.figures import Outcome, ViewsFigures
 from bsl.tasks.rendering.blocks import Table
 from bsl.tasks.stage.cached import StageContext, stage
@@ -38,7 +38,7 @@ def augment(
     site: RunContext,
     corpus: CorpusRef,
     config: AugmentConfig,
-    nli: NliRef | None = None,
+    nli: ArtifactRef | None = None,
     given: tuple[ViewsRef, ...] = (),
 ) -> ViewsRef:
     """Make the views of a corpus, or reuse cached ones; models are identified by content, not by path."""

@@ -11,7 +11,7 @@ from bsl.models.errors import TrainingError
 from bsl.models.runtime.partitions import bits_for, in_range
 from bsl.models.views.annotated_pairs import labelled_pairs, own_rehearsal, scored_pairs, with_rehearsal
 from bsl.models.views.pairs import PairConfig, build_pairs, count_pairs, require_pairs
-from bsl.storage.artifacts.refs import CorpusRef, NliRef, PairsRef, PassagesRef, ViewsRef
+from bsl.storage.artifacts.refs import ArtifactRef, CorpusRef, PairsRef, PassagesRef, ViewsRef
 from bsl.storage.sources.labels import LabelSource
 from bsl.tasks.corpus.evaluation_sets import ScoredSet, read_scored_set, resolve_scored_set
 from bsl.tasks.corpus.labels import labelled_rows
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 SAMPLE_ROWS = 20
 
 
-def pairs_of(site: RunContext, corpus: CorpusRef, views: ViewsRef, nli: NliRef | None, config: PairConfig) -> PairsRef:
+def pairs_of(
+    site: RunContext, corpus: CorpusRef, views: ViewsRef, nli: ArtifactRef | None, config: PairConfig
+) -> PairsRef:
     """Make the training pairs of a configuration, or reuse cached ones.
 
     Raises:
@@ -100,7 +102,7 @@ def pair_own_labels(
 
 
 @stage(ref=PairsRef, version=1)
-def pair_labelled(context: StageContext, corpus: CorpusRef, nli: NliRef, config: PairConfig) -> None:
+def pair_labelled(context: StageContext, corpus: CorpusRef, nli: ArtifactRef, config: PairConfig) -> None:
     """Pair premises with their hypotheses and annotated labels.
 
     Raises:

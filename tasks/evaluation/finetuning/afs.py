@@ -11,7 +11,7 @@ import polars as pl
 
 from bsl.models.evaluation.config import FOLDS_OF, BootstrapConfig, Supervision
 from bsl.models.views.annotated_pairs import both_orders, graded_pairs
-from bsl.storage.artifacts.refs import PredictionsRef, ScoresRef
+from bsl.storage.artifacts.refs import ArtifactRef, ScoresRef
 from bsl.storage.artifacts.schemas import PREDICTIONS
 from bsl.storage.readers.benchmarks.afs import HIGH
 from bsl.tasks.corpus.evaluation_sets import EvaluationSet, rows_of
@@ -82,7 +82,7 @@ class SupervisedAfsKind(TunedKind[AfsFolds]):
         ]
 
 
-@stage(ref=PredictionsRef, version=5, uses_torch=True)
+@stage(ref=ArtifactRef, kind="predictions", version=5, uses_torch=True)
 def predict_afs(
     context: StageContext, tuning: FineTuning, arguments: AfsSet, protocol: Supervision, fold: int, seed: int
 ) -> None:
@@ -106,7 +106,7 @@ def predict_afs(
 @stage(ref=ScoresRef, version=3)
 def score_afs_predictions(
     context: StageContext,
-    predictions: tuple[PredictionsRef, ...],
+    predictions: tuple[ArtifactRef, ...],
     protocol: Supervision,
     model: str,
     checkpoint: str,

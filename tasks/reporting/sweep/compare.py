@@ -11,7 +11,7 @@ from bsl.models.evaluation.config import BootstrapConfig
 from bsl.models.evaluation.reproduction import estimate_over_seeds
 from bsl.models.evaluation.signature import PLACE
 from bsl.models.evaluation.sweep import MEAN, SweepResult, mean_of, smallest_p
-from bsl.storage.artifacts.refs import SweepRef
+from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.storage.artifacts.schemas import SWEEP
 from bsl.tasks.embedding.vectors import open_vectors
 from bsl.tasks.evaluation.kinds import draws_of_sets
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from bsl.tasks.embedding.vectors import Vectors
 
 
-@stage(ref=SweepRef, version=11, uses_torch=True)
+@stage(ref=ArtifactRef, kind="sweep", version=11, uses_torch=True)
 def compare_systems(
     context: StageContext, systems: tuple[SweepSystem, ...], settings: SweepSettings, command: RunCommand
 ) -> None:

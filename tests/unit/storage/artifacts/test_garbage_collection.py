@@ -8,7 +8,7 @@ import pytest
 
 from bsl.storage.artifacts.garbage_collection import collect, collectable, leftovers
 from bsl.storage.artifacts.manifest import InputEntry
-from bsl.storage.artifacts.refs import ArtifactRef, EvaluationRef, ReportRef
+from bsl.storage.artifacts.refs import ArtifactRef, ReportRef
 from tests.hostile import WHY, key, made_long_ago, put
 
 
@@ -32,7 +32,9 @@ def test_garbage_collection_preserves_inputs_of_evaluations_and_runs(store):
     evaluated, cached = put(store, 2), put(store, 3)
     made = InputEntry(kind="views", key=evaluated.key, digest=store.manifest(evaluated).digest)
     made_long_ago(store)
-    with store.draft(EvaluationRef(key=key(4)), WHY.model_copy(update={"inputs": {"views": made}})) as draft:
+    with store.draft(
+        ArtifactRef(kind="evaluation", key=key(4)), WHY.model_copy(update={"inputs": {"views": made}})
+    ) as draft:
         (draft.folder / "evaluation.md").write_text("# Evaluation")
     store.remember(cached)
     gone = collectable(store, timedelta(days=1), datetime.now(UTC))
