@@ -49,9 +49,9 @@ def run_page(run: Run) -> Page:
     """Return the page of a run."""
     manifests = lineage(run.store, run.artifacts.refs)
     artifacts = artifacts_of(manifests, run.context.draft.provenance.run, run.artifacts.vectors)
-    sets = compared_sets(run.context, run.artifacts.vectors, run.artifacts.sets)
+    sets = compared_sets(run)
     published = [row for system in run.content.published for row in rows_of(system)]
-    chart = headline(run, sets, published)
+    chart = headline(run, published)
     checkpoints = run.artifacts.checkpoints
     sentences = run.verdict.sentence if run.verdict else "Nothing was trained: the encoder is scored unchanged."
     parts = [
