@@ -22,7 +22,7 @@ from bsl.tasks.evaluation.comparison import paired_draws
 from bsl.tasks.evaluation.kinds import kind_of
 from bsl.tasks.evaluation.own_text import HeldOutSet, questions_like
 from bsl.tasks.evaluation.samples import samples_of
-from bsl.tasks.figures import ExportFigures, MergeFigures, ProofFigures, ShareFigures
+from bsl.tasks.figures import ExportFigures, LengthFigures, ProofFigures, ShareFigures
 from bsl.tasks.rendering.blocks import Prose, Table
 from bsl.tasks.rendering.evidence import answer_blocks, proof_rows, share_tables
 from bsl.tasks.stage.cached import StageContext, stage
@@ -82,7 +82,8 @@ def merge(
     share = context.store.manifest(weighing).figures_as(ShareFigures).share
     result = _loaded(context, start, encoder).merged(_loaded(context, trained, encoder), share)
     result.save(context.draft.folder / ENCODER)
-    context.draft.note(MergeFigures(share=share, max_length=result.config.length))
+    context.draft.note(ShareFigures(share=share))
+    context.draft.note(LengthFigures(max_length=result.config.length))
 
 
 @stage(ref=ProofRef, version=23, uses_torch=True)

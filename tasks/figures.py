@@ -1,6 +1,6 @@
 """Figures of stages that other code reads: a stage records them in its manifest, `Manifest.figures_as` returns them.
 
-A figure that is not always recorded has a default. Figures that nothing reads need no field.
+A figure that is not always recorded has a default.
 """
 
 from __future__ import annotations
@@ -17,22 +17,15 @@ from bsl.storage.readers.read_report import BadRecord
 
 if TYPE_CHECKING:
     from bsl.models.training.loop import TrainingResult
-    from bsl.storage.readers.read_report import ReadReport
 
 
 class SourceCounts(BaseModel):
-    """Records of a source."""
+    """Records of a source, and the first unreadable ones."""
 
     name: str
     records: int
     unreadable: int
     bad: list[BadRecord]
-    """The first unreadable records."""
-
-    @classmethod
-    def of(cls, report: ReadReport) -> SourceCounts:
-        """Return the counts of a source that was read."""
-        return cls(name=report.name, records=report.records, unreadable=report.rejected, bad=report.bad)
 
 
 class IngestFigures(Figures):
@@ -42,35 +35,23 @@ class IngestFigures(Figures):
     sources: list[SourceCounts]
 
 
-class PassagesFigures(Figures):
-    """Numbers of sentences and documents of the user's text."""
+class HeldOutFigures(Figures):
+    """Number of held-out sentences of the user's text."""
 
-    sentences: int
-    documents: int
-    too_short: int = Field(alias="too short")
-    too_long: int = Field(alias="too long")
-    titles: int
-    """Documents with a title."""
-    neighbours: int
-    """Sentences whose next sentence is in the same part."""
-    train_sentences: int = Field(0, alias="train sentences")
-    report_sentences: int = Field(0, alias="report sentences")
-    train_documents: int = Field(0, alias="train documents")
-    report_documents: int = Field(0, alias="report documents")
+    sentences: int = Field(alias="report sentences")
 
 
 class OwnCorpusFigures(Figures):
-    """Numbers of training sentences, unique, and of held-out sentences of the user's text."""
+    """Numbers of unique training sentences and of held-out sentences of the user's text."""
 
     sentences: int
     held_out: int
 
 
 class LabelCounts(Figures):
-    """Rows of a file of labels, as figures of the training corpus."""
+    """Rows of a file of labels, as figures of the training corpus; groups are documents, writers or customers."""
 
     label_rows: int = 0
-    """All rows."""
     rare_classes: dict[str, int] = Field({})
     """Rows of each class that is too rare to use."""
     similar_classes: dict[str, str] = Field({})
@@ -80,7 +61,6 @@ class LabelCounts(Figures):
     test: int = Field(0, alias="labels judge")
     training: int = Field(0, alias="labels teach")
     test_groups: int = Field(0, alias="label groups judge")
-    """Documents, writers or customers of the test labels, if the user named their column."""
     training_groups: int = Field(0, alias="label groups teach")
 
 
@@ -136,6 +116,12 @@ class Speed(BaseModel):
         return cls(pairs_per_s=round(speed.pairs_per_s, 2), tokens_per_s=round(speed.tokens_per_s, 1), mfu=mfu)
 
 
+class LengthFigures(Figures):
+    """Maximum length of an encoder's texts, in tokens."""
+
+    max_length: int
+
+
 class TrainingFigures(Figures):
     """Figures of a training, from `bsl.models.training.loop.TrainingResult`; a score may be NaN."""
 
@@ -147,12 +133,6 @@ class TrainingFigures(Figures):
     max_length: int
     measured: Speed
     """Separate, since it differs between equal runs."""
-
-
-class LengthFigures(Figures):
-    """Maximum length of an encoder's texts, in tokens."""
-
-    max_length: int
 
 
 class VectorsFigures(Figures):
@@ -180,11 +160,11 @@ class ResultFigures(Figures):
 
 
 class EvaluationFigures(Figures):
-    """Missing sets with reasons, findings, and the number of bootstrap draws; None without a comparison."""
+    """Missing sets with reasons, findings, and the number of bootstrap draws."""
 
-    missing: dict[str, str] = Field({})
-    findings: list[str] = Field([])
-    draws: int | None = None
+    missing: dict[str, str]
+    findings: list[str]
+    draws: int | None
 
 
 class SweepFigures(Figures):
@@ -202,7 +182,7 @@ class ReportFigures(Figures):
     result: str = ""
     """Name of the final system; a comparison of runs finds its vectors and scores by it."""
     verdict: str | None = None
-    """None without training."""
+    """None without training, as the next two."""
     reason: str | None = None
     advice: str | None = None
     adapted: bool | None = None
@@ -215,14 +195,8 @@ class ShareFigures(Figures):
     share: float
 
 
-class MergeFigures(ShareFigures):
-    """Share of the trained weights, and maximum length in tokens, of a merged encoder."""
-
-    max_length: int
-
-
 class ProofFigures(Figures):
-    """The verdict on an adapted encoder, and the answer for each use."""
+    """The verdict on an adapted encoder, the answer for each use, and the number of bootstrap draws."""
 
     verdict: Word
     verdict_for: str
@@ -231,7 +205,6 @@ class ProofFigures(Figures):
     used_for: UseName | None
     uses: list[dict[str, JsonValue]]
     draws: int
-    """Number of bootstrap draws."""
 
     @property
     def judgement(self) -> Verdict:
@@ -245,34 +218,40 @@ class ExportFigures(Figures):
     adapted: bool
 
 
-class AdaptationFigures(ProofFigures):
-    """Figures of the report of an adaptation: those of its proof, and what commands print."""
+class AdaptationFigures(Figures):
+    """Figures of the report of an adaptation; texts are empty without labels or classifier."""
 
+    verdict: Word
+    verdict_for: str
+    used_for: UseName | None
+    uses: list[dict[str, JsonValue]]
+    reason: str
+    advice: str
+    draws: int
     findings: list[str]
     missing: list[str]
     """General sets that were not found."""
     rows: dict[str, int]
     """Numbers of sentences and labels for training and for evaluation."""
     split: str = Field(alias="split of labels")
-    """How the labels were split; empty without labels."""
+    """How the labels were split."""
     adapted: bool
-    """As for `ExportFigures`."""
     classifier: str
-    """Accuracy of the classifier as a sentence; empty without one."""
+    """Accuracy of the classifier."""
 
 
 class ClassifierFigures(Figures):
-    """Accuracies of a classifier on test labels, and its settings."""
+    """Accuracies of a classifier on test labels, and its settings.
+
+    The accuracies are those of the exported encoder, of the original encoder, and of the most frequent class alone,
+    without which labels that are noise look like a result. Without training rows, the test was cross-validated.
+    """
 
     accuracy: float
-    """On vectors of the exported encoder."""
     original_accuracy: float
-    """On vectors of the original encoder."""
     majority_accuracy: float
-    """Of the most frequent class alone, without which labels that are noise look like a result."""
     test_rows: int
     training_rows: int
-    """Rows of the training before the test; 0 if it was cross-validated."""
     strength: float
     temperature: float
     rows: int

@@ -59,7 +59,7 @@ def ingest(context: StageContext, sources: tuple[ResolvedSource, ...], config: I
             context.draft.write,
             _kibibytes(progress_of("ingest, KiB read"), sources, reports),
         )
-    counts = [SourceCounts.of(report) for report in reports]
+    counts = [SourceCounts(name=report.name, **_tally(report), bad=report.bad) for report in reports]
     context.draft.note(IngestFigures(statistics=statistics, sources=counts))
     _show(statistics, reports)
 

@@ -12,7 +12,7 @@ from bsl.storage.sources.labels import LabelSource
 from bsl.storage.sources.own_text import TextSource
 from bsl.tasks.corpus.labels import TRAIN, counts_of, labelled_rows, without_test_labels
 from bsl.tasks.corpus.own_sentences import parts_of
-from bsl.tasks.figures import LabelCounts, OwnCorpusFigures, PassagesFigures
+from bsl.tasks.figures import LabelCounts, OwnCorpusFigures
 from bsl.tasks.rendering.blocks import Table
 from bsl.tasks.stage.cached import StageContext, stage
 from bsl.tasks.stage.ui import progress_of, show
@@ -35,17 +35,18 @@ def read_passages(context: StageContext, sources: tuple[TextSource, ...], config
     table, parts = parts_of(sources, config, left_out, progress_of("reading, files"))
     context.draft.write(parts)
     sizes = parts.group_by("part", maintain_order=True).agg(pl.len(), pl.col("document").n_unique())
-    figures = {
-        "sentences": table.height,
-        "documents": table["document"].n_unique(),
-        "too short": left_out.short,
-        "too long": left_out.long,
-        "titles": parts.filter(pl.col("title").is_not_null())["title"].n_unique(),
-        "neighbours": int((parts["position"].diff() == 1).sum()),
-        **{f"{part} sentences": size for part, size, _ in sizes.iter_rows()},
-        **{f"{part} documents": count for part, _, count in sizes.iter_rows()},
-    }
-    context.draft.note(PassagesFigures.model_validate(figures))
+    context.draft.note(
+        {
+            "sentences": table.height,
+            "documents": table["document"].n_unique(),
+            "too short": left_out.short,
+            "too long": left_out.long,
+            "titles": parts.filter(pl.col("title").is_not_null())["title"].n_unique(),
+            "neighbours": int((parts["position"].diff() == 1).sum()),
+            **{f"{part} sentences": size for part, size, _ in sizes.iter_rows()},
+            **{f"{part} documents": count for part, _, count in sizes.iter_rows()},
+        }
+    )
     show(Table.of("Some of your sentences", parts.sample(min(20, parts.height), seed=0).to_dicts()))
 
 

@@ -26,10 +26,9 @@ from bsl.tasks.figures import (
     AdaptationFigures,
     ClassifierFigures,
     ExportFigures,
+    HeldOutFigures,
     LabelCounts,
-    LabelPairsFigures,
     OwnCorpusFigures,
-    PassagesFigures,
     ProofFigures,
     ShareFigures,
 )
@@ -232,7 +231,7 @@ def counts_of(store: Store, artifacts: AdaptationArtifacts) -> dict[str, int]:
         "training sentences": corpus.figures_as(OwnCorpusFigures).sentences if artifacts.views else 0,
         "training labels": store.manifest(artifacts.pairs).figures_as(LabelPairsFigures).labels,
         "test labels": corpus.figures_as(LabelCounts).test,
-        "held-out sentences": store.manifest(artifacts.passages).figures_as(PassagesFigures).report_sentences,
+        "held-out sentences": store.manifest(artifacts.passages).figures_as(HeldOutFigures).sentences,
     }
 
 
