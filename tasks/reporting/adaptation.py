@@ -28,6 +28,7 @@ from bsl.tasks.figures import (
     ExportFigures,
     HeldOutFigures,
     LabelCounts,
+    LabelPairsFigures,
     OwnCorpusFigures,
     ProofFigures,
     ShareFigures,
