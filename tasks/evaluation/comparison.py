@@ -46,9 +46,9 @@ def compare(
     comparison = table.select(COMPARISON.names()).cast(COMPARISON)
     context.draft.write(comparison)
     context.draft.write(_figures(drawn, names), "compared")
-    systems = {name: open_vectors(context.store, ref) for name, ref in zip(names, (first, second), strict=True)}
+    systems = [(name, open_vectors(context.store, ref)) for name, ref in zip(names, (first, second), strict=True)]
     scored = [one for one in sets.values() if isinstance(one, ScoredSet)]
-    tables = [_cosines(one, name, vectors) for one in scored for name, vectors in systems.items()]
+    tables = [_cosines(one, name, vectors) for one in scored for name, vectors in systems]
     context.draft.write(pl.concat([pl.DataFrame(schema=COSINES), *tables]), "cosines")
     show(difference_table(comparison, config.resamples))
 
