@@ -161,6 +161,12 @@ def adaptation(
         use: Use = "adapt" if "labels" in content.views else "judge"
         split = split_of(figures, content.labels)
         labels = f"{content.labels.summary}. {counts_line(figures, content.labels, use)}."
+    pages, cards, accuracy = [], [], ""
+    if artifacts.classifier and content.labels:
+        tested, encoder = store.manifest(artifacts.classifier).figures_as(ClassifierFigures), artifacts.adapted.path
+        accuracy, cards = classifier_summary(tested), [card_part(tested, content.labels)]
+        confusion = store.scan(artifacts.classifier).collect()
+        pages = [classifier_part(tested, confusion, content.labels, f"{encoder}/{ENCODER}", str(context.ref))]
     notes = [split] if split else []
     if artifacts.to_label is not None:
         notes.append(to_label_summary(store, artifacts.to_label))
@@ -170,7 +176,7 @@ def adaptation(
     parts = [
         Part(_ANSWERS, answer_blocks(proof, draws)),
         sample_part(store.scan(artifacts.proof, "samples").collect()),
-        *_classifier_parts(context, artifacts, content),
+        *pages,
         Part("Rows", [Facts({name: f"{count:,}" for name, count in counts.items()}), *map(Prose, notes)]),
         *figure_parts(proof, content.missing, training, weighing, log, draws),
         text_part(store, artifacts.passages, views, content.sources, labels),
@@ -190,13 +196,12 @@ def adaptation(
         artifacts.adapted,
         split,
         draws,
-        _classifier_card(store, artifacts, content),
+        cards,
         accepted=accepted,
     )
     if artifacts.to_label is not None:
         write_to_label(store, artifacts.to_label, context.draft.folder / TO_LABEL)
     (context.draft.folder / CARD).write_text(described, encoding="utf-8")
-    classifier = artifacts.classifier
     context.draft.note(
         AdaptationFigures(
             **dict(found),
@@ -205,24 +210,9 @@ def adaptation(
             rows=counts,
             split=split,
             adapted=is_adapted,
-            classifier=classifier_summary(store.manifest(classifier).figures_as(ClassifierFigures))
-            if classifier
-            else "",
+            classifier=accuracy,
         )
     )
-
-
-def _classifier_parts(context: StageContext, artifacts: AdaptationArtifacts, content: AdaptationContent) -> list[Part]:
-    if artifacts.classifier is None or content.labels is None:
-        return []
-    encoder = f"{artifacts.adapted.path}/{ENCODER}"
-    return [classifier_part(context.store, artifacts.classifier, content.labels, encoder, str(context.ref))]
-
-
-def _classifier_card(store: Store, artifacts: AdaptationArtifacts, content: AdaptationContent) -> list[Part]:
-    if artifacts.classifier is None or content.labels is None:
-        return []
-    return [card_part(store.manifest(artifacts.classifier).figures_as(ClassifierFigures), content.labels)]
 
 
 def counts_of(store: Store, artifacts: AdaptationArtifacts) -> dict[str, int]:

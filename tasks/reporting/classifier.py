@@ -11,8 +11,6 @@ from bsl.tasks.rendering.blocks import Code, Folded, Part, Prose, Row, Table
 from bsl.tasks.training.classifier import class_table
 
 if TYPE_CHECKING:
-    from bsl.storage.artifacts.refs import ClassifierRef
-    from bsl.storage.artifacts.store import Store
     from bsl.storage.sources.labels import LabelSource
 
 _MOST_CLASSES: Final = 12  # of a confusion table; more classes are a list of confusions
@@ -36,17 +34,18 @@ def classifier_summary(figures: ClassifierFigures) -> str:
     )
 
 
-def classifier_part(store: Store, ref: ClassifierRef, labels: LabelSource, encoder: str, report: str) -> Part:
+def classifier_part(
+    figures: ClassifierFigures, confusion: pl.DataFrame, labels: LabelSource, encoder: str, report: str
+) -> Part:
     """Return the section.
 
     Args:
-        store: Store of the artifacts.
-        ref: The classifier.
+        figures: Figures of the classifier.
+        confusion: Its table `classifier`.
         labels: File of the labels.
         encoder: Path of the encoder's folder, for scikit-learn.
         report: Name of the report in commands.
     """
-    figures, confusion = store.manifest(ref).figures_as(ClassifierFigures), store.scan(ref).collect()
     return Part(
         "Classifier",
         [
