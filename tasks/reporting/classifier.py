@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from bsl.tasks.figures import ClassifierFigures
 from bsl.tasks.rendering.blocks import Code, Folded, Part, Prose, Row, Table
 from bsl.tasks.training.classifier import class_table
 
 if TYPE_CHECKING:
     from bsl.storage.sources.labels import LabelSource
+    from bsl.tasks.figures import ClassifierFigures
 
 _MOST_CLASSES: Final = 12  # of a confusion table; more classes are a list of confusions
 _MOST_CONFUSIONS: Final = 20
