@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bsl.models.errors import ModelError
-from bsl.models.runtime.precision import computed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,6 +41,8 @@ def device_of(site: RunContext) -> str:
 
 def precision_of(site: RunContext, configured: Precision) -> Computed:
     """Return the precision of a run context's device for a configured one, which may be `auto`."""
+    from bsl.models.runtime.precision import computed  # pydantic, which would slow down the help of commands
+
     return configured if configured != "auto" else computed(configured, device_of(site))
 
 
