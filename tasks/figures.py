@@ -72,6 +72,13 @@ class ToLabelFigures(Figures):
     rows: int
 
 
+class ShardFigures(Figures):
+    """Number of translated tokens of a shard, and the seconds of its translation."""
+
+    target_tokens: int
+    seconds: float
+
+
 class Outcome(BaseModel):
     """Number of sentences that a method gave a view of, or that it dropped for a reason."""
 
