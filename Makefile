@@ -22,8 +22,8 @@ WEAK := tests/flows/test_adapt.py tests/unit/models/training \
   tests/unit/models/encoder/test_int8.py tests/unit/models/translation/test_ctranslate.py \
   tests/unit/models/runtime/test_device_arithmetic.py tests/unit/tasks/embedding/test_embed.py
 
-# Whole runs as users start them: from the Hub, by a deployment, on a Dask cluster, in processes, from Python, from a wheel
-JOURNEYS := tests/flows/test_recipes_from_the_hub.py tests/unit/bsl tests/flows/test_cluster.py \
+# Whole runs as users start them: from the Hub, by a deployment, in processes, from a wheel
+JOURNEYS := tests/flows/test_recipes_from_the_hub.py \
   tests/flows/test_deployment.py::test_deployed_run_evaluation_and_pool_sweep_report_equal_scores \
   tests/flows/test_seams.py tests/flows/test_pipeline_suites.py tests/flows/test_reproduce.py tests/flows/test_wheel.py \
   tests/flows/test_workers.py::test_two_workers_produce_the_same_checkpoints_and_table \

@@ -12,6 +12,7 @@ from bsl.flows.cli.terminal.log_lines import QUIET
 # One thread for each pytest process and its subprocesses; read when torch is imported.
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["GOMP_SPINCOUNT"] = "2000"  # the value that the command sets
+os.environ.pop("PREFECT_API_URL", None)  # tests start servers of their own
 
 settings.register_profile("house", deadline=None)  # the first call of torch takes longer than the default 200 ms
 settings.load_profile("house")
@@ -29,7 +30,7 @@ def _own_environment():
     Commands in this process set variables of Prefect, and `monkeypatch.delenv` restores no variable that was absent.
     """
     with patch.dict(os.environ):
-        for name in [name for name in os.environ if name.startswith("BSL_") or name in ("PREFECT_API_URL", *QUIET)]:
+        for name in [name for name in os.environ if name.startswith("BSL_") or name in QUIET]:
             del os.environ[name]
         yield
 

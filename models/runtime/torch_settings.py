@@ -6,8 +6,8 @@ A caller of this package computes with torch too, so its settings return when th
 from __future__ import annotations
 
 import threading
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import torch
 
@@ -26,19 +26,42 @@ _SWITCHES: Final = tuple(
     )
     for kind in kinds
 )
-_IEEE: Final = ("ieee",) * len(_SWITCHES)
 
 
-def _precisions() -> tuple[str, ...]:
-    return tuple(switch.fp32_precision for switch in _SWITCHES)
+class _Products(NamedTuple):
+    """Precision of fp32 products: torch's older switches, None where it refuses to tell, and its newer ones.
+
+    Both are set, the older ones first: torch raises an error when a library reads an older switch that contradicts the
+    newer ones, as `torch.export` does.
+    """
+
+    matmul: str | None
+    cudnn_tf32: bool | None
+    switches: tuple[str, ...]
 
 
-def _set_precisions(values: tuple[str, ...]) -> None:
-    for switch, value in zip(_SWITCHES, values, strict=True):
+_IEEE: Final = _Products("highest", False, ("ieee",) * len(_SWITCHES))
+
+
+def _products() -> _Products:
+    matmul, cudnn_tf32 = None, None
+    with suppress(RuntimeError):  # the caller has set older and newer switches differently
+        matmul = torch.get_float32_matmul_precision()
+    with suppress(RuntimeError):
+        cudnn_tf32 = torch.backends.cudnn.allow_tf32
+    return _Products(matmul, cudnn_tf32, tuple(switch.fp32_precision for switch in _SWITCHES))
+
+
+def _set_products(wanted: _Products) -> None:
+    if wanted.matmul is not None:
+        torch.set_float32_matmul_precision(wanted.matmul)
+    if wanted.cudnn_tf32 is not None:
+        torch.backends.cudnn.allow_tf32 = wanted.cudnn_tf32
+    for switch, value in zip(_SWITCHES, wanted.switches, strict=True):
         switch.fp32_precision = value
 
 
-_precision = ProcessSetting(_precisions, _set_precisions)
+_precision = ProcessSetting(_products, _set_products)
 _cudnn_attention = ProcessSetting(torch.backends.cuda.cudnn_sdp_enabled, torch.backends.cuda.enable_cudnn_sdp)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from bsl.tasks.rendering import charts
 from bsl.tasks.rendering.blocks import Charts, Folded, Prose
-from bsl.tasks.rendering.charts import training_charts
 
 if TYPE_CHECKING:
     import polars as pl
@@ -41,8 +41,8 @@ _MEANING: Final = (
 def folded_curves(log: pl.DataFrame) -> list[Folded]:
     """Return the charts of a training log, folded; no block without a logged quantity."""
     said = [line for quantity in _QUANTITIES if (line := _said(log, quantity))]
-    charts = training_charts({"training": log})
-    return [Folded(f"Curves: {', '.join(said)}", [Charts(charts), Prose(_MEANING, note=True)])] if charts else []
+    curves = charts.training_charts({"training": log})
+    return [Folded(f"Curves: {', '.join(said)}", [Charts(curves), Prose(_MEANING, note=True)])] if curves else []
 
 
 def _said(log: pl.DataFrame, quantity: _Quantity) -> str:

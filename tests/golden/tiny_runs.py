@@ -19,6 +19,7 @@ from bsl.flows.recipes.adaptation import AdaptConfig
 from bsl.models.encoder.config import EncoderConfig, WordsConfig
 from bsl.models.evaluation.config import BootstrapConfig
 from bsl.models.training.config import AFS_CONFIG, STSB_CONFIG
+from bsl.models.translation.config import MINI
 from bsl.models.views.config import DeletedView, SynonymView
 from bsl.storage.artifacts.refs import ArtifactRef, CorpusRef
 from bsl.storage.assets.embedded import embedded_path
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
 ENCODER = "first-layer"
 FEW = {"resamples": 100}
+EQUAL = {"precision": "fp32"}  # of translations: int8's roundings depend on the processor
 STEPS = {"precision": "fp32", "batch_size": 8, "max_steps": 2, "eval_every": 2, "collapse": None}
 SCORES = {"precision": "fp32", "bootstrap": FEW, "dev": "stsb/dev", "probe": {"folds": 3, "max_epoch": 8}}
 
@@ -113,9 +115,9 @@ def write_first_layer(folder: Path) -> None:
 
 def nli_rows() -> pl.DataFrame:
     """Return 24 rows of the embedded NLI sample with a column of labels, and one of given views."""
-    rows = (
-        pl.read_parquet(embedded_path("nli-sample") / "train.parquet").unique("premise", maintain_order=True).head(24)
-    )
+    rows = pl.read_parquet(embedded_path("nli-sample") / "train.parquet").unique("premise", maintain_order=True)
+    # Rounding, which depends on the processor, decides between two translations of the boxers.
+    rows = rows.filter(~pl.col("premise").str.contains("boxer")).head(24)
     return rows.select("premise", "hypothesis", label=pl.int_range(pl.len()) % 3)
 
 
@@ -136,6 +138,7 @@ def _distilled(site: RunContext) -> Run:
         "ingest": ingest,
         "augment": {
             "translations": base.augment.translations[:1],
+            **EQUAL,
             "rewritings": [
                 {"name": "entail"},
                 {"name": "crop"},
@@ -189,6 +192,7 @@ def _adapted(site: RunContext) -> None:
         "proof": {"questions": 30, "shares": [0.5, 1.0]},
         "hold_out": hold_out,
         "rehearsal": "stsb/train",
+        "translators": {pair: {**MINI[pair].model_dump(), **EQUAL} for pair in ("en-de", "de-en")},
         "translated": 6,
         "evaluation": {**SCORES, "sets": ["stsb/test"]},
     }

@@ -1,4 +1,4 @@
-"""Services in docker/ are pinned, closed and supervised; images are not built, because CI has no Docker daemon."""
+"""Services in docker/ keep secrets and ports closed, and their automations are valid; no image is built here."""
 
 import os
 import re
@@ -14,26 +14,10 @@ import yaml
 from prefect.events.schemas.automations import AutomationCore
 
 from bsl.flows.prefect_server.server import TAG
-from tests.every import every
 
 DOCKER = Path(__file__).parents[3] / "docker"
-COMPOSE = yaml.safe_load((DOCKER / "compose.yaml").read_text())
-SERVICES = COMPOSE["services"]
+SERVICES = yaml.safe_load((DOCKER / "compose.yaml").read_text())["services"]
 SECRETS = re.findall(r"^(\w+)=", (DOCKER / "env.example").read_text(), re.MULTILINE)
-
-
-def words(service: dict) -> str:
-    command = service.get("command", "")
-    return command if isinstance(command, str) else " ".join(command)
-
-
-@every(SERVICES)
-def test_every_service_has_pinned_image_and_healthcheck(name):
-    service = SERVICES[name]
-    tag = service["image"].rpartition(":")[2]
-    assert tag in {"cpu", "cuda"} or re.search(r"\d+\.\d+\.?|RELEASE\.", tag)
-    assert "healthcheck" in service
-    assert name == "setup" or "disable" not in service["healthcheck"]
 
 
 def test_secrets_come_from_the_env_file_without_defaults():
@@ -52,25 +36,10 @@ def test_only_the_server_publishes_a_port_on_loopback():
     assert ports == {"server": ["127.0.0.1:4200:4200"]}
 
 
-def test_workers_use_the_gpu_pool_with_one_process():
-    started = {name: re.search(r"--pool (\w+)", words(service)) for name, service in SERVICES.items()}
-    assert {found[1] for found in started.values() if found} == {"gpu"}
-    assert "--limit 1" in words(SERVICES["worker-gpu"])
-    dockerfile = (DOCKER / "Dockerfile").read_text()
-    assert '"--pool", "gpu", "--type", "process", "--limit", "1"' in dockerfile
-
-
-def test_image_runs_as_non_root_with_healthcheck():
+def test_images_run_as_non_root_without_secrets():
     stages = (DOCKER / "Dockerfile").read_text().split("\nFROM ")[1:]
-    assert [stage.split("\n")[0].rpartition(" ")[2] for stage in stages] == ["base", "cpu", "cuda"]
     assert all("\nUSER 10001\n" in stage for stage in stages[1:])
-    assert "HEALTHCHECK" in stages[0]
     assert not re.search(r"^(ENV|ARG).*(PASSWORD|SECRET|TOKEN)", "\n".join(stages), re.MULTILINE)
-
-
-def test_setup_service_runs_the_server_setup_script():
-    assert "docker/server-setup.sh" in words(SERVICES["setup"])
-    assert os.access(DOCKER / "server-setup.sh", os.X_OK)
 
 
 @pytest.mark.parametrize("name", ["crashed", "notify"])
@@ -79,14 +48,6 @@ def test_automations_are_valid_and_match_only_tagged_runs(name):
     AutomationCore.model_validate(rule)
     assert rule["trigger"]["match_related"]["prefect.resource.id"] == f"prefect.tag.{TAG}"
     assert f"inspect {rule['name']} " in (DOCKER / "server-setup.sh").read_text()
-
-
-def test_gpu_worker_stores_caches_on_a_named_volume():
-    (mount,) = SERVICES["worker-gpu"]["volumes"]
-    volume, _, folder = mount.partition(":")
-    assert volume in COMPOSE["volumes"]
-    image = (DOCKER / "Dockerfile").read_text()
-    assert all(re.search(rf"\b{name}={folder}/", image) for name in ("BSL_CACHE", "HF_HOME", "BSL_STORE"))
 
 
 def test_server_setup_waits_until_the_server_answers(tmp_path):

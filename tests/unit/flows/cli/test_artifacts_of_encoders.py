@@ -143,7 +143,6 @@ def test_int8_target_option_selects_the_graph(store, tmp_path, target):
     assert ("weights have 7 bits" in readme) is (target == "avx2")
 
 
-@pytest.mark.usefixtures("one_graph")
 def test_int8_below_minimum_cosine_is_rejected_with_measurements(store, tmp_path, capsys):
     assert forms(store, "checkpoint/cccc", tmp_path / "out", "--int8", "--min-cosine", 1) == 1
     assert re.search(

@@ -29,6 +29,46 @@ def test_products_are_ieee_whatever_the_caller_allows(precision, allowed, kind):
     assert torch.get_float32_matmul_precision() == allowed
 
 
+def switches_of_torch() -> list[object]:
+    """Return the switches that libraries read; torch raises an error where older and newer ones contradict."""
+    newer = [torch.backends.cudnn.conv.fp32_precision, torch.backends.cudnn.rnn.fp32_precision]
+    return [torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32, *newer]
+
+
+@pytest.mark.parametrize("allowed", ["highest", "high", "medium"])
+@pytest.mark.parametrize("tf32", [True, False])
+def test_older_switches_agree_with_newer_ones_inside_and_after(precision, monkeypatch, allowed, tf32):
+    torch.set_float32_matmul_precision(allowed)
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", tf32)
+    before = switches_of_torch()
+    with ieee_products():
+        assert switches_of_torch() == [False, False, "ieee", "ieee"]
+        assert torch.get_float32_matmul_precision() == "highest"
+        with torch.backends.cudnn.flags(enabled=True):  # as `torch.export` reads and restores them
+            pass
+        assert switches_of_torch()[:2] == [False, False]
+    assert switches_of_torch() == before
+    assert torch.get_float32_matmul_precision() == allowed
+
+
+def test_switches_that_contradict_return_as_the_caller_set_them(precision):
+    torch.set_float32_matmul_precision("high")
+    newer = [torch.backends.cuda.matmul, torch.backends.cudnn.conv]
+    before = [switch.fp32_precision for switch in newer]
+    try:
+        for switch in newer:
+            switch.fp32_precision = "ieee"
+        with ieee_products():
+            assert not torch.backends.cudnn.allow_tf32
+        assert [switch.fp32_precision for switch in newer] == ["ieee", "ieee"]
+        with pytest.raises(RuntimeError, match="conv"):
+            _ = torch.backends.cudnn.allow_tf32
+    finally:
+        for switch, value in zip(newer, before, strict=True):
+            switch.fp32_precision = value
+        torch.backends.cudnn.allow_tf32 = True
+
+
 def test_cpu_products_do_not_round_to_bf16(precision):
     x, weight = torch.randn(64, 256), torch.randn(64, 256)
     expected = x.double() @ weight.double().T
