@@ -35,12 +35,6 @@ class IngestFigures(Figures):
     sources: list[SourceCounts]
 
 
-class HeldOutFigures(Figures):
-    """Number of held-out sentences of the user's text."""
-
-    sentences: int = Field(alias="report sentences")
-
-
 class OwnCorpusFigures(Figures):
     """Numbers of unique training sentences and of held-out sentences of the user's text."""
 
@@ -167,17 +161,14 @@ class ResultFigures(Figures):
 
 
 class EvaluationFigures(Figures):
-    """Missing sets with reasons, findings, and the number of bootstrap draws."""
+    """The missing sets of an evaluation, with reasons."""
 
     missing: dict[str, str]
-    findings: list[str]
-    draws: int | None
 
 
 class SweepFigures(Figures):
-    """Findings of a sweep, the set that decides, why systems have no figures, and notes."""
+    """The set that decides a sweep, why systems have no figures, and notes."""
 
-    findings: list[str]
     shown: str
     faults: dict[str, str]
     notes: list[str]

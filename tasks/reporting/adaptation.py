@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from bsl.models.evaluation.uses import USES
@@ -26,7 +27,6 @@ from bsl.tasks.figures import (
     AdaptationFigures,
     ClassifierFigures,
     ExportFigures,
-    HeldOutFigures,
     LabelCounts,
     LabelPairsFigures,
     OwnCorpusFigures,
@@ -120,18 +120,39 @@ class AdaptationContent(StageInputs):
     """What the original encoder's own card says."""
 
 
-def exported(verdict: Verdict, *, accepted: bool = False) -> str:
-    """Return a phrase for the exported encoder; `accepted` is whether it is the adapted one by `--accept`."""
-    if accepted:
-        return "the adapted encoder without proof, by --accept"
-    return "the adapted encoder" if verdict.word == "BETTER" else "the original encoder, unchanged"
+@dataclass(frozen=True)
+class Adapted:
+    """What the page and the card say about the encoder.
 
+    Attributes:
+        verdict: The verdict on the adapted encoder.
+        proof: The table `proof`.
+        training: Sentence of `training_summary`.
+        accepted: Whether the adapted encoder is exported without proof, by `--accept`.
+        draws: Number of bootstrap draws.
+        split: Sentence of `split_of`; empty without labels.
+    """
 
-def worse_uses(verdict: Verdict, proof: pl.DataFrame) -> set[str]:
-    """Return the uses for which the exported encoder is worse than the original; none if it is the original."""
-    if verdict.word != "BETTER":
-        return set()
-    return {row["use"] for row in proof.iter_rows(named=True) if row["use"] and answer_of(row) == "worse"}
+    verdict: Verdict
+    proof: pl.DataFrame
+    training: str
+    accepted: bool = False
+    draws: int | None = None
+    split: str = ""
+
+    @property
+    def exported(self) -> str:
+        """A phrase for the exported encoder."""
+        if self.accepted:
+            return "the adapted encoder without proof, by --accept"
+        return "the adapted encoder" if self.verdict.word == "BETTER" else "the original encoder, unchanged"
+
+    @property
+    def worse_uses(self) -> set[str]:
+        """The uses for which the exported encoder is worse than the original; none if it is the original."""
+        if self.verdict.word != "BETTER":
+            return set()
+        return {row["use"] for row in self.proof.iter_rows(named=True) if row["use"] and answer_of(row) == "worse"}
 
 
 def training_summary(views: Sequence[str], share: float) -> str:
@@ -150,10 +171,8 @@ def adaptation(
     """Publish the page of an adaptation and the encoder's card."""
     store = context.store
     found = store.manifest(artifacts.proof).figures_as(ProofFigures)
-    verdict, draws = found.judgement, found.draws
-    proof, weighing = (store.scan(ref).collect() for ref in (artifacts.proof, artifacts.weighing))
-    training = training_summary(content.views, store.manifest(artifacts.weighing).figures_as(ShareFigures).share)
-    log = store.scan(artifacts.trained, "training_log").collect()
+    is_adapted = store.manifest(artifacts.adapted).figures_as(ExportFigures).adapted
+    share = store.manifest(artifacts.weighing).figures_as(ShareFigures).share
     counts = counts_of(store, artifacts)
     labels = split = ""
     if content.labels:
@@ -170,42 +189,43 @@ def adaptation(
     notes = [split] if split else []
     if artifacts.to_label is not None:
         notes.append(to_label_summary(store, artifacts.to_label))
+    adapted = Adapted(
+        found.judgement,
+        store.scan(artifacts.proof).collect(),
+        training_summary(content.views, share),
+        accepted=is_adapted and found.verdict != "BETTER",
+        draws=found.draws,
+        split=split,
+    )
     samples = {"Crops of a sentence": artifacts.views, "Round trips": artifacts.trips}
     views = {title: ref for title, ref in samples.items() if ref}
     shown = (artifacts.passages, artifacts.weighing, artifacts.proof, artifacts.adapted)
     parts = [
-        Part(_ANSWERS, answer_blocks(proof, draws)),
+        Part(_ANSWERS, answer_blocks(adapted.proof, adapted.draws)),
         sample_part(store.scan(artifacts.proof, "samples").collect()),
         *pages,
         Part("Rows", [Facts({name: f"{count:,}" for name, count in counts.items()}), *map(Prose, notes)]),
-        *figure_parts(proof, content.missing, training, weighing, log, draws),
+        *figure_parts(
+            adapted,
+            content.missing,
+            store.scan(artifacts.weighing).collect(),
+            store.scan(artifacts.trained, "training_log").collect(),
+        ),
         text_part(store, artifacts.passages, views, content.sources, labels),
         settings_part(content.settings),
-        use_part(str(artifacts.adapted), worse_uses(verdict, proof)),
+        use_part(str(artifacts.adapted), adapted.worse_uses),
         Part("Artifacts", [Facts({ref.kind: ref.key for ref in shown})]),
     ]
-    is_adapted = store.manifest(artifacts.adapted).figures_as(ExportFigures).adapted
-    accepted = verdict.word != "BETTER" and is_adapted
     title = f"{encoder_name(content.encoder)} adapted to {text_name(content.sources)}"
-    publish(context, adaptation_page(title, verdict, proof, parts, accepted=accepted), command)
-    described = adapted_card(
-        content,
-        verdict,
-        proof,
-        training,
-        artifacts.adapted,
-        split,
-        draws,
-        cards,
-        accepted=accepted,
-    )
+    publish(context, adaptation_page(title, adapted, parts), command)
+    described = adapted_card(content, adapted, artifacts.adapted, cards)
     if artifacts.to_label is not None:
         write_to_label(store, artifacts.to_label, context.draft.folder / TO_LABEL)
     (context.draft.folder / CARD).write_text(described, encoding="utf-8")
     context.draft.note(
         AdaptationFigures(
             **dict(found),
-            findings=[verdict.finding],
+            findings=[adapted.verdict.finding],
             missing=list(content.missing),
             rows=counts,
             split=split,
@@ -217,103 +237,73 @@ def adaptation(
 
 def counts_of(store: Store, artifacts: AdaptationArtifacts) -> dict[str, int]:
     """Return the numbers of sentences and labels for training and for evaluation."""
-    corpus = store.manifest(artifacts.corpus)
+    manifest = store.manifest(artifacts.corpus)
+    corpus, labels = manifest.figures_as(OwnCorpusFigures), manifest.figures_as(LabelCounts)
     return {
-        "training sentences": corpus.figures_as(OwnCorpusFigures).sentences if artifacts.views else 0,
+        "training sentences": corpus.sentences if artifacts.views else 0,
         "training labels": store.manifest(artifacts.pairs).figures_as(LabelPairsFigures).labels,
-        "test labels": corpus.figures_as(LabelCounts).test,
-        "held-out sentences": store.manifest(artifacts.passages).figures_as(HeldOutFigures).sentences,
+        "test labels": labels.test,
+        "held-out sentences": corpus.held_out,
     }
 
 
-def adaptation_page(
-    title: str, verdict: Verdict, proof: pl.DataFrame, parts: Sequence[Part], *, accepted: bool = False
-) -> Page:
-    """Return the page: the verdict and a chart of the differences above the sections; `accepted` as for `exported`."""
+def adaptation_page(title: str, adapted: Adapted, parts: Sequence[Part]) -> Page:
+    """Return the page: the verdict and a chart of the differences above the sections."""
     from bsl.tasks.rendering.charts import mark_of, score_chart  # matplotlib
 
     marks = [
         mark_of(USES[use].title if use else f"{name}, {metric}", _MARKS[role], *figure)
-        for use, name, metric, role, *figure in proof.select(
+        for use, name, metric, role, *figure in adapted.proof.select(
             "use", "evidence", "metric", "role", "difference", "ci_low", "ci_high"
         ).rows()
     ]
     chart = score_chart(marks, "Difference × 100 from the original encoder", line=0.0) if marks else None
-    sentences = [f"{verdict.sentence} Exported: {exported(verdict, accepted=accepted)}."]
-    return Page.of_result(title, sentences, chart, parts, verdict.word)
+    sentences = [f"{adapted.verdict.sentence} Exported: {adapted.exported}."]
+    return Page.of_result(title, sentences, chart, parts, adapted.verdict.word)
 
 
-def figure_parts(
-    proof: pl.DataFrame,
-    missing: Sequence[str],
-    training: str,
-    weighing: pl.DataFrame,
-    log: pl.DataFrame,
-    draws: int | None = None,
-) -> list[Part]:
+def figure_parts(adapted: Adapted, missing: Sequence[str], weighing: pl.DataFrame, log: pl.DataFrame) -> list[Part]:
     """Return the sections on the figures before and after, and on training.
 
     Args:
-        proof: the table `proof`.
-        missing: general sets that were not found.
-        training: the sentence of `training_summary`.
-        weighing: the table `weighing`.
-        log: the table `training_log`.
-        draws: number of bootstrap draws of the proof.
+        adapted: The encoder.
+        missing: General sets that were not found.
+        weighing: The table `weighing`.
+        log: The table `training_log`.
     """
     from bsl.tasks.rendering.training_curves import folded_curves  # matplotlib
 
     absent = [Prose(f"Not evaluated because they are not available: {', '.join(missing)}.")] if missing else []
-    table = Table.of("Figures × 100", proof_rows(proof, draws))
+    table = Table.of("Figures × 100", proof_rows(adapted.proof, adapted.draws))
     return [
         Part("All figures", [Prose(_HELD_OUT), table, Prose(_DRAWN, note=True), *absent]),
-        Part("Training", [Prose(training), *share_tables(weighing), *folded_curves(log)]),
+        Part("Training", [Prose(adapted.training), *share_tables(weighing), *folded_curves(log)]),
     ]
 
 
 def adapted_card(
-    content: AdaptationContent,
-    verdict: Verdict,
-    proof: pl.DataFrame,
-    training: str,
-    checkpoint: CheckpointRef,
-    split: str = "",
-    draws: int | None = None,
-    more: Sequence[Part] = (),
-    *,
-    accepted: bool = False,
+    content: AdaptationContent, adapted: Adapted, checkpoint: CheckpointRef, more: Sequence[Part] = ()
 ) -> str:
-    """Return the model card as Markdown.
-
-    Args:
-        content: What the page and the card tell about the run.
-        verdict: The verdict on the adapted encoder.
-        proof: The table `proof`.
-        training: Sentence of `training_summary`.
-        checkpoint: The exported encoder.
-        split: Sentence of `split_of`; empty without labels.
-        draws: Number of bootstrap draws.
-        more: Further sections.
-        accepted: As for `exported`.
-    """
-    better, name = accepted or verdict.word == "BETTER", encoder_name(content.encoder)
+    """Return the model card of the exported encoder as Markdown, with further sections `more`."""
+    verdict, name = adapted.verdict, encoder_name(content.encoder)
+    better = adapted.accepted or verdict.word == "BETTER"
     materials = [model_material("original encoder", content.encoder, content.base.licence)]
     if better:
         materials += _training_materials(content)
         if "round trips" in content.views:
             materials += [model_material("translation of views", model) for model in content.translators]
     unchanged = "The verdict on the trained encoder is not BETTER, so this is the original encoder, byte for byte."
-    about = f"A sentence encoder: {exported(verdict, accepted=accepted)}. {training if better else unchanged}"
+    about = f"A sentence encoder: {adapted.exported}. {adapted.training if better else unchanged}"
     page = Page(
         title=f"{name} adapted to {text_name(content.sources)}" if better else f"{name}, unchanged",
         word=verdict.word,
         sentence=verdict.sentence,
         lead=[Prose(f"{about} Compare its vectors by cosine.")],
         parts=[
-            Part("Better and worse for", answer_blocks(proof, draws)),
-            use_section(search="search" not in worse_uses(verdict, proof)),
-            Part("Figures", [Table.of(_MEASURED, proof_rows(proof, draws))]),
-            Part("Data", [Prose(line) for line in _data(content, split) if line]),
+            Part("Better and worse for", answer_blocks(adapted.proof, adapted.draws)),
+            use_section(search="search" not in adapted.worse_uses),
+            Part("Figures", [Table.of(_MEASURED, proof_rows(adapted.proof, adapted.draws))]),
+            Part("Data", [Prose(line) for line in _data(content, adapted.split) if line]),
             *more,
             Part("Limits", [Prose(_LIMITS)]),
         ],

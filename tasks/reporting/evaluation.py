@@ -13,7 +13,7 @@ from bsl.models.evaluation.sweep import MEAN
 from bsl.models.evaluation.verdict import deciding_comparison
 from bsl.storage.artifacts.refs import ArtifactRef, ComparisonRef, ScoresRef
 from bsl.storage.record import NotInKey, Record
-from bsl.tasks.figures import EvaluationFigures
+from bsl.tasks.figures import EvaluationFigures, ResultFigures
 from bsl.tasks.rendering.blocks import Folded, Page, Part, Table
 from bsl.tasks.rendering.paper_tables import PaperTable, tables_of
 from bsl.tasks.rendering.score_tables import (
@@ -65,7 +65,8 @@ def summarise(
     comparison = write_figures(context, table, comparisons)
     draws = draws_of(context.store, comparisons)
     findings = list(findings_of(table, comparison))
-    context.draft.note(EvaluationFigures(missing=missing.reasons, findings=findings, draws=draws))
+    context.draft.note(EvaluationFigures(missing=missing.reasons))
+    context.draft.note(ResultFigures(findings=findings, draws=draws))
     publish(context, evaluation_page(table, comparison, missing.reasons, tables, draws))
 
 

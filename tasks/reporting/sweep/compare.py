@@ -15,7 +15,7 @@ from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.storage.artifacts.schemas import SWEEP
 from bsl.tasks.embedding.vectors import open_vectors
 from bsl.tasks.evaluation.kinds import draws_of_sets
-from bsl.tasks.figures import SweepFigures
+from bsl.tasks.figures import ResultFigures, SweepFigures
 from bsl.tasks.rendering.blocks import Part, Prose, Table
 from bsl.tasks.rendering.numbers import counted
 from bsl.tasks.reporting.provenance import RunCommand
@@ -75,8 +75,8 @@ def compare_systems(
     faults = {system.label: "; ".join(system.faults) for system in systems if system.faults}
     content = SweepContent(settings.title, table, systems, settings.axis, shown, faults, notes)
     context.draft.write(table)
-    findings = [sentence] if sentence else []
-    context.draft.note(SweepFigures(findings=findings, shown=shown, faults=faults, notes=notes))
+    context.draft.note(ResultFigures(findings=[sentence] if sentence else []))
+    context.draft.note(SweepFigures(shown=shown, faults=faults, notes=notes))
     own_parts = [
         *_run_parts(context, [system.label for system in systems], settings),
         *_own_parts(context, settings),
