@@ -73,10 +73,11 @@ def compare_systems(
     if drawn and len(vectors) > 1:
         notes.append(_draws_note(resamples, len(vectors) - 1))
     faults = {system.label: "; ".join(system.faults) for system in systems if system.faults}
-    content = SweepContent(settings.title, table, systems, settings.axis, shown, faults, notes)
+    noted = SweepFigures(shown=shown, faults=faults, notes=notes)
     context.draft.write(table)
     context.draft.note(ResultFigures(findings=[sentence] if sentence else []))
-    context.draft.note(SweepFigures(shown=shown, faults=faults, notes=notes))
+    context.draft.note(noted)
+    content = SweepContent(settings.title, table, systems, settings.axis, noted)
     own_parts = [
         *_run_parts(context, [system.label for system in systems], settings),
         *_own_parts(context, settings),
