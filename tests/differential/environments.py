@@ -105,7 +105,7 @@ ENVIRONMENTS: Final = (
     Environment("empty HOME", {"HOME": ""}),
     Environment("missing HOME", {"HOME": "/nonexistent"}, unnamed=True),
     Environment("read-only HOME", closed="home"),
-    Environment("HOME on a full disk", full="home"),
+    Environment("HOME on a full disk", full="home", cause=r"\(BSL_CACHE\): the disk is full"),
     Environment("read-only XDG_CACHE_HOME", {"XDG_CACHE_HOME": "{base}/xdg"}, closed="xdg"),
     Environment("read-only HF_HOME", {"HF_HOME": "{base}/hf", "HF_HUB_OFFLINE": "1"}, closed="hf"),
     Environment("read-only TMPDIR", {"TMPDIR": "{base}/tmp"}, closed="tmp"),
