@@ -162,14 +162,14 @@ def findings_of(manifest: Manifest) -> list[str]:
 def result_tables(store: Store, manifest: Manifest) -> Iterator[tuple[str, list[dict[str, str]]]]:
     """Yield the main tables of a report or an evaluation, with their titles; none for other artifacts."""
     from bsl.storage.artifacts.refs import ProofRef
-    from bsl.tasks.figures import ProofFigures
+    from bsl.tasks.figures import ResultFigures
     from bsl.tasks.rendering.evidence import answer_rows, proof_rows
 
     if "scores" in manifest.tables:
         yield from figures_of(store, manifest.ref)
-    if manifest.kind == "report" and (proof := manifest.provenance.inputs.get("proof")):
+    if "uses" in manifest.figures and (proof := manifest.provenance.inputs.get("proof")):
         table = store.scan(ProofRef(key=proof.key)).collect()
-        draws = manifest.figures_as(ProofFigures).draws
+        draws = manifest.figures_as(ResultFigures).draws
         yield ANSWERS, answer_rows(table, draws)
         yield "All figures × 100", proof_rows(table, draws)
 
