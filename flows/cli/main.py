@@ -44,6 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     141: the reader of a pipe, such as `head`, closed the pipe.
     """
     words = list(sys.argv[1:] if argv is None else argv)
+    _open_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # the terminal's encoding may lack a character
@@ -78,6 +79,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         if "--debug" in words or (code := _failed(error)) is None:
             raise
         return code
+
+
+def _open_streams() -> None:
+    """Open closed standard streams on the null device; else other files get their numbers, which children replace."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if not _is_open(number):
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, which is this one
+            setattr(sys, name, open(number, "r" if name == "stdin" else "w", closefd=False))  # noqa: SIM115
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
 
 
 def _check_addresses(words: Sequence[str], texts: Collection[str] = ()) -> None:
