@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from assets.pretrain import MODEL
 from bsl.storage.assets.catalog import AssetManifest, embedded_manifest
-from bsl.storage.filesystem.atomic import whole
+from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.digests import describe_files
 from bsl.storage.filesystem.names import MANIFEST
 
@@ -36,7 +36,7 @@ def pack(store: Store, ref: ArtifactRef, name: str, root: Path, seed: int) -> Pa
     artifact = store.manifest(ref)
     training: dict[str, JsonValue] = {**artifact.provenance.config, "run": artifact.figures, "artifact": ref.key}
     target = root / name
-    with whole(target) as fresh:
+    with atomic_write(target) as fresh:
         shutil.copytree(store.fetch(ref) / MODEL, fresh)
         changes = {"seed": seed, "training": training, "figures": {}, "files": describe_files(fresh)}
         manifest = embedded_manifest(name).model_copy(update=changes)

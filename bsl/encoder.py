@@ -12,7 +12,7 @@ from bsl.imports import importing
 from bsl.models.encoder import sentence_encoder
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.texts import texts_of
-from bsl.models.runtime.rows import unit
+from bsl.models.runtime.rows import unit_vectors
 from bsl.storage.assets.embedded import EMBEDDED, embedded_path
 from bsl.storage.filesystem.values import require_name
 from bsl.vectors import as_vectors, progress_bar
@@ -157,10 +157,10 @@ class SentenceEncoder(sentence_encoder.SentenceEncoder):
             batch_tokens = batch_size * max(map(int, tokens.lengths), default=1)
         with progress_bar(show_progress_bar) as bar:
             report = on_progress or bar
-            vectors = sentence_encoder.encode_tokens(
-                self.network, tokens, batch_tokens=batch_tokens, device=device, bf16=bf16, on_progress=report
+            vectors = self.network.encode(
+                tokens, batch_tokens=batch_tokens, device=device, bf16=bf16, on_progress=report
             )
-        vectors = unit(vectors) if normalize_embeddings else vectors
+        vectors = unit_vectors(vectors) if normalize_embeddings else vectors
         found = vectors[0] if isinstance(texts, str) else vectors
         if convert_to_numpy and not convert_to_tensor:
             return found
@@ -183,7 +183,7 @@ class SentenceEncoder(sentence_encoder.SentenceEncoder):
         vectors = as_vectors(given, self.width)
         if vectors is None:
             vectors = self.encode([given] if isinstance(given, str) else texts_of(given))
-        return unit(vectors)
+        return unit_vectors(vectors)
 
 
 def _folder(given: str | Path, revision: str | None) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 from collections.abc import Mapping, Sequence
 from types import UnionType
@@ -15,6 +14,7 @@ from bsl.flows.parameters import check_texts
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.evaluation.published import rows_of
 from bsl.storage.filesystem.secrets import shown
+from bsl.storage.filesystem.spelling import nearest_name
 from bsl.storage.filesystem.values import MOST
 from bsl.tasks.settings import RunSettings
 
@@ -44,7 +44,7 @@ def explain(problem: ErrorDetails, base: BaseModel) -> str:
         if problem["type"] == "string_pattern_mismatch" and (field := fields.get(names[-1])):
             message = f"expected: {field.description}"
         return f"{path}: {message} (found {_short(problem['input'])})"
-    nearest = _nearest(names[-1], model) if model else None
+    nearest = _nearest(names[-1], model) if model else ""
     hint = f". Did you mean {nearest!r}?" if nearest else "."
     listed = f" Fields: {', '.join(fields)}" if fields else ""
     return f"{path}: unknown field{hint}{listed}"
@@ -104,21 +104,20 @@ def _has_mapping(kinds: Sequence[Any]) -> bool:
     return any(get_origin(kind) in (dict, Mapping) for kind in kinds)
 
 
-def _nearest(name: str, model: type[BaseModel]) -> str | None:
+def _nearest(name: str, model: type[BaseModel]) -> str:
     """Return the field with the closest name, else a field whose description starts with a similar phrase.
 
     For example, "learning_rate" finds `lr`, described as "Peak learning rate".
     """
     fields = model.model_fields
-    if nearest := difflib.get_close_matches(name, fields, n=1):
-        return nearest[0]
+    if nearest := nearest_name(name, fields):
+        return nearest
     phrases: dict[str, str] = {}
     for field, info in fields.items():
         words = (info.description or "").lower().split()[:_FIRST_WORDS]
         for start, end in itertools.combinations(range(len(words) + 1), 2):
             phrases.setdefault("_".join(words[start:end]), field)
-    nearest = difflib.get_close_matches(name, phrases, n=1, cutoff=0.8)
-    return phrases[nearest[0]] if nearest else None
+    return phrases.get(nearest_name(name, phrases, cutoff=0.8), "")
 
 
 C = TypeVar("C", bound=BaseModel)

@@ -37,7 +37,7 @@ from bsl.tasks.reporting.run.report import report
 from bsl.tasks.stage.log_context import show_logs
 from bsl.tasks.stage.pool import NO_FIGURE
 from bsl.tasks.training.distributed import require_equal_shares
-from bsl.tasks.training.teachers import check_teaching, find_teachers, teach
+from bsl.tasks.training.teachers import check_teaching, find_teachers, teacher_vectors
 from bsl.tasks.training.train import train
 from bsl.tasks.views.augment import augment
 from bsl.tasks.views.methods import column_view
@@ -164,7 +164,7 @@ def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
     ]
     checkpoints: list[CheckpointRef] = []
     for phase, training_pairs, found_teachers in zip(config.phases, pairs, teachers, strict=True):
-        teacher = teach(site, corpus, found_teachers, config.evaluation.precision)
+        teacher = teacher_vectors(site, corpus, found_teachers, config.evaluation.precision)
         last = checkpoints[-1] if checkpoints else start
         checkpoints.append(train(site, training_pairs, last, dev, encoder, phase.training, teacher))
 

@@ -113,7 +113,7 @@ def fix_precision(config: C, site: RunContext) -> C:
 
     Stages do so themselves: only settings that are shown, or sent to another machine, need it.
     """
-    return precision.settled(config, lambda: device_of(site))
+    return precision.with_resolved_precision(config, lambda: device_of(site))
 
 
 def announce_precision(site: RunContext, precisions: Mapping[str, Precision]) -> None:

@@ -11,11 +11,8 @@ ModelError
 ├── EvaluationError            no score can be computed from the vectors or gold scores
 ├── SentenceIdCollisionError   two different sentences of a corpus have the same id
 ├── EmptyCorpusError           no sentence of the sources is left
-└── TranslationError           a sentence cannot be translated
-    ├── TranslatorLoadError        the folder has no model that this backend can run, or the backend does not run
-    ├── DeviceMemoryError          the model, or a batch of one sentence, does not fit the device
-    ├── TranslationStoppedError    the run was asked to stop between two shards
-    └── SmokeTestError             the translator runs, but its output is bad
+└── TranslationError           a translator cannot be loaded, does not fit the device, or its output is bad
+    └── TranslationStoppedError    the run was asked to stop between two shards
 
 A message states what was found, what was expected and what to do next.
 """
@@ -26,7 +23,7 @@ import pickle
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from bsl.storage.filesystem.os_errors import not_written
+from bsl.storage.filesystem.os_errors import first_line, not_written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -125,19 +122,7 @@ class EmptyCorpusError(ModelError):
 
 
 class TranslationError(ModelError):
-    """Base of all errors of translation."""
-
-
-class TranslatorLoadError(TranslationError):
-    """The folder has no model that this backend can run, or the backend does not run on the device."""
-
-
-class DeviceMemoryError(TranslationError):
-    """The model, or a batch of one sentence, does not fit the device; smaller batches are not possible."""
-
-
-class SmokeTestError(TranslationError):
-    """The translator runs, but its output for a few plain sentences is bad or differs from the pinned translations."""
+    """A translator cannot be loaded or run, does not fit the device, or its output for plain sentences is bad."""
 
 
 class TranslationStoppedError(TranslationError):
@@ -175,10 +160,9 @@ def load_errors(folder: Path, kind: type[ModelError]) -> Iterator[None]:
                 raise
         elif not_written(error):  # the disk of a converted model is full; reading causes no such error
             raise
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise kind(
-            f"{folder}: cannot be loaded ({reason:.300}). Check that the copy is complete, and that its files are of "
-            "the same model."
+            f"{folder}: cannot be loaded ({first_line(error):.300}). Check that the copy is complete, and that its "
+            "files are of the same model."
         ) from error
 
 

@@ -16,7 +16,7 @@ import torch
 
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
-from bsl.models.objectives.config import BSLConfig
+from bsl.models.objectives.bsl_config import BSLConfig
 from bsl.models.training.config import TrainingConfig
 from bsl.models.training.loop import TrainingResult, train
 from bsl.models.training.snapshots import Execution

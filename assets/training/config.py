@@ -9,7 +9,7 @@ from pydantic import Field
 from assets.training.masked_lm import EncoderShape
 from assets.training.translation import TranslationModelConfig
 from bsl.models.encoder.config import EncoderConfig
-from bsl.models.objectives.config import DistilConfig
+from bsl.models.objectives.distillation_config import DistilConfig
 from bsl.models.runtime.precision import Precision
 from bsl.models.training.config import TrainingConfig
 from bsl.storage.record import Record

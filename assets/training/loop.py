@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from bsl.models.errors import TrainingError
 from bsl.models.runtime.device import arithmetic
-from bsl.models.runtime.precision import settled
+from bsl.models.runtime.precision import with_resolved_precision
 from bsl.models.training.loop import run_steps
 from bsl.models.training.optimizer import descend
 from bsl.models.training.snapshots import (
@@ -24,7 +24,7 @@ from bsl.models.training.snapshots import (
     Saving,
     Snapshot,
     copied,
-    fingerprint,
+    network_digest,
     newest_snapshot,
     optimizer_tensors,
     restore_optimizers,
@@ -123,7 +123,7 @@ def pretrain(
     Raises:
         TrainingError: A loss or gradient is not finite, or (ResumeError) `folder` has a snapshot of another run.
     """
-    config = settled(config, lambda: str(next(model.parameters()).device))
+    config = with_resolved_precision(config, lambda: str(next(model.parameters()).device))
     run = RunState(model, make_optimizers(model, config), config)
     identity = _identity(model, examples, config)
     if folder and (saved := newest_snapshot(folder, identity)):
@@ -190,7 +190,7 @@ def _identity(model: nn.Module, examples: Examples, config: LearningConfig) -> s
     digest = hashlib.sha256()
     for batch in examples.plan(0):
         digest.update(batch.tobytes())
-    return fingerprint(model, config.model_dump_json(), digest.hexdigest())
+    return network_digest(model, config.model_dump_json(), digest.hexdigest())
 
 
 def _step(run: RunState, examples: Examples, batch: np.ndarray) -> Tensor:

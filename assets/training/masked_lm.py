@@ -131,7 +131,7 @@ class MaskedSentences:
             (N, vocabulary) logits and (N,) labels of the N masked tokens.
         """
         tokens_BT, real_BT = Tokens.of([self.sentences[i] for i in batch], self.pad_id).padded()
-        masked = map(torch.from_numpy, self.masking.hide(tokens_BT.numpy(), self.config.masked, generator))
+        masked = map(torch.from_numpy, self.masking.mask_tokens(tokens_BT.numpy(), self.config.masked, generator))
         device = next(model.parameters()).device
         tokens, real, hidden, chosen = (array.to(device) for array in (tokens_BT, real_BT.bool(), *masked))
         states = model.model(hidden, attention_mask=real).last_hidden_state

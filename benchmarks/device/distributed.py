@@ -19,7 +19,7 @@ from benchmarks.device.fixtures import LENGTH
 from benchmarks.device.results import at_most, holds, not_run
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
-from bsl.models.objectives.config import BSLConfig
+from bsl.models.objectives.bsl_config import BSLConfig
 from bsl.models.training.config import TrainingConfig
 from bsl.models.training.distributed import is_first, joined
 from bsl.models.training.loop import train

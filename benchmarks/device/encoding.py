@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.device.device_limits import seconds
 from benchmarks.device.fixtures import base_encoder
 from benchmarks.device.results import Rate
-from bsl.models.encoder.sentence_encoder import SentenceEncoder, encode_tokens
+from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.evaluation.config import ProbeConfig, ProbeProtocol
 from bsl.models.evaluation.probe.problem import Part, make_problem
 from bsl.models.evaluation.probe.search import probe
@@ -39,7 +39,7 @@ def rates(fixtures: Fixtures, card: Card, sentences: int, **shape: int) -> Itera
         peer = _peer(fixtures, card, encoder, texts, bf16=bf16)
         if peer is not None:
             yield peer
-        elapsed = seconds(partial(encode_tokens, encoder.network, tokens, device=card.device, bf16=bf16), card.device)
+        elapsed = seconds(partial(encoder.network.encode, tokens, device=card.device, bf16=bf16), card.device)
         share = flops / elapsed / card.flops[precision]
         ratio = None if peer is None else sentences / (before + elapsed) / peer.rate
         name = f"encoding, {precision}; the ratio with tokenising"

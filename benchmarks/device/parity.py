@@ -14,10 +14,10 @@ from benchmarks.device.fixtures import LENGTH, base_encoder
 from benchmarks.device.results import at_least, at_most, holds, not_run
 from benchmarks.device.training import live, warmed
 from bsl.models.encoder.config import EncoderConfig
-from bsl.models.encoder.sentence_encoder import SentenceEncoder, encode_tokens, tokenise
+from bsl.models.encoder.sentence_encoder import SentenceEncoder, token_ids
 from bsl.models.encoder.transformer import first_position
 from bsl.models.errors import InterruptedRunError, NonFiniteLossError
-from bsl.models.objectives.config import BSLConfig
+from bsl.models.objectives.bsl_config import BSLConfig
 from bsl.models.training.batches import BatchOrder
 from bsl.models.training.config import TrainingConfig
 from bsl.models.training.loop import train
@@ -72,7 +72,7 @@ def encoding(fixtures: Fixtures, card: Card) -> Iterator[Finding]:
     if "bf16" not in card.precisions:
         yield not_run(name, f"not used: {card.why_not_bf16}")
         return
-    half = encode_tokens(encoder, tokens, device=device, bf16=True)
+    half = encoder.encode(tokens, device=device, bf16=True)
     cosines = (half * here).sum(1) / np.linalg.norm(half, axis=1) / np.linalg.norm(here, axis=1)
     yield at_least(name, float(cosines.min()), LEAST_COSINE)
 
@@ -83,9 +83,9 @@ def _largest_difference(one: Vectors, other: Vectors) -> float:
 
 def _gradient_difference(fixtures: Fixtures, device: torch.device) -> float:
     encoder = base_encoder(dropout=0.0, num_hidden_layers=4).to(device)
-    tokens = tokenise(fixtures.tokenizer, fixtures.texts[:64], LENGTH)
+    tokens = token_ids(fixtures.tokenizer, fixtures.texts[:64], LENGTH)
     weights = list(encoder.parameters())
-    packed = encoder.embed_rows(tokens, np.arange(64), 1 << 20)
+    packed = encoder.embed(tokens, np.arange(64), 1 << 20)
     padded = encoder(*(x.to(device) for x in tokens.padded(np.arange(64))))
     direction = torch.randn_like(padded)
     found, expected = (

@@ -11,9 +11,8 @@ import torch
 from benchmarks.device.device_limits import seconds
 from benchmarks.device.fixtures import LENGTH, base_encoder
 from benchmarks.device.results import Rate
-from bsl.models.encoder.sentence_encoder import SentenceEncoder, tokenise
-from bsl.models.objectives.config import BSLConfig
-from bsl.models.objectives.registry import build_objective
+from bsl.models.encoder.sentence_encoder import SentenceEncoder, token_ids
+from bsl.models.objectives.bsl_config import BSLConfig
 from bsl.models.training.batches import BatchOrder
 from bsl.models.training.config import TrainingConfig
 from bsl.models.training.metrics import Throughput
@@ -54,7 +53,7 @@ def live(
 ) -> tuple[TrainingState, Callable[[int], int]]:
     """Return a run on BERT-base's shapes, and a function that takes step `number` and returns its token count."""
     encoder = SentenceEncoder(base_encoder(**shape), fixtures.tokenizer)
-    net = build_objective(encoder.network, config.objective).to(device)
+    net = config.objective.build(encoder.network).to(device)
     run = TrainingState("", 10**9, net, make_optimizer(net, config))
     folder = fixtures.scratch / "tokens"
     folder.mkdir(exist_ok=True)
@@ -104,7 +103,7 @@ def _plain(fixtures: Fixtures, card: Card, config: TrainingConfig, steps: int, *
     net: Objective = run.objective
     learning = net.learning_parameters()
     optimizer = torch.optim.AdamW(learning, lr=1e-6, foreach=False)
-    tokens = tokenise(fixtures.tokenizer, fixtures.texts, LENGTH)
+    tokens = token_ids(fixtures.tokenizer, fixtures.texts, LENGTH)
     starts, used = itertools.count(), list[int]()
 
     def step() -> None:

@@ -31,11 +31,11 @@ import torch
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.evaluation.correlation import cosine_scores, spearman
-from bsl.models.objectives.config import BSLConfig
+from bsl.models.objectives.bsl_config import BSLConfig
 from bsl.models.runtime.precision import computed
-from bsl.models.runtime.rows import unit
+from bsl.models.runtime.rows import unit_vectors
 from bsl.models.training.config import TrainingConfig
-from bsl.models.training.dev_evaluation import Evaluation, finding_of
+from bsl.models.training.dev_evaluation import StepEvaluation, finding_of
 from bsl.models.training.loop import train
 from bsl.models.training.snapshots import Execution, read_snapshot
 
@@ -62,7 +62,7 @@ def judge(encoder: SentenceEncoder, test: pl.DataFrame) -> dict[str, float]:
     """Return test Spearman, and the mean cosine of different sentences of the test set."""
     one, two = (encoder.encode(test[side].to_list()) for side in ("sentence1", "sentence2"))
     cosines = cosine_scores(one, two)
-    mean = unit(one).mean(axis=0)
+    mean = unit_vectors(one).mean(axis=0)
     n = len(one)
     cone = (n * float(mean @ mean) - 1) / (n - 1)  # mean of all products without rows' own ones (1 each)
     rho = spearman(cosines, test["score"].to_numpy()) if np.ptp(cosines) > 0 else 0.0
@@ -99,8 +99,8 @@ class Watch:
     """Applies the detector to each evaluation of a finished run, as the loop does, which here did not stop."""
 
     def __init__(self, log: pl.DataFrame, steps: int) -> None:
-        rows = log.filter(pl.col("alignment").is_not_null()).select(field.name for field in fields(Evaluation))
-        self.history = [Evaluation(**row) for row in rows.to_dicts()]
+        rows = log.filter(pl.col("alignment").is_not_null()).select(field.name for field in fields(StepEvaluation))
+        self.history = [StepEvaluation(**row) for row in rows.to_dicts()]
         self.raised: Raised | None = None
         for number, seen in enumerate(self.history, 1):
             if finding := finding_of(self.history[:number], TrainingConfig(), final=seen.step == steps):

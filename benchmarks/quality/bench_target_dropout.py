@@ -16,11 +16,12 @@ from pathlib import Path
 
 import polars as pl
 
+from bsl.flows.recipes.paper import PAPER_TRAINING
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.evaluation.correlation import cosine_scores, spearman
 from bsl.models.runtime.precision import computed
-from bsl.models.training.config import PAPER_CONFIG, TrainingConfig
+from bsl.models.training.config import TrainingConfig
 from bsl.models.training.loop import train
 from bsl.storage.assets.embedded import embedded_path
 
@@ -33,7 +34,7 @@ def scored(split: str) -> pl.DataFrame:
 
 
 def setting(seed: int, steps: int, *, dropout: bool) -> TrainingConfig:
-    base = PAPER_CONFIG
+    base = PAPER_TRAINING
     objective = base.objective.model_copy(update={"target_norm": "standardize", "target_dropout": dropout})
     changes = {"objective": objective, "max_steps": steps, "eval_every": 50, "precision": PRECISION, "collapse": None}
     return base.model_copy(update={**changes, "seed": seed})

@@ -22,7 +22,7 @@ from sentence_transformers.util import semantic_search
 
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
-from bsl.models.runtime.rows import unit
+from bsl.models.runtime.rows import unit_vectors
 from bsl.models.serving.nearest_neighbors import nearest
 from bsl.storage.assets.embedded import embedded_path
 from bsl.tasks.serving.search import Index
@@ -52,13 +52,13 @@ def main() -> int:
     print("| width | ours, text embedded | slowest | ours, of a vector | semantic_search, of a vector | × |")
     print("|--:|--:|--:|--:|--:|--:|")
     for width in (256, 384):
-        vectors = unit(np.random.default_rng(0).standard_normal((rows, width), dtype=np.float32))
+        vectors = unit_vectors(np.random.default_rng(0).standard_normal((rows, width), dtype=np.float32))
         filled = np.zeros((1, width), dtype=np.float32)
 
         def embed(texts: list[str], filled: np.ndarray = filled) -> np.ndarray:
             made = encoder.encode(texts)
             filled[:, : made.shape[1]] = made[:, : filled.shape[1]]
-            return unit(filled)
+            return unit_vectors(filled)
 
         index = Index(pl.Series([f"sentence {row}" for row in range(rows)]), vectors, embed)
         whole, slowest = milliseconds(partial(index.search, [QUERY], K))

@@ -36,15 +36,15 @@ from benchmarks.speed.training_peers import (
     sentence_transformers_steps,
 )
 from benchmarks.speed.training_work import PROFILES, SHAPES, encoder_of, sentences
+from bsl.flows.recipes.paper import RELEASED_TRAINING
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.objectives.bsl import BSL
-from bsl.models.objectives.config import BSLConfig
+from bsl.models.objectives.bsl_config import BSLConfig
 from bsl.models.objectives.objective import Objective
-from bsl.models.objectives.registry import build_objective
 from bsl.models.runtime.device import arithmetic
 from bsl.models.training.batches import BatchOrder
-from bsl.models.training.config import RELEASED_CONFIG, TrainingConfig
+from bsl.models.training.config import TrainingConfig
 from bsl.models.training.loop import train
 from bsl.models.training.metrics import Throughput
 from bsl.models.training.optimizer import make_optimizer, take_step
@@ -103,7 +103,7 @@ def live(net: Objective, config: TrainingConfig) -> TrainingState:
 
 def released_net(shape: str, profile: str, dropout: float = 0.1) -> BSL:
     """Return a new network with the released settings."""
-    net = build_objective(encoder_of(shape, profile, dropout), RELEASED_CONFIG.objective)
+    net = RELEASED_TRAINING.objective.build(encoder_of(shape, profile, dropout))
     assert isinstance(net, BSL)
     return net
 
@@ -120,11 +120,11 @@ def difference(shape: str, profile: str, data: TokenCache, order: BatchOrder) ->
     batch = data.take(order.rows(1))
     with torch.no_grad():
         with arithmetic(net.online.device, bf16=False):
-            ours = net(batch, 512)
+            ours = net(batch)
         loss = float(released_loss(net, batch)) - float(ours)
     learning = net.double().learning_parameters()
     wanted = torch.autograd.grad(released_loss(net, batch), learning)
-    found = torch.autograd.grad(net(batch, 512), learning)
+    found = torch.autograd.grad(net(batch), learning)
     largest = max(float(gradient.abs().max()) for gradient in wanted)
     return abs(loss) / 4, max(float((x - y).abs().max()) for x, y in zip(found, wanted, strict=True)) / largest
 
@@ -168,7 +168,7 @@ def measure(shape: str, profile: str, rounds: int, steps: int) -> Iterator[Goal]
     """Print the tables of one shape and one profile, and yield the goals."""
     frame = sentences(profile)
     tokenizer = AutoTokenizer.from_pretrained(embedded_path("bert-mini"))
-    fp32 = RELEASED_CONFIG.model_copy(update={"lr": RATE, "warmup": 0.0})
+    fp32 = RELEASED_TRAINING.model_copy(update={"lr": RATE, "warmup": 0.0})
     bf16, buckets = (fp32.model_copy(update=u) for u in ({"precision": "bf16"}, {"length_buckets": BUCKET}))
     with tempfile.TemporaryDirectory() as folder:
         data = open_token_cache(Path(folder), frame.lazy(), SentenceEncoder(encoder_of(shape, profile), tokenizer))
@@ -180,7 +180,7 @@ def measure(shape: str, profile: str, rounds: int, steps: int) -> Iterator[Goal]
 
         card = measured(torch.device("cpu"), (1024, SHAPES[shape][1], 4 * SHAPES[shape][1]))
         print(", ".join(f"{name} {flops / 1e9:,.0f} GFLOP/s" for name, flops in card.flops.items()), flush=True)
-        run = live(build_objective(encoder_of(shape, profile), fp32.objective), fp32)
+        run = live(fp32.objective.build(encoder_of(shape, profile)), fp32)
         limits = {name: flops / flops_a_token(run.objective, data, random) for name, flops in card.flops.items()}
         released = released_steps(released_net(shape, profile), data, random)
         variants = [
@@ -205,7 +205,7 @@ def measure(shape: str, profile: str, rounds: int, steps: int) -> Iterator[Goal]
         config = TrainingConfig(precision="fp32", lr=RATE, warmup=0.0)
         encoder = encoder_of(shape, profile)
         peer = sentence_transformers_steps(encoder, frame, random, Path(folder))
-        run = live(build_objective(encoder, config.objective), config)
+        run = live(config.objective.build(encoder), config)
         rivals = [  # the peer trains one network, without a target
             Variant("sentence-transformers", peer, card.flops["fp32"] / (6 * matrices(encoder))),
             Variant(

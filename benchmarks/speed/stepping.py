@@ -14,7 +14,6 @@ import torch
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.objectives.config import AnyObjective
-from bsl.models.objectives.registry import build_objective
 from bsl.models.training.batches import BatchOrder
 from bsl.models.training.config import TrainingConfig
 from bsl.models.training.optimizer import make_optimizer, take_step
@@ -38,7 +37,7 @@ def product_step(encoder: EncoderConfig, pairs: pl.DataFrame, config: TrainingCo
     data = open_token_cache(Path(folder.name), pairs.lazy(), start, needs)
     order = BatchOrder(len(data), config, data.lengths_of)
     torch.manual_seed(SEED)
-    net = build_objective(online.network, config.objective, online.tokenizer)
+    net = config.objective.build(online.network, online.tokenizer)
     run, number = TrainingState("", 10**9, net, make_optimizer(net, config)), itertools.count(1)
 
     def step() -> float:

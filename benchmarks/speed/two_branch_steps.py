@@ -20,7 +20,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from benchmarks.speed.stepping import SEED, Step, batches, plain_step, product_step, training
 from bsl.models.encoder.config import EncoderConfig
-from bsl.models.objectives.config import BSLConfig
+from bsl.models.objectives.bsl_config import BSLConfig
 
 LENGTH = 64
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Final, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from bsl.flows.recipes.shared import ALONE, ANCHOR, CROPS, LABEL_REGRESSION, PIVOTS, REHEARSAL, changed, trips_of
+from bsl.flows.recipes.shared import ALONE, ANCHOR, CROPS, LABEL_REGRESSION, PIVOTS, REHEARSAL, trips_of, with_fields
 from bsl.models.corpus.passages import HoldOutConfig
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.evaluation.config import EvaluationConfig
 from bsl.models.evaluation.proof import AdaptationEvaluationConfig
 from bsl.models.evaluation.uses import UseName
-from bsl.models.objectives.config import ContrastiveConfig
+from bsl.models.objectives.contrastive_config import ContrastiveConfig
 from bsl.models.training.config import TrainingConfig
 from bsl.models.translation.config import CATALOGS, OPUS_MT, TranslatorConfig
 from bsl.models.views.config import AugmentConfig, CropView, TranslatedView
@@ -46,7 +46,7 @@ GENTLE: Final = TrainingConfig(
 # used for two epochs, so few labels need few steps. Learning rate × steps is at most twice that of SetFit (20 positive
 # and 20 negative pairs per text, 16 per step, 2e-5) since vectors are held, with four fifths of its pairs. Scored pairs
 # gain from several epochs. A third of a batch is general sentences that keep their vectors (docs/research-log.md).
-LABELLED: Final = changed(
+LABELLED: Final = with_fields(
     GENTLE,
     objective=LABEL_REGRESSION,
     lr=1e-4,
@@ -181,7 +181,7 @@ class AdaptConfig(ReadingConfig):
         if not raw:
             return self.training
         objective = self.training.objective.with_anchor(self.raw_anchor)
-        return changed(self.training, lr=self.raw_lr, objective=objective)
+        return with_fields(self.training, lr=self.raw_lr, objective=objective)
 
     @property
     def rehearsal_set(self) -> str:
@@ -199,14 +199,14 @@ class AdaptConfig(ReadingConfig):
         if kind == "pairs":
             return training
         if training.objective.nullable:
-            training = changed(training, objective=training.objective.with_anchor(self.class_anchor))
-        return changed(training, epochs=self.class_epochs)
+            training = with_fields(training, objective=training.objective.with_anchor(self.class_anchor))
+        return with_fields(training, epochs=self.class_epochs)
 
     def training_encoder(self, reading: EncoderConfig, names: tuple[str, ...]) -> EncoderConfig:
         """Return the encoder settings for training; views by dropout get the rate `DROPOUT` unless a rate is set."""
         if "dropout" not in names or reading.dropout is not None:
             return reading
-        return changed(reading, dropout=DROPOUT)
+        return with_fields(reading, dropout=DROPOUT)
 
     def pairs(self, names: tuple[str, ...]) -> PairConfig:
         """Return the training pairs of the chosen views."""

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from bsl.flows.config import PipelineConfig
 from bsl.flows.recipes.paper import nli
-from bsl.flows.recipes.shared import ALONE, EMBEDDED_STSB, ENCODERS, NLI, NO_VIEWS, SAMPLE, as_printed, changed
+from bsl.flows.recipes.shared import ALONE, EMBEDDED_STSB, ENCODERS, NLI, NO_VIEWS, SAMPLE, as_printed, with_fields
 from bsl.models.encoder.config import CNNConfig, EncoderConfig
-from bsl.models.objectives.config import ISBERTConfig
+from bsl.models.objectives.contrastive_config import ISBERTConfig
 from bsl.models.training.config import TrainingConfig
 from bsl.storage.datasets.registry import DATASETS
 from bsl.storage.sources.sources import SourceSpec
@@ -42,7 +42,7 @@ def isbert() -> PipelineConfig:
         ingest=NLI,
         augment=NO_VIEWS,
         pairs=ALONE,
-        encoder=changed(bert, max_length=128, cnn=CNNConfig()),
+        encoder=with_fields(bert, max_length=128, cnn=CNNConfig()),
         training=_PAPER,
         evaluation=as_printed("stsb/dev", "sts"),
         published=("IS-BERT-NLI", "BERT avg."),
@@ -55,22 +55,22 @@ def isbert_released() -> PipelineConfig:
     An earlier version of the code used 5e-6 and ε 1e-6: `--set training.lr=5e-6 --set training.eps=1e-6`.
     """
     base = isbert()
-    return changed(
+    return with_fields(
         base,
         title="isbert-released: IS-BERT as its code was released",
-        encoder=changed(base.encoder, cnn=CNNConfig(relu=False)),
-        training=changed(_PAPER, lr=2e-6),
+        encoder=with_fields(base.encoder, cnn=CNNConfig(relu=False)),
+        training=with_fields(_PAPER, lr=2e-6),
     )
 
 
 def isbert_afs() -> PipelineConfig:
     """IS-BERT-AFS (IS-BERT, Table 2): as `isbert`, on the sentences of the arguments, convolutions of 3, 5 and 7."""
     base = isbert()
-    return changed(
+    return with_fields(
         base,
         title="isbert-afs: IS-BERT on the sentences of Argument Facet Similarity",
         ingest=IngestConfig(sources=(SourceSpec(dataset="afs"),)),
-        encoder=changed(base.encoder, cnn=CNNConfig(kernels=(3, 5, 7))),
+        encoder=with_fields(base.encoder, cnn=CNNConfig(kernels=(3, 5, 7))),
         evaluation=as_printed("afs"),
         published=("IS-BERT-AFS", "BERT avg. on AFS"),
     )
@@ -82,7 +82,7 @@ def isbert_stsb() -> PipelineConfig:
     Step ft, ten seeds: `bsl evaluate report/<key> --suite stsb-supervised`. The row without ssl:
     `bsl evaluate google-bert/bert-base-uncased --cnn 1,3,5 --max-length 128 --suite stsb-supervised`.
     """
-    return changed(
+    return with_fields(
         isbert(),
         title="isbert-stsb: IS-BERT on the sentences of STS-B",
         ingest=IngestConfig(sources=(SourceSpec(dataset="stsb", split="train"),)),
@@ -100,7 +100,7 @@ def tiny_isbert() -> PipelineConfig:
         pairs=ALONE,
         encoder=EncoderConfig(model="embedded:bert-mini", cnn=CNNConfig(relu=False)),
         # The released learning rate: other objectives need 1e-5 and more here, but IS-BERT gets worse with it.
-        training=changed(_PAPER, lr=2e-6, max_steps=100, precision="auto", eval_every=25),
+        training=with_fields(_PAPER, lr=2e-6, max_steps=100, precision="auto", eval_every=25),
         evaluation=EMBEDDED_STSB,
         published=("IS-BERT-NLI", "BERT avg."),
     )
@@ -108,7 +108,7 @@ def tiny_isbert() -> PipelineConfig:
 
 def tiny_isbert_task() -> PipelineConfig:
     """`isbert-mr` and the like on a laptop: as `tiny-isbert`, on the sentences of the embedded STS-B; minutes."""
-    return changed(
+    return with_fields(
         tiny_isbert(),
         title="tiny-isbert-task: IS-BERT on the sentences of the embedded STS-B",
         ingest=IngestConfig(sources=(SourceSpec(dataset="embedded:stsb"),)),
@@ -143,7 +143,7 @@ def _on_tasks(
         name, heading = f"{system}-{task}", DATASETS[task].heading
 
         def make() -> PipelineConfig:
-            return changed(
+            return with_fields(
                 settings(),
                 title=f"{name}: {title} on the sentences of {heading}",
                 ingest=IngestConfig(sources=(SourceSpec(dataset=task),)),

@@ -13,17 +13,11 @@ from bsl.flows.recipes.shared import (
     NLI,
     as_printed,
     beside_original,
-    changed,
     trips_of,
+    with_fields,
 )
-from bsl.models.training.config import (
-    MULTILINGUAL_RELEASED_CONFIG,
-    PAPER_CONFIG,
-    RELEASED_CONFIG,
-    SUPERVISED_2022_CONFIG,
-    SUPERVISED_CONFIG,
-    SUPERVISED_RELEASED_CONFIG,
-)
+from bsl.models.objectives.bsl_config import BSLConfig
+from bsl.models.training.config import TrainingConfig
 from bsl.models.translation.config import OPUS_MT
 from bsl.models.views.config import AugmentConfig, GivenView, MaskedView, SynonymView, translation
 from bsl.models.views.pairs import PairConfig
@@ -31,6 +25,23 @@ from bsl.storage.sources.sources import SourceSpec
 from bsl.tasks.corpus.config import IngestConfig
 
 _BOOKS: Final = SourceSpec(path="books", name="books", limit=5_000_000)
+
+PAPER_TRAINING: Final = TrainingConfig(precision="fp32")
+"""Settings of the paper (section 4 and Table 8), with warm-up, decay and clipping of the released code."""
+
+RELEASED_TRAINING: Final = TrainingConfig(
+    objective=BSLConfig(predictor="released", k=10, target_dropout=True, loss_scale="released"),
+    optimizer="adamw",
+    lr=1e-4,
+    weight_decay=0.0,
+    precision="fp32",
+    eval_every="tenth",
+    dev_similarity="best-of-four",
+)
+"""Settings of the authors' code for unsupervised training (unsupervised_tuning.py, BYOLoss.py), in fp32."""
+
+_SUPERVISED: Final = with_fields(RELEASED_TRAINING, objective=with_fields(RELEASED_TRAINING.objective, momentum=0.9999))
+"""Settings of the authors' code for training after supervision, at its release (supervised_tuning.py), in fp32."""
 
 
 def nli() -> PipelineConfig:
@@ -41,7 +52,7 @@ def nli() -> PipelineConfig:
         augment=AugmentConfig(translations=trips_of("en", OPUS_MT), filters=()),
         pairs=PairConfig(),
         encoder=ENCODERS["bert-base-uncased"],
-        training=PAPER_CONFIG,
+        training=PAPER_TRAINING,
         evaluation=as_printed("stsb/dev", "sts", "senteval"),
         published=("BSL-BERT", "BERT avg.", "IS-BERT-NLI", "IS-BERT-task"),
     )
@@ -53,7 +64,7 @@ def nli_released() -> PipelineConfig:
     Deviation: fp32 instead of the code's fp16. Before 2021-10-22 the code sent view 2 through the second predictor
     twice: `--set training.objective.predictor=released-2021`.
     """
-    return changed(nli(), title="nli-released: BSL-BERT as its code was released", training=RELEASED_CONFIG)
+    return with_fields(nli(), title="nli-released: BSL-BERT as its code was released", training=RELEASED_TRAINING)
 
 
 def nli_authors_views() -> PipelineConfig:
@@ -61,7 +72,7 @@ def nli_authors_views() -> PipelineConfig:
 
     Deviation: if several lines have the same sentence in column one, only the first line is used.
     """
-    return changed(
+    return with_fields(
         nli(),
         title="nli-authors-views: BSL-BERT on the authors' pairs of views",
         ingest=IngestConfig(sources=(SourceSpec(dataset="back_translated_nli"),)),
@@ -72,7 +83,7 @@ def nli_authors_views() -> PipelineConfig:
 
 def nli_roberta() -> PipelineConfig:
     """BSL-RoBERTa (Tables 1 and 2): as `nli`, from RoBERTa-base."""
-    return changed(
+    return with_fields(
         nli(),
         title="nli-roberta: BSL-RoBERTa on SNLI and MultiNLI",
         encoder=ENCODERS["roberta-base"],
@@ -89,10 +100,10 @@ def nli_entail() -> PipelineConfig:
     """Back-translation + NLI_entail (Table 4): the pairs of `nli` and those of `entail` in one training set."""
     base, entailed = nli(), entail()
     pairings = (*base.pairs.pairings, *entailed.pairs.pairings)
-    return changed(
+    return with_fields(
         base,
         title="nli-entail: BSL on round trips and entailed pairs",
-        augment=changed(base.augment, rewritings=(ENTAIL,)),
+        augment=with_fields(base.augment, rewritings=(ENTAIL,)),
         pairs=PairConfig(pairings=pairings),
         published=("BSL-BERT, Back-translation + NLI_entail", "BSL-BERT, NLI_entail", "BSL-BERT"),
     )
@@ -111,7 +122,7 @@ def mlm() -> PipelineConfig:
 
 def books() -> PipelineConfig:
     """5M Book (Table 4): as `nli`, on five million sentences of the files in folder `books`."""
-    return changed(
+    return with_fields(
         nli(),
         title="books: BSL on five million sentences of books",
         ingest=IngestConfig(sources=(_BOOKS,)),
@@ -122,7 +133,7 @@ def books() -> PipelineConfig:
 def books_nli() -> PipelineConfig:
     """5M Book + NLI (Table 4): as `nli`, with five million more sentences of the files in folder `books`."""
     base = nli()
-    return changed(
+    return with_fields(
         base,
         title="books-nli: BSL on sentences of books, SNLI and MultiNLI",
         ingest=IngestConfig(sources=(*base.ingest.sources, _BOOKS)),
@@ -134,13 +145,13 @@ def sbert() -> PipelineConfig:
     """BSL-SBERT (Tables 1 and 2): from SBERT (softmax on NLI), trained on entailed pairs.
 
     Predictor, k and weight decay are from the paper. It states no learning rate and no momentum after supervised
-    training: both are from the released code.
+    training (section 4 is about unsupervised runs): both are from the code at its release (supervised_tuning.py).
     """
-    return changed(
+    return with_fields(
         entail(),
         title="sbert: BSL-SBERT on entailed pairs",
         encoder=ENCODERS["bert-base-nli-mean-tokens"],
-        training=SUPERVISED_CONFIG,
+        training=with_fields(PAPER_TRAINING, objective=BSLConfig(momentum=0.9999), lr=1e-4),
         published=("BSL-SBERT", "SBERT"),
     )
 
@@ -150,14 +161,12 @@ def sbert_released() -> PipelineConfig:
 
     Deviation: fp32 instead of the code's fp16.
     """
-    return changed(
-        sbert(), title="sbert-released: BSL-SBERT as its code was released", training=SUPERVISED_RELEASED_CONFIG
-    )
+    return with_fields(sbert(), title="sbert-released: BSL-SBERT as its code was released", training=_SUPERVISED)
 
 
 def sroberta() -> PipelineConfig:
     """BSL-SRoBERTa (Tables 1 and 2): as `sbert`, from SRoBERTa (softmax on NLI)."""
-    return changed(
+    return with_fields(
         sbert(),
         title="sroberta: BSL-SRoBERTa on entailed pairs",
         encoder=ENCODERS["roberta-base-nli-mean-tokens"],
@@ -166,12 +175,15 @@ def sroberta() -> PipelineConfig:
 
 
 def sroberta_2022() -> PipelineConfig:
-    """The authors' code since 2022: as `sroberta`, from a RoBERTa trained with in-batch negatives; no published row."""
-    return changed(
+    """The authors' code since 2022: as `sroberta`, from a RoBERTa trained with in-batch negatives; no published row.
+
+    As `sbert-released`, with half the learning rate and twice the batch.
+    """
+    return with_fields(
         sroberta(),
         title="sroberta-2022: BSL on entailed pairs as in its code since 2022",
         encoder=ENCODERS["nli-roberta-base-v2"],
-        training=SUPERVISED_2022_CONFIG,
+        training=with_fields(_SUPERVISED, lr=5e-5, batch_size=128),
     )
 
 
@@ -180,7 +192,7 @@ def multilingual() -> PipelineConfig:
 
     Other settings are those of `nli` (Appendix A).
     """
-    return changed(
+    return with_fields(
         nli(),
         title="multilingual: BSL-uns on SNLI and MultiNLI in six languages",
         augment=AugmentConfig(translations=tuple(translation(OPUS_MT[f"en-{lang}"]) for lang in LANGUAGES), filters=()),
@@ -194,16 +206,17 @@ def multilingual() -> PipelineConfig:
 def multilingual_released() -> PipelineConfig:
     """BSL-uns as the authors' code trains it: lr 5e-5, three predictors, and English pairs next to the translated ones.
 
-    The code pairs two English columns wherever they differ, but does not define them; the recipe assumes the paper's
-    two round trips. Deviation: fp32 instead of fp16; a translation equal to its English sentence is excluded too.
+    Training settings are those of multilingual_tuning.py. The code pairs two English columns wherever they differ, but
+    does not define them; the recipe assumes the paper's two round trips. Deviation: fp32 instead of fp16; a translation
+    equal to its English sentence is excluded too.
     """
     base = multilingual()
-    return changed(
+    return with_fields(
         base,
         title="multilingual-released: BSL-uns as its code was released",
         augment=AugmentConfig(translations=(*base.augment.translations, *trips_of("en", OPUS_MT)), filters=()),
         pairs=PairConfig(pairings=(*PairConfig().pairings, *ACROSS), drop_identical=True),
-        training=MULTILINGUAL_RELEASED_CONFIG,
+        training=with_fields(RELEASED_TRAINING, lr=5e-5, drop_last=False),
     )
 
 
@@ -212,7 +225,7 @@ def multilingual_sup() -> PipelineConfig:
 
     The paper states its learning rate for unsupervised runs; the recipe uses it too.
     """
-    return changed(
+    return with_fields(
         multilingual(),
         title="multilingual-sup: BSL-sup on SNLI and MultiNLI in six languages",
         encoder=ENCODERS["stsb-xlm-r-multilingual"],
@@ -222,7 +235,7 @@ def multilingual_sup() -> PipelineConfig:
 
 def afs() -> PipelineConfig:
     """BSL on AFS (Table 10): as `nli`, on the sentences of the arguments, without their labels."""
-    return changed(
+    return with_fields(
         nli(),
         title="afs: BSL on the sentences of Argument Facet Similarity",
         ingest=IngestConfig(sources=(SourceSpec(dataset="afs"),)),
@@ -233,10 +246,10 @@ def afs() -> PipelineConfig:
 
 def _variant(title: str, augment: AugmentConfig, views: tuple[str, ...], row: str) -> PipelineConfig:
     """Return a row of Table 4: as `nli`, with the sentence paired with other views."""
-    return changed(
+    return with_fields(
         nli(),
         title=title,
-        augment=changed(augment, filters=()),
+        augment=with_fields(augment, filters=()),
         pairs=beside_original(*views),
         published=(f"BSL-BERT, {row}", "BSL-BERT"),
     )

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from bsl.flows.recipes.paper import nli
-from bsl.flows.recipes.shared import changed
+from bsl.flows.recipes.paper import PAPER_TRAINING, nli
+from bsl.flows.recipes.shared import with_fields
 from bsl.flows.recipes.tiny import TRAINING, whole_sample
-from bsl.models.objectives.config import BSLConfig
-from bsl.models.training.config import PAPER_CONFIG
+from bsl.models.objectives.bsl_config import BSLConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,23 +28,23 @@ def nli_plus() -> PipelineConfig:
 
     The learning rate is from BSL's released code.
     """
-    training = changed(PAPER_CONFIG, objective=_OBJECTIVE, lr=1e-4, select="best-or-start")
+    training = with_fields(PAPER_TRAINING, objective=_OBJECTIVE, lr=1e-4, select="best-or-start")
     return _plus(nli(), "nli-plus: BSL+ on SNLI and MultiNLI", training)
 
 
 def tiny_plus() -> PipelineConfig:
     """`nli-plus` on a laptop, on all sentences of the embedded NLI sample; minutes."""
-    training = changed(TRAINING, objective=_OBJECTIVE)
+    training = with_fields(TRAINING, objective=_OBJECTIVE)
     return _plus(whole_sample(), "tiny-plus: BSL+ on the embedded NLI sample", training)
 
 
 def _plus(base: PipelineConfig, title: str, training: TrainingConfig) -> PipelineConfig:
     """Return a recipe with BSL+'s pooling and other training settings."""
-    return changed(
+    return with_fields(
         base,
         title=title,
-        pairs=changed(base.pairs, drop_identical=True),
-        encoder=changed(base.encoder, **_POOLED["encoder"]),
+        pairs=with_fields(base.pairs, drop_identical=True),
+        encoder=with_fields(base.encoder, **_POOLED["encoder"]),
         training=training,
     )
 

@@ -132,16 +132,16 @@ def _reasons(config: PipelineConfig, published: PipelineConfig, row: str) -> tup
         encoder = encoder.model_copy(update={"model": GLOVE})
     if (ours := encoder.model) != (theirs := published.encoder.model):
         reasons.append(f"another encoder: {ours}; the row's is {theirs}")
-    elif changes := _changed(encoder, published.encoder):
+    elif changes := _difference_text(encoder, published.encoder):
         reasons.append(f"the encoder is loaded differently: {changes}")
-    if changes := _changed(config.words, published.words):
+    if changes := _difference_text(config.words, published.words):
         reasons.append(f"words are split differently: {changes}")
     if (ours := _sources(config)) != (theirs := _sources(published)):
         reasons.append(f"another corpus: {ours}; the row's is {theirs}")
     elif any(source.path for source in config.ingest.sources):
         reasons.append(f"another corpus: your own files replace a part of {theirs}")
     if config.ingest.corpus != published.ingest.corpus:
-        reasons.append(f"only a part of the corpus: {_changed(config.ingest.corpus, published.ingest.corpus)}")
+        reasons.append(f"only a part of the corpus: {_difference_text(config.ingest.corpus, published.ingest.corpus)}")
     if limits := ", ".join(sorted(_limits(config) - _limits(published))):
         reasons.append(f"only a part of the corpus: {limits}")
     if translators := {hop.model for view in config.augment.translations for hop in view.hops}:
@@ -149,7 +149,7 @@ def _reasons(config: PipelineConfig, published: PipelineConfig, row: str) -> tup
         reasons.append(f"another translator: {', '.join(sorted(translators))}; the row's is {theirs}")
     if config.transform_on != published.transform_on and config.transform:
         reasons.append(f"fitted on the {config.transform_on}; the row's on the {published.transform_on}")
-    if changes := _changed(config.transform, published.transform, "seed"):
+    if changes := _difference_text(config.transform, published.transform, "seed"):
         reasons.append(f"another transform: {changes}")
     if config.phases or published.phases:
         reasons += _training_differences(config, published)
@@ -160,7 +160,7 @@ def _training_differences(config: PipelineConfig, published: PipelineConfig) -> 
     if config.augment.methods != published.augment.methods:
         own, row = (", ".join(settings.augment.methods) for settings in (config, published))
         yield f"other views: {own}; the row's are {row}"
-    if changes := _changed(config.augment, published.augment, "translations"):
+    if changes := _difference_text(config.augment, published.augment, "translations"):
         yield f"other making of views: {changes}"
     phases = zip_longest(reversed(config.phases), reversed(published.phases))
     for before, (ours, theirs) in enumerate(phases):
@@ -169,10 +169,10 @@ def _training_differences(config: PipelineConfig, published: PipelineConfig) -> 
             yield f"other training{when}: {'absent' if ours is None else 'not in the row'}"
             continue
         for what, changes in (
-            ("training pairs", _changed(ours.pairs, theirs.pairs)),
-            ("training", _changed(ours.training, theirs.training, *_EXCLUDED)),
-            ("teacher", _changed(ours.teacher, theirs.teacher)),
-            ("teacher", _changed(ours, theirs, "pairs", "training", "teacher")),
+            ("training pairs", _difference_text(ours.pairs, theirs.pairs)),
+            ("training", _difference_text(ours.training, theirs.training, *_EXCLUDED)),
+            ("teacher", _difference_text(ours.teacher, theirs.teacher)),
+            ("teacher", _difference_text(ours, theirs, "pairs", "training", "teacher")),
         ):
             if changes:
                 yield f"other {what}{when}: {changes}"
@@ -192,7 +192,7 @@ def _sources(config: PipelineConfig) -> str:
     return " and ".join(names)
 
 
-def _changed(ours: BaseModel | None, theirs: BaseModel | None, *excluded: str) -> str:
+def _difference_text(ours: BaseModel | None, theirs: BaseModel | None, *excluded: str) -> str:
     """Return the fields, also nested fields, in which two configurations differ, as `ours for theirs`."""
     dumps = (config.model_dump(exclude=set(excluded)) if config else {} for config in (ours, theirs))
     first, second = (dict(_leaves(dump)) for dump in dumps)

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.evaluation.config import EvaluationConfig
-from bsl.models.objectives.config import RegressionConfig
+from bsl.models.objectives.supervised_config import RegressionConfig
 from bsl.models.views.config import ORIGINAL, AugmentConfig, EntailView, TranslatedView, round_trip
 from bsl.models.views.pairs import PairConfig, ViewPair
 from bsl.storage.sources.sources import SourceSpec
@@ -58,7 +58,7 @@ ALONE: Final = PairConfig(pairings=(ViewPair(view_1=ORIGINAL, view_2=ORIGINAL),)
 C = TypeVar("C", bound=BaseModel)
 
 
-def changed(config: C, **fields: object) -> C:
+def with_fields(config: C, **fields: object) -> C:
     """Return a configuration with other values of some fields.
 
     Raises:

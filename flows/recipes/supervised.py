@@ -6,38 +6,64 @@ from typing import Final
 
 from bsl.flows.config import PipelineConfig
 from bsl.flows.recipes.paper import nli, sbert, sroberta
-from bsl.flows.recipes.shared import ALONE, ENCODERS, NO_VIEWS, as_printed, changed
+from bsl.flows.recipes.shared import ALONE, ENCODERS, NO_VIEWS, as_printed, with_fields
 from bsl.flows.recipes.tiny import tiny_entail
 from bsl.models.encoder.config import EncoderConfig
-from bsl.models.objectives.config import CrossSoftmaxConfig, RegressionConfig, SCLConfig, SoftmaxConfig
-from bsl.models.training.config import NLI_CONFIG, SCL_CONFIG, SCL_RELEASED_CONFIG, STSB_CONFIG, TrainingConfig
+from bsl.models.objectives.supervised_config import CrossSoftmaxConfig, RegressionConfig, SCLConfig, SoftmaxConfig
+from bsl.models.training.config import STSB_CONFIG, TrainingConfig
 from bsl.storage.sources.sources import SourceSpec
 from bsl.tasks.corpus.config import IngestConfig
 
-LABELLED: Final = changed(ALONE, labelled=True)
+LABELLED: Final = with_fields(ALONE, labelled=True)
 _STSB: Final = as_printed("stsb/dev", "stsb/test")
 _SENTENCE_BERT: Final = {"max_length": 128}  # as in the published checkpoints
+
+_NLI: Final = TrainingConfig(
+    objective=SoftmaxConfig(), lr=2e-5, batch_size=16, drop_last=False, precision="fp32", collapse=None
+)
+"""SBERT on NLI (its section 3.1): softmax, batch 16, Adam 2e-5, linear warm-up over 10 % of the steps, 1 epoch."""
+
+_SCL_SCALE: Final = 0.216
+"""Ratio of dot products in SCL's code to those of means over real tokens: (n_u − 1)(n_v − 1) / ((N_u − 1)(N_v − 1)),
+for sentences of n tokens in batches of 64 padded to N, over 19,200 pairs of SNLI in the file's order."""
+
+_SCL: Final = TrainingConfig(
+    objective=SCLConfig(),
+    lr=2e-5,
+    weight_decay=0.0,
+    batch_size=64,
+    drop_last=False,
+    order="given",
+    precision="fp32",
+    select="last",
+    clip=1e9,
+    collapse=None,
+)
+"""Supervised contrastive learning as published (its section 4.2; its bert_sent_embed.py where the paper is silent).
+
+Batch 64, Adam 2e-5, linear decay after warm-up, 1 epoch, all rows of a premise in one batch.
+"""
 
 
 def sbert_nli() -> PipelineConfig:
     """SBERT trained here (Tables 1 and 2): softmax on (u, v, |u − v|) over SNLI and MultiNLI, BERT-base."""
-    return changed(
+    return with_fields(
         nli(),
         title="sbert-nli: SBERT on the labels of SNLI and MultiNLI",
         augment=NO_VIEWS,
         pairs=LABELLED,
-        encoder=changed(ENCODERS["bert-base-uncased"], **_SENTENCE_BERT),
-        training=NLI_CONFIG,
+        encoder=with_fields(ENCODERS["bert-base-uncased"], **_SENTENCE_BERT),
+        training=_NLI,
         published=("SBERT", "BERT avg."),
     )
 
 
 def sroberta_nli() -> PipelineConfig:
     """SRoBERTa trained here (Tables 1 and 2): as `sbert-nli`, from RoBERTa-base."""
-    return changed(
+    return with_fields(
         sbert_nli(),
         title="sroberta-nli: SRoBERTa on the labels of SNLI and MultiNLI",
-        encoder=changed(ENCODERS["roberta-base"], **_SENTENCE_BERT),
+        encoder=with_fields(ENCODERS["roberta-base"], **_SENTENCE_BERT),
         published=("SRoBERTa", "SBERT"),
     )
 
@@ -59,11 +85,11 @@ def bert_nli() -> PipelineConfig:
     single sentences, which the training does not optimise.
     """
     base = sbert_nli()
-    return changed(
+    return with_fields(
         base,
         title="bert-nli: a cross-encoder on the labels of SNLI and MultiNLI",
-        encoder=changed(base.encoder, pooling="cls"),
-        training=changed(NLI_CONFIG, objective=CrossSoftmaxConfig(), select="last"),
+        encoder=with_fields(base.encoder, pooling="cls"),
+        training=with_fields(_NLI, objective=CrossSoftmaxConfig(), select="last"),
         evaluation=_STSB,
         published=("BERT-STSb",),
     )
@@ -78,8 +104,8 @@ def sbert_stsb() -> PipelineConfig:
         title="sbert-stsb: SBERT on the scores of STS-B",
         ingest=IngestConfig(sources=(SourceSpec(dataset="stsb", split="train"),)),
         augment=NO_VIEWS,
-        pairs=changed(ALONE, scored="stsb/train"),
-        encoder=changed(ENCODERS["bert-base-uncased"], **_SENTENCE_BERT),
+        pairs=with_fields(ALONE, scored="stsb/train"),
+        encoder=with_fields(ENCODERS["bert-base-uncased"], **_SENTENCE_BERT),
         training=STSB_CONFIG,
         evaluation=_STSB,
         published=("SBERT-STSb", "BERT-STSb"),
@@ -92,7 +118,7 @@ def sbert_nli_stsb() -> PipelineConfig:
     The mean over ten seeds, as printed: `bsl evaluate report/<key of sbert-nli> --suite stsb-supervised`.
     """
     first = sbert_nli()
-    return changed(
+    return with_fields(
         sbert_stsb(),
         title="sbert-nli-stsb: SBERT on labels of NLI, then on scores of STS-B",
         ingest=first.ingest,
@@ -106,14 +132,14 @@ def scl() -> PipelineConfig:
 
     For other rows of SCL's tables, set `training.objective.weight`, `.temperature`, `.positives` and `.negatives`.
     """
-    return changed(
+    return with_fields(
         nli(),
         title="scl: supervised contrastive learning on SNLI",
         ingest=IngestConfig(sources=(SourceSpec(dataset="snli", split="train"),)),
         augment=NO_VIEWS,
-        pairs=changed(LABELLED, shuffle_seed=None),
-        encoder=changed(ENCODERS["bert_uncased_L-8_H-512_A-8"], pooling="mean-after-first", max_length=128),
-        training=SCL_CONFIG,
+        pairs=with_fields(LABELLED, shuffle_seed=None),
+        encoder=with_fields(ENCODERS["bert_uncased_L-8_H-512_A-8"], pooling="mean-after-first", max_length=128),
+        training=_SCL,
         published=("allpalln-lambda0.3-SCL", "SBERT baseline (SCL)"),
     )
 
@@ -124,7 +150,12 @@ def scl_released() -> PipelineConfig:
     The code divides a sentence's summed token vectors by the length of the batch's longest sentence. That scales the
     dot products by 0.216 on average; the temperature compensates for it.
     """
-    return changed(scl(), title="scl-released: SCL as its code was released", training=SCL_RELEASED_CONFIG)
+    objective = SCLConfig(temperature=round(1 / _SCL_SCALE, 2))
+    return with_fields(
+        scl(),
+        title="scl-released: SCL as its code was released",
+        training=with_fields(_SCL, objective=objective, decay="constant"),
+    )
 
 
 def scl_transfer() -> PipelineConfig:
@@ -156,7 +187,7 @@ def scl_augment_3p3n() -> PipelineConfig:
 
 def tiny_sbert() -> PipelineConfig:
     """`sbert-nli` on a laptop: the labels of the embedded NLI sample; minutes."""
-    return changed(
+    return with_fields(
         tiny_entail(),
         title="tiny-sbert: SBERT on the labels of the embedded NLI sample",
         augment=NO_VIEWS,
@@ -173,7 +204,7 @@ def tiny_scl() -> PipelineConfig:
     Deviation: cosines and a temperature of 0.05, because the dot products of `bert-mini` have another scale.
     """
     objective = SCLConfig(similarity="cosine", temperature=0.05)
-    return changed(
+    return with_fields(
         tiny_sbert(),
         title="tiny-scl: supervised contrastive learning on the embedded NLI sample",
         encoder=EncoderConfig(model="embedded:bert-mini", pooling="mean-after-first"),
@@ -185,16 +216,16 @@ def tiny_scl() -> PipelineConfig:
 def tiny_bsl_sbert() -> PipelineConfig:
     """`bsl-sbert-nli` on a laptop: `tiny-sbert`, then the training of `tiny-entail`; minutes."""
     base = _after(tiny_sbert(), tiny_entail(), "tiny-bsl-sbert: SBERT, then BSL, on the embedded NLI sample")
-    return changed(base, published=("BSL-SBERT", "SBERT"))
+    return with_fields(base, published=("BSL-SBERT", "SBERT"))
 
 
 def tiny_stsb() -> PipelineConfig:
     """`sbert-stsb` on a laptop: the scores of the embedded STS-B; minutes."""
-    return changed(
+    return with_fields(
         tiny_sbert(),
         title="tiny-stsb: SBERT on the scores of the embedded STS-B",
         ingest=IngestConfig(sources=(SourceSpec(dataset="embedded:stsb", split="train"),)),
-        pairs=changed(ALONE, scored="embedded:stsb/train"),
+        pairs=with_fields(ALONE, scored="embedded:stsb/train"),
         training=TrainingConfig(objective=RegressionConfig(), lr=3e-4, max_steps=100, eval_every=25),
         published=("SBERT-STSb", "BERT avg."),
     )
@@ -202,12 +233,12 @@ def tiny_stsb() -> PipelineConfig:
 
 def _after(first: PipelineConfig, second: PipelineConfig, title: str) -> PipelineConfig:
     """Return a recipe that runs the training of `first`, then that of `second`, from the encoder of `first`."""
-    return changed(second, title=title, encoder=first.encoder, earlier=(*first.phases, *second.earlier))
+    return with_fields(second, title=title, encoder=first.encoder, earlier=(*first.phases, *second.earlier))
 
 
 def _variant(title: str, objective: SCLConfig | SoftmaxConfig, row: str) -> PipelineConfig:
-    training = changed(SCL_CONFIG, objective=objective)
-    return changed(scl(), title=title, training=training, published=(row, "allpalln-lambda0.3-SCL"))
+    training = with_fields(_SCL, objective=objective)
+    return with_fields(scl(), title=title, training=training, published=(row, "allpalln-lambda0.3-SCL"))
 
 
 SUPERVISED: Final = (

@@ -12,13 +12,13 @@ from bsl.flows.recipes.shared import (
     LANGUAGES,
     SAMPLE,
     beside_original,
-    changed,
     trips_of,
+    with_fields,
 )
 from bsl.models.corpus.corpus import CorpusConfig
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.evaluation.config import EvaluationConfig
-from bsl.models.objectives.config import BSLConfig
+from bsl.models.objectives.bsl_config import BSLConfig
 from bsl.models.training.config import TrainingConfig
 from bsl.models.translation.config import MINI
 from bsl.models.views.config import AugmentConfig, translation
@@ -65,23 +65,23 @@ def tiny() -> PipelineConfig:
     base = whole_sample()
     # A wider beam and scoring in fp32 cost half a minute for the same result; a dev evaluation takes as long as ten
     # steps.
-    narrow = {direction: changed(translator, beam=2) for direction, translator in MINI.items()}
-    return changed(
+    narrow = {direction: with_fields(translator, beam=2) for direction, translator in MINI.items()}
+    return with_fields(
         base,
-        ingest=changed(base.ingest, corpus=CorpusConfig(limit=_SENTENCES)),
+        ingest=with_fields(base.ingest, corpus=CorpusConfig(limit=_SENTENCES)),
         augment=AugmentConfig(translations=trips_of("en", narrow)),
-        training=changed(TRAINING, eval_every=40),
+        training=with_fields(TRAINING, eval_every=40),
     )
 
 
 def tiny_entail() -> PipelineConfig:
     """`entail` on a laptop: the entailed pairs of the embedded NLI sample, no translator; minutes."""
-    return changed(
+    return with_fields(
         whole_sample(),
         title="tiny-entail: BSL + in-batch negatives on the entailed pairs of the embedded NLI sample",
         augment=AugmentConfig(rewritings=(ENTAIL,)),
-        pairs=changed(beside_original(*ENTAIL.methods), drop_identical=True),
-        training=changed(TRAINING, max_steps=120),
+        pairs=with_fields(beside_original(*ENTAIL.methods), drop_identical=True),
+        training=with_fields(TRAINING, max_steps=120),
         published=("BSL-BERT, NLI_entail", "BERT avg."),
     )
 
@@ -89,13 +89,13 @@ def tiny_entail() -> PipelineConfig:
 def tiny_multilingual() -> PipelineConfig:
     """`multilingual` on a laptop: embedded sentences, translator and encoder of six languages; minutes."""
     base = whole_sample()
-    return changed(
+    return with_fields(
         base,
         title="tiny-multilingual: BSL + in-batch negatives on the embedded NLI sample in six languages",
         augment=AugmentConfig(translations=tuple(translation(MINI[f"en-{lang}"]) for lang in LANGUAGES)),
-        pairs=changed(base.pairs, pairings=ACROSS),
+        pairs=with_fields(base.pairs, pairings=ACROSS),
         encoder=EncoderConfig(model="embedded:bert-mini-mul"),
-        training=changed(TRAINING, max_steps=None, eval_every=40),
+        training=with_fields(TRAINING, max_steps=None, eval_every=40),
         evaluation=EvaluationConfig(sets=("embedded:stsb-mt/dev", "embedded:stsb-mt/test"), dev="embedded:stsb-mt/dev"),
         published=(),
     )

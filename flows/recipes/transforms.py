@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from bsl.flows.config import PipelineConfig
-from bsl.flows.recipes.shared import ALONE, EMBEDDED_STSB, ENCODERS, NLI, NO_VIEWS, SAMPLE, as_printed, changed
+from bsl.flows.recipes.shared import ALONE, EMBEDDED_STSB, ENCODERS, NLI, NO_VIEWS, SAMPLE, as_printed, with_fields
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.transforms.config import FlowConfig, WhiteningConfig
 
@@ -22,7 +22,7 @@ def flow() -> PipelineConfig:
         ingest=NLI,
         augment=NO_VIEWS,
         pairs=ALONE,
-        encoder=changed(ENCODERS["bert-base-uncased"], pooling="first-last"),
+        encoder=with_fields(ENCODERS["bert-base-uncased"], pooling="first-last"),
         training=None,
         evaluation=as_printed("stsb/dev", "sts"),
         transform=FlowConfig(),
@@ -32,7 +32,7 @@ def flow() -> PipelineConfig:
 
 def flow_target() -> PipelineConfig:
     """BERT-flow fitted on the sentences of each target set, all splits, without labels; otherwise as `flow`."""
-    return changed(
+    return with_fields(
         flow(),
         transform_on="targets",
         title="flow-target: BERT-flow fitted on the target sets",
@@ -42,7 +42,7 @@ def flow_target() -> PipelineConfig:
 
 def flow_sbert() -> PipelineConfig:
     """BERT-flow on SBERT (Table 1): as `flow`, on the last layer's mean of the published SBERT, softmax on NLI."""
-    return changed(
+    return with_fields(
         flow(),
         title="flow-sbert: BERT-flow on SBERT, fitted on SNLI and MultiNLI",
         encoder=ENCODERS["bert-base-nli-mean-tokens"],
@@ -52,7 +52,7 @@ def flow_sbert() -> PipelineConfig:
 
 def whitening() -> PipelineConfig:
     """BERT-whitening-256: BERT-base's first-last average, whitened on SNLI and MultiNLI; exported as an encoder."""
-    return changed(
+    return with_fields(
         flow(),
         title="whitening: BERT-whitening fitted on SNLI and MultiNLI",
         transform=WhiteningConfig(dimensions=256),
@@ -67,7 +67,7 @@ def whitening() -> PipelineConfig:
 
 def whitening_target() -> PipelineConfig:
     """BERT-whitening-256 on the sentences of each target set, all splits, without labels; otherwise as `whitening`."""
-    return changed(
+    return with_fields(
         whitening(),
         transform_on="targets",
         title="whitening-target: BERT-whitening fitted on the target sets",
@@ -77,7 +77,7 @@ def whitening_target() -> PipelineConfig:
 
 def tiny_flow() -> PipelineConfig:
     """`flow` on a laptop: embedded NLI sample and encoder, five epochs; two minutes."""
-    return changed(
+    return with_fields(
         flow(),
         title="tiny-flow: a flow fitted on the embedded NLI sample",
         ingest=SAMPLE,
@@ -90,12 +90,12 @@ def tiny_flow() -> PipelineConfig:
 def tiny_flow_target() -> PipelineConfig:
     """`flow-target` on a laptop: a flow fitted on the sentences of the embedded STS-B; two minutes."""
     title = "tiny-flow-target: a flow fitted on the embedded STS-B"
-    return changed(tiny_flow(), transform_on="targets", title=title, published=flow_target().published)
+    return with_fields(tiny_flow(), transform_on="targets", title=title, published=flow_target().published)
 
 
 def tiny_whitening() -> PipelineConfig:
     """`whitening` on a laptop: embedded NLI sample and encoder; a minute."""
-    return changed(
+    return with_fields(
         tiny_flow(),
         title="tiny-whitening: whitening fitted on the embedded NLI sample",
         # The encoder's last layer is normalised, so its 256-dimensional vectors have rank 255.
@@ -107,7 +107,7 @@ def tiny_whitening() -> PipelineConfig:
 def tiny_whitening_target() -> PipelineConfig:
     """`whitening-target` on a laptop: whitening fitted on the embedded STS-B; a minute."""
     title = "tiny-whitening-target: whitening fitted on the embedded STS-B"
-    return changed(tiny_whitening(), transform_on="targets", title=title, published=whitening_target().published)
+    return with_fields(tiny_whitening(), transform_on="targets", title=title, published=whitening_target().published)
 
 
 POSTHOC: Final = (

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from bsl.flows.recipes.paper import afs, nli
-from bsl.flows.recipes.shared import ALONE, ENCODERS, NO_VIEWS, changed
+from bsl.flows.recipes.paper import PAPER_TRAINING, afs, nli
+from bsl.flows.recipes.shared import ALONE, ENCODERS, NO_VIEWS, with_fields
 from bsl.flows.recipes.tiny import TRAINING, whole_sample
 from bsl.models.encoder.config import EncoderConfig
-from bsl.models.objectives.config import (
-    BSLConfig,
-    ContrastiveConfig,
-    MaskedLMConfig,
-    SimCSEConfig,
-    TSDAEConfig,
-)
-from bsl.models.training.config import PAPER_CONFIG, TrainingConfig
+from bsl.models.objectives.bsl_config import BSLConfig
+from bsl.models.objectives.contrastive_config import ContrastiveConfig, SimCSEConfig
+from bsl.models.objectives.language_modeling.config import MaskedLMConfig, TSDAEConfig
+from bsl.models.training.config import TrainingConfig
 from bsl.models.views.config import ORIGINAL, AugmentConfig, DeletedView
 from bsl.models.views.pairs import PairConfig, ViewPair
 from bsl.storage.sources.sources import SourceSpec
@@ -61,7 +57,7 @@ def bert_mlm() -> PipelineConfig:
     learning rate is the default of transformers. The checkpoint is the last step, because no sentence vector is
     trained, so a dev set of similarities cannot select a step.
     """
-    return changed(
+    return with_fields(
         nli(),
         title="bert-mlm: masked language modelling continued on SNLI and MultiNLI",
         augment=NO_VIEWS,
@@ -73,7 +69,7 @@ def bert_mlm() -> PipelineConfig:
 
 def afs_mlm() -> PipelineConfig:
     """BERT-mlm on AFS (Table 10): as `bert-mlm`, on the sentences of the arguments."""
-    return changed(
+    return with_fields(
         bert_mlm(),
         title="afs-mlm: masked language modelling continued on the sentences of Argument Facet Similarity",
         ingest=afs().ingest,
@@ -88,12 +84,12 @@ def tsdae() -> PipelineConfig:
     [CLS], deletion of 60 %, tied decoder, batches of 8 and a constant rate of 3e-5 are as published. The published
     corpus is a million sentences of Wikipedia: `--set 'ingest.sources=[{"path": "wiki1m_for_simcse.txt"}]'`.
     """
-    return changed(
+    return with_fields(
         nli(),
         title="tsdae: TSDAE on SNLI and MultiNLI",
         augment=_DAMAGED,
         pairs=_FROM_DAMAGED,
-        encoder=changed(ENCODERS["bert-base-uncased"], pooling="cls", max_length=75),
+        encoder=with_fields(ENCODERS["bert-base-uncased"], pooling="cls", max_length=75),
         training=_TSDAE,
         published=("BERT [CLS]", "BSL-BERT"),
     )
@@ -104,13 +100,13 @@ def simcse() -> PipelineConfig:
 
     The sentences are all of wiki1m_for_simcse.txt, from princeton-nlp/datasets-for-simcse, as in SimCSE's code.
     """
-    return changed(
+    return with_fields(
         nli(),
         title="simcse: unsupervised SimCSE on a million sentences of Wikipedia",
         ingest=IngestConfig(sources=(_WIKI,)),
         augment=NO_VIEWS,
         pairs=ALONE,
-        encoder=changed(ENCODERS["bert-base-uncased"], pooling="cls", max_length=32),
+        encoder=with_fields(ENCODERS["bert-base-uncased"], pooling="cls", max_length=32),
         training=_SIMCSE,
         published=("SimCSE, BERT-base", "BERT [CLS]", "BSL-BERT"),
     )
@@ -118,17 +114,17 @@ def simcse() -> PipelineConfig:
 
 def contrastive() -> PipelineConfig:
     """Contrastive (Table 7): the pairs of `nli`, other pairs of the batch as negatives; set `training.batch_size`."""
-    return changed(
+    return with_fields(
         nli(),
         title=f"contrastive: {ContrastiveConfig.title} on SNLI and MultiNLI",
-        training=changed(PAPER_CONFIG, objective=ContrastiveConfig()),
+        training=with_fields(PAPER_TRAINING, objective=ContrastiveConfig()),
         published=("Contrastive, batch 64", "BSL-BERT, batch 64", "BSL-BERT"),
     )
 
 
 def bsl_sts() -> PipelineConfig:
     """BSL on the sentences of the STS test sets, without their scores, as in BERT-flow's target setting."""
-    return changed(
+    return with_fields(
         nli(),
         title="bsl-sts: BSL on the sentences of the STS sets",
         ingest=IngestConfig(sources=tuple(SourceSpec(dataset=name, split="test") for name in _STS)),
@@ -170,18 +166,18 @@ def tiny_bsl_normed() -> PipelineConfig:
     Only `target_norm` deviates; `tiny` uses in-batch negatives instead.
     """
     base = _tiny_round_trips("BSL", BSLConfig(target_norm="standardize"), collapse=None)
-    return changed(base, title="tiny-bsl-normed: BSL, target standardised, on the embedded NLI sample")
+    return with_fields(base, title="tiny-bsl-normed: BSL, target standardised, on the embedded NLI sample")
 
 
 def _tiny(title: str, base: PipelineConfig, training: TrainingConfig, **settings: object) -> PipelineConfig:
     """Return a recipe on the embedded sentences and encoder, with training settings for a small encoder."""
-    return changed(
+    return with_fields(
         whole_sample(),
         title=f"{title} on the embedded NLI sample",
         augment=base.augment,
         pairs=base.pairs,
         encoder=EncoderConfig(model="embedded:bert-mini", dropout=0.1),
-        training=changed(training, precision="auto", **settings),
+        training=with_fields(training, precision="auto", **settings),
         published=base.published[:1],
     )
 
@@ -189,8 +185,8 @@ def _tiny(title: str, base: PipelineConfig, training: TrainingConfig, **settings
 def _tiny_round_trips(what: str, objective: AnyObjective, **training: object) -> PipelineConfig:
     title = f"tiny-{objective.name}: {what} on the embedded NLI sample"
     # As published, the original encoder is not a candidate: the report shows the trained encoder even if it is worse.
-    settings = changed(TRAINING, objective=objective, select="best", **training)
-    return changed(whole_sample(), title=title, training=settings)
+    settings = with_fields(TRAINING, objective=objective, select="best", **training)
+    return with_fields(whole_sample(), title=title, training=settings)
 
 
 UNSUPERVISED: Final = (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from bsl.flows.config import PipelineConfig
 from bsl.flows.recipes.paper import multilingual
-from bsl.flows.recipes.shared import ALONE, EMBEDDED_STSB, ENCODERS, NLI, NO_VIEWS, SAMPLE, as_printed, changed
+from bsl.flows.recipes.shared import ALONE, EMBEDDED_STSB, ENCODERS, NLI, NO_VIEWS, SAMPLE, as_printed, with_fields
 from bsl.models.encoder.config import EncoderConfig
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _recipe(
             ingest=SAMPLE if evaluation == EMBEDDED_STSB else NLI,
             augment=NO_VIEWS,
             pairs=ALONE,
-            encoder=changed(base, pooling=pooling) if pooling else base,
+            encoder=with_fields(base, pooling=pooling) if pooling else base,
             training=None,
             evaluation=evaluation,
             published=published,

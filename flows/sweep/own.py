@@ -16,10 +16,10 @@ from pydantic import Field
 from bsl.flows.config import override
 from bsl.flows.recipes import recipe
 from bsl.flows.recipes.adaptation import DEFAULT_ENCODER, DROPOUT, STSB
-from bsl.flows.recipes.shared import ALONE, ANCHOR, CROPS, LABEL_REGRESSION, NO_VIEWS, changed, trips_of
+from bsl.flows.recipes.shared import ALONE, ANCHOR, CROPS, LABEL_REGRESSION, NO_VIEWS, trips_of, with_fields
 from bsl.flows.recipes.tiny import whole_sample
 from bsl.flows.sweep.studies import OWN, Study
-from bsl.models.objectives.config import ContrastiveConfig
+from bsl.models.objectives.contrastive_config import ContrastiveConfig
 from bsl.models.translation.config import CATALOGS
 from bsl.models.views.config import ORIGINAL, AugmentConfig, CropView
 from bsl.models.views.pairs import OWN_LABELS, PairConfig, ViewPair
@@ -192,7 +192,9 @@ def _points(lang: str, start: Start, round_trips: AugmentConfig) -> dict[str, di
     sides = [*itertools.combinations(methods, 2), *((ORIGINAL, method) for method in methods)]
     tripped = {
         "augment": round_trips,
-        "pairs": changed(whole_sample().pairs, pairings=tuple(ViewPair(view_1=one, view_2=two) for one, two in sides)),
+        "pairs": with_fields(
+            whole_sample().pairs, pairings=tuple(ViewPair(view_1=one, view_2=two) for one, two in sides)
+        ),
     }
     crops = ContrastiveConfig(anchor_weight=0.0 if start.kind == TRAINED else ANCHOR)
     points: dict[str, dict[str, Any]] = {
@@ -210,7 +212,7 @@ def _points(lang: str, start: Start, round_trips: AugmentConfig) -> dict[str, di
         LABELS: {
             "recipe": "tiny-contrastive",
             "augment": NO_VIEWS,
-            "pairs": changed(ALONE, scored=OWN_LABELS),
+            "pairs": with_fields(ALONE, scored=OWN_LABELS),
             # A third of a batch is general sentences, which keep their vectors.
             "training": {"objective": LABEL_REGRESSION, "batch_size": 48},
         },
@@ -218,8 +220,8 @@ def _points(lang: str, start: Start, round_trips: AugmentConfig) -> dict[str, di
     for name, rates in _RATES.items():
         point = points[name]
         pairs = point.get("pairs", recipe(point["recipe"]).pairs)
-        point["pairs"] = changed(
-            pairs, pairings=tuple(changed(one, lang_1=lang, lang_2=lang) for one in pairs.pairings)
+        point["pairs"] = with_fields(
+            pairs, pairings=tuple(with_fields(one, lang_1=lang, lang_2=lang) for one in pairs.pairings)
         )
         point["training"] = {**point.get("training", {}), "lr": rates[start.kind]}
         point["encoder"] = {"dropout": DROPOUT if start.drops and name in ("round trips", "BSL", "SimCSE") else None}

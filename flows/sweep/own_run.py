@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from bsl.flows.own_text import OwnText, own_text
-from bsl.flows.recipes.shared import changed
+from bsl.flows.recipes.shared import with_fields
 from bsl.flows.sweep.own import CROP, KINDS, LABELS, SMALL, START, TRAINED, OwnRequest, Start, declared
-from bsl.storage.sources.model_sources import settings_of
+from bsl.storage.filesystem.model_folder import settings_of
 from bsl.tasks.corpus.evaluation_sets import ScoredSet
 from bsl.tasks.corpus.labels import counts_line, split_of
 from bsl.tasks.embedding.encoders import can_drop, check_learns, described_folder, is_bare, resolve
@@ -67,7 +67,7 @@ class OwnStudy:
             may_forget=_MAY_FORGET,
             reports=reports,
         )
-        return changed(
+        return with_fields(
             settings,
             axis=SYSTEMS,
             sets={**self.text.sets, **settings.sets},

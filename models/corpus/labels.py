@@ -108,13 +108,13 @@ def parts_of(
         return judging.replace_strict([True, False], [JUDGE, rest], return_dtype=pl.String)
     # Drawing each text with the root of a share draws both texts of a pair with that share.
     one = 1 / len(sides)
-    judging = _together(
+    judging = _draw_by_component(
         texts, labelled.height, _drawn(of_training, of_others, seed), _drawn(of_training**one, of_others**one, seed)
     )
     return judging.replace_strict([True, False], [JUDGE, rest], return_dtype=pl.String)
 
 
-def enough(rows: pl.DataFrame, kind: Literal["pairs", "classes"], use: Use) -> pl.DataFrame:
+def usable_rows(rows: pl.DataFrame, kind: Literal["pairs", "classes"], use: Use) -> pl.DataFrame:
     """Drop rows without a part and rows of classes too small for a part; check that enough rows are left.
 
     `rows` has the columns `label` and `part` (of `parts_of`).
@@ -249,7 +249,7 @@ def _drawn(of_training: float, of_others: float, seed: int) -> pl.Expr:
     return pl.col("held_out") | (pl.col("training") & drawn[of_training]) | (~pl.col("training") & drawn[of_others])
 
 
-def _together(texts: pl.DataFrame, height: int, together: pl.Expr, alone: pl.Expr) -> pl.Series:
+def _draw_by_component(texts: pl.DataFrame, height: int, together: pl.Expr, alone: pl.Expr) -> pl.Series:
     """Evaluate a condition for each of `height` rows, with one value for all rows connected by shared texts.
 
     A group of more than half of the rows is divided: each text is evaluated alone, and a row whose texts differ is

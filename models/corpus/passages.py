@@ -135,7 +135,7 @@ def hold_out(sentences: pl.DataFrame, config: HoldOutConfig, left_out: LeftOut |
     return _with_units(remaining).select(*DOCUMENT_SENTENCES.names(), "unit", "part").sort("document", "position")
 
 
-def whole(sentences: pl.DataFrame, config: HoldOutConfig) -> pl.DataFrame:
+def undivided(sentences: pl.DataFrame, config: HoldOutConfig) -> pl.DataFrame:
     """Return sentences with their `unit` from a text that is for evaluation only; from a long text, sampled runs.
 
     Args:

@@ -18,10 +18,10 @@ import torch
 from torch import nn
 
 from bsl.models.encoder.heads import precise
-from bsl.models.encoder.network import Encoder
-from bsl.models.encoder.sentence_encoder import evaluating, tokens_per_pass
+from bsl.models.encoder.network import Encoder, tokens_per_pass
 from bsl.models.encoder.unpadded import Tokens, budget_batches
 from bsl.models.runtime.device import arithmetic, gather_shares, own_share
+from bsl.models.runtime.torch_settings import evaluating
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,9 +50,7 @@ class CrossEncoder(Encoder):
         # Architectures with two separators mark the second sentence by these alone, even with several token types.
         self._typed = self._separators == 1 and int(getattr(settings, "type_vocab_size", 1)) > 1
 
-    def values(
-        self, tokens: Tokens, first: NDArray[np.int64], second: NDArray[np.int64], batch_tokens: int
-    ) -> torch.Tensor:
+    def values(self, tokens: Tokens, first: NDArray[np.int64], second: NDArray[np.int64]) -> torch.Tensor:
         """Return the logits of each pair, (B, C), differentiable.
 
         In distributed training each process computes its share of the pairs.
@@ -61,15 +59,20 @@ class CrossEncoder(Encoder):
             tokens: The sentences, each with its special tokens.
             first: (B,) row in `tokens` of each pair's first sentence.
             second: (B,) row of its second sentence.
-            batch_tokens: Padded tokens per forward pass, for a transformer that cannot run without padding.
         """
         share = own_share(np.arange(len(first)))
         pairs = self._joined(tokens, first[share], second[share])
         # The head runs before the gather, so that its gradients too are summed over the processes.
-        return gather_shares(self._valued(self.embed(pairs, np.arange(len(pairs)), batch_tokens)))
+        return gather_shares(self._valued(self.embed(pairs, np.arange(len(pairs)))))
 
-    def scores(
-        self, tokens: Tokens, first: NDArray[np.int64], second: NDArray[np.int64], *, bf16: bool = False
+    def pair_scores(
+        self,
+        tokens: Tokens,
+        first: NDArray[np.int64],
+        second: NDArray[np.int64],
+        similarity: object = None,  # noqa: ARG002 - there are no vectors to compare
+        *,
+        bf16: bool = False,
     ) -> NDArray[np.float64]:
         """Return the sigmoid of each pair's first logit, (B,) in [0, 1], without dropout; arguments as in `values`."""
         pairs = self._joined(tokens, first, second)

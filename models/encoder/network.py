@@ -22,11 +22,12 @@ from bsl.models.encoder.padding_test import batches_of_equal_length
 from bsl.models.encoder.pooling import POOLINGS, Pooling, pooling_of
 from bsl.models.encoder.transformer import first_position, rounded_copy
 from bsl.models.encoder.unpadded import Tokens, budget_batches, lay_out, run_packed
-from bsl.models.errors import EncoderError
-from bsl.models.runtime.device import gather_shares, own_share, uploaded
+from bsl.models.errors import EncoderError, NoEmbeddingError
+from bsl.models.runtime.device import Download, arithmetic, gather_shares, own_share, prefetch_one, uploaded
+from bsl.models.runtime.torch_settings import evaluating
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
     from transformers.modeling_outputs import BaseModelOutput
@@ -34,10 +35,17 @@ if TYPE_CHECKING:
     from bsl.models.encoder.config import EncoderConfig
     from bsl.models.encoder.onnx import OnnxBackbone
     from bsl.models.encoder.static import StaticTable
+    from bsl.models.runtime.progress import OnProgress
 
 
 Backbone: TypeAlias = "PreTrainedModel | OnnxBackbone | StaticTable"
 """Maps token ids to token vectors; its `config.hidden_size` is their width."""
+CPU_TOKENS, GPU_TOKENS = 1024, 131_072
+"""Padded tokens per forward pass without gradients; on a CPU faster than 4,096."""
+REPORT_EVERY: Final = 50  # forward passes between two progress reports
+CPU_STEP_TOKENS, GPU_STEP_TOKENS = 512, 1 << 20
+"""Padded tokens per forward pass in training, if the encoder cannot run packed; they affect rounding, so they are not
+settings."""
 LARGE_GROUP: Final = 256
 """Mean number of sentences per length from which a GPU is faster if it processes each length separately."""
 
@@ -156,22 +164,76 @@ class Encoder(nn.Module):
         return encoder.train(self.training)
 
     def without_normalize(self) -> Encoder:
-        """Return the encoder without a final `Normalize`; its output is the input of a head that `add_head` adds."""
+        """Return the encoder without a final `Normalize`."""
         heads = list(self.sentence_heads)
         normalizes = heads and isinstance(heads[-1], Normalize)
         config = self.config.model_copy(update={"normalize": False})
         return self.with_heads(config, self.token_heads, heads[:-1] if normalizes else heads)
 
-    def add_head(self, head: Head) -> None:
-        """Append a head on sentence vectors, before a final `Normalize` if there is one.
+    def encode(
+        self,
+        tokens: Tokens,
+        *,
+        batch_tokens: int | None = None,
+        device: str | torch.device | None = None,
+        bf16: bool = False,
+        on_progress: OnProgress | None = None,
+    ) -> NDArray[np.float32]:
+        """Embed tokenised texts without dropout: (n, D) float32; arguments as in `SentenceEncoder.encode`.
 
-        Raises:
-            EncoderError: It expects vectors of another width than it gets.
+        `batch_tokens` is the number of padded tokens per forward pass; None for the device's default.
         """
-        heads = list(self.sentence_heads)
-        ends = [heads.pop()] if heads and isinstance(heads[-1], Normalize) else []
-        self.sentence_heads = nn.ModuleList([*heads, head, *ends])  # type: ignore[assignment]  # it is one
-        _ = self.width  # checks the input width of every head
+        vectors = np.zeros((len(tokens), self.width), dtype=np.float32)
+        finite, done = np.ones(len(tokens), dtype=bool), 0
+        if device is not None:
+            self.to(device)
+        budget = batch_tokens or tokens_per_pass(self.device)
+        with evaluating(self), torch.inference_mode(), arithmetic(self.device, bf16=bf16):
+            frozen = self.rounded(tokens.pad_id) if bf16 and self.device.type == "cuda" else self
+            passes = (
+                (rows, Download(frozen.embed(tokens, rows, budget))) for rows in budget_batches(tokens.lengths, budget)
+            )
+            for number, (rows, embedded) in enumerate(prefetch_one(passes), start=1):
+                vectors[rows] = embedded.numpy()
+                finite[rows] = np.isfinite(embedded.numpy()).all(axis=1)
+                done += len(rows)
+                if on_progress is not None and (number % REPORT_EVERY == 0 or done == len(tokens)):
+                    on_progress(done, len(tokens), f"longest row {int(tokens.lengths[rows].max())} tokens")
+        if len(bad := np.flatnonzero(~finite)):
+            raise NoEmbeddingError(
+                int(bad[0]),
+                f"has an embedding that is not finite ({len(bad)} of {len(finite)} texts): the weights are broken, or "
+                "bf16 overflowed. Check the training log, or encode in fp32.",
+            )
+        return vectors
+
+    def encode_pairs(
+        self, tokens: Tokens, first: NDArray[np.int64], second: NDArray[np.int64], *, bf16: bool = False
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return the vectors (B, D) of both sentences of B pairs, given as rows of `tokens`; each is embedded once."""
+        rows, numbers = np.unique(np.concatenate([first, second]), return_inverse=True)
+        vectors = self.encode(tokens.take(rows), bf16=bf16)
+        return vectors[numbers[: len(first)]], vectors[numbers[len(first) :]]
+
+    def pair_scores(
+        self,
+        tokens: Tokens,
+        first: NDArray[np.int64],
+        second: NDArray[np.int64],
+        similarity: Callable[[NDArray[np.float32], NDArray[np.float32]], NDArray[np.float64]],
+        *,
+        bf16: bool = False,
+    ) -> NDArray[np.float64]:
+        """Return the similarity of each pair's vectors, (…, B), without dropout.
+
+        Args:
+            tokens: The sentences; each is embedded once.
+            first: (B,) row in `tokens` of each pair's first sentence.
+            second: (B,) row of its second sentence.
+            similarity: Vectors (B, D) of both sentences → (…, B).
+            bf16: Compute the forward pass in bf16.
+        """
+        return similarity(*self.encode_pairs(tokens, first, second, bf16=bf16))
 
     def forward(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
         """Return sentence vectors (B, D) of padded token ids; the mask is 1 for real tokens."""
@@ -184,41 +246,38 @@ class Encoder(nn.Module):
         x_BTD = _headed(self.pooling.token_vectors(output), mask_BT, self.token_heads)
         return output.last_hidden_state, self.pooled(x_BTD, mask_BT)
 
-    def embed_rows(self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int) -> torch.Tensor:
+    def embed_rows(self, tokens: Tokens, rows: NDArray[np.int64]) -> torch.Tensor:
         """Return sentence vectors (len(rows), D) of some rows, in the order of `rows`, differentiable.
 
-        The rows run concatenated without padding where the architecture allows it, else in length-sorted batches of
-        `batch_tokens` padded tokens; up to rounding both equal one padded pass over all rows. In distributed training
-        each process embeds its share.
+        The rows run concatenated without padding where the architecture allows it, else in length-sorted batches; up to
+        rounding both equal one padded pass over all rows. In distributed training each process embeds its share.
         """
-        return gather_shares(self.embed(tokens, own_share(rows), batch_tokens))
+        return gather_shares(self.embed(tokens, own_share(rows)))
 
-    def embed(self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int) -> torch.Tensor:
-        """As `embed_rows`, but this process embeds all rows."""
+    def embed(self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int | None = None) -> torch.Tensor:
+        """As `embed_rows`, but this process embeds all rows, in batches of `batch_tokens` padded tokens."""
         parts, vectors = [], []
         for part, x_BTD, mask_BT in self._passes(tokens, rows, batch_tokens):
             parts.append(part)
             vectors.append(self.pooled(x_BTD, mask_BT))
         return _in_order(vectors, parts)
 
-    def token_vectors(
-        self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def token_vectors(self, tokens: Tokens, rows: NDArray[np.int64]) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the token vectors to pool (B, T, D), differentiable, and the mask (B, T), 1 for real tokens.
 
         Row i belongs to `rows[i]`; T is the longest row's length or that of a fixed shape; padding positions are zero.
         Batches and processes are as in `embed_rows`.
         """
         mask_BT = self._mask(tokens, rows)
-        x_BTD = gather_shares(_side_by_side(self._passes(tokens, own_share(rows), batch_tokens), mask_BT.shape[1]))
+        x_BTD = gather_shares(_side_by_side(self._passes(tokens, own_share(rows)), mask_BT.shape[1]))
         return x_BTD * mask_BT[..., None], mask_BT
 
-    def last_layer(self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int) -> torch.Tensor:
+    def last_layer(self, tokens: Tokens, rows: NDArray[np.int64]) -> torch.Tensor:
         """Return the backbone's last layer (B, T, D), before heads and pooling; this process computes all rows.
 
         Row i belongs to `rows[i]`, T is the longest row's length; padding positions have any finite values.
         """
-        passes = self._passes(tokens, rows, batch_tokens, last_layer=True)
+        passes = self._passes(tokens, rows, last_layer=True)
         return _side_by_side(passes, int(tokens.lengths_of(rows).max()))
 
     def inputs(
@@ -235,7 +294,7 @@ class Encoder(nn.Module):
         return {}
 
     def _passes(
-        self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int, *, last_layer: bool = False
+        self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int | None = None, *, last_layer: bool = False
     ) -> Iterator[tuple[NDArray[np.int64], torch.Tensor, torch.Tensor]]:
         """Yield indices into `rows`, their token vectors (B, T, D) to pool or of the last layer, and their mask."""
         pooling, heads = (POOLINGS["mean"], ()) if last_layer else (self.pooling, self.token_heads)
@@ -252,7 +311,8 @@ class Encoder(nn.Module):
             yield layout.order, layout.padding.pad(x_ND), layout.padding.real.long()
             return
         # An ONNX graph sets its own bound, since larger batches make it slower.
-        bound = min(batch_tokens, getattr(self.backbone, "batch_tokens", batch_tokens))
+        bound = batch_tokens or (CPU_STEP_TOKENS if self.device.type == "cpu" else GPU_STEP_TOKENS)
+        bound = min(bound, getattr(self.backbone, "batch_tokens", bound))
         batches = batches_of_equal_length if self.equal_lengths else budget_batches
         for part in batches(tokens.lengths_of(rows), bound):
             ids_BT, mask_BT = (uploaded(x_BT, self.device) for x_BT in tokens.padded(rows[part]))
@@ -307,6 +367,11 @@ class Encoder(nn.Module):
             packs = isinstance(self.backbone, PreTrainedModel)
             self._packs = (first_position(self.transformer, pad_id, self.config.length) if packs else None,)
         return self._packs[0]
+
+
+def tokens_per_pass(device: torch.device) -> int:
+    """Return the number of padded tokens per forward pass without gradients on a device."""
+    return CPU_TOKENS if device.type == "cpu" else GPU_TOKENS
 
 
 def _headed(x_BTD: torch.Tensor, mask_BT: torch.Tensor, heads: Sequence[TokenHead]) -> torch.Tensor:

@@ -18,10 +18,10 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from bsl.models.encoder.config import read_settings, read_tokenizer
 from bsl.models.encoder.int8 import NOTE, saturates_here
-from bsl.models.encoder.pointers import files_to_load, refuse_pointers
 from bsl.models.encoder.pooling import pooling_of
 from bsl.models.encoder.tokenizer_check import check_tokenizer
 from bsl.models.encoder.transformer import check_length, position_limit_of, prepare_tokenizer, refuse_dropout
+from bsl.models.encoder.weights import files_to_load, refuse_pointers
 from bsl.models.errors import EncoderError
 
 if TYPE_CHECKING:

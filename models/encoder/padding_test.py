@@ -13,6 +13,7 @@ import torch
 
 from bsl.models.encoder.unpadded import Tokens
 from bsl.models.errors import EncoderError
+from bsl.storage.filesystem.os_errors import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +25,7 @@ READ_PADDING: Final = frozenset(
     {"mobilebert", "convbert", "fnet", "nystromformer", "yoso", "mra", "big_bird", "funnel", "reformer"}
 )
 """Architectures that read padding for some lengths or weights; some of them pass the test of two short sentences."""
-TRIED: Final = (7, 4)  # tokens of the test's two sentences
+PADDING_TEST_LENGTHS: Final = (7, 4)  # tokens of the test's two sentences
 TOLERANCE: Final = 1e-4  # of the vectors' largest value: padding that is read changes far more, rounding far less
 
 
@@ -47,17 +48,16 @@ def reads_padding(backbone: PreTrainedModel, pad_id: int, longest: int, *, left:
     words = np.setdiff1d(np.arange(min(12, int(backbone.config.vocab_size))), [pad_id])
     if len(words) == 0:
         return True
-    ids = np.resize(words, sum(TRIED))
-    first, second = (row[:longest] for row in np.split(ids, TRIED[:1]))
+    ids = np.resize(words, sum(PADDING_TEST_LENGTHS))
+    first, second = (row[:longest] for row in np.split(ids, PADDING_TEST_LENGTHS[:1]))
     try:
         short, alone = _vectors(backbone, [second], pad_id), _vectors(backbone, [first], pad_id)
         padded = _vectors(backbone, [first, second], pad_id)[1:, : len(second)]
         beside = _vectors(backbone, [first, first[::-1].copy()], pad_id)[:1]
     except (TypeError, ValueError, KeyError, IndexError, AttributeError, RuntimeError, NotImplementedError) as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise EncoderError(
-            f"the architecture {backbone.config.model_type} does not run on token ids alone ({reason:.200}). Choose a "
-            "model that encodes texts, such as one of BERT's family."
+            f"the architecture {backbone.config.model_type} does not run on token ids alone "
+            f"({first_line(error):.200}). Choose a model that encodes texts, such as one of BERT's family."
         ) from error
     if left and not _close(_vectors(backbone, [first, second], pad_id, left=True)[1:, -len(second) :], short):
         raise EncoderError(

@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import torch
 
 from bsl.models.encoder.config import ZERO_TOKEN
 from bsl.models.encoder.texts import refuse_first_bad, texts_of
-from bsl.models.encoder.unpadded import Tokens, budget_batches
+from bsl.models.encoder.unpadded import Tokens
 from bsl.models.errors import EncoderError, NoEmbeddingError, is_panic
-from bsl.models.runtime.device import Download, arithmetic, prefetch_one
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    import torch
     from numpy.typing import NDArray
 
     from bsl.models.encoder.config import EncoderConfig
@@ -31,17 +30,12 @@ if TYPE_CHECKING:
     from bsl.models.encoder.static import Tokenizer
     from bsl.models.runtime.progress import OnProgress
 
-CPU_TOKENS = 1024  # padded tokens per forward pass; fastest on CPU (compared with 4,096)
-GPU_TOKENS = 131_072
-REPORT_EVERY = 50  # forward passes between two progress reports
 CHUNK = 10_000  # texts per tokenizer call: enough for all its threads, few enough to bound memory
 DEFAULT_PROMPT = "default"  # saved name of a prompt that is not among the folder's named prompts
 
 _locking = threading.Lock()
 _locks: WeakKeyDictionary[Tokenizer, threading.Lock] = WeakKeyDictionary()
 _copying = threading.Lock()
-_switching = threading.Lock()
-_evaluating: WeakKeyDictionary[Encoder, tuple[int, bool]] = WeakKeyDictionary()  # running calls, and the mode before
 
 
 class SentenceEncoder:
@@ -150,13 +144,12 @@ class SentenceEncoder:
             EncoderError: The tokenizer has no padding token.
             NoEmbeddingError: A text is not a valid string, or has no token.
         """
-        return tokenise(self.own_tokenizer, texts, self.config.length, self.prompt)
+        return token_ids(self.own_tokenizer, texts, self.config.length, self.prompt)
 
     def encode(
         self,
         texts: Sequence[str],
         *,
-        batch_tokens: int | None = None,
         device: str | torch.device | None = None,
         bf16: bool = False,
         on_progress: OnProgress | None = None,
@@ -165,7 +158,6 @@ class SentenceEncoder:
 
         Args:
             texts: Any number of texts: a list, a tuple, or a column (NumPy, pandas, Polars, Arrow).
-            batch_tokens: Padded tokens per forward pass; None for the device's default.
             device: Device to compute on, to which the network is moved; None for the network's device.
             bf16: Compute the forward pass in bf16 (about twice as fast or more; vectors differ in the third digit).
             on_progress: Called as (sentences done, sentences in total, detail).
@@ -176,17 +168,7 @@ class SentenceEncoder:
             NoEmbeddingError: A text is not a valid string or has no token, or its vector is not finite.
         """
         tokens = self.tokenize(texts)
-        return encode_tokens(
-            self.network, tokens, batch_tokens=batch_tokens, device=device, bf16=bf16, on_progress=on_progress
-        )
-
-    def similarity(self, first: Sequence[str], second: Sequence[str]) -> NDArray[np.float32]:
-        """Return the cosine similarity of each pair of texts, (len(first), len(second)), in [-1, 1]."""
-        first, second = texts_of(first), texts_of(second)
-        vectors = self.encode([*first, *second])
-        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
-        cosines: NDArray[np.float32] = vectors[: len(first)] @ vectors[len(first) :].T
-        return cosines
+        return self.network.encode(tokens, device=device, bf16=bf16, on_progress=on_progress)
 
 
 class CachedEncoder:
@@ -204,7 +186,7 @@ class CachedEncoder:
         return np.stack([self._vectors[text] for text in texts])
 
 
-def tokenise(tokenizer: Tokenizer, texts: Sequence[str], max_length: int, prompt: str = "") -> Tokens:
+def token_ids(tokenizer: Tokenizer, texts: Sequence[str], max_length: int, prompt: str = "") -> Tokens:
     """Tokenise texts with special tokens, truncated at `max_length` tokens.
 
     Args:
@@ -280,61 +262,3 @@ def _set(options: dict[str, Any] | None, enable: Callable[..., None], disable: C
         disable()
     else:
         enable(**options)
-
-
-def encode_tokens(
-    network: Encoder,
-    tokens: Tokens,
-    *,
-    batch_tokens: int | None = None,
-    device: str | torch.device | None = None,
-    bf16: bool = False,
-    on_progress: OnProgress | None = None,
-) -> NDArray[np.float32]:
-    """Embed tokenised texts, (n, D) float32; arguments as in `SentenceEncoder.encode`."""
-    vectors = np.zeros((len(tokens), network.width), dtype=np.float32)
-    finite, done = np.ones(len(tokens), dtype=bool), 0
-    if device is not None:
-        network.to(device)
-    budget = batch_tokens or tokens_per_pass(network.device)
-    with evaluating(network), torch.inference_mode(), arithmetic(network.device, bf16=bf16):
-        frozen = network.rounded(tokens.pad_id) if bf16 and network.device.type == "cuda" else network
-        passes = (
-            (rows, Download(frozen.embed(tokens, rows, budget))) for rows in budget_batches(tokens.lengths, budget)
-        )
-        for number, (rows, embedded) in enumerate(prefetch_one(passes), start=1):
-            vectors[rows] = embedded.numpy()
-            finite[rows] = np.isfinite(embedded.numpy()).all(axis=1)
-            done += len(rows)
-            if on_progress is not None and (number % REPORT_EVERY == 0 or done == len(tokens)):
-                on_progress(done, len(tokens), f"longest row {int(tokens.lengths[rows].max())} tokens")
-    if len(bad := np.flatnonzero(~finite)):
-        raise NoEmbeddingError(
-            int(bad[0]),
-            f"has an embedding that is not finite ({len(bad)} of {len(finite)} texts): the weights are broken, or bf16 "
-            "overflowed. Check the training log, or encode in fp32.",
-        )
-    return vectors
-
-
-def tokens_per_pass(device: torch.device) -> int:
-    """Return the number of padded tokens per forward pass without gradients on a device."""
-    return CPU_TOKENS if device.type == "cpu" else GPU_TOKENS
-
-
-@contextlib.contextmanager
-def evaluating(network: Encoder) -> Iterator[None]:
-    """Put a network into evaluation mode for the block; with several threads, until the last block ends."""
-    with _switching:
-        others, was_training = _evaluating.get(network, (0, network.training))
-        _evaluating[network] = others + 1, was_training
-        network.eval()
-    try:
-        yield
-    finally:
-        with _switching:
-            calls, was_training = _evaluating.pop(network)
-            if calls > 1:
-                _evaluating[network] = calls - 1, was_training
-            else:
-                network.train(was_training)

@@ -32,11 +32,11 @@ from transformers import PreTrainedTokenizerFast
 from transformers.modeling_outputs import BaseModelOutput
 
 from bsl.models.encoder.config import LONGEST, ZERO_TOKEN, WordsConfig, read_json
-from bsl.models.encoder.pointers import refuse_pointers
 from bsl.models.encoder.tokenizer_check import check_tokenizer
 from bsl.models.encoder.transformer import refuse_dropout
-from bsl.models.encoder.weights import WEIGHTS, read_weights, write_json
+from bsl.models.encoder.weights import read_weights, refuse_pointers, write_json
 from bsl.models.errors import EncoderError
+from bsl.storage.filesystem.model_folder import WEIGHTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -80,12 +80,12 @@ class StaticTable(nn.Module):
 
     weights: torch.Tensor | None
 
-    def __init__(self, weight_VD: torch.Tensor, nothing: int | None = None) -> None:
-        """Make a table; `nothing` is the row that is never trained, if any."""
+    def __init__(self, weight_VD: torch.Tensor, untrained_row: int | None = None) -> None:
+        """Make a table; `untrained_row` is never trained, if there is one."""
         super().__init__()
         size, width = weight_VD.shape
         self.config = SimpleNamespace(hidden_size=width)
-        self.embedding = nn.Embedding(size, width, padding_idx=nothing, _weight=weight_VD)
+        self.embedding = nn.Embedding(size, width, padding_idx=untrained_row, _weight=weight_VD)
         self.register_buffer("weights", None)
 
     def set_row_weights(self, weights_V: torch.Tensor) -> None:
@@ -190,15 +190,15 @@ def load_static(folder: Path, config: EncoderConfig) -> tuple[StaticTable, PreTr
     read_json(folder / TOKENIZER)  # for its error message, which is clearer than that of tokenizers
     tokenizer = static_tokenizer(tokenizers.Tokenizer.from_file(str(folder / TOKENIZER)))
     weight_VD = _table(folder)
-    nothing = tokenizer.get_vocab().get(ZERO_TOKEN)
-    if nothing is None:
+    untrained_row = tokenizer.get_vocab().get(ZERO_TOKEN)
+    if untrained_row is None:
         check_tokenizer(folder, tokenizer, len(weight_VD))
-    elif nothing >= len(weight_VD):
+    elif untrained_row >= len(weight_VD):
         raise EncoderError(
-            f"{folder}: {nothing} words and a table of {len(weight_VD)} rows, expected a row for each word and one for "
-            "texts without words. Check that both files are of the same model."
+            f"{folder}: {untrained_row} words and a table of {len(weight_VD)} rows, expected a row for each word and "
+            "one for texts without words. Check that both files are of the same model."
         )
-    return StaticTable(weight_VD, nothing), tokenizer
+    return StaticTable(weight_VD, untrained_row), tokenizer
 
 
 def save_static_tokenizer(tokenizer: PreTrainedTokenizerBase, max_length: int, folder: Path) -> None:

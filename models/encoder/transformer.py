@@ -27,10 +27,10 @@ from transformers.utils import logging as hf_logging
 
 from bsl.models.encoder.config import architecture_of, read_json, read_settings, read_tokenizer
 from bsl.models.encoder.heads import Dense
-from bsl.models.encoder.pointers import files_to_load, refuse_pointers
 from bsl.models.encoder.pooling import pooling_of
 from bsl.models.encoder.tokenizer_check import check_tokenizer
 from bsl.models.encoder.unpadded import PACKED_ATTENTION, Tokens, attention_of, lay_out, run_packed
+from bsl.models.encoder.weights import files_to_load, refuse_pointers
 from bsl.models.errors import EncoderError
 from bsl.storage.process_setting import ProcessSetting
 
@@ -57,7 +57,7 @@ DROPOUTS = (
 _MAX_RESERVED = 8  # upper bound of the positions that an architecture reserves
 # Names of a table of position embeddings in transformers' architectures; rotary and relative ones have no such table.
 _TABLE = re.compile(r"(^|\.)(\w*position_embeddings?|embed_positions|positions_embed|wpe|pos_encoding)(\.|$)")
-TRIED = (7, 4)  # tokens of the test's two sentences
+PACKING_TEST_LENGTHS = (7, 4)  # tokens of the test's two sentences
 TOLERANCE = 1e-3  # of the test: wrong positions or leaking attention differ by more, rounding by far less
 _trying = threading.Lock()  # a test changes a model's mode and attention, and other threads may start one
 ENCODER_HALVES: Final = {"t5": "T5EncoderModel", "mt5": "MT5EncoderModel", "umt5": "UMT5EncoderModel"}
@@ -309,7 +309,7 @@ def _find_position(backbone: PreTrainedModel, pad_id: int) -> int | None:
     settings._attn_implementation = packed
     # An index beyond the position table raises no error on a GPU, but every later call of the process fails.
     limit = getattr(settings, "max_position_embeddings", None)
-    tried = [0, pad_id + 1] if limit is None or pad_id + 1 + TRIED[0] <= limit else [0]
+    tried = [0, pad_id + 1] if limit is None or pad_id + 1 + PACKING_TEST_LENGTHS[0] <= limit else [0]
     first = next((first for first in tried if _runs_packed(backbone, pad_id, first)), None)
     if first is None:
         settings._attn_implementation = original[packed]
@@ -317,8 +317,8 @@ def _find_position(backbone: PreTrainedModel, pad_id: int) -> int | None:
 
 
 def _runs_packed(backbone: PreTrainedModel, pad_id: int, first: int) -> bool:
-    ids = np.setdiff1d(np.arange(min(12, int(backbone.config.vocab_size))), [pad_id])[: sum(TRIED)]
-    tokens = Tokens.of(np.split(ids, TRIED[:1]), pad_id)
+    ids = np.setdiff1d(np.arange(min(12, int(backbone.config.vocab_size))), [pad_id])[: sum(PACKING_TEST_LENGTHS)]
+    tokens = Tokens.of(np.split(ids, PACKING_TEST_LENGTHS[:1]), pad_id)
     layout = lay_out(tokens, np.arange(2), backbone.device, by_length=False)
     try:
         found_ND = run_packed(backbone, layout, first)

@@ -24,11 +24,7 @@ def cosine_scores(vectors_1: NDArray[np.floating], vectors_2: NDArray[np.floatin
     Raises:
         EvaluationError: Shapes differ, or a vector contains NaN or infinity (the message names the row).
     """
-    if vectors_1.ndim != 2 or vectors_1.shape != vectors_2.shape:
-        raise EvaluationError(
-            f"embeddings: shapes {vectors_1.shape} and {vectors_2.shape}, expected two equal shapes (n, d). Embed both "
-            "sides of every pair with the same encoder."
-        )
+    _check_shapes(vectors_1, vectors_2)
     a, b = vectors_1.astype(np.float64), vectors_2.astype(np.float64)
     for side, vectors in (("first", a), ("second", b)):
         _check_rows(np.asarray(np.isfinite(vectors).all(axis=1)), f"the {side} vector of the pair")
@@ -83,6 +79,14 @@ def checked_pair(x: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArr
     return a, b
 
 
+def _check_shapes(first: NDArray[np.floating] | csr_array, second: NDArray[np.floating] | csr_array) -> None:
+    if len(first.shape) != 2 or first.shape != second.shape:
+        raise EvaluationError(
+            f"embeddings: shapes {first.shape} and {second.shape}, expected two equal shapes (n, d). Embed both sides "
+            "of every pair with the same encoder."
+        )
+
+
 def _check_rows(good: NDArray[np.bool_], what: str) -> None:
     bad = np.flatnonzero(~good)
     if len(bad):
@@ -107,11 +111,7 @@ def sparse_cosines(first_NV: csr_array, second_NV: csr_array) -> NDArray[np.floa
     Raises:
         EvaluationError: Shapes differ, or a value is not finite.
     """
-    if first_NV.shape != second_NV.shape:
-        raise EvaluationError(
-            f"embeddings: shapes {first_NV.shape} and {second_NV.shape}, expected two equal shapes (n, d). Embed both "
-            "sides of every pair with the same system."
-        )
+    _check_shapes(first_NV, second_NV)
     if not (np.isfinite(first_NV.data).all() and np.isfinite(second_NV.data).all()):
         raise EvaluationError(
             "a sparse vector contains a value that is not finite, expected only numbers. Check the system that "

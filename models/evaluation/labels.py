@@ -25,7 +25,7 @@ from sklearn.preprocessing import normalize
 from bsl.models.corpus.label_groups import connected_rows
 from bsl.models.corpus.labels import DOCUMENT
 from bsl.models.evaluation.config import ProbeConfig
-from bsl.models.evaluation.metrics import nearest
+from bsl.models.evaluation.metrics import nearest_of_others
 from bsl.models.evaluation.probe.problem import Part, make_problem, senteval_order
 
 if TYPE_CHECKING:
@@ -199,10 +199,7 @@ def neighbour_accuracy(
     vectors_ND: Features, gold_N: NDArray[np.int64], unit_N: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Return 1 for each row whose nearest row by cosine, of another unit, has the same class: (N,)."""
-    most = int(np.unique(unit_N, return_counts=True)[1].max()) + 1
-    neighbours = enumerate(nearest(vectors_ND, vectors_ND, most))
-    found = [rows[unit_N[rows] != unit_N[query]][0] for query, (rows, _) in neighbours]
-    right_N: NDArray[np.bool_] = gold_N[found] == gold_N
+    right_N: NDArray[np.bool_] = gold_N[nearest_of_others(vectors_ND, vectors_ND, unit_N, unit_N)] == gold_N
     return right_N.astype(np.float64)
 
 

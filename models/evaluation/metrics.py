@@ -12,11 +12,9 @@ import numpy as np
 from sklearn.preprocessing import normalize
 
 from bsl.models.errors import EvaluationError
-from bsl.models.runtime.rows import unit
+from bsl.models.runtime.rows import unit_vectors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     from bsl.models.evaluation.probe.problem import Features
@@ -25,26 +23,28 @@ if TYPE_CHECKING:
 _CELLS: Final = 1 << 24  # cosines in memory at a time
 
 
-def nearest(queries_QD: Features, pool_PD: Features, k: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-    """Yield the row numbers of the nearest texts of a pool, nearest first, and their cosines, for each query.
+def nearest_of_others(
+    queries_QD: Features, pool_PD: Features, own_Q: NDArray[np.int64], unit_P: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return the row of the pool nearest to each query by cosine, of another unit than the query's: (Q,).
 
-    A zero vector has cosine 0 with every vector. Ties keep the order of the pool.
+    A zero vector has cosine 0 with every vector. The first of equally near rows is returned.
 
     Args:
         queries_QD: Vectors of the queries, dense or sparse.
         pool_PD: Vectors of the pool, in the same form.
-        k: Maximal number of texts per query.
+        own_Q: Unit of each query.
+        unit_P: Unit of each row of the pool; at least two different ones.
     """
     units_QD, units_PD = (normalize(vectors.astype(np.float64)) for vectors in (queries_QD, pool_PD))
     rows = max(1, _CELLS // units_PD.shape[0])
+    found = []
     for start in range(0, units_QD.shape[0], rows):
         product = units_QD[start : start + rows] @ units_PD.T
-        cosines_QP = product if isinstance(product, np.ndarray) else product.toarray()
-        for cosines_P in cosines_QP.astype(np.float32):
-            last = np.partition(cosines_P, -k)[-k] if k < len(cosines_P) else -np.inf
-            near = np.flatnonzero(cosines_P >= last)
-            found = near[np.argsort(-cosines_P[near], kind="stable")][:k]
-            yield found, cosines_P[found]
+        cosines_QP = (product if isinstance(product, np.ndarray) else product.toarray()).astype(np.float32)
+        cosines_QP[own_Q[start : start + rows, None] == unit_P] = -np.inf
+        found.append(cosines_QP.argmax(axis=1))
+    return np.concatenate(found)
 
 
 SPHERE_T = 2.0  # exponent scale of uniformity (Wang and Isola, 2020)
@@ -74,7 +74,7 @@ def geometry(view_1_ND: NDArray[np.floating], view_2_ND: NDArray[np.floating]) -
             f"views: shapes {view_1_ND.shape} and {view_2_ND.shape}, expected two equal shapes of at least 2 rows. "
             "Pass both vectors of each pair."
         )
-    u_ND, v_ND = unit(view_1_ND.astype(np.float64)), unit(view_2_ND.astype(np.float64))
+    u_ND, v_ND = unit_vectors(view_1_ND.astype(np.float64)), unit_vectors(view_2_ND.astype(np.float64))
     return Geometry(
         alignment=float(np.mean(np.sum((u_ND - v_ND) ** 2, axis=1))),
         uniformity=uniformity(u_ND),

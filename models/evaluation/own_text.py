@@ -41,7 +41,7 @@ def too_few(held_out: pl.DataFrame) -> str:
     )
 
 
-def probes(held_out: pl.DataFrame, *, questions: int = 1000, seed: int = 0) -> dict[str, Retrieval]:
+def retrieval_questions(held_out: pl.DataFrame, *, questions: int = 1000, seed: int = 0) -> dict[str, Retrieval]:
     """Return all questions about held-out sentences, by kind; a kind with too few questions or units is excluded.
 
     Args:

@@ -15,14 +15,14 @@ Design choices
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
-from math import hypot, sqrt
+from math import hypot
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Final, Literal
 
 from bsl.models.errors import EvaluationError
 from bsl.models.evaluation.significance.bootstrap import LEVEL
 from bsl.models.evaluation.significance.hierarchical import Estimate
+from bsl.models.evaluation.significance.seeds import half_width
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -48,18 +48,6 @@ class Comparison:
     verdict: Verdict
     interval: tuple[float, float] | None
     needed: int | None = None
-
-
-def half_width(sd: float, seeds: int, level: float) -> float:
-    """Return half the width of Student's t interval of a mean over two or more seeds."""
-    return _quantile((1 + level) / 2, seeds - 1) * sd / sqrt(seeds)
-
-
-@cache
-def _quantile(share: float, freedom: int) -> float:
-    from scipy.stats import t  # slow import, not needed for MARGIN alone
-
-    return float(t.ppf(share, freedom))
 
 
 def estimate_over_seeds(sets: Sequence[Sequence[tuple[float, float, float]]]) -> Estimate:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from bsl.models.errors import EvaluationError
-from bsl.models.runtime.rows import unit
+from bsl.models.runtime.rows import unit_vectors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -68,7 +68,7 @@ def reciprocal_ranks(encode: Encode, probe: Retrieval) -> NDArray[np.float64]:
             f"probe {probe.name}: {len(same)} of {len(probe)} queries are their own answers (first: "
             f"{probe.queries[same[0]]!r}), expected none. Remove such pairs."
         )
-    queries_ND, targets_MD = (unit(encode(texts)) for texts in (probe.queries, probe.targets))
+    queries_ND, targets_MD = (unit_vectors(encode(texts)) for texts in (probe.queries, probe.targets))
     out = np.empty(len(probe))
     for start in range(0, len(probe), CHUNK):
         rows = np.arange(start, min(start + CHUNK, len(probe)))

@@ -118,7 +118,7 @@ class ScoreRow:
     ci_high: float
 
 
-def signed(value: float | None, low: float | None, high: float | None) -> str:
+def with_sign(value: float | None, low: float | None, high: float | None) -> str:
     """Format `value × 100 [low, high]` with signs; without an interval only the value, for None an empty string."""
     if value is None:
         return ""

@@ -16,9 +16,9 @@ import numpy as np
 
 from bsl.models.errors import EvaluationError
 from bsl.models.evaluation.signature import WHOLE
+from bsl.models.evaluation.significance.bootstrap import unit_means
 from bsl.models.evaluation.significance.hierarchical import BootstrapDraws, difference_of, figure_of, holm, mean_draws
 from bsl.models.evaluation.significance.paired import forgets
-from bsl.models.evaluation.significance.units import unit_means
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

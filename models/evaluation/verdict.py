@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import polars as pl
 
 from bsl.models.evaluation.proof import MRR, QUESTIONS, AdaptationComparison
-from bsl.models.evaluation.signature import signed
+from bsl.models.evaluation.signature import with_sign
 from bsl.models.evaluation.significance.paired import forgets
 from bsl.models.evaluation.sweep import MEAN
 from bsl.models.evaluation.uses import USES
@@ -102,7 +102,7 @@ def verdict_of(
     if row is None:
         return Verdict("NOT TESTED", _UNTESTED, "Name test sets in evaluation.sets, such as sts or stsb/test.")
     reason = (
-        f"Spearman × 100 {signed(row['value'], row['ci_low'], row['ci_high'])} on {row['dataset']} {row['split']}, "
+        f"Spearman × 100 {with_sign(row['value'], row['ci_low'], row['ci_high'])} on {row['dataset']} {row['split']}, "
         f"p {row['p_value']:.3f}"
     )
     significant = row["ci_low"] > 0 or row["ci_high"] < 0
@@ -227,7 +227,7 @@ def _title(*rows: AdaptationComparison) -> str:
 
 def _before_after(row: AdaptationComparison) -> str:
     figures = f"{row.metric} × 100 {100 * row.before:.1f} → {100 * row.after:.1f}"
-    return f"{figures}, {signed(row.difference, row.ci_low, row.ci_high)}"
+    return f"{figures}, {with_sign(row.difference, row.ci_low, row.ci_high)}"
 
 
 def _vetoed(lost: AdaptationComparison, deciding: AdaptationComparison | None, max_forgetting: float) -> Verdict:
@@ -264,5 +264,5 @@ def _not_proved(questions: Sequence[AdaptationComparison]) -> Verdict:
 
 
 def _difference(row: AdaptationComparison) -> str:
-    figure = signed(row.difference, row.ci_low, row.ci_high)
+    figure = with_sign(row.difference, row.ci_low, row.ci_high)
     return f"{row.metric} × 100 {figure} on {row.evidence}"

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from typing import Self
 
     from bsl.models.encoder.network import Encoder
-    from bsl.models.objectives.config import ContrastiveConfig, RegressionConfig
+    from bsl.models.objectives.contrastive_config import ContrastiveConfig
     from bsl.models.objectives.objective import Batch
+    from bsl.models.objectives.supervised_config import RegressionConfig
 
 
 class AnchoredObjective(VectorObjective):
@@ -27,7 +28,6 @@ class AnchoredObjective(VectorObjective):
         target: The original encoder, frozen and without dropout; None without an anchor.
     """
 
-    passes = {"online": 3, "target": 1}  # noqa: RUF012 - a constant, as in the base class
     config: ContrastiveConfig | RegressionConfig
     target: Encoder | None
 
@@ -43,10 +43,10 @@ class AnchoredObjective(VectorObjective):
             self.target.eval()
         return self
 
-    def stacked_vectors(self, batch: Batch, batch_tokens: int) -> list[torch.Tensor]:
+    def stacked_vectors(self, batch: Batch) -> list[torch.Tensor]:
         """Return the vectors (2B, D) of both views, and with an anchor also those of the original encoder."""
-        vectors = [self.online.embed_rows(batch.tokens, batch.rows, batch_tokens)]
+        vectors = [self.online.embed_rows(batch.tokens, batch.rows)]
         if self.target is not None:
             with torch.no_grad():
-                vectors.append(self.target.embed_rows(batch.tokens, batch.rows, batch_tokens))
+                vectors.append(self.target.embed_rows(batch.tokens, batch.rows))
         return vectors

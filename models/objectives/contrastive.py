@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bsl.models.encoder.network import Encoder
-    from bsl.models.objectives.config import ContrastiveConfig, SimCSEConfig
+    from bsl.models.objectives.contrastive_config import ContrastiveConfig, SimCSEConfig
     from bsl.models.objectives.objective import Batch, VectorLoss
 
 
@@ -33,15 +33,15 @@ class Contrastive(AnchoredObjective):
 
     Example:
         >>> objective = Contrastive(encoder, ContrastiveConfig(temperature=0.05))
-        >>> objective(batch, batch_tokens=512).item() > 0  # (2B, D) vectors → a scalar
+        >>> objective(batch).item() > 0  # (2B, D) vectors → a scalar
         True
     """
 
     config: ContrastiveConfig
 
-    def vectors_and_loss(self, batch: Batch, batch_tokens: int) -> tuple[Sequence[torch.Tensor], VectorLoss]:
+    def vectors_and_loss(self, batch: Batch) -> tuple[Sequence[torch.Tensor], VectorLoss]:
         """Return `stacked_vectors` and `loss`."""
-        return self.stacked_vectors(batch, batch_tokens), self.loss
+        return self.stacked_vectors(batch), self.loss
 
     def loss(self, h_2BD: torch.Tensor, t_2BD: torch.Tensor | None = None) -> torch.Tensor:
         """Return the loss of both views' vectors h, anchored to t: a scalar ≥ 0."""
@@ -67,7 +67,7 @@ class SimCSE(VectorObjective):
 
     Example:
         >>> objective = SimCSE(encoder, SimCSEConfig(temperature=0.05))
-        >>> objective(batch, batch_tokens=512).item() > 0  # (2B, D) vectors → a scalar
+        >>> objective(batch).item() > 0  # (2B, D) vectors → a scalar
         True
     """
 
@@ -84,10 +84,10 @@ class SimCSE(VectorObjective):
             nn.Sequential(nn.Linear(online.width, online.width), nn.Tanh()) if config.head == "mlp" else nn.Identity()
         )
 
-    def vectors_and_loss(self, batch: Batch, batch_tokens: int) -> tuple[Sequence[torch.Tensor], VectorLoss]:
+    def vectors_and_loss(self, batch: Batch) -> tuple[Sequence[torch.Tensor], VectorLoss]:
         """Return the stacked vectors (2B, D) of the first views, encoded twice, and `loss`."""
         rows = np.concatenate([batch.view_1, batch.view_1])
-        return [self.online.embed_rows(batch.tokens, rows, batch_tokens)], self.loss
+        return [self.online.embed_rows(batch.tokens, rows)], self.loss
 
     def loss(self, h_2BD: torch.Tensor) -> torch.Tensor:
         """Return the loss of the stacked vectors of both passes: a scalar ≥ 0."""

@@ -15,7 +15,6 @@ from torch import nn
 from torch.nn import functional
 
 from bsl.models.encoder.heads import Dense
-from bsl.models.encoder.sentence_encoder import encode_tokens
 from bsl.models.objectives.columns import TEACHER
 from bsl.models.objectives.objective import VectorObjective, full_precision
 from bsl.models.runtime.device import uploaded
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from bsl.models.encoder.network import Encoder
-    from bsl.models.objectives.config import DistilConfig
+    from bsl.models.objectives.distillation_config import DistilConfig
     from bsl.models.objectives.objective import Batch, VectorLoss
 
 ACTIVATIONS = {"none": nn.Identity, "tanh": nn.Tanh}
@@ -44,7 +43,7 @@ class Distil(VectorObjective):
 
     Example:
         >>> objective = Distil(encoder, DistilConfig())
-        >>> objective(batch, batch_tokens=512).item() > 0  # (B, S) and (B, D) vectors → a scalar
+        >>> objective(batch).item() > 0  # (B, S) and (B, D) vectors → a scalar
         True
     """
 
@@ -63,31 +62,30 @@ class Distil(VectorObjective):
         """
         self.config.check_sentences(len(vectors_ND))
         self.queue.fill(vectors_ND, self.config.queue)
-        if self.config.compares_vectors and self.online.width != vectors_ND.shape[1]:
-            keeps_projection = self.config.projection == "kept"
-            # A kept projection goes before the student's last step, the scaling to length 1.
-            dense = self._dense(
-                self.online.without_normalize() if keeps_projection else self.online, sample, vectors_ND.shape[1]
-            )
-            if keeps_projection:
-                self.online.add_head(dense)
-            else:
-                self.projection = dense
+        online, width = self.online, vectors_ND.shape[1]
+        if not self.config.compares_vectors or online.width == width:
+            return
+        if self.config.projection == "dropped":
+            self.projection = self._dense(online, sample, width)
+            return
+        below = online.without_normalize()  # the projection goes before the student's last step, scaling to length 1
+        heads = [*below.sentence_heads, self._dense(below, sample, width)]
+        self.online = online.with_heads(online.config, online.token_heads, heads)
 
     def _dense(self, below: Encoder, sample: Batch, width: int) -> Dense:
         dense = Dense(below.width, width, activation=ACTIVATIONS[self.config.activation])
         if self.config.projection_start == "fitted":
-            h_NS = torch.from_numpy(encode_tokens(below, sample.tokens.take(sample.view_1)))
+            h_NS = torch.from_numpy(below.encode(sample.tokens.take(sample.view_1)))
             weight_DS, bias_D = linear_fit(h_NS, torch.as_tensor(sample.columns[TEACHER]))
             dense.linear.weight.data.copy_(weight_DS)
             dense.linear.bias.data.copy_(bias_D)
         return dense
 
-    def vectors_and_loss(self, batch: Batch, batch_tokens: int) -> tuple[Sequence[torch.Tensor], VectorLoss]:
+    def vectors_and_loss(self, batch: Batch) -> tuple[Sequence[torch.Tensor], VectorLoss]:
         """Return the student's vectors of the views that it reads, and the mean loss over these views."""
         views = [batch.view_1, batch.view_2] if self.config.views == "both" else [batch.view_1]
         rows = np.concatenate(views)
-        h_RS = self.projection(self.online.embed_rows(batch.tokens, rows, batch_tokens))
+        h_RS = self.projection(self.online.embed_rows(batch.tokens, rows))
         return h_RS.chunk(len(views)), partial(self._mean_loss, t_BD=uploaded(batch.columns[TEACHER], h_RS.device))
 
     def _mean_loss(self, *views: torch.Tensor, t_BD: torch.Tensor) -> torch.Tensor:

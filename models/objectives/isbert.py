@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import torch
 
     from bsl.models.encoder.network import Encoder
-    from bsl.models.objectives.config import ISBERTConfig
+    from bsl.models.objectives.contrastive_config import ISBERTConfig
     from bsl.models.objectives.objective import Batch
 
 
@@ -31,7 +31,7 @@ class ISBERT(Objective):
 
     Example:
         >>> objective = ISBERT(encoder, ISBERTConfig())
-        >>> objective(batch, batch_tokens=512).shape  # (N, D) token vectors, (B, D) sentence vectors → a scalar
+        >>> objective(batch).shape  # (N, D) token vectors, (B, D) sentence vectors → a scalar
         torch.Size([])
     """
 
@@ -47,9 +47,9 @@ class ISBERT(Objective):
                 "encoder.normalize=false, or choose an encoder without such modules."
             )
 
-    def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
+    def forward(self, batch: Batch) -> torch.Tensor:
         """Return the loss of a batch, a scalar."""
-        x_BTD, mask_BT = self.online.token_vectors(batch.tokens, batch.view_1, batch_tokens)
+        x_BTD, mask_BT = self.online.token_vectors(batch.tokens, batch.view_1)
         sentence_N, position_N = mask_BT.nonzero(as_tuple=True)
         h_BD = self.online.pooled(x_BTD, mask_BT)
         return jensen_shannon(x_BTD[sentence_N, position_N], h_BD, sentence_N=sentence_N)

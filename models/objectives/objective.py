@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from bsl.models.encoder.network import Encoder
     from bsl.models.encoder.static import Tokenizer
     from bsl.models.encoder.unpadded import Tokens
-    from bsl.models.objectives.settings import VectorSettings
 
 P = ParamSpec("P")
 VectorLoss: TypeAlias = "Callable[..., torch.Tensor]"  # sentence vectors of any width → a scalar
@@ -65,14 +64,12 @@ class Objective(nn.Module, ABC):
     Attributes:
         config: Settings of the objective.
         data_parallel: Names of the modules that run on one process's share of a batch; all others see the whole batch.
-        passes: Passes of a step through each encoder, by its name: forward and backward count 3, forward alone 1.
         reads_tokens: What it does with tokens on the CPU at each step, so that the step has no static shape; empty if
             nothing.
         counts_tokens: Whether the CPU counts tokens at each step, so that the step cannot be captured.
     """
 
     data_parallel: tuple[str, ...] = ("online",)
-    passes: ClassVar[Mapping[str, int]] = {"online": 3}
     reads_tokens: ClassVar[str] = "selects its inputs on the CPU"
     counts_tokens: ClassVar[bool] = False
     online: Encoder
@@ -82,17 +79,8 @@ class Objective(nn.Module, ABC):
         self.online, self.config = online.train(), config
 
     @abstractmethod
-    def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
-        """Return the loss of a batch of B pairs, a scalar.
-
-        Args:
-            batch: The pairs, with the columns that the settings say it `needs`.
-            batch_tokens: Padded tokens in a forward pass of an encoder; changes rounding only.
-        """
-
-    def saved_modules(self) -> dict[str, nn.Module]:
-        """Return the modules of a snapshot by name."""
-        return dict(self.named_children())
+    def forward(self, batch: Batch) -> torch.Tensor:
+        """Return the loss of a batch of B pairs, a scalar; the batch has the columns that the settings `needs`."""
 
     def on_tokenizer(self, tokenizer: Tokenizer) -> None:
         """Hook: receive the tokenizer before the first step."""
@@ -129,9 +117,8 @@ class VectorObjective(Objective):
     """
 
     reads_tokens = ""
-    config: VectorSettings
 
-    def __init__(self, online: Encoder, config: VectorSettings) -> None:
+    def __init__(self, online: Encoder, config: Any) -> None:  # noqa: ANN401 - as above
         super().__init__(online, config)
         if wide := [dim for dim in config.dims if dim >= online.width]:
             raise TrainingError(
@@ -140,12 +127,12 @@ class VectorObjective(Objective):
             )
 
     @abstractmethod
-    def vectors_and_loss(self, batch: Batch, batch_tokens: int) -> tuple[Sequence[torch.Tensor], VectorLoss]:
+    def vectors_and_loss(self, batch: Batch) -> tuple[Sequence[torch.Tensor], VectorLoss]:
         """Return the vectors of a batch, each (rows, D), and the loss as a function of their first d dimensions."""
 
-    def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
+    def forward(self, batch: Batch) -> torch.Tensor:
         """Return the loss of a batch of B pairs, summed over D and all d: a scalar."""
-        vectors, loss = self.vectors_and_loss(batch, batch_tokens)
+        vectors, loss = self.vectors_and_loss(batch)
         total = loss(*vectors)
         for dim in self.config.dims:
             total = total + loss(*(x[:, :dim] for x in vectors))

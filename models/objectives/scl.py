@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from bsl.models.encoder.network import Encoder
-    from bsl.models.objectives.config import SCLConfig
     from bsl.models.objectives.objective import Batch, VectorLoss
+    from bsl.models.objectives.supervised_config import SCLConfig
 
 ENTAILMENT, CONTRADICTION = 0, 2
 
@@ -59,7 +59,7 @@ class SCL(VectorObjective):
 
     Example:
         >>> objective = SCL(encoder, SCLConfig(weight=0.3))
-        >>> objective(batch, batch_tokens=512).item() > 0  # (B, D) vectors of both sentences, labels, groups → a scalar
+        >>> objective(batch).item() > 0  # (B, D) vectors of both sentences, labels, groups → a scalar
         True
     """
 
@@ -69,9 +69,9 @@ class SCL(VectorObjective):
         super().__init__(online, config)
         self.classifier = PairClassifier(online.width, config)
 
-    def vectors_and_loss(self, batch: Batch, batch_tokens: int) -> tuple[Sequence[torch.Tensor], VectorLoss]:
+    def vectors_and_loss(self, batch: Batch) -> tuple[Sequence[torch.Tensor], VectorLoss]:
         """Return premises u, hypotheses v, each (B, D), and `loss`."""
-        vectors = self.online.embed_rows(batch.tokens, batch.rows, batch_tokens).chunk(2)
+        vectors = self.online.embed_rows(batch.tokens, batch.rows).chunk(2)
         return vectors, partial(self.loss, batch=batch, contrasts=contrasts_of(batch, self.config))
 
     def loss(self, u_BD: torch.Tensor, v_BD: torch.Tensor, batch: Batch, contrasts: Contrasts) -> torch.Tensor:

@@ -1,13 +1,23 @@
-"""Base classes of the settings of objectives: all that other code must know of an objective."""
+"""The base of all settings of objectives: all that other code must know of an objective.
+
+The command checks settings without importing torch, so they are not in the modules of their objectives: `bsl_config.py`
+has the settings of `bsl.py`, and so on.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Self
+import pkgutil
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
 from bsl.models.objectives.columns import Column
 from bsl.storage.record import Record
+
+if TYPE_CHECKING:
+    from bsl.models.encoder.network import Encoder
+    from bsl.models.encoder.static import Tokenizer
+    from bsl.models.objectives.objective import Objective
 
 
 class ObjectiveSettings(Record):
@@ -25,6 +35,27 @@ class ObjectiveSettings(Record):
     """Whether it trains a cross-encoder, which reads both sentences of a pair as one text."""
 
     name: str
+
+    @classmethod
+    def objective_class(cls) -> type[Objective]:
+        """Import and return the class that computes the objective."""
+        found: type[Objective] = pkgutil.resolve_name(f"bsl.models.objectives.{cls.objective}")
+        return found
+
+    def build(self, online: Encoder, tokenizer: Tokenizer | None = None) -> Objective:
+        """Build the objective around an encoder; new weights are drawn from torch's generator.
+
+        Args:
+            online: The encoder, which becomes a part of the objective.
+            tokenizer: The encoder's tokenizer, which language modelling needs.
+
+        Raises:
+            TrainingError: The objective cannot train this encoder.
+        """
+        objective = self.objective_class()(online, self)
+        if tokenizer is not None:
+            objective.on_tokenizer(tokenizer)
+        return objective
 
     @property
     def label(self) -> str:
@@ -64,11 +95,16 @@ class VectorSettings(ObjectiveSettings):
     """Deviation: for each d, add the loss of the vectors' first d dimensions, so that vectors can be truncated to d
     dimensions (Kusupati et al., 2022). () uses full vectors only, as published."""
 
+    @property
+    def compares_vectors(self) -> bool:
+        """Whether vectors are compared with a teacher's, so that their widths must be equal."""
+        return False
+
     @model_validator(mode="after")
     def _are_of_one_space(self) -> Self:
         if len(set(self.dims)) < len(self.dims):
             raise ValueError(f"dims {list(self.dims)}: a number occurs twice. Give each number of dimensions once.")
-        if self.dims and getattr(self, "compares_vectors", False):
+        if self.dims and self.compares_vectors:
             raise ValueError(
                 f"dims {list(self.dims)} cannot be combined with a queue or a teacher's vectors, whose first "
                 "dimensions differ from the encoder's. Set queue=0 and loss=similarities, or remove dims."

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from bsl.models.encoder.network import Encoder
     from bsl.models.encoder.static import Tokenizer
-    from bsl.models.objectives.config import (
+    from bsl.models.objectives.objective import Batch, VectorLoss
+    from bsl.models.objectives.supervised_config import (
         ClassifierSettings,
         CrossRegressionConfig,
         CrossSoftmaxConfig,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
         RegressionConfig,
         SoftmaxConfig,
     )
-    from bsl.models.objectives.objective import Batch, VectorLoss
 
 
 class Softmax(Objective):
@@ -41,7 +41,7 @@ class Softmax(Objective):
 
     Example:
         >>> objective = Softmax(encoder, SoftmaxConfig(classes=3))
-        >>> objective(batch, batch_tokens=512).item() > 0  # (B, D) vectors of both sentences, (B,) labels → a scalar
+        >>> objective(batch).item() > 0  # (B, D) vectors of both sentences, (B,) labels → a scalar
         True
     """
 
@@ -51,10 +51,10 @@ class Softmax(Objective):
         super().__init__(online, config)
         self.classifier = PairClassifier(online.width, config)
 
-    def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
+    def forward(self, batch: Batch) -> torch.Tensor:
         """Return the loss of a batch of pairs, a scalar."""
         labels_B = labels_of(batch, self.config.classes, self.online.device)
-        u_BD, v_BD = self.online.embed_rows(batch.tokens, batch.rows, batch_tokens).chunk(2)
+        u_BD, v_BD = self.online.embed_rows(batch.tokens, batch.rows).chunk(2)
         return cross_entropy(self.classifier(u_BD, v_BD), labels_B)
 
 
@@ -66,16 +66,16 @@ class Regression(AnchoredObjective):
 
     Example:
         >>> objective = Regression(encoder, RegressionConfig())
-        >>> objective(batch, batch_tokens=512).item() >= 0  # (B, D) vectors of both sentences, (B,) scores → a scalar
+        >>> objective(batch).item() >= 0  # (B, D) vectors of both sentences, (B,) scores → a scalar
         True
     """
 
     config: RegressionConfig
 
-    def vectors_and_loss(self, batch: Batch, batch_tokens: int) -> tuple[Sequence[torch.Tensor], VectorLoss]:
+    def vectors_and_loss(self, batch: Batch) -> tuple[Sequence[torch.Tensor], VectorLoss]:
         """Return `stacked_vectors` and `loss`."""
         scores_B = uploaded(batch.columns["score"], self.online.device)
-        return self.stacked_vectors(batch, batch_tokens), partial(self.loss, scores_B=scores_B)
+        return self.stacked_vectors(batch), partial(self.loss, scores_B=scores_B)
 
     def loss(self, h_2BD: torch.Tensor, t_2BD: torch.Tensor | None = None, *, scores_B: torch.Tensor) -> torch.Tensor:
         """Return the loss of both views' vectors h, anchored to t: a scalar ≥ 0."""
@@ -130,9 +130,9 @@ class CrossObjective(Objective):
                 "cross-encoder from BERT, RoBERTa or a similar model."
             )
 
-    def values(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
+    def values(self, batch: Batch) -> torch.Tensor:
         """Return the values of each pair, (B, values)."""
-        return self.online.values(batch.tokens, batch.view_1, batch.view_2, batch_tokens)
+        return self.online.values(batch.tokens, batch.view_1, batch.view_2)
 
 
 class CrossRegression(CrossObjective):
@@ -142,15 +142,15 @@ class CrossRegression(CrossObjective):
 
     Example:
         >>> objective = CrossRegression(encoder, CrossRegressionConfig())
-        >>> objective(batch, batch_tokens=512).item() > 0  # (B,) values, (B,) scores → a scalar
+        >>> objective(batch).item() > 0  # (B,) values, (B,) scores → a scalar
         True
     """
 
     config: CrossRegressionConfig
 
-    def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
+    def forward(self, batch: Batch) -> torch.Tensor:
         """Return the loss of a batch of pairs, a scalar."""
-        values_B = self.values(batch, batch_tokens)[:, 0]
+        values_B = self.values(batch)[:, 0]
         scores_B = uploaded(batch.columns["score"], values_B.device)
         return (binary_cross_entropy if self.config.loss == "bce" else sigmoid_error)(values_B, scores_B)
 
@@ -162,16 +162,16 @@ class CrossSoftmax(CrossObjective):
 
     Example:
         >>> objective = CrossSoftmax(encoder, CrossSoftmaxConfig(classes=3))
-        >>> objective(batch, batch_tokens=512).item() > 0  # (B, C) values, (B,) labels → a scalar
+        >>> objective(batch).item() > 0  # (B, C) values, (B,) labels → a scalar
         True
     """
 
     config: CrossSoftmaxConfig
 
-    def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
+    def forward(self, batch: Batch) -> torch.Tensor:
         """Return the loss of a batch of pairs, a scalar."""
         labels_B = labels_of(batch, self.config.classes, self.online.device)
-        return cross_entropy(self.values(batch, batch_tokens), labels_B)
+        return cross_entropy(self.values(batch), labels_B)
 
 
 binary_cross_entropy = full_precision(functional.binary_cross_entropy_with_logits)

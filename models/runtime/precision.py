@@ -41,7 +41,7 @@ _LIMITS: Final[Mapping[str, frozenset[str]]] = {
 _AMX_LIMITS: Final = frozenset({"avx512_core_bf16", "avx512_core_fp16", "avx10_1_512"})
 
 
-def settled(value: T, device: Callable[[], str]) -> T:
+def with_resolved_precision(value: T, device: Callable[[], str]) -> T:
     """Replace every precision `auto` in a configuration by the device's precision; idempotent.
 
     Args:
@@ -49,12 +49,12 @@ def settled(value: T, device: Callable[[], str]) -> T:
         device: Returns the torch device; called only if a precision is `auto`.
     """
     if isinstance(value, BaseModel):
-        return cast("T", _settled_model(value, device))
+        return cast("T", _resolved_model(value, device))
     inner: Any = value
     if isinstance(value, tuple | list) and not hasattr(value, "_fields"):
-        inner = type(value)(settled(part, device) for part in value)
+        inner = type(value)(with_resolved_precision(part, device) for part in value)
     elif isinstance(value, dict):
-        inner = {name: settled(part, device) for name, part in value.items()}
+        inner = {name: with_resolved_precision(part, device) for name, part in value.items()}
     return inner if inner != value else value
 
 
@@ -121,13 +121,13 @@ def _cuda_has_units(device: str) -> bool:
     return torch.version.hip is not None or torch.cuda.get_device_capability(device) >= _AMPERE
 
 
-def _settled_model(config: Any, device: Callable[[], str]) -> Any:  # noqa: ANN401  any pydantic model, and the same
+def _resolved_model(config: Any, device: Callable[[], str]) -> Any:  # noqa: ANN401  any pydantic model, and the same
     changes: dict[str, object] = {}
     for name, field in type(config).model_fields.items():
         before = getattr(config, name)
         # A translator's precision is of another type, and its backend resolves it.
         asks = field.annotation == Precision and before == "auto"
-        after = computed("auto", device()) if asks else settled(before, device)
+        after = computed("auto", device()) if asks else with_resolved_precision(before, device)
         if after is not before:
             changes[name] = after
     return config.model_copy(update=changes) if changes else config

@@ -1,6 +1,6 @@
 """Seed, save and restore the random generators that training uses: the global ones of torch and numpy.
 
-They belong to the process, so only one thread at a time can have them seeded.
+These generators are process-wide: do not seed them from two threads at once.
 
 Python's own generator is not included. Training does not draw from it, but other threads do (Prefect jitters its
 pauses), so its saved state would differ between equal runs.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 Floats = TypeVar("Floats", np.float32, np.float64)
 
 
-def unit(vectors_ND: NDArray[Floats]) -> NDArray[Floats]:
+def unit_vectors(vectors_ND: NDArray[Floats]) -> NDArray[Floats]:
     """Scale rows to length 1, in their precision; zero rows stay zero."""
     norms_N1 = np.linalg.norm(vectors_ND, axis=-1, keepdims=True)
     return (vectors_ND / np.where(norms_N1 > 0, norms_N1, 1)).astype(vectors_ND.dtype, copy=False)

@@ -1,4 +1,4 @@
-"""Settings that torch has once per process, changed inside a block only: threads, precision of products, attention.
+"""Settings changed inside a block only: torch's threads, precision of products and attention, and a network's mode.
 
 A caller of this package computes with torch too, so its settings return when the last block has closed.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
 
 import torch
 
@@ -120,3 +121,25 @@ def _set_for_other_threads(number: int) -> None:
     setting = threading.Thread(target=torch.set_num_threads, args=(number,))
     setting.start()
     setting.join()
+
+
+_switching = threading.Lock()
+_evaluating: WeakKeyDictionary[torch.nn.Module, tuple[int, bool]] = WeakKeyDictionary()  # open blocks, and mode before
+
+
+@contextmanager
+def evaluating(network: torch.nn.Module) -> Iterator[None]:
+    """Put a network into evaluation mode for the block; with several threads, until the last block ends."""
+    with _switching:
+        others, was_training = _evaluating.get(network, (0, network.training))
+        _evaluating[network] = others + 1, was_training
+        network.eval()
+    try:
+        yield
+    finally:
+        with _switching:
+            blocks, was_training = _evaluating.pop(network)
+            if blocks > 1:
+                _evaluating[network] = blocks - 1, was_training
+            else:
+                network.train(was_training)

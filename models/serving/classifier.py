@@ -26,6 +26,7 @@ from bsl.models.errors import EvaluationError
 from bsl.models.evaluation.probe.logistic import fit_logistic
 from bsl.models.evaluation.probe.problem import NESTED_SEED, stratified
 from bsl.models.evaluation.probe.search import STRENGTHS
+from bsl.storage.filesystem.os_errors import first_line
 from bsl.storage.record import Record
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class LinearClassifier:
             weights_DC, bias_C = tensors["weights"], tensors["bias"]
         except Exception as error:  # each library has its own errors of damaged files
             raise EvaluationError(
-                f"{folder}: not a classifier ({str(error).splitlines()[0]}; expected {SETTINGS} and {WEIGHTS} of "
+                f"{folder}: not a classifier ({first_line(error)}; expected {SETTINGS} and {WEIGHTS} of "
                 "`bsl adapt --labels`). Export it again."
             ) from error
         shape = (settings.width, len(settings.classes))
@@ -134,7 +135,6 @@ def fit_classifier(
     text_column: str = "",
     is_new_N: NDArray[np.bool_] | None = None,
     unit_N: NDArray[np.int64] | None = None,
-    strengths: tuple[float, ...] = STRENGTHS["kfold"],
 ) -> LinearClassifier:
     """Train a classifier; choose regularisation and temperature on held-out folds.
 
@@ -145,12 +145,12 @@ def fit_classifier(
         text_column: Column of the texts, for the settings.
         is_new_N: Rows that the encoder was not trained on; by default all.
         unit_N: Unit of each row, such as its writer; rows of one unit are in one fold. By default each row is alone.
-        strengths: Values of C to choose from.
 
     Raises:
         EvaluationError: There are fewer than two classes, or a class has fewer than two rows.
     """
     _check(gold_N, classes)
+    strengths = STRENGTHS["kfold"]
     new_N = np.ones(len(gold_N), dtype=bool) if is_new_N is None or not is_new_N.any() else is_new_N
     rows_N = np.arange(len(gold_N))
     count = min(_FOLDS, int(np.bincount(gold_N).min()))  # folds: as many as the smallest class has rows

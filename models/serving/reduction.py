@@ -23,12 +23,12 @@ from scipy import sparse
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.heads import Normalize, dense_of
 from bsl.models.encoder.network import Encoder
-from bsl.models.encoder.sentence_encoder import SentenceEncoder, encode_tokens, tokenise
+from bsl.models.encoder.sentence_encoder import SentenceEncoder, token_ids
 from bsl.models.encoder.serialization.load import surrounding_ids
 from bsl.models.encoder.static import StaticTable, WhitespaceTokenizer, static_tokenizer
 from bsl.models.encoder.unpadded import Tokens
 from bsl.models.errors import EncoderError
-from bsl.models.runtime.rows import unit
+from bsl.models.runtime.rows import unit_vectors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,10 +117,10 @@ def tabulate(
     """
     tokenizer = check_transformer(encoder)
     plain = static_tokenizer(tokenizer.backend_tokenizer)
-    sentences_ND = unit(vectors_ND.astype(np.float64))
+    sentences_ND = unit_vectors(vectors_ND.astype(np.float64))
     axes_DK = principal_axes(sentences_ND)[:, :width]
-    counts_NV = _counts(tokenise(plain, texts, encoder.config.length), len(tokenizer))
-    start_VK = _start(unit(_alone(encoder, len(tokenizer)).astype(np.float64)) @ axes_DK, counts_NV)
+    counts_NV = _counts(token_ids(plain, texts, encoder.config.length), len(tokenizer))
+    start_VK = _start(unit_vectors(_alone(encoder, len(tokenizer)).astype(np.float64)) @ axes_DK, counts_NV)
     table_VK = _fitted(start_VK, counts_NV, sentences_ND @ axes_DK)
     config = EncoderConfig(model=encoder.config.model, normalize=True, max_length=encoder.config.max_length)
     return SentenceEncoder(Encoder(StaticTable(torch.from_numpy(table_VK.astype(np.float32))), config).eval(), plain)
@@ -145,7 +145,7 @@ def _alone(encoder: SentenceEncoder, vocabulary: int) -> NDArray[np.float32]:
     """Return the encoder's vector (V, D) of each token alone, with the prompt and special tokens around it."""
     before, after = surrounding_ids(encoder.own_tokenizer, encoder.prompt)
     ids = [[*before, token, *after] for token in range(vocabulary)]
-    return encode_tokens(encoder.network, Tokens.of(ids, int(encoder.own_tokenizer.pad_token_id)))
+    return encoder.network.encode(Tokens.of(ids, int(encoder.own_tokenizer.pad_token_id)))
 
 
 def _counts(tokens: Tokens, vocabulary: int) -> sparse.csr_matrix:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bsl.models.objectives.columns import Column
     from bsl.models.training.config import TrainingConfig
 
-VIEWS = ("text_1", "text_2")
+TEXTS = ("text_1", "text_2")
 FEWEST: Final = 2  # pairs in a batch
 LengthsOf: TypeAlias = "Callable[[NDArray[np.int64]], NDArray[np.int64]]"  # rows → tokens of each
 
@@ -39,14 +39,14 @@ def tokenise_pairs(encoder: SentenceEncoder, pairs: pl.DataFrame, first_row: int
         TrainingError: A column is missing or contains nulls, or a text has no token.
     """
     check_pairs(pairs)
-    both = pl.concat([pairs[name].rename("text") for name in VIEWS]).to_frame()
+    both = pl.concat([pairs[name].rename("text") for name in TEXTS]).to_frame()
     unique = both.unique(maintain_order=True).with_row_index("number")
     numbers = both.join(unique, on="text", how="left", maintain_order="left")["number"].to_numpy().astype(np.int64)
     try:
         tokens = encoder.tokenize(unique["text"].to_list())
     except NoEmbeddingError as error:
         column, row = divmod(int((numbers == error.number).argmax()), len(pairs))
-        raise TrainingError(f"{VIEWS[column]} of pair {first_row + row} {error.reason}") from error
+        raise TrainingError(f"{TEXTS[column]} of pair {first_row + row} {error.reason}") from error
     return Batch(tokens, numbers[: len(pairs)], numbers[len(pairs) :])
 
 
@@ -67,10 +67,10 @@ def check_pairs(
     Raises:
         TrainingError: A column is missing or contains nulls that it may not contain, or a score is not in [0, 1].
     """
-    missing = [name for name in VIEWS if name not in pairs.columns]
+    missing = [name for name in TEXTS if name not in pairs.columns]
     if missing:
-        raise TrainingError(f"the pairs lack the columns {missing}, expected {list(VIEWS)}. Pair the views first.")
-    for name in VIEWS:
+        raise TrainingError(f"the pairs lack the columns {missing}, expected {list(TEXTS)}. Pair the views first.")
+    for name in TEXTS:
         if (row := _first(pairs[name].is_null())) is not None:
             raise TrainingError(
                 f"{name} of pair {first_row + row} is null, expected a text. Drop incomplete pairs before training."

@@ -1,4 +1,4 @@
-"""Settings of a training run, with presets for the published settings."""
+"""Settings of a training run, and those of fine-tunings that score an encoder."""
 
 from __future__ import annotations
 
@@ -6,15 +6,9 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bsl.models.objectives.config import (
-    BSLConfig,
-    CrossRegressionConfig,
-    DistilConfig,
-    ObjectiveConfig,
-    RegressionConfig,
-    SCLConfig,
-    SoftmaxConfig,
-)
+from bsl.models.objectives.bsl_config import BSLConfig
+from bsl.models.objectives.config import ObjectiveConfig
+from bsl.models.objectives.supervised_config import CrossRegressionConfig, RegressionConfig
 from bsl.models.runtime.precision import Precision
 from bsl.storage.record import Record
 
@@ -103,42 +97,6 @@ class TrainingConfig(Record):
         return self
 
 
-SCL_SCALE: Final = 0.216
-"""Ratio of dot products in SCL's code to those of means over real tokens: (n_u − 1)(n_v − 1) / ((N_u − 1)(N_v − 1)),
-for sentences of n tokens in batches of 64 padded to N, over 19,200 pairs of SNLI in the file's order."""
-
-PAPER_CONFIG: Final = TrainingConfig(precision="fp32")
-"""Settings of the paper (section 4 and Table 8), with warm-up, decay and clipping of the released code."""
-
-RELEASED_CONFIG: Final = TrainingConfig(
-    objective=BSLConfig(predictor="released", k=10, target_dropout=True, loss_scale="released"),
-    optimizer="adamw",
-    lr=1e-4,
-    weight_decay=0.0,
-    precision="fp32",
-    eval_every="tenth",
-    dev_similarity="best-of-four",
-)
-"""Settings of the authors' code for unsupervised training (unsupervised_tuning.py, BYOLoss.py), in fp32."""
-
-SUPERVISED_CONFIG: Final = PAPER_CONFIG.model_copy(update={"objective": BSLConfig(momentum=0.9999), "lr": 1e-4})
-"""The paper's settings for BSL after supervised training.
-
-Predictor, k and weight decay are the paper's. The paper gives no learning rate or momentum for these runs (section
-4 is about unsupervised ones); both are from the authors' code at its release (supervised_tuning.py).
-"""
-
-SUPERVISED_RELEASED_CONFIG: Final = RELEASED_CONFIG.model_copy(
-    update={"objective": RELEASED_CONFIG.objective.model_copy(update={"momentum": 0.9999})}
-)
-"""Settings of the authors' code for BSL after supervised training (supervised_tuning.py at its release)."""
-
-SUPERVISED_2022_CONFIG: Final = SUPERVISED_RELEASED_CONFIG.model_copy(update={"lr": 5e-5, "batch_size": 128})
-"""Settings of supervised_tuning.py since 2022: half the learning rate, twice the batch."""
-
-MULTILINGUAL_RELEASED_CONFIG: Final = RELEASED_CONFIG.model_copy(update={"lr": 5e-5, "drop_last": False})
-"""Settings of the authors' code for several languages (multilingual_tuning.py), in fp32."""
-
 STSB_CONFIG: Final = TrainingConfig(
     objective=RegressionConfig(),
     lr=2e-5,
@@ -165,60 +123,3 @@ AFS_CROSS_CONFIG: Final = AFS_CONFIG.model_copy(update={"objective": CrossRegres
 
 As `AFS_CONFIG`, without bias correction, which BertAdam lacks; FIDELITY.md lists the other differences.
 """
-
-NLI_CONFIG: Final = TrainingConfig(
-    objective=SoftmaxConfig(), lr=2e-5, batch_size=16, drop_last=False, precision="fp32", collapse=None
-)
-"""SBERT on NLI (its section 3.1): softmax, batch 16, Adam 2e-5, linear warm-up over 10 % of the steps, 1 epoch."""
-
-SCL_CONFIG: Final = TrainingConfig(
-    objective=SCLConfig(),
-    lr=2e-5,
-    weight_decay=0.0,
-    batch_size=64,
-    drop_last=False,
-    order="given",
-    precision="fp32",
-    select="last",
-    clip=1e9,
-    collapse=None,
-)
-"""Supervised contrastive learning as published (its section 4.2; its bert_sent_embed.py where the paper is silent).
-
-Batch 64, Adam 2e-5, linear decay after warm-up, 1 epoch, all rows of a premise in one batch.
-"""
-
-SCL_RELEASED_CONFIG: Final = SCL_CONFIG.model_copy(
-    update={"objective": SCLConfig(temperature=round(1 / SCL_SCALE, 2)), "decay": "constant"}
-)
-"""`SCL_CONFIG` as in SCL's code: a constant rate after warm-up, and vectors divided by the padded length.
-
-The code's mean divides by the length of the batch's longest sentence, so its dot products are `SCL_SCALE` times
-ours. Here the temperature is divided by that factor instead.
-"""
-
-CONGEN_CONFIG: Final = TrainingConfig(
-    objective=DistilConfig(queue=65_536, student_temperature=0.07, activation="tanh", projection_start="random"),
-    lr=5e-5,
-    batch_size=128,
-    epochs=20,
-    drop_last=False,
-    precision="fp32",
-    eval_every=512,
-)
-"""ConGen's settings for BERT-base (its README and main.py), in fp32 and with Adam's bias correction.
-
-Without its early stopping after 7 evaluations without improvement; the best evaluation is selected.
-"""
-
-MULTILINGUAL_DISTIL_CONFIG: Final = TrainingConfig(
-    objective=DistilConfig(loss="vectors"), lr=2e-5, epochs=2, drop_last=False, warmup=0.05, precision="fp32"
-)
-"""Settings of multilingual knowledge distillation (make_multilingual.py), with Adam's bias correction.
-
-Its 10,000 steps of warm-up are about a tenth of an epoch over SNLI and MultiNLI in five languages. Our two epochs
-read about as many pairs as its five.
-"""
-
-DISTIL_CONFIG: Final = TrainingConfig(objective=DistilConfig(), lr=1e-3, batch_size=128, eval_every=50)
-"""Settings for training a small student on a laptop."""

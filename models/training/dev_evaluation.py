@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bsl.models.encoder.cross_encoder import CrossEncoder
-from bsl.models.encoder.sentence_encoder import encode_tokens
 from bsl.models.evaluation.correlation import cosine_scores, spearman
 from bsl.models.evaluation.metrics import Geometry, geometry
 from bsl.models.training.batches import permutation, tokenise_pairs
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
 
     from bsl.models.encoder.network import Encoder
     from bsl.models.encoder.sentence_encoder import SentenceEncoder
-    from bsl.models.objectives.objective import Batch
     from bsl.models.training.config import CollapseConfig, TrainingConfig
     from bsl.models.training.token_cache import TokenCache
 
@@ -41,7 +38,7 @@ SAMPLE_PAIRS = 512  # training pairs for the geometry; uniformity needs 131 k di
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evaluation(Geometry):
+class StepEvaluation(Geometry):
     """Result of one evaluation.
 
     Attributes:
@@ -65,27 +62,29 @@ class DevEvaluator:
         config: TrainingConfig,
     ) -> None:
         self._sample = pairs.take(permutation(len(pairs), config.seed, 0)[:SAMPLE_PAIRS])
-        self._similarities = SIMILARITIES[config.dev_similarity]
+        self._similarity = config.dev_similarity
         self._dev, self._gold = None, np.zeros(0)
         if dev is not None:
             self._dev = tokenise_pairs(encoder, dev.select(text_1="sentence1", text_2="sentence2"))
             self._gold = dev["score"].cast(pl.Float64).to_numpy()
 
-    def evaluate(self, encoder: Encoder, step: int, *, bf16: bool) -> Evaluation:
+    def evaluate(self, encoder: Encoder, step: int, *, bf16: bool) -> StepEvaluation:
         """Evaluate without dropout."""
-        figures = geometry(*_embed_pairs(encoder, self._sample, bf16=bf16))
-        return Evaluation(step=step, **asdict(figures), dev_spearman=self._dev_spearman(encoder, bf16=bf16))
+        sample = self._sample
+        figures = geometry(*encoder.encode_pairs(sample.tokens, sample.view_1, sample.view_2, bf16=bf16))
+        return StepEvaluation(step=step, **asdict(figures), dev_spearman=self._dev_spearman(encoder, bf16=bf16))
 
     def _dev_spearman(self, encoder: Encoder, *, bf16: bool) -> float | None:
         if self._dev is None:
             return None
-        if isinstance(encoder, CrossEncoder):  # has no sentence vectors to compare
-            scores = [encoder.scores(self._dev.tokens, self._dev.view_1, self._dev.view_2, bf16=bf16)]
-        else:
-            vectors = _embed_pairs(encoder, self._dev, bf16=bf16)
-            scores = [similarity(*vectors) for similarity in self._similarities]
+        dev = self._dev
+        scores = encoder.pair_scores(dev.tokens, dev.view_1, dev.view_2, self._similarities, bf16=bf16)
         # Equal scores for all pairs are a sign of collapse, not bad input: the caller handles the NaN.
-        return max((spearman(score, self._gold) for score in scores if np.ptp(score) > 0), default=float("nan"))
+        varied = [score for score in np.atleast_2d(scores) if np.ptp(score) > 0]
+        return max((spearman(score, self._gold) for score in varied), default=float("nan"))
+
+    def _similarities(self, a_ND: Vectors, b_ND: Vectors) -> NDArray[np.float64]:
+        return np.stack([similarity(a_ND, b_ND) for similarity in SIMILARITIES[self._similarity]])
 
 
 SIMILARITIES: Final[Mapping[str, Sequence[Callable[[Vectors, Vectors], NDArray[np.float64]]]]] = {
@@ -100,14 +99,7 @@ SIMILARITIES: Final[Mapping[str, Sequence[Callable[[Vectors, Vectors], NDArray[n
 """Value of `TrainingConfig.dev_similarity` → similarity functions, (N,) each, higher for more similar vectors."""
 
 
-def _embed_pairs(encoder: Encoder, pairs: Batch, *, bf16: bool) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return the vectors of both views, with each distinct sentence embedded once."""
-    rows, numbers = np.unique(np.concatenate([pairs.view_1, pairs.view_2]), return_inverse=True)
-    vectors = encode_tokens(encoder, pairs.tokens.take(rows), bf16=bf16)
-    return vectors[numbers[: len(pairs)]], vectors[numbers[len(pairs) :]]
-
-
-def finding_of(history: Sequence[Evaluation], config: TrainingConfig, *, final: bool) -> str:
+def finding_of(history: Sequence[StepEvaluation], config: TrainingConfig, *, final: bool) -> str:
     """Return why a run should end now, if its latest evaluations are much worse than the first one.
 
     Args:
@@ -133,7 +125,7 @@ def divergence_remedy(config: TrainingConfig) -> str:
     return f"{precision} training.lr (now {config.lr:g}) to {config.lr / 10:g}, or check these rows"
 
 
-def _suspicion(start: Evaluation, now: Evaluation, bounds: CollapseConfig) -> str | None:
+def _suspicion(start: StepEvaluation, now: StepEvaluation, bounds: CollapseConfig) -> str | None:
     # An encoder may start below a bound; it has collapsed only if training made it worse.
     if now.effective_rank < min(bounds.min_effective_rank, start.effective_rank):
         return f"effective rank is below {bounds.min_effective_rank}"
@@ -147,25 +139,21 @@ def _suspicion(start: Evaluation, now: Evaluation, bounds: CollapseConfig) -> st
     return None
 
 
-def _finding(history: Sequence[Evaluation], reason: str, config: TrainingConfig) -> str:
+def _finding(history: Sequence[StepEvaluation], reason: str, config: TrainingConfig) -> str:
     start, now = history[0], history[-1]
     shrunk = now.effective_rank < COLLAPSE_RATIO * start.effective_rank or now.std < COLLAPSE_RATIO * start.std
     # NaN, the same cosine for all dev pairs, is a collapse too.
     if shrunk or (now.dev_spearman is not None and math.isnan(now.dev_spearman)):
-        what, remedy = "representations collapsed", _collapse_remedy(config)
+        slower = f"Lower training.lr (now {config.lr:g}) to {config.lr / 10:g}"
+        what, remedy = "representations collapsed", f"{config.objective.collapse_advice() or slower}; {CONTINUE_HINT}"
     else:
         what, remedy = "the encoder got worse", _decline_remedy(config, max(history, key=_dev).step)
     return f"{what} by step {now.step}: {reason} ({_evidence(start, now)}). {remedy}"
 
 
-def _dev(evaluation: Evaluation) -> float:
+def _dev(evaluation: StepEvaluation) -> float:
     score = evaluation.dev_spearman
     return -2.0 if score is None or math.isnan(score) else score
-
-
-def _collapse_remedy(config: TrainingConfig) -> str:
-    slower = f"Lower training.lr (now {config.lr:g}) to {config.lr / 10:g}"
-    return f"{config.objective.collapse_advice() or slower}; {CONTINUE_HINT}"
 
 
 def _decline_remedy(config: TrainingConfig, best_step: int) -> str:
@@ -183,7 +171,7 @@ def _decline_remedy(config: TrainingConfig, best_step: int) -> str:
     return f"{step}; {CONTINUE_HINT}"
 
 
-def _evidence(start: Evaluation, now: Evaluation) -> str:
+def _evidence(start: StepEvaluation, now: StepEvaluation) -> str:
     names = ("dev_spearman", "effective_rank", "std", "uniformity", "alignment")
     pairs = {name: (getattr(start, name), getattr(now, name)) for name in names}
     return ", ".join(f"{name} {a:.4g} → {b:.4g}" for name, (a, b) in pairs.items() if None not in (a, b))

@@ -24,8 +24,7 @@ import polars as pl
 
 from bsl.models.encoder.cnn import with_convolutions
 from bsl.models.errors import InterruptedRunError, NonFiniteLossError
-from bsl.models.objectives.registry import build_objective
-from bsl.models.runtime.precision import settled
+from bsl.models.runtime.precision import with_resolved_precision
 from bsl.models.runtime.random_state import seeded
 from bsl.models.training.batches import BatchOrder, count_steps, permutation, steps_per_epoch
 from bsl.models.training.dev_evaluation import DevEvaluator, divergence_remedy, finding_of
@@ -120,7 +119,7 @@ def train(
     """
     execution = execution or Execution()
     work, device = execution.work, execution.device
-    config = settled(config, lambda: str(device))
+    config = with_resolved_precision(config, lambda: str(device))
     with contextlib.ExitStack() as stack:
         folder = work or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         with local_rank_zero_first():
@@ -145,7 +144,7 @@ def train(
         return loop.result()
 
 
-class Run(Protocol):
+class SteppedRun(Protocol):
     """State of a run, as far as `run_steps` needs it.
 
     Attributes:
@@ -160,7 +159,7 @@ class Run(Protocol):
 
 
 def run_steps(
-    run: Run,
+    run: SteppedRun,
     take: Callable[[], None],
     snapshot: Callable[[], Snapshot],
     saving: Saving | None,
@@ -288,7 +287,7 @@ def _start(
     device: str | torch.device,
 ) -> TrainingState:
     online = with_convolutions(copy.deepcopy(encoder.network))
-    objective = build_objective(online, config.objective, encoder.own_tokenizer).to(device)
+    objective = config.objective.build(online, encoder.own_tokenizer).to(device)
     if data.teacher is not None:
         sample = data.take(permutation(len(data), config.seed, 0)[:TEACHER_SAMPLE])
         objective.fit_to_teacher(sample, data.teacher.vectors)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import torch
 
+from bsl.models.encoder.network import Encoder
 from bsl.models.runtime.device import processes, wait
 from bsl.storage.artifacts.schemas import TRAINING_LOG
 
@@ -105,10 +106,14 @@ class Throughput:
     """
 
     def __init__(self, objective: Objective) -> None:
-        weights = {name: _matmul_weights(module) for name, module in objective.saved_modules().items()}
         # Products of one token with the encoders' weights in a step, and the weights of all networks above them.
-        self._encoders = sum(passes * weights.pop(name, 0) for name, passes in objective.passes.items())
-        self._heads = sum(weights.values())
+        self._encoders = self._heads = 0
+        for name, module in objective.named_children():
+            weights = _matmul_weights(module)
+            if isinstance(module, Encoder):
+                self._encoders += weights * (3 if name == "online" else 1)  # forward and backward, or forward alone
+            else:
+                self._heads += weights
         self._device = objective.online.device
         self._peak = peak_flops(self._device)
         self._started: float | None = None

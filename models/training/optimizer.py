@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 Figures: TypeAlias = "tuple[torch.Tensor, torch.Tensor]"  # loss and gradient norm, scalars on the device
 Compute: TypeAlias = "Callable[[TrainingState, Batch, TrainingConfig, float | None], Figures]"
 
-# Padded tokens per forward pass of an encoder that cannot run packed. They affect rounding, so they are not settings.
-CPU_TOKENS, GPU_TOKENS = 512, 1 << 20
-
 
 def make_optimizer(objective: Objective, config: TrainingConfig) -> torch.optim.Optimizer:
     """Return Adam or AdamW, fused; weight decay on matrices only.
@@ -100,7 +97,7 @@ def compute(run: TrainingState, batch: Batch, config: TrainingConfig, momentum: 
     device = objective.online.device
     on_cpu = device.type == "cpu"
     with arithmetic(device, bf16=config.precision == "bf16"):
-        loss = objective(batch, CPU_TOKENS if on_cpu else GPU_TOKENS)
+        loss = objective(batch)
     agree = partial(all_reduce_gradients, objective, run.learning)
     grad_norm = descend(loss, run.learning, [run.optimizer], config.clip, step if on_cpu else None, agree)
     if momentum is not None:

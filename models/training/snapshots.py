@@ -29,9 +29,9 @@ from safetensors.torch import load_file, save_file
 
 from bsl.models.errors import DamagedSnapshotError, ResumeError
 from bsl.models.runtime.random_state import capture_rng, restore_rng
-from bsl.models.training.dev_evaluation import Evaluation
+from bsl.models.training.dev_evaluation import StepEvaluation
 from bsl.models.training.metrics import EVALUATED
-from bsl.storage.filesystem.atomic import whole
+from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.digests import file_sha256
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class TrainingState:
 
     def snapshot(self) -> Snapshot:
         """Return a copy of the whole state."""
-        tensors = {name: copied(module.state_dict()) for name, module in self.objective.saved_modules().items()}
+        tensors = {name: copied(module.state_dict()) for name, module in self.objective.named_children()}
         tensors["optimizer"] = copied(optimizer_tensors([self.optimizer]))
         tensors["rng"] = copied(capture_rng())
         tensors["best"] = dict(self.best)
@@ -138,7 +138,7 @@ class TrainingState:
 
     def restore(self, snapshot: Snapshot) -> None:
         """Restore the whole state from a snapshot."""
-        for name, module in self.objective.saved_modules().items():
+        for name, module in self.objective.named_children():
             module.load_state_dict(snapshot.tensors[name])
         restore_optimizers([self.optimizer], snapshot.tensors["optimizer"])
         restore_rng(snapshot.tensors["rng"])
@@ -147,7 +147,7 @@ class TrainingState:
         self.step, self.log = snapshot.step, [dict(row) for row in snapshot.counters["log"]]
         self.best = dict(snapshot.tensors["best"])
 
-    def keep_best(self, evaluation: Evaluation) -> None:
+    def keep_best(self, evaluation: StepEvaluation) -> None:
         """Remember the online encoder if this evaluation is the best so far."""
         score = evaluation.dev_spearman
         if score is None or score != score or (self.best_dev is not None and score <= self.best_dev):
@@ -162,10 +162,10 @@ class TrainingState:
         if not self.best or (dev is not None and self.best_dev is not None and dev >= self.best_dev):
             self.best, self.best_dev, self.best_step = self.start, dev, 0
 
-    def history(self) -> list[Evaluation]:
+    def history(self) -> list[StepEvaluation]:
         """Return all evaluations in the log."""
         rows = [row for row in self.log if row["alignment"] is not None]
-        return [Evaluation(step=int(row["step"] or 0), **{name: row[name] for name in EVALUATED}) for row in rows]  # type: ignore[arg-type]
+        return [StepEvaluation(step=int(row["step"] or 0), **{name: row[name] for name in EVALUATED}) for row in rows]  # type: ignore[arg-type]
 
 
 def optimizer_tensors(optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, torch.Tensor]:
@@ -258,7 +258,7 @@ def save_snapshot(work: Path, snapshot: Snapshot, keep: int) -> Path:
     the first one is used.
     """
     final = work / f"{PREFIX}{snapshot.step:08d}"
-    with whole(final, first_stays=True) as unfinished:
+    with atomic_write(final, keep_existing=True) as unfinished:
         write_snapshot(unfinished, snapshot)
     for old in _snapshots(work)[keep:]:
         shutil.rmtree(old, ignore_errors=True)
@@ -297,10 +297,10 @@ def run_fingerprint(config: TrainingConfig, objective: Objective, pairs: TokenCa
     """Return the SHA-256 of all inputs of a run: settings, initial weights, pairs with their tokenizer, dev set."""
     settings = [config.model_dump_json(), objective.online.config.model_dump_json()]
     scored = [dev[name].to_list() for name in ("sentence1", "sentence2", "score")] if dev is not None else None
-    return fingerprint(objective.online, *settings, pairs.digest, json.dumps(scored))
+    return network_digest(objective.online, *settings, pairs.digest, json.dumps(scored))
 
 
-def fingerprint(network: torch.nn.Module, *parts: str) -> str:
+def network_digest(network: torch.nn.Module, *parts: str) -> str:
     """Return the SHA-256 of a network's weights and further strings, 64 hex digits."""
     digest = hashlib.sha256(json.dumps(parts).encode())
     for name, tensor in network.state_dict().items():

@@ -24,6 +24,7 @@ from bsl.models.encoder.shaped import FixedLayouts, Shape
 from bsl.models.objectives.columns import COLUMNS, TEACHER
 from bsl.models.runtime.device import processes, uploaded
 from bsl.models.training.optimizer import compute
+from bsl.storage.filesystem.os_errors import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,7 +109,7 @@ class StaticSteps:
             try:
                 self._capture(memory, run, copied, config, momentum)
             except RuntimeError as error:
-                self.refusal = str(error).strip().splitlines()[0]
+                self.refusal = first_line(error)
                 logger.warning(
                     "training steps are packed from now on, because a step cannot be captured: %s", self.refusal
                 )

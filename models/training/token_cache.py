@@ -27,8 +27,8 @@ from bsl.models.encoder.unpadded import Tokens
 from bsl.models.errors import TrainingError
 from bsl.models.objectives.columns import COLUMNS, TEACHER
 from bsl.models.objectives.objective import Batch
-from bsl.models.training.batches import VIEWS, check_pairs, tokenise_pairs
-from bsl.storage.filesystem.atomic import whole
+from bsl.models.training.batches import TEXTS, check_pairs, tokenise_pairs
+from bsl.storage.filesystem.atomic import atomic_write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -100,7 +100,7 @@ def open_teacher(folder: Path, name: str, rows: pl.LazyFrame) -> TeacherVectors:
     """
     path = folder / f"teacher-{name}"
     if not path.is_dir():
-        with whole(path, first_stays=True) as unfinished:
+        with atomic_write(path, keep_existing=True) as unfinished:
             unfinished.mkdir()
             _write_teacher(unfinished, rows)
     ids, vectors = (np.load(path / f"{part}.npy", mmap_mode="r") for part in ("ids", "vectors"))
@@ -144,7 +144,7 @@ class TokenCache:
         }
 
     def __len__(self) -> int:
-        return len(self._views) // len(VIEWS)
+        return len(self._views) // len(TEXTS)
 
     def column(self, name: Column) -> NDArray[Any] | None:
         """Return a column of all pairs, such as `group`; None if the cache does not have it."""
@@ -172,7 +172,7 @@ class TokenCache:
 
     def view_lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the number of tokens of each view, (len(rows), 2)."""
-        return self._views.lengths_of(2 * rows[:, None] + np.arange(len(VIEWS)))
+        return self._views.lengths_of(2 * rows[:, None] + np.arange(len(TEXTS)))
 
 
 def open_token_cache(
@@ -202,7 +202,7 @@ def open_token_cache(
     digest = _digest(pairs, encoder, needs, teacher, nullable)
     path = folder / f"tokens-{digest[:16]}"
     if not path.is_dir():
-        with whole(path, first_stays=True) as unfinished:
+        with atomic_write(path, keep_existing=True) as unfinished:
             unfinished.mkdir()
             _write(unfinished, pairs, encoder, sorted(needs))
     return TokenCache(path, encoder, digest, teacher)
@@ -251,10 +251,10 @@ def _digest(
     nullable: frozenset[Column],
 ) -> str:
     columns, row = sorted(needs), 0
-    views, values = ([hashlib.sha256() for _ in names] for names in (VIEWS, columns))
+    views, values = ([hashlib.sha256() for _ in names] for names in (TEXTS, columns))
     for chunk in _chunks(pairs, columns):
         check_pairs(chunk, row, needs, nullable)
-        for digest, name in zip(views, VIEWS, strict=True):
+        for digest, name in zip(views, TEXTS, strict=True):
             digest.update("".join(f"{text}\0" for text in chunk[name]).encode())
         for digest, name in zip(values, columns, strict=True):
             digest.update(_values(chunk, name).tobytes())
@@ -284,5 +284,5 @@ def _rules(tokenizer: Tokenizer) -> object:
 
 def _chunks(pairs: pl.LazyFrame, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
     schema = pairs.collect_schema()
-    names = [name for name in (*VIEWS, *columns) if name in schema]
+    names = [name for name in (*TEXTS, *columns) if name in schema]
     return pairs.select(names).collect_batches(chunk_size=CHUNK, maintain_order=True)

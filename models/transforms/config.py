@@ -1,15 +1,19 @@
 """Post-hoc transforms, which are fitted on a corpus's vectors and applied to evaluated vectors: settings and interface.
 
+The command checks settings without importing torch, so the settings name the class of their transform.
+
 Shapes: N vectors, D their width, K their width after the transform.
 """
 
 from __future__ import annotations
 
+import pkgutil
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
+from bsl.models.errors import EvaluationError
 from bsl.storage.record import Record, named
 
 if TYPE_CHECKING:
@@ -22,19 +26,42 @@ if TYPE_CHECKING:
 
 
 class TransformSettings(Record):
-    """Settings of a post-hoc transform.
+    """Settings of a post-hoc transform."""
 
-    Attributes:
-        folds: Whether the transform is a matrix, which can be folded into an encoder (`Transform.linear`).
-    """
-
+    transform: ClassVar[str]
+    """The class that computes it, as `module:class` below bsl.models.transforms."""
     folds: ClassVar[bool] = False
+    """Whether the transform is a matrix, which can be folded into an encoder (`Transform.linear`)."""
+
+    @classmethod
+    def transform_class(cls) -> type[Transform]:
+        """Import and return the class that computes the transform."""
+        found: type[Transform] = pkgutil.resolve_name(f"bsl.models.transforms.{cls.transform}")
+        return found
+
+    def fitted(self, vectors_ND: torch.Tensor, execution: Execution | None = None) -> Transform:
+        """Fit the transform.
+
+        Raises:
+            EvaluationError: As the transform's `fit`; or a vector is not finite.
+            TrainingError: As the transform's `fit`.
+        """
+        from bsl.models.training.snapshots import Execution
+
+        bad = (~vectors_ND.isfinite().all(dim=1)).nonzero()
+        if len(bad):
+            raise EvaluationError(
+                f"vector {int(bad[0])} of the corpus is not finite ({len(bad)} of {len(vectors_ND)} vectors). Check "
+                "the encoder."
+            )
+        return self.transform_class().fit(vectors_ND, self, execution or Execution())
 
 
 class WhiteningConfig(TransformSettings):
     """Whitening (Su et al., 2021, "BERT-whitening"): a corpus's vectors get mean 0, variance 1 and no covariance."""
 
-    folds: ClassVar[bool] = True
+    transform = "whitening:Whitening"
+    folds = True
     name: Literal["whitening"] = "whitening"
     dimensions: int | None = Field(default=None, ge=1)
     """Number of directions of largest variance to keep (published: 256 and 384 of 768); None keeps all."""
@@ -43,6 +70,7 @@ class WhiteningConfig(TransformSettings):
 class FlowConfig(TransformSettings):
     """BERT-flow (Li et al., 2020): Glow makes a corpus's vectors standard normal. Defaults are its code's."""
 
+    transform = "bert_flow:Flow"
     name: Literal["flow"] = "flow"
     levels: int = Field(default=3, ge=1)
     """Levels (config_l3_d3_w32.json, which the script uses); after each level but the last, half of the channels is

@@ -34,10 +34,10 @@ class ActNorm(nn.Module):
     """Actnorm: y = (x + b) · e^(3s), channel by channel.
 
     Attributes:
-        settles: Whether a pass first initialises b and s so that its channels get mean 0 and variance 1.
+        initialises: Whether a pass first initialises b and s so that its channels get mean 0 and variance 1.
     """
 
-    settles = False
+    initialises = False
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class ActNorm(nn.Module):
 
     def forward(self, x_BW: torch.Tensor) -> torch.Tensor:
         """Return y, (B, W)."""
-        if self.settles:
+        if self.initialises:
             mean_W = x_BW.mean(dim=0)
             std_W = (x_BW - mean_W).square().mean(dim=0).sqrt()
             self.shift_W.copy_(-mean_W)
@@ -192,10 +192,10 @@ class Glow(nn.Module):
         """Initialise every actnorm by data, so that its outputs for these vectors have mean 0 and variance 1."""
         norms = [module for module in self.modules() if isinstance(module, ActNorm)]
         for norm in norms:
-            norm.settles = True
+            norm.initialises = True
         self(x_BD)
         for norm in norms:
-            norm.settles = False
+            norm.initialises = False
 
     def log_determinant(self) -> torch.Tensor:
         """Return log |∂z/∂x|, a scalar, the same for all vectors."""

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from sacremoses import MosesPunctNormalizer
 from transformers import MarianTokenizer
 
-from bsl.models.errors import DeviceMemoryError, TranslatorLoadError
+from bsl.models.errors import TranslationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -76,7 +76,7 @@ def run_in_batches(
         ahead: Number of batches to submit before collecting the first one, to keep several workers busy.
 
     Raises:
-        DeviceMemoryError: A batch of one sentence does not fit.
+        TranslationError: A batch of one sentence does not fit.
     """
     ranges = deque([(0, len(lengths))] if lengths else [])
     running: deque[tuple[int, int, Callable[[], None]]] = deque()
@@ -91,7 +91,7 @@ def run_in_batches(
         if _fits(collect):
             continue
         if end - start == 1:
-            raise DeviceMemoryError(
+            raise TranslationError(
                 f"one sentence of {lengths[start]} tokens does not fit into the device's memory. Lower "
                 "max_source_tokens or beam, or free memory on the device."
             )
@@ -188,15 +188,13 @@ class Vocabulary:
         codes = self._tokenizer.supported_language_codes
         if token is None:
             if len(codes) > 1:
-                raise TranslatorLoadError(
+                raise TranslationError(
                     f"the model translates into several languages ({_some(codes)}), but target_token is not set. Set "
                     "target_token."
                 )
             return []
         if token not in self._tokenizer.encoder:
-            raise TranslatorLoadError(
-                f"target_token {token} is not in the model's vocabulary (expected: {_some(codes)})"
-            )
+            raise TranslationError(f"target_token {token} is not in the model's vocabulary (expected: {_some(codes)})")
         return [self._tokenizer.encoder[token]]
 
 
@@ -227,7 +225,7 @@ class BatchedTranslator:
                 rate.
 
         Raises:
-            DeviceMemoryError: A batch of one sentence does not fit the device.
+            TranslationError: A batch of one sentence does not fit the device.
         """
         result = [Translation(text, 0, 0.0) for text in texts]
         nonempty = [position for position, text in enumerate(texts) if any(map(str.isalnum, text))]

@@ -101,8 +101,8 @@ class TranslatorConfig(Record):
     """Pieces allowed in addition to the ratio, so that very short sentences have room."""
 
     pinned: tuple[Pin, ...] = ()
-    """Translations to reproduce before any large run. Embedded models have their own. Without pins, the smoke test
-    only checks that the output looks like the target language."""
+    """Known translations; the smoke test must reproduce them before a large run. If empty, it only checks the language.
+    Embedded models have their own."""
 
     def new_tokens_cap(self, source_tokens: int) -> int:
         """Return the largest number of pieces of a translation of `source_tokens` pieces, end mark included."""

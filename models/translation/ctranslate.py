@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 
 import ctranslate2
 
-from bsl.models.errors import DeviceMemoryError, TranslationError, TranslatorLoadError
+from bsl.models.errors import TranslationError
 from bsl.models.translation.gpu import REMEDY, compute_type, gpus, is_of_the_gpu
-from bsl.storage.filesystem.atomic import whole
+from bsl.storage.filesystem.atomic import atomic_write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -50,8 +50,8 @@ class CTranslate2Engine:
         vocabulary: The model's vocabulary.
 
     Raises:
-        TranslatorLoadError: CTranslate2 cannot run the model, or does not run on the device.
-        DeviceMemoryError: The model does not fit into the GPU's memory.
+        TranslationError: CTranslate2 cannot run the model, does not run on the device, or the model does not fit into
+            the GPU's memory.
     """
 
     def __init__(
@@ -115,11 +115,11 @@ def _await(submitted: Iterable[list[ctranslate2.AsyncTranslationResult]]) -> Non
 
 def _failure(device: str, error: RuntimeError) -> TranslationError:
     if "out of memory" in str(error):
-        return DeviceMemoryError(
+        return TranslationError(
             f"{device}: not enough memory for the translator ({error}). Free memory on the device, or use another "
             "device."
         )
-    return TranslatorLoadError(
+    return TranslationError(
         f"ctranslate2 does not work on {device}: {error}. Set augment.backend=transformers, or {REMEDY}."
     )
 
@@ -139,12 +139,12 @@ def convert_once(folder: Path, converted: Path) -> None:
     Several processes may convert at once: each uses a temporary folder, and the first result is used.
 
     Raises:
-        TranslatorLoadError: `folder` has no model, unsafe weights, or a model that CTranslate2 would run differently.
+        TranslationError: `folder` has no model, unsafe weights, or a model that CTranslate2 would run differently.
     """
     if converted.is_dir():
         return
     logger.info("converting %s for ctranslate2 to %s", folder, converted)
-    with whole(converted, first_stays=True) as unfinished:
+    with atomic_write(converted, keep_existing=True) as unfinished:
         _convert(folder, unfinished)
 
 
@@ -158,7 +158,7 @@ def _convert(folder: Path, converted: Path) -> None:
     model = load_model(folder, "fp32", "cpu")
     tokenizer = MarianTokenizer.from_pretrained(folder, local_files_only=True)
     if (fault := _fault(model)) is not None:
-        raise TranslatorLoadError(f"{folder}: ctranslate2 cannot run this model: {fault}. Set backend: transformers.")
+        raise TranslationError(f"{folder}: ctranslate2 cannot run this model: {fault}. Set backend: transformers.")
 
     class SafeConverter(TransformersConverter):  # type: ignore[misc]
         """CTranslate2's converter, with weights loaded without running any code from them."""

@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final, get_args
 
 from bsl.models.translation.config import Precision
+from bsl.storage.filesystem.os_errors import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,7 +68,7 @@ def fault(device: str, precision: Precision) -> str | None:
         numbers = gpus(device)
         return next(filter(None, (_product_fault(number, precision) for number in numbers)), None)
     except (OSError, RuntimeError, ValueError) as error:
-        return (str(error).strip() or type(error).__name__).splitlines()[0]
+        return first_line(error)
 
 
 def gpus(device: str) -> list[int]:

@@ -6,7 +6,7 @@ import logging
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
-from bsl.models.errors import TranslatorLoadError, load_errors
+from bsl.models.errors import TranslationError, load_errors
 from bsl.models.translation import gpu
 
 if TYPE_CHECKING:
@@ -36,14 +36,14 @@ def load_translator(
         token_budget: Largest number of padded source tokens in a batch; None uses the default of backend and device.
 
     Raises:
-        TranslatorLoadError: The folder has no model that the backend can run, or unsafe weights; the model lacks the
-            target language; or the backend does not run on the device with the settings of `config`.
-        DeviceMemoryError: The model does not fit into the GPU's memory.
+        TranslationError: The folder has no model that the backend can run, or unsafe weights; the model lacks the
+            target language; the backend does not run on the device with the settings of `config`; or the model does
+            not fit into the GPU's memory.
     """
     from bsl.models.translation.batching import BatchedTranslator, Vocabulary
 
     resolved = resolve(config, resources.device)
-    with load_errors(folder, TranslatorLoadError):
+    with load_errors(folder, TranslationError):
         vocabulary = Vocabulary(folder, resolved)
         engine: Engine
         if resolved.backend == "transformers":
@@ -67,13 +67,13 @@ def resolve(config: TranslatorConfig, device: str) -> TranslatorConfig:
         device: `cpu`, `cuda`, `cuda:1` or another torch device.
 
     Raises:
-        TranslatorLoadError: The requested backend does not support the precision on that device.
+        TranslationError: The requested backend does not support the precision on that device.
     """
     backend = config.backend if config.backend != "auto" else _best_backend(config, device)
     precision = _precision(config, backend, device)
     if (fault := _fault(backend, precision, device)) is not None:
         offered = ", ".join(precisions(backend, device)) or "none"
-        raise TranslatorLoadError(
+        raise TranslationError(
             f"{backend} does not support {precision} on {device}{fault and f' ({fault})'}; it supports: {offered}. "
             "Change precision, backend or device, or set precision and backend to `auto`."
         )

@@ -29,7 +29,7 @@ from transformers.models.marian.modeling_marian import MarianDecoder
 
 from bsl.models.encoder.transformer import quiet_transformers
 from bsl.models.encoder.unpadded import Tokens
-from bsl.models.errors import TranslatorLoadError
+from bsl.models.errors import TranslationError
 from bsl.models.runtime.device import arithmetic
 from bsl.models.runtime.torch_settings import torch_threads
 
@@ -56,7 +56,7 @@ class MarianEngine:
         resources: Device, and CPU cores for the whole process.
 
     Raises:
-        TranslatorLoadError: The model names no piece to start from.
+        TranslationError: The model names no piece to start from.
     """
 
     ahead = 1
@@ -65,7 +65,7 @@ class MarianEngine:
         self.model = load_model(folder, config.precision, resources.device)
         settings: Any = self.model.config
         if not isinstance(start := settings.decoder_start_token_id, int):
-            raise TranslatorLoadError(
+            raise TranslationError(
                 f"{folder}/config.json: decoder_start_token_id is {start!r}, expected the number of a piece (Marian: "
                 "the padding piece). Check that the copy is complete."
             )

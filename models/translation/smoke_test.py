@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from bsl.models.errors import SmokeTestError
+from bsl.models.errors import TranslationError
 from bsl.models.translation.filters import FILTERS, Texts, translation_reason
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def smoke_test(translator: BatchedTranslator, config: TranslatorConfig) -> list[
         Sentences with their translations, for display.
 
     Raises:
-        SmokeTestError: Translations differ from the pins; or are empty, looping, far too long or short, all equal, or
+        TranslationError: Translations differ from the pins; or are empty, looping, far too long or short, all equal, or
             in another language.
     """
     sentences = [pin.source for pin in config.pinned] or list(PLAIN_SENTENCES.get(config.source_lang, ()))
@@ -61,7 +61,7 @@ def smoke_test(translator: BatchedTranslator, config: TranslatorConfig) -> list[
     else:
         fault = _fault(translated, PLAIN_SENTENCES.get(config.target_lang))
     if fault is not None:
-        raise SmokeTestError(
+        raise TranslationError(
             f"the {config.source_lang}→{config.target_lang} translator {config.model} fails its smoke test: {fault}. "
             "Check that weights, vocab.json and *.spm are of the same model, and that target_token is right."
         )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Self
 import polars as pl
 from pydantic import Field, model_validator
 
-from bsl.models.errors import ModelError
+from bsl.models.errors import TrainingError
 from bsl.models.runtime.partitions import Partitions, scattered
 from bsl.storage.artifacts.schemas import PAIRS
 from bsl.storage.record import Record
@@ -33,10 +33,6 @@ SHUFFLED: Final = pl.Schema([*PAIRS.items(), ("place", pl.UInt64())])
 _ROWS = 65_536  # texts whose words are in memory at a time; a word takes fifty bytes, a sentence has about twenty words
 _COUNT = pl.len().cast(pl.UInt64)
 MIN_WORDS = 2  # with fewer words left, the text stays unchanged
-
-
-class MissingViewError(ModelError):
-    """No sentence has both views of a pairing, or the two views of every sentence are the same text."""
 
 
 OWN_LABELS: Final = "own/labels"
@@ -173,16 +169,16 @@ def require_pairs(counts: pl.DataFrame) -> None:
         counts: Result of `count_pairs`.
 
     Raises:
-        MissingViewError: There is such a pairing; the message has its name and counts.
+        TrainingError: There is such a pairing; the message has its name and counts.
     """
     if counts["pairs"].sum() == 0 and (same := counts["identical"].sum()):
-        raise MissingViewError(
+        raise TrainingError(
             f"no pairs are left: both views of all {same:,} pairs are the same text, and pairs.drop_identical excludes "
             "such pairs. Use longer sentences or another view, or set pairs.drop_identical=false."
         )
     empty = counts.filter(pl.col("sentences") == pl.col("only_view_1") + pl.col("only_view_2"))
     for row in empty.iter_rows(named=True):
-        raise MissingViewError(
+        raise TrainingError(
             f"pairing {row['source']} gives no pairs: {row['only_view_1']:,} sentences have only the first view, "
             f"{row['only_view_2']:,} only the second, none has both. Add both views to the settings `augment`, or "
             "remove the pairing from pairs.pairings."

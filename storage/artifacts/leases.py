@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bsl.storage.errors import StoreReadError, StoreWriteError
-from bsl.storage.filesystem.atomic import whole
+from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.folders import files_below
 from bsl.storage.filesystem.os_errors import reading, writing
 
@@ -54,7 +54,7 @@ def write_lease(store: Store, name: str, paths: Iterable[str]) -> None:
         if store.local is None:
             store.fs.pipe_file(f"{store.root}/{_FOLDER}/{name}{_PATHS}", text.encode())
             return
-        with whole(store.local / _FOLDER / f"{name}{_PATHS}") as path:
+        with atomic_write(store.local / _FOLDER / f"{name}{_PATHS}") as path:
             path.write_text(text)
 
 

@@ -36,7 +36,7 @@ from bsl.storage.errors import (
     StoreReadError,
     StoreWriteError,
 )
-from bsl.storage.filesystem.atomic import renamed, sync, whole
+from bsl.storage.filesystem.atomic import atomic_write, renamed, sync
 from bsl.storage.filesystem.caches import cache_folder, named
 from bsl.storage.filesystem.folders import files_below
 from bsl.storage.filesystem.locks import try_lock
@@ -170,7 +170,7 @@ class Store:
             raise StoreWriteError(f"{target} already exists. Name a new folder or archive.")
         manifest = self.check(ref)
         source, zipped = self._folder(manifest), target.suffix == ".zip"
-        with whole(target) as output:
+        with atomic_write(target) as output:
             folder = output.with_suffix("") if zipped else output
             for name in manifest.files:
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)

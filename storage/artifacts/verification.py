@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from bsl.storage.artifacts.manifest import MOST_BYTES
 from bsl.storage.artifacts.schemas import tables_of
 from bsl.storage.errors import CorruptArtifactError
-from bsl.storage.filesystem.atomic import whole
+from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.caches import filling
 from bsl.storage.filesystem.digests import describe_files, version_content
 from bsl.storage.filesystem.names import MANIFEST, irregular
@@ -127,7 +127,7 @@ def local_copy(fs: fsspec.AbstractFileSystem, source: str, manifest: Manifest, c
     folder = cache / manifest.ref.path / manifest.digest[:16]
     if describe_files(folder) != manifest.files:
         shutil.rmtree(folder, ignore_errors=True)
-        with filling(folder), whole(folder, first_stays=True) as copy:
+        with filling(folder), atomic_write(folder, keep_existing=True) as copy:
             _copy(fs, source, manifest, copy)
     with suppress(OSError):  # the copy may belong to another user
         os.utime(folder)  # the time of last use, for garbage collection

@@ -42,14 +42,14 @@ def renamed(source: Path, target: Path) -> bool:
 
 
 @contextmanager
-def whole(target: Path, *, first_stays: bool = False) -> Iterator[Path]:
+def atomic_write(target: Path, *, keep_existing: bool = False) -> Iterator[Path]:
     """Yield a temporary path in the target's folder; rename it to `target` if the block succeeds.
 
     After an error nothing remains. An existing file is replaced.
 
     Args:
         target: path of the file or folder to write; its parents are created if needed.
-        first_stays: keep an existing folder at `target` and discard the new one, for processes that write the same
+        keep_existing: keep an existing folder at `target` and discard the new one, for processes that write the same
             content.
 
     Raises:
@@ -62,11 +62,11 @@ def whole(target: Path, *, first_stays: bool = False) -> Iterator[Path]:
         yield staged
         for path in (*staged.rglob("*"), staged):
             sync(path)
-        if not (first_stays and target.is_dir()):
+        if not (keep_existing and target.is_dir()):
             try:
                 staged.rename(target)
             except OSError as error:
-                if not first_stays or error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
+                if not keep_existing or error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
                     raise
     sync(target.parent)
 

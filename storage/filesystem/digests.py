@@ -11,6 +11,7 @@ from fsspec.implementations.local import LocalFileSystem
 from pydantic import Field
 
 from bsl.storage.errors import SourceError
+from bsl.storage.filesystem.folders import is_hidden
 from bsl.storage.filesystem.names import MANIFEST
 from bsl.storage.record import Record
 
@@ -77,8 +78,7 @@ def folder_sha256s(fs: fsspec.AbstractFileSystem, folder: str) -> dict[str, str]
     else:
         found = [str(path) for path in fs.find(folder)]
     names = [path[len(folder.rstrip("/")) + 1 :] for path in found]
-    visible = [name for name in names if not any(part.startswith(".") for part in name.split("/"))]
-    return {name: version_content(fs, f"{folder.rstrip('/')}/{name}").sha256 for name in visible}
+    return {name: version_content(fs, f"{folder.rstrip('/')}/{name}").sha256 for name in names if not is_hidden(name)}
 
 
 def content_sha256(files: Mapping[str, str]) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from bsl.storage.errors import StorageError, StoreReadError, StoreWriteError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
 
 _NOT_WRITTEN: Final = {
@@ -42,7 +42,7 @@ def reading(where: object) -> AbstractContextManager[None]:
         StoreReadError: names the location and the remedy.
     """
     passing = (StorageError, FileNotFoundError, NotADirectoryError)
-    return _explained(StoreReadError, f"cannot read {where}", _NOT_READ, passing)
+    return translated(lambda error: StoreReadError(f"cannot read {where}: {_cause(error, _NOT_READ)}"), passing)
 
 
 def writing(where: object) -> AbstractContextManager[None]:
@@ -51,7 +51,17 @@ def writing(where: object) -> AbstractContextManager[None]:
     Raises:
         StoreWriteError: names the location and the remedy. Published artifacts are unchanged.
     """
-    return _explained(StoreWriteError, f"cannot write to {where}", _NOT_WRITTEN, (StorageError,))
+    return translated(lambda error: StoreWriteError(f"cannot write to {where}: {_cause(error, _NOT_WRITTEN)}"))
+
+
+def explain_full_disk(where: object) -> AbstractContextManager[None]:
+    """Turn any library's error about a full or read-only disk into a `StoreWriteError`; other errors pass unchanged."""
+
+    def fault(error: Exception) -> StoreWriteError | None:
+        why = not_written(error)
+        return StoreWriteError(f"cannot write to {where}: {why}") if why else None
+
+    return translated(fault, (StoreWriteError,))
 
 
 def check_umask() -> None:
@@ -70,36 +80,43 @@ def check_umask() -> None:
 
 
 @contextmanager
-def _explained(
-    kind: type[StorageError], what: str, known: Mapping[int, str], passing: tuple[type[Exception], ...]
+def translated(
+    fault_of: Callable[[Exception], StorageError | None], passing: tuple[type[Exception], ...] = (StorageError,)
 ) -> Iterator[None]:
+    """Raise the error of this package that `fault_of` returns for an error in the block.
+
+    Args:
+        fault_of: Returns None for an error that passes unchanged.
+        passing: Classes of errors that pass unchanged.
+    """
     try:
         yield
     except passing:
         raise
     except Exception as error:
-        reason = str(error).strip() or type(error).__name__
-        cause = known.get(_number_of(error), f"{reason}. Check that this location can be reached, and run again.")
-        raise kind(f"{what}: {cause}") from error
+        if (fault := fault_of(error)) is None:
+            raise
+        raise fault from error
 
 
-@contextmanager
-def explain_full_disk(where: object) -> Iterator[None]:
-    """Turn any library's error about a full or read-only disk into a `StoreWriteError`; other errors pass unchanged."""
-    try:
-        yield
-    except StoreWriteError:
-        raise
-    except Exception as error:
-        if why := not_written(error):
-            raise StoreWriteError(f"cannot write to {where}: {why}") from error
-        raise
+def _cause(error: Exception, known: Mapping[int, str]) -> str:
+    return known.get(_number_of(error), f"{message_of(error)}. Check that this location can be reached, and run again.")
 
 
 def not_written(error: Exception) -> str:
     """Return the reason and remedy if an error is about a full or read-only disk or a size limit, else ""."""
     number = _number_of(error)
     return _NOT_WRITTEN[number] if number in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS} else ""
+
+
+def message_of(error: BaseException) -> str:
+    """Return an error's message, or the name of its class if it has no message."""
+    return str(error).strip() or type(error).__name__
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of `message_of`."""
+    return message_of(error).splitlines()[0]
 
 
 def _number_of(error: Exception) -> int:

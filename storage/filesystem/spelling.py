@@ -13,6 +13,11 @@ _MOST: Final = 10_000  # maximum number of a folder's entries to compare
 _CUTOFF: Final = 0.7  # of `difflib`; names that share only a suffix score 0.5
 
 
+def nearest_name(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """Return the known name closest to a misspelt one; empty if none is close (`cutoff` as of `difflib`)."""
+    return next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)), "")
+
+
 def did_you_mean(name: str, known: Iterable[str], most: int = 1, prefix: str = "") -> str:
     """Return ` Did you mean 'tiny'?` with the known names closest to a misspelt one; empty if none is close."""
     nearest = [f"{prefix}{match}" for match in difflib.get_close_matches(name, list(known), n=most)]
@@ -33,6 +38,7 @@ def perhaps_path(address: str) -> str:
         names = [entry.name for _, entry in zip(range(_MOST), missing.parent.iterdir(), strict=False)]
     except (OSError, ValueError):  # an invalid file name, or an unreadable folder
         return ""
-    near = difflib.get_close_matches(missing.name, names, n=1, cutoff=_CUTOFF)
-    found = [missing.parent / name / full_path.relative_to(missing) for name in near]
-    return "".join(f" (did you mean {str(path)!r}?)" for path in found if path.exists())
+    if not (near := nearest_name(missing.name, names, _CUTOFF)):
+        return ""
+    path = missing.parent / near / full_path.relative_to(missing)
+    return f" (did you mean {str(path)!r}?)" if path.exists() else ""

@@ -3,40 +3,35 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, Field
 
-from bsl.storage.errors import SourceError, StorageError
-from bsl.storage.filesystem.os_errors import not_written
+from bsl.storage.errors import SourceError
+from bsl.storage.filesystem.os_errors import message_of, not_written, translated
 from bsl.storage.filesystem.secrets import PUBLIC_PATTERN, without_password
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
     from pydantic import GetJsonSchemaHandler
     from pydantic.json_schema import JsonSchemaValue
     from pydantic_core import CoreSchema
 
 
-@contextmanager
-def reachable(address: str | None) -> Iterator[None]:
+def reachable(address: str | None) -> AbstractContextManager[None]:
     """Turn a client's error about a URL into a `SourceError`, because each client has its own error classes.
 
     Raises:
         SourceError: names the URL and the reason.
     """
-    try:
-        yield
-    except StorageError:
-        raise
-    except Exception as error:
-        if not_written(error):  # the disk of a copy is full
-            raise
-        reason = str(error).strip() or type(error).__name__
-        raise SourceError(f"{address}: cannot be read ({reason}). Correct the address or its permissions.") from error
+
+    def fault(error: Exception) -> SourceError | None:
+        found = SourceError(f"{address}: cannot be read ({message_of(error)}). Correct the address or its permissions.")
+        return None if not_written(error) else found  # the disk of a copy is full
+
+    return translated(fault)
 
 
 def _without_nul(address: str) -> str:

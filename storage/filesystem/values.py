@@ -23,11 +23,11 @@ def require_name(name: str, role: str) -> str:
     return name
 
 
-def brief(value: object, most: int = MOST) -> str:
-    """Return a value as Python writes it, on one line and at most `most` characters."""
-    text = repr(value[:most] if isinstance(value, str) else value)
-    line = " ".join(text[: 4 * most].split())  # an array's repr has many lines
-    return line if len(line) <= most else f"{line[: most - 2]} …"
+def brief(value: object) -> str:
+    """Return a value as Python writes it, on one line and at most `MOST` characters."""
+    text = repr(value[:MOST] if isinstance(value, str) else value)
+    line = " ".join(text[: 4 * MOST].split())  # an array's repr has many lines
+    return line if len(line) <= MOST else f"{line[: MOST - 2]} …"
 
 
 def described(value: object) -> str:

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from bsl.storage.errors import HubError, SourceError
-from bsl.storage.filesystem.atomic import whole
+from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.names import is_inside
-from bsl.storage.filesystem.os_errors import not_written
+from bsl.storage.filesystem.os_errors import first_line, message_of, not_written, translated
 from bsl.storage.hub.faults import cause, retried
-from bsl.storage.hub.repositories import Snapshot
+from bsl.storage.hub.repositories import HubCommit
 from bsl.storage.process_setting import ProcessSetting
 from bsl.storage.readers.unpacked import MAX_RATIO, is_bomb
 
@@ -36,7 +36,7 @@ _AT: Final = "hf://datasets/"
 T = TypeVar("T")
 
 
-class HubTable(Snapshot):
+class HubTable(HubCommit):
     """One split of a dataset on the Hub at a commit."""
 
     kind: Literal["dataset"] = "dataset"
@@ -126,21 +126,24 @@ def _asked(table: HubTable, call: Callable[[], T]) -> T:
 
 
 def _explained(table: HubTable, call: Callable[[], T]) -> T:
+    with translated(partial(_fault, table), ()):
+        return call()
+
+
+def _fault(table: HubTable, error: Exception) -> HubError | None:
+    """Return an error of `datasets` with a remedy; a damaged file raises the errors of its reader, such as EOFError."""
     from datasets.exceptions import DatasetGenerationError
 
-    try:
-        return call()
-    except Exception as error:  # a damaged file raises the errors of its reader, such as EOFError
-        inner = cause(error)
-        of_transport = type(inner).__module__.partition(".")[0] in {"huggingface_hub", "httpx", "httpx2"}
-        if of_transport or isinstance(inner, ConnectionError | TimeoutError) or not_written(inner):
-            raise
-        reason = " ".join((str(inner).strip() or type(inner).__name__).splitlines()[:2])
-        if isinstance(error, DatasetGenerationError):
-            remedy = "see its page on the Hub, or download its files and set `path`"
-        else:
-            remedy = "set `hub_config`" if "onfig" in reason else "download its files and set `path`"
-        raise HubError(f"{table.address}: datasets cannot read the repository ({reason:.300})", remedy) from error
+    inner = cause(error)
+    of_transport = type(inner).__module__.partition(".")[0] in {"huggingface_hub", "httpx", "httpx2"}
+    if of_transport or isinstance(inner, ConnectionError | TimeoutError) or not_written(inner):
+        return None
+    reason = " ".join(message_of(inner).splitlines()[:2])
+    if isinstance(error, DatasetGenerationError):
+        remedy = "see its page on the Hub, or download its files and set `path`"
+    else:
+        remedy = "set `hub_config`" if "onfig" in reason else "download its files and set `path`"
+    return HubError(f"{table.address}: datasets cannot read the repository ({reason:.300})", remedy)
 
 
 def _shown() -> tuple[int, bool]:
@@ -209,9 +212,9 @@ def _arrow_files(table: HubTable, folder: Path) -> tuple[str, ...]:
     return tuple(files)
 
 
-def _raw(table: HubTable) -> Snapshot:
+def _raw(table: HubTable) -> HubCommit:
     """Return the raw files of a table's repository: `datasets` reads them from HF_HUB_CACHE, not `table.cache`."""
-    return Snapshot(kind="dataset", name=table.name, commit=table.commit)
+    return HubCommit(kind="dataset", name=table.name, commit=table.commit)
 
 
 def _cache(table: HubTable) -> str | None:
@@ -245,13 +248,14 @@ def _unpacked(table: HubTable) -> Path:
 
 def _unpack(packed: Path, folder: Path, address: str) -> None:
     try:
-        with whole(folder, first_stays=True) as unpacked, tarfile.open(packed) as tar:
+        with atomic_write(folder, keep_existing=True) as unpacked, tarfile.open(packed) as tar:
             tar.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.4 and later
             unpacked.mkdir()  # there may be no file to unpack
             tar.extractall(unpacked, _files_of(tar, packed, address))
     except (tarfile.TarError, EOFError) as error:
-        reason = str(error).splitlines()[0]
-        raise HubError(f"{address} cannot be unpacked ({reason})", f"delete {packed} and run again") from error
+        raise HubError(
+            f"{address} cannot be unpacked ({first_line(error)})", f"delete {packed} and run again"
+        ) from error
 
 
 def _files_of(tar: tarfile.TarFile, packed: Path, address: str) -> list[tarfile.TarInfo]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import unquote
 
 from bsl.storage.errors import HubError, HubSilentError, SourceError
-from bsl.storage.filesystem.os_errors import not_written
+from bsl.storage.filesystem.os_errors import first_line, not_written
 from bsl.storage.filesystem.secrets import shown
 
 if TYPE_CHECKING:
@@ -146,4 +146,4 @@ def _file(error: errors.HfHubHTTPError) -> str:
 
 
 def _line(error: Exception) -> str:
-    return shown((str(error).strip() or type(error).__name__).splitlines()[0])
+    return shown(first_line(error))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from bsl.storage.filesystem.atomic import whole
+from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.record import Record
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def saved_listing(repository: Path, commit: str) -> Listing | None:
 def save_listing(repository: Path, commit: str, files: Listing) -> None:
     """Save the listing of a commit; a cache without write permission works without it."""
     try:
-        with whole(_path(repository, commit)) as file:
+        with atomic_write(_path(repository, commit)) as file:
             file.write_bytes(_LISTING.dump_json(files, indent=1, exclude_none=True))
     except OSError as error:
         logger.info("the listing of %s is not saved: %s", commit, error)

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, Literal
 
 from bsl.storage.errors import SourceError
-from bsl.storage.hub.repositories import Snapshot
+from bsl.storage.hub.repositories import HubCommit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ _OTHER_RUNTIMES: Final = frozenset({"onnx", "openvino", "coreml", "original", "g
 _LIGHT: Final = 1 << 20  # bytes; smaller files of weights belong to a head, not to a network
 
 
-class HubModel(Snapshot):
+class HubModel(HubCommit):
     """A model on the Hub at a commit, fetched when its folder is first needed."""
 
     kind: Literal["model"] = "model"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from bsl.storage.errors import HubError, HubSilentError, SourceError
-from bsl.storage.filesystem.atomic import whole
+from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.digests import file_sha256
 from bsl.storage.hub.faults import CHANGED, retried
 from bsl.storage.hub.listing import HubFile, Listing, save_listing, saved_listing
@@ -70,7 +70,7 @@ class Repository(Record):
             commit = ref.read_text().strip()
             logger.warning("%s@%s: using commit %s from the cache: %s", self.name, name, commit, error.finding)
             return commit
-        with whole(ref) as file:
+        with atomic_write(ref) as file:
             file.write_text(commit, encoding="utf-8")
         return commit
 
@@ -94,7 +94,7 @@ class Repository(Record):
         return str(info.sha), files
 
 
-class Snapshot(Repository):
+class HubCommit(Repository):
     """A repository at a commit."""
 
     commit: str

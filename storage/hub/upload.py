@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from bsl.storage.errors import HubError, SourceError
+from bsl.storage.filesystem.os_errors import translated
 from bsl.storage.hub.faults import as_source_error, cause
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 _EXISTS: Final = 409
@@ -55,34 +54,28 @@ def push(folder: Path, name: str, *, public: bool) -> str:
     from huggingface_hub import HfApi  # slow to import
 
     api = HfApi()
-    with _explained(name, f"{folder}{'' if public else ' --private'}"):
+    arguments = f"{folder}{'' if public else ' --private'}"
+    with translated(lambda error: _fault(error, name, arguments), ()):
         api.create_repo(name, private=not public)
         upload = api.upload_folder(repo_id=name, folder_path=folder, commit_message="Exported by bsl")
     return str(upload.commit_url)
 
 
-@contextmanager
-def _explained(name: str, arguments: str) -> Iterator[None]:
-    """Turn an error of the client, which retries by itself, into one with a remedy; `arguments` are of `hf upload`."""
+def _fault(error: Exception, name: str, arguments: str) -> SourceError:
+    """Return an error of the client, which retries by itself, with a remedy; `arguments` are of `hf upload`."""
     from huggingface_hub import errors
 
-    try:
-        yield
-    except Exception as error:  # as in `faults`
-        inner = cause(error)
-        if isinstance(inner, errors.OfflineModeIsEnabled):
-            fault = SourceError(
-                f"{name}: HF_HUB_OFFLINE forbids requests to the Hub", f"unset it, {_command(name, arguments)}"
-            )
-        elif isinstance(inner, errors.HfHubHTTPError) and (status := inner.response.status_code) in _REMEDIES:
-            why = (inner.server_message or str(inner)).strip().splitlines()[0]
-            finding = f"{name}: the Hub refused the upload ({status}: {why})"
-            target = "ORG/NEW-NAME" if status == _EXISTS else name  # `hf upload` would overwrite the existing files
-            fault = HubError(finding, f"{_REMEDIES[status]}, {_command(target, arguments)}")
-        else:
-            known = as_source_error(name, inner)
-            fault = type(known)(known.finding, f"wait a few minutes, {_command(name, arguments)}")
-        raise fault from error
+    inner = cause(error)
+    if isinstance(inner, errors.OfflineModeIsEnabled):
+        finding = f"{name}: HF_HUB_OFFLINE forbids requests to the Hub"
+        return SourceError(finding, f"unset it, {_command(name, arguments)}")
+    if isinstance(inner, errors.HfHubHTTPError) and (status := inner.response.status_code) in _REMEDIES:
+        why = (inner.server_message or str(inner)).strip().splitlines()[0]
+        target = "ORG/NEW-NAME" if status == _EXISTS else name  # `hf upload` would overwrite the existing files
+        remedy = f"{_REMEDIES[status]}, {_command(target, arguments)}"
+        return HubError(f"{name}: the Hub refused the upload ({status}: {why})", remedy)
+    known = as_source_error(name, inner)
+    return type(known)(known.finding, f"wait a few minutes, {_command(name, arguments)}")
 
 
 def _command(repository: str, arguments: str) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from bsl.storage.errors import SourceError
+from bsl.storage.filesystem.spelling import nearest_name
 from bsl.storage.readers.read_report import NAME_COLUMNS
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ def require(path: str, found: Sequence[str], expected: Sequence[str], remedy: st
 
 
 def _hint(missing: Sequence[str], found: Sequence[str]) -> str:
-    nearest = {name: difflib.get_close_matches(name, found, n=1, cutoff=0.5) for name in missing}
-    hints = [f"{match[0]!r} for {name!r}" for name, match in nearest.items() if match]
+    nearest = {name: nearest_name(name, found, cutoff=0.5) for name in missing}
+    hints = [f"{match!r} for {name!r}" for name, match in nearest.items() if match]
     return f" (did you mean {', '.join(hints)}?)" if hints else ""
 
 

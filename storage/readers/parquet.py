@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Final, Literal, cast
 
 import polars as pl
@@ -11,10 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bsl.storage.errors import SourceError
+from bsl.storage.filesystem.os_errors import first_line, translated
 from bsl.storage.readers.blocks import open_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from bsl.storage.readers.columns import Columns
     from bsl.storage.readers.read_report import ReadReport
@@ -135,18 +136,13 @@ def _is_text(dtype: pa.DataType) -> bool:
     return bool(pa.types.is_string(dtype) or pa.types.is_large_string(dtype) or pa.types.is_string_view(dtype))
 
 
-@contextmanager
-def explain_damage(path: str, kind: Kind) -> Iterator[None]:
+def explain_damage(path: str, kind: Kind) -> AbstractContextManager[None]:
     """Turn any error into a `SourceError` about a damaged file: Arrow and Parquet readers raise many kinds.
 
     Raises:
         SourceError: names the file.
     """
-    try:
-        yield
-    except Exception as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise SourceError(
-            f"{path} is not a complete {kind} file ({reason:.200}). Copy it again, or if it is in a cache, delete its "
-            "folder."
-        ) from error
+    remedy = "Copy it again, or if it is in a cache, delete its folder."
+    return translated(
+        lambda error: SourceError(f"{path} is not a complete {kind} file ({first_line(error):.200}). {remedy}"), ()
+    )

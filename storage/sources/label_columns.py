@@ -122,7 +122,7 @@ def _no_number(path: str, label: str, value: str) -> str:
 
 def _class(path: str, table: pl.DataFrame, others: Sequence[str], label: str | None) -> str | None:
     if label is not None:
-        count = class_labels(table[label]).drop_nulls().n_unique()
+        count = _count(table[label])
         if not 2 <= count <= table.height // 2:
             raise SourceError(
                 f"{path}: {label!r} has {count:,} different values in {table.height:,} rows, expected at least two "
@@ -132,8 +132,13 @@ def _class(path: str, table: pl.DataFrame, others: Sequence[str], label: str | N
     return _only(path, table, [name for name in named(others, _CLASSES) if _is_class(table[name])])
 
 
+def _count(values: pl.Series) -> int:
+    """Return the number of classes."""
+    return class_labels(values).drop_nulls().n_unique()
+
+
 def _is_class(values: pl.Series) -> bool:
-    return 2 <= class_labels(values).drop_nulls().n_unique() <= _MOST_CLASSES
+    return 2 <= _count(values) <= _MOST_CLASSES
 
 
 def _only(path: str, table: pl.DataFrame, found: Sequence[str]) -> str | None:
@@ -161,18 +166,16 @@ def _describes(table: pl.DataFrame, name: str, label: str) -> bool:
 
 
 def _counted(table: pl.DataFrame, names: Sequence[str]) -> str:
-    return ", ".join(f"`{name}` ({class_labels(table[name]).drop_nulls().n_unique():,} values)" for name in names)
+    return ", ".join(f"`{name}` ({_count(table[name]):,} values)" for name in names)
 
 
 def suggestion(table: pl.DataFrame, texts: Sequence[str]) -> str:
     """Return a question about columns that may be the label by their values; empty if there are none."""
     others = [name for name in table.columns if name not in texts and _is_class(table[name])]
-    found = [name for name in others if 2 * class_labels(table[name]).drop_nulls().n_unique() <= table.height]
+    found = [name for name in others if 2 * _count(table[name]) <= table.height]
     if not found:
         return ""
-    listed = " or ".join(
-        f"`{name}`: {class_labels(table[name]).drop_nulls().n_unique():,} values" for name in found[:_SUGGESTED]
-    )
+    listed = " or ".join(f"`{name}`: {_count(table[name]):,} values" for name in found[:_SUGGESTED])
     return f" Did you mean {listed}? Name the label {NAME_LABEL}: {found[0]}."
 
 
@@ -185,7 +188,7 @@ def obstacle(table: pl.DataFrame, prose: Sequence[str]) -> str:
         return ""
     if len(texts) == 2 and (value := non_number(table[chosen])) is not None:
         return f"; {chosen!r} contains {value!r}, which is not a number"
-    return f"; {chosen!r} has {class_labels(table[chosen]).drop_nulls().n_unique():,} different values"
+    return f"; {chosen!r} has {_count(table[chosen]):,} different values"
 
 
 EXPECTED: Final = (

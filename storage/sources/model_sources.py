@@ -14,9 +14,10 @@ from fsspec.implementations.local import LocalFileSystem
 from bsl.storage.assets.catalog import embedded_manifest
 from bsl.storage.assets.embedded import EMBEDDED, embedded_folder, embedded_names, embedded_path
 from bsl.storage.errors import HubError, HubSilentError, SourceError
-from bsl.storage.filesystem.atomic import whole
+from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.caches import copy_folder, filling
 from bsl.storage.filesystem.digests import content_sha256, folder_sha256s
+from bsl.storage.filesystem.model_folder import GRAPH, SETTINGS, settings_of
 from bsl.storage.filesystem.names import MANIFEST, is_inside
 from bsl.storage.filesystem.secrets import without_password
 from bsl.storage.filesystem.spelling import did_you_mean, perhaps_path
@@ -31,15 +32,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SETTINGS: Final = ("config.json", "modules.json")  # a model's folder contains at least one of them
-GRAPH: Final = ".onnx"
 _OWNER: Final = "sentence-transformers"  # as in that library, the owner of names such as `all-MiniLM-L6-v2`
 _HUB_NAME: Final = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _INSTEAD: Final = (
     f"name a folder with the model or one of the package, such as {EMBEDDED}mini-sentence, or set HF_HOME to a cache "
     "that contains it (`bsl mirror FOLDER model:NAME` fills one on a connected machine)"
 )
-_WEIGHTS: Final = ("*.safetensors", "pytorch_model*.bin")
 
 
 class MirroredModel(Record):
@@ -61,7 +59,7 @@ class MirroredModel(Record):
             StoreWriteError: the cache cannot be written.
         """
         if not self._copy.is_dir():
-            with filling(self._copy), reachable(self.address), whole(self._copy, first_stays=True) as staged:
+            with filling(self._copy), reachable(self.address), atomic_write(self._copy, keep_existing=True) as staged:
                 fs, root = fsspec.url_to_fs(self.address)
                 for name in self.names:
                     (staged / name).parent.mkdir(parents=True, exist_ok=True)
@@ -276,18 +274,3 @@ def _local(folder: Path) -> ResolvedModel:
     _check_model(str(folder), (path.name for path in folder.iterdir()))
     files = folder_sha256s(*fsspec.url_to_fs(str(folder)))
     return ResolvedModel(identity=f"sha256:{content_sha256(files)}", location=folder.resolve())
-
-
-def settings_of(path: Path) -> Path:
-    """Return the folder with a model's settings: the model's folder, or the folder of an ONNX graph or of `onnx/`."""
-    if path.suffix != GRAPH:
-        return path
-    return path.parent.parent if path.parent.name == GRAPH.removeprefix(".") else path.parent
-
-
-def is_graph(path: Path) -> bool:
-    """Return whether a path is an ONNX graph, or a folder that contains one and no other weights."""
-    if path.suffix == GRAPH:
-        return True
-    weights = (file for kind in _WEIGHTS for file in (*path.glob(kind), *path.glob(f"0_*/{kind}")))
-    return not any(weights) and any(path.glob(f"**/*{GRAPH}"))

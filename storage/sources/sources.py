@@ -5,7 +5,6 @@ Locations are tried in this order: the source's `path`, embedded assets, the mir
 
 from __future__ import annotations
 
-import difflib
 import glob
 import re
 from functools import partial
@@ -19,6 +18,7 @@ from bsl.storage.datasets.declaration import Dataset
 from bsl.storage.datasets.registry import DATASETS
 from bsl.storage.errors import SourceError
 from bsl.storage.filesystem.digests import joint_sha256
+from bsl.storage.filesystem.spelling import nearest_name
 from bsl.storage.filesystem.urls import Address, reachable
 from bsl.storage.hub.datasets import HubTable
 from bsl.storage.hub.repositories import Repository
@@ -122,10 +122,10 @@ def spec_of(name: str) -> SourceSpec | None:
 def perhaps_meant(name: str) -> str:
     """Return a hint for a misspelt declared dataset: ` (did you mean 'stsb/test'?)`; empty if there is none."""
     dataset, slash, split = name.partition("/")
-    near = difflib.get_close_matches(dataset, DATASETS, n=1)
-    if dataset in DATASETS or not near or (slash and split not in DATASETS[near[0]].splits):
+    near = nearest_name(dataset, DATASETS)
+    if dataset in DATASETS or not near or (slash and split not in DATASETS[near].splits):
         return ""
-    return f" (did you mean '{near[0]}{slash}{split}'?)"
+    return f" (did you mean '{near}{slash}{split}'?)"
 
 
 def resolve_source(spec: SourceSpec, mirror: str | None = None, cache: Path | None = None) -> ResolvedSource:
@@ -271,8 +271,8 @@ def _hub_table(spec: SourceSpec, dataset: Dataset, mirror: str | None, cache: Pa
 def _split(spec: SourceSpec, dataset: Dataset) -> str:
     split = spec.split or (next(iter(dataset.splits)) if len(dataset.splits) == 1 else "train")
     if split not in dataset.splits:
-        near = difflib.get_close_matches(split, dataset.splits, n=1)
-        hint = f" (did you mean '{dataset.name}/{near[0]}'?)" if near else ""
+        near = nearest_name(split, dataset.splits)
+        hint = f" (did you mean '{dataset.name}/{near}'?)" if near else ""
         splits = ", ".join(dataset.splits)
         raise SourceError(f"dataset {dataset.name!r} has no split {split!r}{hint}, expected one of {splits}")
     return split

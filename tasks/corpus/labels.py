@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from bsl.models.corpus.labels import DOCUMENT, JUDGE, NEEDS, TEACH, enough, parts_of, sentences_of
+from bsl.models.corpus.labels import DOCUMENT, JUDGE, NEEDS, TEACH, parts_of, sentences_of, usable_rows
 from bsl.models.errors import EmptyCorpusError, EvaluationError
+from bsl.storage.filesystem.spelling import nearest_name
 from bsl.storage.sources.labels import LabelSource, read_labels
 from bsl.tasks.figures import LabelCounts
 
@@ -44,7 +44,7 @@ def labelled_rows(store: Store, passages: PassagesRef, labels: LabelSource, *, u
 
     def divided(use: Use) -> pl.DataFrame:
         parts = parts_of(rows, sides, held_out, training, use=use, seed=seed)
-        return enough(rows.with_columns(part=parts), labels.kind, use)
+        return usable_rows(rows.with_columns(part=parts), labels.kind, use)
 
     try:
         return divided(use)
@@ -69,7 +69,7 @@ def evaluation_rows(labels: LabelSource) -> pl.DataFrame:
         EvaluationError: too few rows for an evaluation.
     """
     rows = _sorted(labels).with_columns(part=pl.lit(JUDGE))
-    return enough(rows, labels.kind, "evaluate").drop("part")
+    return usable_rows(rows, labels.kind, "evaluate").drop("part")
 
 
 def evaluation_counts(labels: LabelSource) -> str:
@@ -109,17 +109,18 @@ def counts_of(rows: pl.DataFrame, labels: LabelSource) -> LabelCounts:
     counts = {
         "label_rows": given.height + labels.left_out,
         "rare_classes": rare,
-        "similar_classes": {name: match for name in rare for match in _near(name, rows["label"].unique(), rare)},
+        "similar_classes": {name: near for name in rare if (near := _near(name, rows["label"].unique(), rare))},
         "idle_labels": given.height - rows.height - sum(rare.values()),
     }
     return LabelCounts.model_validate({**counts, **_rows_by_part(rows)})
 
 
-def _near(rare: str, used: pl.Series, excluded: Mapping[str, int]) -> list[str]:
-    """Return the class of which a rare one may be a misspelling, if there is one; a used class comes first."""
-    lower = {name.lower(): name for name in (*(name for name in excluded if name != rare), *used.sort())}
-    matches = difflib.get_close_matches(rare.lower(), lower, n=1, cutoff=_ALIKE)
-    return [lower[match] for match in matches]
+def _near(rare: str, used: pl.Series, excluded: Mapping[str, int]) -> str:
+    """Return the class of which a rare one may be a misspelling; a used class comes first; empty if there is none."""
+    lower: dict[str, str] = {
+        name.lower(): name for name in (*(name for name in excluded if name != rare), *used.sort())
+    }
+    return lower.get(nearest_name(rare.lower(), lower, _ALIKE), "")
 
 
 def _rows_by_part(rows: pl.DataFrame) -> dict[str, int]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from bsl.models.views.synonyms import FILES
 from bsl.storage.artifacts.lookup import find
 from bsl.storage.errors import HubError, SourceError
+from bsl.storage.filesystem.model_folder import has_weights
 from bsl.storage.filesystem.os_errors import writing
 from bsl.storage.hub.datasets import check_table
 from bsl.storage.hub.models import HubModel
@@ -131,9 +132,8 @@ def _model(site: RunContext, name: str, revision: str | None) -> str:
     model = resolve_named_model(site, name, revision)
     if not _is_here(model):
         return f"{model.identity[:_SHOWN]}, {_elsewhere(model)}"
-    for files in (("config.json",), ("model*.safetensors", "pytorch_model*.bin")):
-        if not any(path for pattern in files for path in model.folder.glob(pattern)):
-            raise SourceError(f"{model.folder} has no {' or '.join(files)}; check that the copy is complete")
+    if not (model.folder / "config.json").is_file() or not has_weights(model.folder):
+        raise SourceError(f"{model.folder} has no config.json or no weights; check that the copy is complete")
     return model.identity[:_SHOWN]
 
 

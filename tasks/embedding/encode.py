@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from bsl.models.errors import NoEmbeddingError
-from bsl.storage.filesystem.atomic import whole
+from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.os_errors import writing
 from bsl.tasks.embedding.encoders import encoder_folder
 from bsl.tasks.stage.device import computing, device_of, precision_of
@@ -89,7 +89,7 @@ class ResumableEncoding:
             if table is None:
                 table = self._part(frame, done, total, advance)
                 if file is not None:
-                    with writing(file), whole(file) as unfinished:
+                    with writing(file), atomic_write(file) as unfinished:
                         table.write_parquet(unfinished, compression="uncompressed")  # fast, since the GPU waits
             done += frame.height
             yield table
@@ -126,10 +126,10 @@ class ResumableEncoding:
 
     def _cut(self, texts: list[str]) -> int:
         """Return how many texts the encoder truncates."""
-        from bsl.models.encoder.sentence_encoder import tokenise
+        from bsl.models.encoder.sentence_encoder import token_ids
 
         limit = self._loaded.config.length
-        lengths = tokenise(self._loaded.tokenizer, texts, limit + 1, self._loaded.prompt).lengths
+        lengths = token_ids(self._loaded.tokenizer, texts, limit + 1, self._loaded.prompt).lengths
         return int((lengths > limit).sum())
 
     @cached_property

@@ -11,8 +11,9 @@ from bsl.models.errors import EncoderError
 from bsl.storage.artifacts.lookup import find
 from bsl.storage.artifacts.refs import ENCODER, CheckpointRef
 from bsl.storage.errors import ArtifactMissingError
+from bsl.storage.filesystem.model_folder import is_graph, settings_of
 from bsl.storage.record import Record
-from bsl.storage.sources.model_sources import ResolvedModel, is_graph, is_made_here, resolve_model, settings_of
+from bsl.storage.sources.model_sources import ResolvedModel, is_made_here, resolve_model
 from bsl.storage.sources.word_vectors import VectorsFile, find_vectors_file, is_vectors_file, read_vectors
 from bsl.tasks.figures import ReportFigures
 from bsl.tasks.stage.cached import StageContext, stage

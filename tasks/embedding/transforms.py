@@ -37,7 +37,6 @@ def fit_transform(context: StageContext, embeddings: EmbeddingsRef, config: Tran
     from safetensors.torch import save_file
 
     from bsl.models.training.snapshots import Execution
-    from bsl.models.transforms.registry import fitted_transform
 
     vectors_ND = _tensor(context.store.scan(embeddings).collect())
     with context.store.own_scratch(context.ref) as work, stop_requested() as should_stop:
@@ -48,7 +47,7 @@ def fit_transform(context: StageContext, embeddings: EmbeddingsRef, config: Tran
             should_stop=should_stop,
             on_progress=progress_of(f"fitting {config.name}"),
         )
-        fitted = fitted_transform(vectors_ND, config, execution)
+        fitted = config.fitted(vectors_ND, execution)
     save_file({name: tensor.contiguous() for name, tensor in fitted.tensors.items()}, context.draft.folder / TENSORS)
     (context.draft.folder / SETTINGS).write_text(config.model_dump_json(indent=1), encoding="utf-8")
     context.draft.note({"vectors": len(vectors_ND), "dimensions": vectors_ND.shape[1], **fitted.figures})
@@ -99,11 +98,9 @@ def _restored(context: StageContext, fitted: ArtifactRef) -> Transform:
     from pydantic import TypeAdapter
     from safetensors.torch import load_file
 
-    from bsl.models.transforms.registry import TRANSFORMS
-
     folder = context.store.fetch(fitted)
     config = TypeAdapter(TransformConfig).validate_json((folder / SETTINGS).read_text(encoding="utf-8"))
-    return TRANSFORMS[type(config)](config, load_file(folder / TENSORS))
+    return config.transform_class()(config, load_file(folder / TENSORS))
 
 
 def _tensor(table: pl.DataFrame) -> torch.Tensor:

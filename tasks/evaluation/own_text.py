@@ -16,9 +16,9 @@ import numpy as np
 import polars as pl
 
 from bsl.models.corpus.labels import JUDGE, TEACH, Use
-from bsl.models.corpus.passages import HoldOutConfig, LeftOut, whole
+from bsl.models.corpus.passages import HoldOutConfig, LeftOut, undivided
 from bsl.models.errors import EvaluationError
-from bsl.models.evaluation.own_text import METRIC, probes, too_few
+from bsl.models.evaluation.own_text import METRIC, retrieval_questions, too_few
 from bsl.models.evaluation.uses import TEXT, UseName
 from bsl.storage.artifacts.refs import PassagesRef
 from bsl.storage.artifacts.store import Store
@@ -55,11 +55,11 @@ class OwnTextSet(EvaluationSet):
     sources: tuple[TextSource, ...]
 
     def read(self) -> Mapping[str, pl.DataFrame]:
-        """Return the sentences in the form of `bsl.models.corpus.passages.whole`."""
+        """Return the sentences in the form of `bsl.models.corpus.passages.undivided`."""
         config = HoldOutConfig()
         tables = list(sentences_of(self.sources, config, LeftOut(), progress_of("reading, files")))
-        sentences = whole(pl.concat(tables), config)
-        if not probes(sentences):
+        sentences = undivided(pl.concat(tables), config)
+        if not retrieval_questions(sentences):
             raise EvaluationError(f"{self.dataset}: {too_few(sentences)}.")
         return {_PART: sentences}
 
@@ -113,7 +113,7 @@ class HeldOutSet(EvaluationSet):
         tables = {_PART: sentences}
         if self.labels is not None:
             tables[_LABELS] = labelled_rows(Store(self.store), self.passages, self.labels, use=self.use, seed=self.seed)
-        elif not probes(sentences):
+        elif not retrieval_questions(sentences):
             raise EvaluationError(f"{too_few(sentences)}. Or give labels.")
         return tables
 
@@ -167,7 +167,7 @@ def questions_like(views: Sequence[str]) -> frozenset[str]:
 @lru_cache(maxsize=8)  # every system is scored on the same set
 def questions_of(text: AnyText) -> Mapping[str, Retrieval]:
     """Return the questions about a text, by name; the same in every run."""
-    return probes(rows_of(text)[_PART], questions=text.questions, seed=text.seed)
+    return retrieval_questions(rows_of(text)[_PART], questions=text.questions, seed=text.seed)
 
 
 def _texts_of(own_text: AnyText) -> pl.Series:

@@ -74,11 +74,10 @@ def _nearest_other(texts: Sequence[str], encoder: Vectors) -> list[str]:
 
 def _nearest(queries: Sequence[str], pool: Sequence[str], own: NDArray[np.int64], encoder: Vectors) -> list[str]:
     """Return the text of the pool nearest to each query; `own` is the number of the query in the pool, or -1."""
-    from bsl.models.evaluation.metrics import nearest
+    from bsl.models.evaluation.metrics import nearest_of_others
 
     vectors, targets = (encoder.features(pl.Series(list(texts)), _PLACE) for texts in (queries, pool))
-    found = zip(nearest(vectors, targets, 2), own, strict=True)
-    return [pool[next(int(row) for row in rows if row != itself)] for (rows, _), itself in found]
+    return [pool[row] for row in nearest_of_others(vectors, targets, own, np.arange(len(pool)))]
 
 
 def _changed(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from bsl.models.evaluation.signature import signed
+from bsl.models.evaluation.signature import with_sign
 from bsl.models.evaluation.uses import USES
 from bsl.tasks.rendering.blocks import Prose, Table
 from bsl.tasks.rendering.numbers import p_value
@@ -48,7 +48,7 @@ def answer_rows(proof: pl.DataFrame, draws: int | None = None) -> list[dict[str,
             "use": USES[row["use"]].title,
             "answer": answer_of(row),
             "before → after": f"{100 * row['before']:.1f} → {100 * row['after']:.1f}",
-            "difference": signed(row["difference"], row["ci_low"], row["ci_high"]),
+            "difference": with_sign(row["difference"], row["ci_low"], row["ci_high"]),
             "p": p_value(row["p_value"], draws),
             "role": _ROLES[row["role"]],
             "n": f"{row['n']:,}",
@@ -72,7 +72,7 @@ def proof_rows(proof: pl.DataFrame, draws: int | None = None) -> list[dict[str, 
     return [
         {
             "evidence": row["evidence"],
-            "difference": signed(row["difference"], row["ci_low"], row["ci_high"]),
+            "difference": with_sign(row["difference"], row["ci_low"], row["ci_high"]),
             "p": p_value(row["p_value"], draws),
             "before": f"{100 * row['before']:.1f}",
             "after": f"{100 * row['after']:.1f}",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from bsl.models.evaluation.signature import PLACE, PRINTED, joint_signature, signed
+from bsl.models.evaluation.signature import PLACE, PRINTED, joint_signature, with_sign
 from bsl.tasks.rendering.blocks import Folded, Table
 from bsl.tasks.rendering.numbers import MISSING, p_value
 
@@ -65,7 +65,7 @@ def difference_rows(comparison: pl.DataFrame, draws: int | None = None) -> list[
             "system": row["model"],
             "compared with": row["reference"],
             "set": f"{row['dataset']} {row['split']}{'' if row['metric'] == 'spearman' else ', ' + row['metric']}",
-            "difference": signed(row["value"], row["ci_low"], row["ci_high"]),
+            "difference": with_sign(row["value"], row["ci_low"], row["ci_high"]),
             "p": p_value(row["p_value"], draws),
         }
         for row in rows

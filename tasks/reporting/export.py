@@ -16,7 +16,7 @@ from bsl.storage.artifacts.garbage_collection import readable_manifests
 from bsl.storage.artifacts.refs import ENCODER, ClassifierRef
 from bsl.storage.datasets.registry import DATASETS
 from bsl.storage.errors import ArtifactMissingError, StoreWriteError
-from bsl.storage.filesystem.atomic import whole
+from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.os_errors import explain_full_disk
 from bsl.tasks.evaluation.kinds import tables
 from bsl.tasks.rendering.escaping import code, plain
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from bsl.storage.artifacts.store import Store
 
 GRAPH = "sentence-embedding.onnx"
-_NAME_BYTES: Final = 200  # file systems allow 255; `whole` and other tools add to names
+_NAME_BYTES: Final = 200  # file systems allow 255; `atomic_write` and other tools add to names
 _TRAINED, _FOLDED = "checkpoints.", "folded."  # inputs of a report, numbered
 _LANGUAGES: Final = {
     "ar": "ara-Arab", "de": "deu-Latn", "en": "eng-Latn", "es": "spa-Latn", "fr": "fra-Latn", "it": "ita-Latn",
@@ -62,7 +62,7 @@ def export_figures(store: Store, ref: ArtifactRef, target: Path, form: str) -> P
     if target.exists():
         raise StoreWriteError(f"{target}: already exists. Name a new file or folder.")
     scores = store.scan(ref, "scores").collect()
-    with explain_full_disk(target), whole(target) as path:
+    with explain_full_disk(target), atomic_write(target) as path:
         FORMS[form](scores, path)
     return target
 

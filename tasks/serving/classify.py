@@ -18,7 +18,7 @@ from bsl.models.serving.classifier import FOLDER, SETTINGS, LinearClassifier
 from bsl.storage.artifacts.lookup import find
 from bsl.storage.artifacts.refs import ArtifactRef, CheckpointRef, ClassifierRef
 from bsl.storage.errors import ArtifactMissingError, SourceError
-from bsl.storage.filesystem.atomic import whole
+from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.os_errors import writing
 from bsl.storage.readers.columns import Columns, known_shape, require
 from bsl.storage.readers.formats import columns_of, format_of, read_table
@@ -238,5 +238,5 @@ def write_table(table: pl.DataFrame, target: Path) -> None:
     Raises:
         StoreWriteError: The folder cannot be written.
     """
-    with writing(target.parent), whole(target) as path:
+    with writing(target.parent), atomic_write(target) as path:
         _WRITERS[target.suffix](table, path)

@@ -22,7 +22,7 @@ from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.int8 import GRAPHS, SATURATES, Target, saturates_here, target_here
 from bsl.models.errors import EncoderError
 from bsl.storage.artifacts.refs import CheckpointRef
-from bsl.storage.filesystem.atomic import whole
+from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.readers.read_report import ReadReport
 from bsl.storage.record import Record
 from bsl.storage.sources.read import read_source
@@ -121,7 +121,7 @@ def export_variants(
     encoder = SentenceEncoder.load(folder, EncoderConfig(model=name))
     _check(encoder, config)
     sets = form_sets(site, config.suite) if config.suite else None
-    with computing(site), whole(target) as output:
+    with computing(site), atomic_write(target) as output:
         output.mkdir()
         makers = _Makers(output, encoder, config, site, sets)
         forms = makers.make()
@@ -147,8 +147,8 @@ class _Makers:
 
     def make(self) -> list[Variant]:
         """Write all requested forms; return their measurements, the full encoder first."""
-        from bsl.models.encoder.serialization.folder_settings import DEFAULT_GRAPH, GRAPH_FOLDER
         from bsl.models.serving.onnx_export import export_onnx
+        from bsl.storage.filesystem.model_folder import DEFAULT_GRAPH, GRAPH_FOLDER
 
         self.encoder.save(self.folder)
         forms = [self._measured("fp32", "")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from bsl.models.evaluation.config import BootstrapConfig
-from bsl.models.evaluation.signature import signed
+from bsl.models.evaluation.signature import with_sign
 from bsl.tasks.evaluation.kinds import FoundSets, UnknownSuiteError, available, draws_of_sets, kind_of, names_of
 from bsl.tasks.evaluation.python_api import embedded_by
 
@@ -69,7 +69,7 @@ def form_rows(forms: Mapping[str, Vectors], found: FoundSets) -> list[dict[str, 
                     "form": form,
                     "before": f"{100 * before:.2f}",
                     "after": f"{100 * float(system.figures.mean()):.2f}",
-                    "difference": signed(change.value, change.ci_low, change.ci_high),
+                    "difference": with_sign(change.value, change.ci_low, change.ci_high),
                     "verdict": WORDS[change.verdict],
                 }
             )

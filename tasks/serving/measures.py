@@ -13,7 +13,7 @@ import polars as pl
 
 from bsl.models.encoder.int8 import GRAPHS
 from bsl.models.evaluation.correlation import cosine_scores, spearman
-from bsl.models.evaluation.signature import signed
+from bsl.models.evaluation.signature import with_sign
 from bsl.models.evaluation.significance.bootstrap import percentile_interval, spearman_resamples
 from bsl.models.evaluation.significance.hierarchical import difference_of, draws_of
 from bsl.storage.artifacts.refs import CheckpointRef
@@ -152,7 +152,7 @@ def _score(cosines: NDArray[np.float64], gold: NDArray[np.float64]) -> str:
 
 def _difference(first: NDArray[np.float64], second: NDArray[np.float64], gold: NDArray[np.float64]) -> str:
     found = difference_of(*(draws_of(gold, cosines[None]) for cosines in (first, second)))
-    return signed(found.value, found.ci_low, found.ci_high)
+    return with_sign(found.value, found.ci_low, found.ci_high)
 
 
 README: Final = "README.md"

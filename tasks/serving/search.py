@@ -18,7 +18,7 @@ from bsl.models.corpus.normalize import NormalizeConfig, normalize
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.runtime.partitions import equal_frames
 from bsl.storage.errors import SourceError
-from bsl.storage.filesystem.atomic import whole
+from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.os_errors import writing
 from bsl.storage.readers.columns import Columns, require
 from bsl.storage.readers.read_report import ReadReport
@@ -101,7 +101,7 @@ def index(site: RunContext, model: str, corpus: SourceSpec, precision: Precision
     Raises:
         SourceError, AssetError, ArtifactMissingError, EncoderError: The corpus or the encoder is not available.
     """
-    from bsl.models.runtime.rows import unit
+    from bsl.models.runtime.rows import unit_vectors
 
     config = IngestConfig(sources=(corpus,), corpus=CorpusConfig(normalize=NormalizeConfig(max_chars=_ANY_LENGTH)))
     sources = resolve_sources(corpus, site.mirror)
@@ -115,9 +115,11 @@ def index(site: RunContext, model: str, corpus: SourceSpec, precision: Precision
     encode = ResumableEncoding(site, found.encoder, found.config, precision)
     if note := encode.cut_note([table]):
         announce(note)
-    vectors = unit(table["embedding"].to_numpy())
+    vectors = unit_vectors(table["embedding"].to_numpy())
     beside = _beside(sources, keep)
-    return Index(table["text"], vectors, lambda texts: unit(encode(texts)), summary_of(store, sentences), beside)
+    return Index(
+        table["text"], vectors, lambda texts: unit_vectors(encode(texts)), summary_of(store, sentences), beside
+    )
 
 
 def _beside(sources: Sequence[ResolvedSource], keep: tuple[str, ...]) -> dict[str, dict[str, str]]:
@@ -184,7 +186,7 @@ def embed_file(
         announce(note)
     folder = _unfinished(target, sources, found, precision_of(site, precision))
     parts = sum(1 for _ in encoding.parts(equal_frames(_frames(sources), encoding.part), total, folder, advance))
-    with whole(target) as path:
+    with atomic_write(target) as path:
         # Further files are from a call on another device, which has smaller parts.
         table = pl.scan_parquet(sorted(folder.glob("*.parquet"))[:parts], glob=False)
         if keep:

@@ -26,7 +26,7 @@ from prefect.runtime import flow_run
 from prefect.states import Completed
 from pydantic import BaseModel
 
-from bsl.models.runtime.precision import settled
+from bsl.models.runtime.precision import with_resolved_precision
 from bsl.storage.artifacts.keys import artifact_key, canonical
 from bsl.storage.artifacts.manifest import InputEntry, Provenance
 from bsl.storage.artifacts.refs import ArtifactRef
@@ -228,7 +228,7 @@ def _on_this_machine(site: RunContext, arguments: Mapping[str, object]) -> dict[
 
     A precision is the argument `precision`, or a field of a configuration.
     """
-    known = {name: settled(value, lambda: device_of(site)) for name, value in arguments.items()}
+    known = {name: with_resolved_precision(value, lambda: device_of(site)) for name, value in arguments.items()}
     return known if known.get("precision") != "auto" else {**known, "precision": precision_of(site, "auto")}
 
 

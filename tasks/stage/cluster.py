@@ -16,7 +16,7 @@ import cloudpickle
 from pydantic import BaseModel
 
 from bsl.models.errors import ModelError
-from bsl.models.runtime.precision import settled
+from bsl.models.runtime.precision import with_resolved_precision
 from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.storage.assets.embedded import EMBEDDED
 from bsl.storage.errors import SourceError
@@ -59,7 +59,7 @@ def run_shards(site: RunContext, stage: Stage[..., R], calls: Sequence[tuple[Any
         for arguments in calls:
             yield stage(site, *arguments)
         return
-    calls = settled(calls, lambda: device_of(site))  # a worker's precision may be another
+    calls = with_resolved_precision(calls, lambda: device_of(site))  # a worker's precision may be another
     refs = on_cluster(site.cluster, site.abroad(), stage, calls)
     for arguments, ref in zip(calls, refs, strict=True):
         expected = stage.ref_of(site, *arguments)

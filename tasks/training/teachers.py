@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import polars as pl
 
-from bsl.models.runtime.rows import unit
+from bsl.models.runtime.rows import unit_vectors
 from bsl.storage.artifacts.lookup import find
 from bsl.storage.artifacts.refs import CorpusRef, EmbeddingsRef
 from bsl.storage.errors import SourceError
@@ -80,7 +80,7 @@ def check_teaching(site: RunContext, corpus: CorpusRef, teachers: Iterable[Teach
         objective.check_sentences(sentences)
 
 
-def teach(
+def teacher_vectors(
     site: RunContext, corpus: CorpusRef, teachers: tuple[Teacher, ...], precision: Precision
 ) -> EmbeddingsRef | None:
     """Compute the teachers' vectors of a corpus, joined if there are several; None without a teacher."""
@@ -106,7 +106,7 @@ def join_teachers(context: StageContext, teachers: tuple[EmbeddingsRef, ...]) ->
     ids = frames[0]["sentence_id"]
     assert all(frame["sentence_id"].equals(ids) for frame in frames)  # same corpus, sorted by id
     vectors = [frame["embedding"].to_numpy() for frame in frames]
-    joined = np.concatenate([unit(x) / np.sqrt(len(vectors)) for x in vectors], axis=1).astype(np.float32)
+    joined = np.concatenate([unit_vectors(x) / np.sqrt(len(vectors)) for x in vectors], axis=1).astype(np.float32)
     context.draft.write(pl.DataFrame({"sentence_id": ids, "embedding": joined}))
     computation = computation_of(context.store, teachers[0]) | {"vectors": f"mean of {len(teachers)} encoders"}
     context.draft.note(VectorsFigures(sentences=len(ids), dimensions=joined.shape[1], signature=computation))

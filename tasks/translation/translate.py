@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bsl.models.errors import TranslationStoppedError, TranslatorLoadError
+from bsl.models.errors import TranslationError, TranslationStoppedError
 from bsl.models.runtime.partitions import Partitions
 from bsl.models.translation.config import TRANSLATION_VERSION, Resources
 from bsl.models.translation.loading import load_translator
@@ -154,7 +154,7 @@ def try_translator(site: RunContext, hop: ResolvedTranslator) -> list[str]:
 def _translator(site: RunContext, hop: ResolvedTranslator) -> BatchedTranslator:
     backend, found = hop.config.backend, version(hop.config.backend)
     if hop.identity["backend_version"] != found:
-        raise TranslatorLoadError(
+        raise TranslationError(
             f"{hop.direction}: {backend} {found} is installed (expected {hop.identity['backend_version']}). Install "
             "one version on all machines."
         )

@@ -74,7 +74,7 @@ def find_translator(site: RunContext, config: TranslatorConfig) -> ResolvedTrans
 
     Raises:
         SourceError, AssetError: The model is not available.
-        TranslatorLoadError: This machine cannot run the translator as configured.
+        TranslationError: This machine cannot run the translator as configured.
     """
     return _hop(resolve_named_model(site, config.model, config.revision), config, device_of(site))
 

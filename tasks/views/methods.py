@@ -17,7 +17,7 @@ from bsl.models.views.synonyms import FILES
 from bsl.models.views.views import given_views
 from bsl.storage.artifacts.refs import ArtifactRef, CorpusRef, ViewsRef
 from bsl.storage.errors import SourceError
-from bsl.storage.filesystem.atomic import whole
+from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.os_errors import writing
 from bsl.storage.readers.read_report import ReadReport
 from bsl.storage.sources.model_sources import ResolvedModel
@@ -60,7 +60,7 @@ def rewrite_corpus(
             rows = sentences.slice(start, SLICE_ROWS)
             sources = (rows if lang is None else rows.filter(pl.col("lang") == lang)).collect()
             views = _views(sources, method, seed, rewrite)
-            with writing(finished), whole(finished) as unfinished:
+            with writing(finished), atomic_write(finished) as unfinished:
                 views.write_parquet(unfinished)
         context.draft.write(views)
         advance(min(start + SLICE_ROWS, total), total, "")
@@ -112,11 +112,11 @@ CPU_BATCH_TOKENS, GPU_BATCH_TOKENS = 2048, 32_768
 def mlm(context: StageContext, corpus: CorpusRef, model: ResolvedModel, view: MaskedView) -> None:
     """Mask tokens of each sentence and refill them by a masked language model."""
     # Imported here, so that a run with all stages cached does not import torch and transformers.
-    from bsl.models.views.masked_lm import MaskedLM, refill
+    from bsl.models.views.refilling import RefillModel, refill
 
     device = device_of(context.site)
     tokens = CPU_BATCH_TOKENS if device == "cpu" else GPU_BATCH_TOKENS
-    fill = partial(refill, model=MaskedLM(model.folder, device), view=view, batch_tokens=tokens)
+    fill = partial(refill, model=RefillModel(model.folder, device), view=view, batch_tokens=tokens)
     rewrite_corpus(context, corpus, "mlm", view.lang, view.seed, fill)
 
 

@@ -14,7 +14,7 @@ from assets.pretrain import MODEL, locate_collections
 from assets.training.config import StudentRecipe
 from assets.training.corpora import ENGLISH, EVALUATION
 from bsl.models.encoder.config import EncoderConfig
-from bsl.models.objectives.config import DistilConfig
+from bsl.models.objectives.distillation_config import DistilConfig
 from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.storage.sources.model_sources import resolve_model

@@ -17,7 +17,7 @@ from bsl.flows.config import override
 from bsl.flows.recipes.adaptation import AdaptConfig
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.errors import EvaluationError
-from bsl.models.objectives.config import ContrastiveConfig
+from bsl.models.objectives.contrastive_config import ContrastiveConfig
 from bsl.models.training.config import TrainingConfig
 from bsl.models.views.pairs import PairConfig
 from bsl.storage.artifacts.refs import ENCODER, CheckpointRef, CorpusRef, PairsRef, PassagesRef, ProofRef

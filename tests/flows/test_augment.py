@@ -9,11 +9,11 @@ import pytest
 from prefect import flow
 from pydantic import JsonValue
 
-from bsl.models.errors import SmokeTestError
+from bsl.models.errors import TrainingError, TranslationError
 from bsl.models.translation.config import TranslatorConfig
 from bsl.models.translation.filters import LengthFilter, LoopFilter
 from bsl.models.views.config import AugmentConfig, TranslatedView, round_trip
-from bsl.models.views.pairs import MissingViewError, PairConfig, ViewPair
+from bsl.models.views.pairs import PairConfig, ViewPair
 from bsl.storage.artifacts.refs import CorpusRef, PairsRef, ViewsRef
 from bsl.tasks.stage.run_context import RunContext
 from bsl.tasks.views.augment import augment
@@ -125,15 +125,13 @@ def test_translator_that_fails_its_smoke_test_stops_the_run(
     hop = TranslatorConfig(model=str(models[0]), source_lang="en", target_lang="de")
     english = publish_corpus(site, CORPUS[:-1])
     config = AugmentConfig(translations=(TranslatedView(method="mt-de", hops=(hop,)),))
-    with pytest.raises(SmokeTestError, match=r"en→de translator .* fails its smoke test: 3 of 3"):
+    with pytest.raises(TranslationError, match=r"en→de translator .* fails its smoke test: 3 of 3"):
         views_and_pairs(site, english, config, PAIRS)
     assert [ref.kind for ref in site.open_store().refs()] == ["corpus", "corpus"]
 
 
 def test_pairing_with_missing_view_raises_missing_view_error(site: RunContext, corpus: CorpusRef) -> None:
-    with pytest.raises(
-        MissingViewError, match=r"original\|bt-nb gives no pairs: 32 sentences have only the first view"
-    ):
+    with pytest.raises(TrainingError, match=r"original\|bt-nb gives no pairs: 32 sentences have only the first view"):
         views_and_pairs(site, corpus, AugmentConfig(), PAIRS)
 
 

@@ -8,7 +8,7 @@ from bsl.flows.pipeline import pipeline
 from bsl.flows.recipes import recipe
 from bsl.flows.recipes.shared import ALONE
 from bsl.models.errors import EvaluationError
-from bsl.models.objectives.config import ContrastiveConfig
+from bsl.models.objectives.contrastive_config import ContrastiveConfig
 from bsl.storage.artifacts.refs import ENCODER, CheckpointRef
 from bsl.storage.artifacts.store import Store
 from bsl.tasks.settings import Phase

@@ -16,20 +16,6 @@ from bsl.storage.assets.embedded import embedded_path
 ROOT = Path(__file__).parents[2]
 TOYS = ROOT / "tests" / "toys"  # each file at its path in the packages
 ROOMS = ("flows", "tasks", "models", "storage")
-TOY_OBJECTIVE = '''
-
-class ToyConfig(ObjectiveSettings):
-    """The cosine is to be what the pair's class says."""
-
-    title: ClassVar[str] = "the toy"
-    citation: ClassVar[str] = "Nobody, 2026. A toy."
-    objective = "toy:Toy"
-    needs = frozenset({"label"})
-
-    name: Literal["toy"] = "toy"
-    cosines: tuple[float, float, float] = (1.0, 0.5, 0.0)
-    """What entailed, neutral and contradicted pairs are to have."""
-'''  # its settings
 TOY_VIEW = '''
 
 class ToyView(ViewMethod):
@@ -49,6 +35,7 @@ TOY_TRANSFORM = '''
 class ToyTransformConfig(TransformSettings):
     """Vectors less the corpus's mean."""
 
+    transform = "toy:ToyTransform"
     name: Literal["toy"] = "toy"
 '''
 LINES = (  # file, line of its table, the same line with the toy's line, import
@@ -77,8 +64,12 @@ LINES = (  # file, line of its table, the same line with the toy's line, import
         "        case ToyView():\n            return toy_view(site, corpus, view)\n",
         "",
     ),
-    ("models/objectives/config.py", '    name: Literal["isbert"] = "isbert"\n', TOY_OBJECTIVE, ""),
-    ("models/objectives/config.py", "    BSLConfig\n", "    | ToyConfig\n", ""),
+    (
+        "models/objectives/config.py",
+        "    BSLConfig\n",
+        "    | ToyConfig\n",
+        "from bsl.models.objectives.toy_config import ToyConfig\n",
+    ),
     (
         "models/transforms/config.py",
         '    """Seed of the initial weights and of the order of vectors."""\n',
@@ -86,13 +77,6 @@ LINES = (  # file, line of its table, the same line with the toy's line, import
         "",
     ),
     ("models/transforms/config.py", "AnyTransform = WhiteningConfig", " | ToyTransformConfig", ""),
-    (
-        "models/transforms/registry.py",
-        "    WhiteningConfig: Whitening,\n",
-        "    ToyTransformConfig: ToyTransform,\n",
-        "from bsl.models.transforms.config import ToyTransformConfig\n"
-        "from bsl.models.transforms.toy import ToyTransform\n",
-    ),
     (
         "models/evaluation/own_text.py",
         '    "crop": crop,\n',

@@ -17,7 +17,7 @@ from prefect import flow
 from prefect.settings import get_current_settings
 
 from bsl.models.corpus.normalize import sentence_ids
-from bsl.models.errors import SmokeTestError
+from bsl.models.errors import TranslationError
 from bsl.models.runtime.partitions import in_range
 from bsl.models.translation.config import Pin, TranslatorConfig
 from bsl.storage.sources.sources import SourceSpec
@@ -134,7 +134,7 @@ def test_translator_that_differs_from_its_pins_translates_nothing(site: RunConte
     pin = Pin(source=SENTENCES[0], translation="Anna läser en lång bok hemma.")
     hop = find_translator(site, TranslatorConfig(model=str(model), source_lang="sv", target_lang="nb", pinned=(pin,)))
     assert hop.fingerprint == hop_of(site, model).fingerprint
-    with pytest.raises(SmokeTestError, match=r"1 of 1 differ .* expected 'Anna läser en lång bok hemma.', found '"):
+    with pytest.raises(TranslationError, match=r"1 of 1 differ .* expected 'Anna läser en lång bok hemma.', found '"):
         one_hop(site, hop, 8, 8)
     assert content(site) == {}
 

@@ -7,7 +7,7 @@ from huggingface_hub.utils import close_session
 
 from bsl.flows.cli.main import main
 from bsl.storage.errors import HubError, SourceError
-from bsl.storage.hub.repositories import Snapshot
+from bsl.storage.hub.repositories import HubCommit
 from bsl.storage.hub.upload import check_repository, push
 from tests.every import every
 from tests.hub.client import offline
@@ -47,7 +47,7 @@ def test_pushed_model_downloads_unchanged(hub, folder, public):
     repository = hub.repositories["models", NAME]
     assert address == f"{hub.url}/{NAME}/commit/{repository.refs['main']}"
     assert repository.private != public
-    exported = Snapshot(kind="model", name=NAME, commit=repository.refs["main"])
+    exported = HubCommit(kind="model", name=NAME, commit=repository.refs["main"])
     assert files_of(exported.fetch(exported.files())) == files_of(folder)
     assert exported.files()["model.safetensors"].lfs_sha256 is not None
 
@@ -106,6 +106,6 @@ def test_invalid_push_options_fail_before_the_export(tmp_path, capsys):
 def test_export_command_pushes_the_exported_folder_to_the_hub(hub, tmp_path, capsys):
     start = str(write_tiny(tmp_path / "in"))
     assert main(["export", start, str(tmp_path / "out"), "--push-to-hub", NAME]) == 0
-    exported = Snapshot(kind="model", name=NAME, commit=hub.repositories["models", NAME].refs["main"])
+    exported = HubCommit(kind="model", name=NAME, commit=hub.repositories["models", NAME].refs["main"])
     assert files_of(exported.fetch(exported.files())) == files_of(tmp_path / "out")
     assert f"hub:     {hub.url}/{NAME}/commit/{exported.commit}" in capsys.readouterr().out

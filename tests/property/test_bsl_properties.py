@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bsl.models.evaluation.metrics import geometry
-from bsl.models.objectives.bsl import bootstrap_loss, ema_update, negative_cosine
-from bsl.models.objectives.config import BSLConfig
+from bsl.models.objectives.bsl import TargetNorm, bootstrap_loss, ema_update, negative_cosine
+from bsl.models.objectives.bsl_config import BSLConfig
 from bsl.models.objectives.info_nce import info_nce
-from bsl.models.objectives.target_norm import TargetNorm
 
 finite = st.floats(-10, 10, width=32)
 

@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional
 
 from benchmarks.speed.two_branch_steps import two_branch_steps
-from bsl.models.objectives.config import BSLConfig
+from bsl.models.objectives.bsl_config import BSLConfig
 
 PEER = "the authors' BYOLoss.py, restated in padded torch"
 

@@ -9,7 +9,7 @@ import torch
 
 from benchmarks.speed.stepping import Step, batches, plain_step, product_step, sentence_transformer, training
 from bsl.models.encoder.config import EncoderConfig
-from bsl.models.objectives.config import ContrastiveConfig
+from bsl.models.objectives.contrastive_config import ContrastiveConfig
 
 PEER = "sentence-transformers MultipleNegativesRankingLoss"
 

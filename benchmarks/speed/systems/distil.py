@@ -19,8 +19,7 @@ from sentence_transformers.sentence_transformer.losses import MSELoss
 
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
-from bsl.models.objectives.config import DistilConfig
-from bsl.models.objectives.registry import build_objective
+from bsl.models.objectives.distillation_config import DistilConfig
 from bsl.models.training.batches import BatchOrder
 from bsl.models.training.config import TrainingConfig
 from bsl.models.training.optimizer import make_optimizer, take_step
@@ -48,7 +47,7 @@ def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Callable[[], float
         encoder.save(Path(folder))
         peer = SentenceTransformer(folder, device="cpu").train()
     data = open_token_cache(Path(tempfile.mkdtemp()), numbered.lazy(), encoder, frozenset({"sentence_id"}), teacher)
-    objective = build_objective(encoder.network, CONFIG.objective)
+    objective = CONFIG.objective.build(encoder.network)
     run = TrainingState("bench", 10**6, objective, make_optimizer(objective, CONFIG))
     loss = MSELoss(peer)
     optimizer = torch.optim.AdamW(peer.parameters(), lr=CONFIG.lr, eps=CONFIG.eps, weight_decay=0.0, fused=True)

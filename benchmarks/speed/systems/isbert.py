@@ -19,9 +19,8 @@ from bsl.models.encoder.cnn import with_convolutions
 from bsl.models.encoder.config import CNNConfig, EncoderConfig
 from bsl.models.encoder.network import Encoder
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
-from bsl.models.objectives.config import ISBERTConfig
+from bsl.models.objectives.contrastive_config import ISBERTConfig
 from bsl.models.objectives.objective import Batch
-from bsl.models.objectives.registry import build_objective
 from bsl.models.training.batches import BatchOrder
 from bsl.models.training.config import TrainingConfig
 from bsl.models.training.optimizer import make_optimizer, take_step
@@ -59,7 +58,7 @@ def _batches(data: TokenCache) -> Iterator[Batch]:
 
 
 def _ours(encoder: Encoder, batches: Iterator[Batch]) -> Callable[[], float]:
-    objective = build_objective(encoder, CONFIG.objective)
+    objective = CONFIG.objective.build(encoder)
     run = TrainingState("", 10**9, objective, make_optimizer(objective, CONFIG))
 
     def step() -> float:

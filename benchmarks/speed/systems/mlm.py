@@ -10,7 +10,7 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer, DataCollatorForLan
 
 from benchmarks.speed.stepping import Step, batches, plain_step, product_step, training
 from bsl.models.encoder.config import EncoderConfig
-from bsl.models.objectives.config import MaskedLMConfig
+from bsl.models.objectives.language_modeling.config import MaskedLMConfig
 
 PEER = "transformers AutoModelForMaskedLM, its collator"
 

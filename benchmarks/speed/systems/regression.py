@@ -8,7 +8,7 @@ import polars as pl
 
 from benchmarks.speed.stepping import Step, product_step
 from benchmarks.speed.supervised_steps import annotated, config_of, encoder_of, sentence_transformers_step
-from bsl.models.objectives.config import RegressionConfig
+from bsl.models.objectives.supervised_config import RegressionConfig
 
 
 def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Step, Step]:

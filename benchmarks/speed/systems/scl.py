@@ -15,9 +15,8 @@ from torch.nn import functional
 from benchmarks.speed.stepping import RATE, SEED, Step, batches, product_step
 from benchmarks.speed.supervised_steps import LENGTH, annotated, config_of, encoder_of
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
-from bsl.models.objectives.config import SCLConfig
-from bsl.models.objectives.registry import build_objective
 from bsl.models.objectives.scl import SCL
+from bsl.models.objectives.supervised_config import SCLConfig
 
 
 def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Step, Step]:
@@ -26,7 +25,7 @@ def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Step, Step]:
     read = encoder_of(encoder_folder)
     encoder = SentenceEncoder.load(encoder_folder, read)
     torch.manual_seed(SEED)
-    objective = build_objective(encoder.network, config.objective)
+    objective = config.objective.build(encoder.network)
     assert isinstance(objective, SCL)
     learning = objective.learning_parameters()
     optimizer = torch.optim.AdamW(learning, lr=RATE, eps=config.eps, foreach=False, fused=False)

@@ -9,7 +9,7 @@ import torch
 
 from benchmarks.speed.stepping import Step, batches, plain_step, product_step, sentence_transformer, training
 from bsl.models.encoder.config import EncoderConfig
-from bsl.models.objectives.config import SimCSEConfig
+from bsl.models.objectives.contrastive_config import SimCSEConfig
 
 PEER = "sentence-transformers MultipleNegativesRankingLoss"
 

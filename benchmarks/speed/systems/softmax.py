@@ -9,7 +9,7 @@ import polars as pl
 from benchmarks.speed.stepping import Step, product_step
 from benchmarks.speed.supervised_steps import annotated, config_of, encoder_of, sentence_transformers_step
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
-from bsl.models.objectives.config import SoftmaxConfig
+from bsl.models.objectives.supervised_config import SoftmaxConfig
 
 
 def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Step, Step]:

@@ -13,7 +13,7 @@ from transformers.models.modernbert.modeling_modernbert import ModernBertEncoder
 from benchmarks.speed.stepping import batches, plain_step, product_step, sentence_transformer, training
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
-from bsl.models.objectives.config import TSDAEConfig
+from bsl.models.objectives.language_modeling.config import TSDAEConfig
 from bsl.models.objectives.language_modeling.masked_lm import embeddings_of, vocabulary_head
 from bsl.models.views.config import DeletedView
 from bsl.models.views.cropping import delete_words

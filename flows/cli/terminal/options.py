@@ -233,14 +233,14 @@ def check_amount(texts: Sequence[str], config: AdaptConfig | OwnTextConfig, labe
         return
     from bsl.models.corpus.passages import LeftOut
     from bsl.models.errors import EvaluationError
-    from bsl.models.evaluation.own_text import probes, too_few
+    from bsl.models.evaluation.own_text import retrieval_questions, too_few
     from bsl.storage.sources.labels import sources_and_labels
     from bsl.tasks.corpus.own_sentences import parts_of
 
     sources, _ = sources_and_labels(config, texts, labels)
     _, parts = parts_of(sources, config.hold_out, LeftOut())
     held_out = parts.filter(part="report")
-    if labels is None and not probes(held_out):
+    if labels is None and not retrieval_questions(held_out):
         raise EvaluationError(f"{too_few(held_out)}. Or give labels.")
 
 

@@ -31,6 +31,14 @@ from bsl.models.encoder.serialization.modules import THROUGH_PYTHON, SavedModule
 from bsl.models.encoder.serialization.pooling_modules import read_modes, read_pooling, stated_width
 from bsl.models.encoder.serialization.settings import LENGTHS, PROMPTS, ROOT, check_table
 from bsl.models.errors import EncoderError, load_errors
+from bsl.storage.filesystem.model_folder import (
+    DEFAULT_GRAPH,
+    GRAPH,
+    GRAPH_FOLDER,
+    graphs_of,
+    has_weights,
+    settings_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,10 +52,6 @@ ADAPTER: Final = "adapter_config.json"
 _SAVED: Final = ("pooling", "normalize", "lower_case")  # fields that a folder of sentence-transformers sets
 _MODEL2VEC: Final = "model2vec"
 _ROLES: Final = ("query", "document")  # prompts that sentence-transformers knows without text
-GRAPH_SUFFIX: Final = ".onnx"
-GRAPH_FOLDER: Final = "onnx"  # folder of graphs
-DEFAULT_GRAPH: Final = "model.onnx"
-_WEIGHTS: Final = ("*.safetensors", "pytorch_model*.bin")
 
 
 @dataclass(frozen=True)
@@ -97,16 +101,11 @@ def read_saved(folder: Path) -> SavedEncoder:
             that is not supported.
     """
     with load_errors(folder, EncoderError):
-        if folder.suffix == GRAPH_SUFFIX:
-            return replace(_read(folder_of(folder)), graph=folder)
+        if folder.suffix == GRAPH:
+            return replace(_read(settings_of(folder)), graph=folder)
         saved = _read(folder)
         graph = find_graph(saved.backbone.folder) if saved.backbone.kind == "Transformer" else None
         return replace(saved, graph=graph)
-
-
-def folder_of(graph: Path) -> Path:
-    """Return the model's folder of a graph, which is in it or in its subfolder `onnx`."""
-    return graph.parent.parent if graph.parent.name == GRAPH_FOLDER else graph.parent
 
 
 def find_graph(folder: Path) -> Path | None:
@@ -115,9 +114,9 @@ def find_graph(folder: Path) -> Path | None:
     Raises:
         EncoderError: There are several graphs, and none is named model.onnx.
     """
-    if any(path.is_file() for pattern in _WEIGHTS for path in folder.glob(pattern)):
+    if has_weights(folder):
         return None
-    graphs = sorted([*folder.glob(f"*{GRAPH_SUFFIX}"), *(folder / GRAPH_FOLDER).glob(f"*{GRAPH_SUFFIX}")])
+    graphs = graphs_of(folder)
     default = [path for path in (folder / DEFAULT_GRAPH, folder / GRAPH_FOLDER / DEFAULT_GRAPH) if path in graphs]
     if len(graphs) > 1 and not default:
         names = ", ".join(path.relative_to(folder).as_posix() for path in graphs)

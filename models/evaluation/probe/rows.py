@@ -56,12 +56,7 @@ class DenseRows:
 
     def inverse(self, c: float, curvature: torch.Tensor) -> Inverse:
         """Return the inverse of C · curvature + I, without penalty on the bias, as a function on (P, F, K)."""
-        penalised = c * curvature
-        rounding = torch.finfo(torch.float32).eps * float(penalised.trace())  # keeps it positive definite
-        penalised.diagonal()[:-1].add_(1.0 + rounding)
-        # The curvature of the bias is 0 if the task is solved perfectly.
-        penalised.diagonal()[-1].add_(1e-8 + rounding)
-        factor = torch.linalg.cholesky(penalised)
+        factor = _factor(c * curvature)
         if self._x_NP.dtype == torch.float64:
             return lambda slope_PFK: torch.cholesky_solve(slope_PFK.flatten(1), factor).view_as(slope_PFK)
         inverse_PP = torch.cholesky_inverse(factor).to(self._x_NP)  # a product takes half the time of two solutions
@@ -96,19 +91,22 @@ class DenseRows:
     def _inverse_by_score(self, c: float, weight_N: torch.Tensor, chance_NK: torch.Tensor) -> Inverse:
         """As `inverse`, for the curvature (P, P) of each of K scores."""
         curve_KN = (c * weight_N[:, None] * chance_NK * (1 - chance_NK)).T.float()
-        factors = []
-        for curve_N in curve_KN:
-            penalised = (self._coarse_NP.T @ (self._coarse_NP * curve_N[:, None])).double()
-            rounding = torch.finfo(torch.float32).eps * float(penalised.trace())
-            penalised.diagonal()[:-1].add_(1.0 + rounding)
-            penalised.diagonal()[-1].add_(1e-8 + rounding)
-            factors.append(torch.linalg.cholesky(penalised))
-        factor_KPP = torch.stack(factors).to(self._x_NP)
+        factor_KPP = torch.stack([_factor(self.curvature(curve_N[:, None])) for curve_N in curve_KN]).to(self._x_NP)
 
         def apply(slope_PFK: torch.Tensor) -> torch.Tensor:
             return torch.cholesky_solve(slope_PFK.permute(2, 0, 1), factor_KPP).permute(1, 2, 0)
 
         return apply
+
+
+def _factor(curvature_PP: torch.Tensor) -> torch.Tensor:
+    """Return the Cholesky factor of curvature + I, without penalty on the bias; changes `curvature_PP`."""
+    rounding = torch.finfo(torch.float32).eps * float(curvature_PP.trace())  # keeps it positive definite
+    curvature_PP.diagonal()[:-1].add_(1.0 + rounding)
+    # The curvature of the bias is 0 if the task is solved perfectly.
+    curvature_PP.diagonal()[-1].add_(1e-8 + rounding)
+    factor_PP: torch.Tensor = torch.linalg.cholesky(curvature_PP)
+    return factor_PP
 
 
 class SparseRows:

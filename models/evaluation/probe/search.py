@@ -145,10 +145,13 @@ def _run(
     on_progress: OnProgress | None,
 ) -> list[list[Outcome]]:
     solve: _Solver = partial(_logistic, arithmetic) if protocol == "fast" else _adam
-    fits = [_search_fits(table.problem, protocol) for table in tables]
+    fits = [
+        [Fit(inner, _grid(table.problem.layout, protocol)) for outer in table.problem.folds for inner in outer.inner]
+        for table in tables
+    ]
     searched = solve(tables, fits, config, on_progress)
     scores = [_scores(*one) for one in zip(tables, fits, searched, strict=True)]
-    final = [_best_weights(*one) for one in zip(searched, scores, strict=True)]
+    final = [weights_FRPC[:, int(np.argmax(score[0]))] for weights_FRPC, score in zip(searched, scores, strict=True)]
     again = [number for number, table in enumerate(tables) if table.problem.layout != "split"]
     last = [_last_fits(tables[number].problem, scores[number], protocol, config) for number in again]
     # Layout `split` has no last fit: it would repeat the chosen fit of the search.
@@ -161,11 +164,6 @@ def _grid(layout: Layout, protocol: ProbeProtocol) -> tuple[float, ...]:
     return DECAYS if protocol == "senteval" else STRENGTHS[layout]
 
 
-def _search_fits(problem: Problem, protocol: ProbeProtocol) -> list[Fit]:
-    grid = _grid(problem.layout, protocol)
-    return [Fit(inner, grid) for outer in problem.folds for inner in outer.inner]
-
-
 def _scores(table: _Table, fits: list[Fit], weights_FRPC: torch.Tensor) -> list[tuple[float, ...]]:
     """Return the dev score of each regularisation, for each outer fold."""
     accuracy_FR = np.stack(
@@ -173,11 +171,6 @@ def _scores(table: _Table, fits: list[Fit], weights_FRPC: torch.Tensor) -> list[
     )
     parts = np.split(accuracy_FR, len(table.problem.folds))
     return [tuple(round(100 * float(np.mean(part[:, r])), 2) for r in range(part.shape[1])) for part in parts]
-
-
-def _best_weights(weights_FRPC: torch.Tensor, scores: list[tuple[float, ...]]) -> torch.Tensor:
-    """Return the weights of the search under the best regularisation of the first outer fold: (F, P, C)."""
-    return weights_FRPC[:, int(np.argmax(scores[0]))]
 
 
 def _last_fits(
@@ -262,10 +255,10 @@ def _solved(
         return _solved(table, fits, tolerance, EXACT, on_progress)
 
 
-def heaviest_columns(table_NV: csr_array, most: int = MOST_COLUMNS) -> NDArray[np.float32]:
-    """Return the `most` columns with the largest sum as dense features: (N, D); 4,096 of 10,000 texts take 160 MB."""
+def heaviest_columns(table_NV: csr_array) -> NDArray[np.float32]:
+    """Return the columns with the largest sum as dense features, (N, D); 4,096 of 10,000 texts take 160 MB."""
     weights_V = np.abs(table_NV).sum(axis=0)
-    heaviest = np.sort(np.argsort(-weights_V, kind="stable")[:most])
+    heaviest = np.sort(np.argsort(-weights_V, kind="stable")[:MOST_COLUMNS])
     return np.asarray(table_NV[:, heaviest].toarray(), dtype=np.float32)
 
 

@@ -1,9 +1,9 @@
-"""Bootstrap distributions of correlations, exact and fast.
+"""Bootstrap distributions of correlations, exact and fast, and of means over units.
 
 A resample is a count per pair, not a new list. The values are sorted once; ranks within a resample are cumulative
 counts, so no resample is sorted. R resamples of n pairs cost R·n additions.
 
-Shapes: R resamples (of one chunk), N pairs.
+Shapes: R resamples (of one chunk), N pairs or questions, V kinds of value, K units.
 """
 
 from __future__ import annotations
@@ -87,6 +87,37 @@ def pearson_resamples(x: ArrayLike, y: ArrayLike, *, resamples: int = 1000, seed
         ma, mb, aa, bb, ab = (counts_RN.astype(np.float64) @ moments / len(a)).T
         out.append(_ratio(ab - ma * mb, (aa - ma * ma) * (bb - mb * mb)))
     return np.concatenate(out)
+
+
+def unit_means(
+    values_VN: NDArray[np.float64], unit_N: NDArray[np.int64], *, resamples: int, seed: int
+) -> NDArray[np.float64]:
+    """Return means over draws of units (cluster bootstrap), (R, V); NaN for a draw without any unit.
+
+    All questions of a unit, a document or a run of one, are drawn together.
+
+    A unit's weight in a draw depends only on the draw, the unit's number and the seed. So several kinds of questions
+    about one text have the same draws, even if some units have no questions of a kind. Their answers are correlated,
+    and the interval of their mean is as wide as it should be.
+
+    Args:
+        values_VN: Values of each question.
+        unit_N: Unit number of each question, from 0.
+        resamples: R.
+        seed: Seed of the draws, ≥ 0.
+    """
+    names, own_N = np.unique(unit_N, return_inverse=True)
+    sums_KV = np.stack([np.bincount(own_N, values_N) for values_N in values_VN], axis=1)
+    sizes_K = np.bincount(own_N).astype(np.float64)
+    out = np.full((resamples, len(values_VN)), np.nan)
+    for draw in range(resamples):
+        # One generator per draw: unit k has the same weight for any number of units, since the Poisson bootstrap draws
+        # weights independently.
+        generator = np.random.Generator(np.random.PCG64([seed, draw]))
+        weights_K = generator.poisson(1.0, int(names[-1]) + 1)[names]
+        if total := weights_K @ sizes_K:
+            out[draw] = (weights_K @ sums_KV) / total
+    return out
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from functools import cache
+from math import sqrt
+
 import polars as pl
-from scipy.stats import t
 
 from bsl.models.errors import EvaluationError
 from bsl.models.evaluation.signature import parse_signature, signature
 from bsl.models.evaluation.significance.bootstrap import LEVEL
+
+
+def half_width(sd: float, seeds: int, level: float) -> float:
+    """Return half the width of Student's t interval of a mean over two or more seeds."""
+    return _quantile((1 + level) / 2, seeds - 1) * sd / sqrt(seeds)
+
+
+@cache
+def _quantile(share: float, freedom: int) -> float:
+    from scipy.stats import t  # slow import, which the command does not need
+
+    return float(t.ppf(share, freedom))
 
 
 def over_seeds(scores: pl.DataFrame) -> pl.DataFrame:
@@ -40,7 +54,7 @@ def over_seeds(scores: pl.DataFrame) -> pl.DataFrame:
         raise EvaluationError(
             f"{uneven.row(0)[:6]} has {uneven['n'][0]} of {seeds} seeds. Score all seeds on the same sets."
         )
-    margin = pl.col("sd") * float(t.ppf((1 + LEVEL) / 2, seeds - 1)) / seeds**0.5
+    margin = pl.Series([half_width(sd, seeds, LEVEL) for sd in groups["sd"]])
     means = groups.with_columns(
         protocol=pl.col("protocol") + "-mean",
         signature=_signatures(groups, "-mean"),

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from bsl.models.encoder.network import Encoder
     from bsl.models.encoder.static import Tokenizer
-    from bsl.models.objectives.config import MaskedLMConfig
+    from bsl.models.objectives.language_modeling.config import MaskedLMConfig
     from bsl.models.objectives.objective import Batch
 
 logger = logging.getLogger(__name__)
@@ -87,7 +87,7 @@ class Masking:
             )
         return cls(int(tokenizer.mask_token_id), np.array(sorted(tokenizer.all_special_ids)), len(tokenizer))
 
-    def hide(
+    def mask_tokens(
         self, ids: NDArray[np.integer], share: float, generator: np.random.Generator
     ) -> tuple[NDArray[np.integer], NDArray[np.bool_]]:
         """Choose tokens to predict and mask them: 80 % become [MASK], 10 % a random token, 10 % are unchanged.
@@ -104,10 +104,10 @@ class Masking:
         chosen = eligible & (generator.random(ids.shape) < share)
         if not chosen.any():
             chosen.flat[np.flatnonzero(eligible)[:1]] = True
-        fate = generator.random(ids.shape)
-        hidden = np.where(chosen & (fate < MASKED), self.mask_id, ids)
+        draw = generator.random(ids.shape)
+        hidden = np.where(chosen & (draw < MASKED), self.mask_id, ids)
         other = generator.integers(len(self.special), self.size, ids.shape)
-        return np.where(chosen & (fate >= 1 - RANDOM), other, hidden), chosen
+        return np.where(chosen & (draw >= 1 - RANDOM), other, hidden), chosen
 
 
 class MaskedLM(Objective):
@@ -118,7 +118,7 @@ class MaskedLM(Objective):
     Example:
         >>> objective = MaskedLM(encoder, MaskedLMConfig(share=0.15))
         >>> objective.on_tokenizer(tokenizer)
-        >>> objective(batch, batch_tokens=512).item() > 0  # (N, D) states of hidden tokens → a scalar
+        >>> objective(batch).item() > 0  # (N, D) states of hidden tokens → a scalar
         True
     """
 
@@ -143,12 +143,12 @@ class MaskedLM(Objective):
         """
         self._masking = Masking.of(tokenizer)
 
-    def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
+    def forward(self, batch: Batch) -> torch.Tensor:
         """Return the mean cross-entropy (nats) of the hidden tokens of a batch's first views, a scalar."""
         shown, chosen_N, labels_N = self._hidden(batch)
         rows = own_share(np.arange(len(shown)))
         share = slice(shown.offsets[rows[0]], shown.offsets[rows[-1] + 1])
-        x_BTD = self.online.last_layer(shown, rows, batch_tokens)
+        x_BTD = self.online.last_layer(shown, rows)
         lengths = shown.lengths_of(rows)
         indices_N = np.flatnonzero(np.arange(x_BTD.shape[1]) < lengths[:, None])[chosen_N[share]]
         states_ND = x_BTD.flatten(0, 1).index_select(0, uploaded(indices_N, x_BTD.device))
@@ -162,7 +162,7 @@ class MaskedLM(Objective):
         views = batch.tokens.take(batch.view_1)
         # A new generator per step, seeded by the run's: every step takes the same amount from the run's generator.
         step = np.random.default_rng(np.random.randint(0, 2**32, size=4, dtype=np.uint64))  # noqa: NPY002
-        hidden, chosen_N = self._masking.hide(views.ids, self.config.share, step)
+        hidden, chosen_N = self._masking.mask_tokens(views.ids, self.config.share, step)
         return Tokens(hidden.astype(np.int32), views.offsets, views.pad_id), chosen_N, views.ids
 
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from bsl.models.encoder.network import Encoder
     from bsl.models.encoder.static import Tokenizer
-    from bsl.models.objectives.config import TSDAEConfig
+    from bsl.models.objectives.language_modeling.config import TSDAEConfig
     from bsl.models.objectives.objective import Batch
 
 
@@ -58,7 +58,7 @@ class TSDAE(Objective):
     Example:
         >>> objective = TSDAE(encoder, TSDAEConfig())
         >>> objective.on_tokenizer(tokenizer)
-        >>> objective(batch, batch_tokens=512).item() > 0  # (B, S) vectors, (N, D) states → a scalar
+        >>> objective(batch).item() > 0  # (B, S) vectors, (N, D) states → a scalar
         True
     """
 
@@ -89,11 +89,11 @@ class TSDAE(Objective):
                 "must. Lower encoder.max_length to its attention window, or choose another encoder.model."
             )
 
-    def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
+    def forward(self, batch: Batch) -> torch.Tensor:
         """Return the mean cross-entropy (nats) of the next tokens of the second views, a scalar (equation 1)."""
         assert self._first is not None  # set by `on_tokenizer`
         rows = own_share(np.arange(len(batch)))
-        vectors_BS = self.online.embed(batch.tokens, batch.view_1[rows], batch_tokens)
+        vectors_BS = self.online.embed(batch.tokens, batch.view_1[rows])
         read, next_N = _shifted(batch.tokens.take(batch.view_2[rows]))
         states_ND, indices_N = self.decoder(self.online.transformer, read, vectors_BS, self._first)
         labels_N = uploaded(next_N[indices_N].astype(np.int64), states_ND.device)
@@ -240,7 +240,7 @@ class Decoder(nn.Module):
             layers = attrgetter(self._form.layers)(backbone)
             for layer, attention in zip(layers, self.attentions, strict=True):
 
-                def look(
+                def capture_attention(
                     _module: nn.Module,
                     _given: object,
                     found: tuple[torch.Tensor, object],
@@ -249,5 +249,5 @@ class Decoder(nn.Module):
                     return attention(found[0], vectors_BS, sentence_N), found[1]
 
                 module: nn.Module = attrgetter(self._form.self_attention)(layer)
-                stack.callback(module.register_forward_hook(look).remove)
+                stack.callback(module.register_forward_hook(capture_attention).remove)
             yield

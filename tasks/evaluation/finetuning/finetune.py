@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.evaluation.signature import rows_digest
 from bsl.models.training.config import TrainingConfig
@@ -19,7 +21,6 @@ from bsl.tasks.stage.ui import progress_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy as np
     import polars as pl
     from numpy.typing import NDArray
     from pydantic import JsonValue
@@ -64,10 +65,8 @@ def finetune(
         TrainingError: As `bsl.models.training.loop.train`.
     """
     # Imported here, so that a run with all stages cached does not import torch and transformers.
-    from bsl.models.encoder.cross_encoder import CrossEncoder
     from bsl.models.encoder.sentence_encoder import SentenceEncoder
     from bsl.models.evaluation.correlation import cosine_scores
-    from bsl.models.training.batches import tokenise_pairs
     from bsl.models.training.loop import train
     from bsl.models.training.snapshots import Execution
 
@@ -93,19 +92,11 @@ def finetune(
     tuned = start.with_network(result.encoder)
 
     def similarity(scored: pl.DataFrame) -> NDArray[np.float64]:
-        if isinstance(result.encoder, CrossEncoder):
-            texts = scored.select(text_1="sentence1", text_2="sentence2")
-            batch = tokenise_pairs(tuned, texts)
-            return result.encoder.to(device).scores(batch.tokens, batch.view_1, batch.view_2)
-        vectors = tuned.encode([*scored["sentence1"], *scored["sentence2"]], device=device)
-        return cosine_scores(vectors[: scored.height], vectors[scored.height :])
+        tokens = tuned.tokenize([*scored["sentence1"], *scored["sentence2"]])
+        first, second = np.arange(2 * scored.height).reshape(2, -1)
+        return result.encoder.to(device).pair_scores(tokens, first, second, cosine_scores)
 
     return similarity
-
-
-def tunes_cross_encoder(config: TrainingConfig) -> bool:
-    """Return whether the training tunes a cross-encoder."""
-    return config.objective.reads_pairs
 
 
 def tuned_computation(context: StageContext, tuning: FineTuning, training_data: str) -> dict[str, JsonValue]:
@@ -113,6 +104,6 @@ def tuned_computation(context: StageContext, tuning: FineTuning, training_data: 
     settings = tuning.config.model_dump_json(exclude={"seed"})
     computation = encoder_computation(encoder_folder(context.store, tuning.encoder), tuning.network, "fp32")
     tuned = f"{training_data}@{rows_digest([(settings, ())])}"
-    if tunes_cross_encoder(tuning.config):
+    if tuning.config.objective.reads_pairs:
         return computation | {"vectors": CROSS, "pool": "cls", "norm": False, "tuned": tuned}
     return computation | {"vectors": "tuned", "tuned": tuned}

@@ -12,7 +12,7 @@ from bsl.models.evaluation.config import BootstrapConfig
 from bsl.models.views.annotated_pairs import graded_pairs
 from bsl.storage.artifacts.refs import ScoresRef
 from bsl.tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet, read_scored_set, resolve_scored_set
-from bsl.tasks.evaluation.finetuning.finetune import CROSS, FineTuning, finetune, tuned_computation, tunes_cross_encoder
+from bsl.tasks.evaluation.finetuning.finetune import CROSS, FineTuning, finetune, tuned_computation
 from bsl.tasks.evaluation.kind import TunedKind, digest_of, digests, publish_scores, with_signatures
 from bsl.tasks.stage.cached import StageContext, stage
 from bsl.tasks.stage.cluster import run_shards
@@ -99,7 +99,7 @@ def score_supervised(
     figures = sts_scores(
         rows, dataset=test.dataset, split=test.split, resamples=bootstrap.resamples, seed=bootstrap.seed
     )
-    protocol, by = (CROSS, "score") if tunes_cross_encoder(tuning.config) else (SUPERVISED, "cosine")
+    protocol, by = (CROSS, "score") if tuning.config.objective.reads_pairs else (SUPERVISED, "cosine")
     supervised = pl.DataFrame([asdict(figure) for figure in figures]).with_columns(protocol=pl.lit(protocol))
     computation = tuned_computation(context, tuning, f"{train.name}:{digest_of(train)}+{dev.name}:{digest_of(dev)}")
     lines = with_signatures(supervised, digests(supervised, (test,)), computation, by=by)

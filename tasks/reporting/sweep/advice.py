@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bsl.models.evaluation.signature import signed
+from bsl.models.evaluation.signature import with_sign
 from bsl.tasks.rendering.numbers import p_value, spread
 
 if TYPE_CHECKING:
@@ -50,4 +50,4 @@ def _mean(row: Mapping[str, Any]) -> str:
 
 
 def _difference(row: Mapping[str, Any]) -> str:
-    return signed(row["difference"], row["difference_low"], row["difference_high"])
+    return with_sign(row["difference"], row["difference_low"], row["difference_high"])

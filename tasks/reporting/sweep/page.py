@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import polars as pl
 
-from bsl.models.evaluation.signature import signed
+from bsl.models.evaluation.signature import with_sign
 from bsl.models.evaluation.sweep import MEAN
 from bsl.tasks.rendering.blocks import Folded, Page, Part, Prose, Table
 from bsl.tasks.rendering.numbers import MISSING, interval, p_value, spread
@@ -110,7 +110,7 @@ def _findings(rows_of_set: pl.DataFrame, shown: str) -> Iterator[str]:
 
 
 def _gap(row: Mapping[str, Any]) -> str:
-    return f"{row['label']} ({signed(row['difference'], row['difference_low'], row['difference_high'])})"
+    return f"{row['label']} ({with_sign(row['difference'], row['difference_low'], row['difference_high'])})"
 
 
 def sweep_chart(content: SweepContent) -> Chart | None:
@@ -230,7 +230,7 @@ def figure_rows(table: pl.DataFrame) -> list[dict[str, str]]:
             "mean ± sd": spread(row["mean"], row["sd"]),
             "95 % interval": interval(row["ci_low"], row["ci_high"]),
             "seeds": str(row["seeds"]),
-            "difference": signed(row["difference"], row["difference_low"], row["difference_high"]),
+            "difference": with_sign(row["difference"], row["difference_low"], row["difference_high"]),
             "p": p_value(row["p_value"]),
             "significant": row["verdict"] or "",
         }

@@ -52,6 +52,8 @@ def test_batch_size_below_one_is_refused(encoder):
 def test_similarity_takes_texts_and_vectors(encoder):
     expected = encoder.similarity(TEXTS, TEXTS)
     vectors = encoder.encode(TEXTS)
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    np.testing.assert_allclose(expected, units @ units.T, atol=1e-6)
     for given in (vectors, torch.from_numpy(vectors).requires_grad_(), vectors.tolist(), [*vectors], 3 * vectors):
         np.testing.assert_allclose(encoder.similarity(given, TEXTS), expected, atol=1e-5)
         np.testing.assert_allclose(encoder.similarity(TEXTS, given), expected, atol=1e-5)

@@ -16,7 +16,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from bsl.flows.cli.commands import COMMANDS
 from bsl.flows.cli.main import app, main
 from bsl.flows.cli.terminal.overrides import configured
-from bsl.models.objectives.config import ContrastiveConfig
+from bsl.models.objectives.contrastive_config import ContrastiveConfig
 from bsl.storage.artifacts.store import Store
 from tests.every import every
 

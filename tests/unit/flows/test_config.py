@@ -12,7 +12,7 @@ from bsl.flows.evaluation import evaluation
 from bsl.flows.pipeline import Overrides, pipeline
 from bsl.flows.recipes import RECIPES, recipe
 from bsl.models.encoder.config import EncoderConfig
-from bsl.models.objectives.config import SimCSEConfig
+from bsl.models.objectives.contrastive_config import SimCSEConfig
 from bsl.models.training.config import TrainingConfig
 from bsl.models.transforms.config import FlowConfig, WhiteningConfig
 from tests.every import every

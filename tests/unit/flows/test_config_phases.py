@@ -6,7 +6,7 @@ from bsl.flows.config import override
 from bsl.flows.pipeline import run
 from bsl.flows.recipes import recipe
 from bsl.flows.recipes.shared import ALONE
-from bsl.models.objectives.config import ContrastiveConfig
+from bsl.models.objectives.contrastive_config import ContrastiveConfig
 from bsl.models.training.config import TrainingConfig
 from bsl.storage.errors import SourceError
 from bsl.tasks.settings import Phase

@@ -13,7 +13,8 @@ from bsl.flows.config import override
 from bsl.flows.recipes.adaptation import AdaptConfig
 from bsl.models.corpus.labels import class_pairs
 from bsl.models.encoder.config import EncoderConfig
-from bsl.models.objectives.config import ContrastiveConfig, RegressionConfig, SimCSEConfig
+from bsl.models.objectives.contrastive_config import ContrastiveConfig, SimCSEConfig
+from bsl.models.objectives.supervised_config import RegressionConfig
 from bsl.models.training.batches import count_steps
 from bsl.models.views.annotated_pairs import REHEARSED_PER_PAIR
 from bsl.storage.assets.embedded import embedded_path

@@ -2,11 +2,11 @@
 
 import pytest
 
-from bsl.flows.recipes.shared import changed
+from bsl.flows.recipes.shared import with_fields
 from bsl.flows.recipes.tiny import tiny
 
 
 def test_changed_rejects_a_misspelt_recipe_field() -> None:
-    assert changed(tiny(), title="other: a title").title == "other: a title"
+    assert with_fields(tiny(), title="other: a title").title == "other: a title"
     with pytest.raises(ValueError, match="PipelineConfig has no field titel"):
-        changed(tiny(), titel="other: a title")
+        with_fields(tiny(), titel="other: a title")

@@ -11,7 +11,7 @@ from bsl.flows.recipes import recipe
 from bsl.flows.sweep.grid import grid
 from bsl.flows.sweep.points import Job
 from bsl.flows.sweep.studies import STUDIES
-from bsl.models.objectives.config import ContrastiveConfig
+from bsl.models.objectives.contrastive_config import ContrastiveConfig
 from bsl.models.training.config import CollapseConfig
 from tests.every import every
 

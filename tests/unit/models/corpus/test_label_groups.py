@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from bsl.models.corpus.labels import enough, parts_of, sentences_of
+from bsl.models.corpus.labels import parts_of, sentences_of, usable_rows
 from bsl.models.errors import EvaluationError
 
 ROWS = 400
@@ -87,5 +87,5 @@ def test_part_of_a_single_group_is_refused():
         }
     )
     with pytest.raises(EvaluationError, match=r"1 groups? among the test labels, expected at least 2\."):
-        enough(rows, "classes", "adapt")
-    assert enough(rows.with_columns(document=pl.Series(np.arange(120)).cast(pl.String)), "classes", "adapt").height
+        usable_rows(rows, "classes", "adapt")
+    assert usable_rows(rows.with_columns(document=pl.Series(np.arange(120)).cast(pl.String)), "classes", "adapt").height

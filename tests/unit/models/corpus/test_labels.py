@@ -8,10 +8,10 @@ from bsl.models.corpus.labels import (
     JUDGING,
     PARTNERS,
     class_pairs,
-    enough,
     parts_of,
     sentences_of,
     shares,
+    usable_rows,
 )
 from bsl.models.errors import EvaluationError, TrainingError
 from tests.every import every
@@ -95,7 +95,7 @@ def test_large_connected_group_is_divided_by_text(seed):
     assert one.isdisjoint(other)
     assert {"Sentence 0.", "Sentence 1."}.isdisjoint(other)
     assert min(first.height, second.height) >= 10
-    assert enough(found, "pairs", "adapt").height == 800 - found["part"].null_count()
+    assert usable_rows(found, "pairs", "adapt").height == 800 - found["part"].null_count()
 
 
 def test_empty_text_gets_a_part():
@@ -142,14 +142,14 @@ def divided(names=("teach", "judge"), /, **counts: tuple[int, int]) -> pl.DataFr
 
 def test_class_with_too_few_training_labels_is_dropped():
     rows = divided(good=(30, 12), bad=(30, 12), rare=(1, 9), unseen=(0, 9))
-    kept = enough(rows, "classes", "adapt")
+    kept = usable_rows(rows, "classes", "adapt")
     assert kept["label"].unique().sort().to_list() == ["bad", "good"]
     assert kept.height == 84
 
 
 def test_class_with_too_few_test_labels_is_dropped():
     rows = divided(good=(30, 12), bad=(30, 12), rare=(9, 6))
-    assert enough(rows, "classes", "adapt").height == 84
+    assert usable_rows(rows, "classes", "adapt").height == 84
 
 
 @every(
@@ -177,7 +177,7 @@ def test_class_with_too_few_test_labels_is_dropped():
 )
 def test_insufficient_labels_error_names_counts_and_fix(counts, kind, message):
     with pytest.raises(EvaluationError, match=message):
-        enough(divided(**counts), kind, "adapt")
+        usable_rows(divided(**counts), kind, "adapt")
 
 
 @pytest.mark.parametrize(
@@ -199,4 +199,4 @@ def test_insufficient_labels_error_names_counts_and_fix(counts, kind, message):
 )
 def test_insufficient_test_only_labels_error_names_counts_and_fix(counts, kind, message):
     with pytest.raises(EvaluationError, match=message):
-        enough(divided((None, "judge"), **counts), kind, "judge")
+        usable_rows(divided((None, "judge"), **counts), kind, "judge")

@@ -4,8 +4,9 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from bsl.models.encoder import network
 from bsl.models.encoder.cnn import CNN, neighbours
-from bsl.models.encoder.sentence_encoder import SentenceEncoder, tokenise
+from bsl.models.encoder.sentence_encoder import SentenceEncoder, token_ids
 from bsl.models.errors import EncoderError, TrainingError
 from tests.fake_processes import as_process
 from tests.tiny_heads import ROWS, TEXTS, ours, rewrite
@@ -38,10 +39,11 @@ def test_cnn_after_pooling_is_rejected(tmp_path):
 @pytest.mark.parametrize("pooling", ["mean", "first-last"])
 @pytest.mark.parametrize("kind", [None, "CNN"])
 @pytest.mark.parametrize("architecture", ["bert", "modernbert"])
-def test_token_vectors_match_a_padded_pass_in_row_order(tmp_path, architecture, kind, pooling):
+def test_token_vectors_match_a_padded_pass_in_row_order(tmp_path, monkeypatch, architecture, kind, pooling):
+    monkeypatch.setattr(network, "CPU_STEP_TOKENS", 20)  # several batches, where sentences are padded
     encoder = ours(tmp_path, kind or "Dense", architecture, pooling=pooling)
-    tokens = tokenise(encoder.tokenizer, TEXTS, 24)
-    found_BTD, mask_BT = encoder.network.token_vectors(tokens, ROWS, 20)
+    tokens = token_ids(encoder.tokenizer, TEXTS, 24)
+    found_BTD, mask_BT = encoder.network.token_vectors(tokens, ROWS)
     ids_BT, expected_BT = tokens.padded(ROWS)
     assert torch.equal(mask_BT, expected_BT)
     states = encoder.network.backbone(input_ids=ids_BT, attention_mask=mask_BT, output_hidden_states=True)
@@ -61,21 +63,21 @@ def test_token_vectors_match_a_padded_pass_in_row_order(tmp_path, architecture, 
 
 def test_pooled_token_vectors_are_the_sentence_vectors(tmp_path):
     encoder = ours(tmp_path, "CNN")
-    tokens = tokenise(encoder.tokenizer, TEXTS, 24)
+    tokens = token_ids(encoder.tokenizer, TEXTS, 24)
     with torch.inference_mode():
-        x_BTD, mask_BT = encoder.network.token_vectors(tokens, ROWS, 20)
+        x_BTD, mask_BT = encoder.network.token_vectors(tokens, ROWS)
         mean_BD = x_BTD.sum(1) / mask_BT.sum(1, keepdim=True)
-        torch.testing.assert_close(mean_BD, encoder.network.embed_rows(tokens, ROWS, 20), rtol=0, atol=1e-6)
+        torch.testing.assert_close(mean_BD, encoder.network.embed(tokens, ROWS, 20), rtol=0, atol=1e-6)
 
 
 def test_batch_not_divisible_among_processes_is_rejected(tmp_path):
     encoder = ours(tmp_path, "CNN")
-    tokens = tokenise(encoder.tokenizer, TEXTS, 24)
+    tokens = token_ids(encoder.tokenizer, TEXTS, 24)
     with (
         as_process(0, of=4),
         pytest.raises(TrainingError, match="batch of 6 sentences cannot be divided equally among 4"),
     ):
-        encoder.network.token_vectors(tokens, ROWS, 20)
+        encoder.network.token_vectors(tokens, ROWS)
 
 
 @pytest.mark.parametrize("kernels", [(1,), (3, 1), (5, 7)])

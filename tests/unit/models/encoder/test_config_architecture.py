@@ -13,8 +13,7 @@ from bsl.flows.recipes import recipe
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.errors import EncoderError
-from bsl.models.objectives.config import MaskedLMConfig
-from bsl.models.objectives.registry import build_objective
+from bsl.models.objectives.language_modeling.config import MaskedLMConfig
 from bsl.tasks.diagnostics.doctor import look_at_encoder
 from bsl.tasks.stage.progress import planning
 from bsl.tasks.stage.run_context import RunContext
@@ -58,7 +57,7 @@ def test_bert_without_model_type_loads_with_the_same_vectors(folder):
 
 def test_masked_lm_head_loads_without_model_type(folder):
     encoder = SentenceEncoder.load(unnamed(folder), config(folder))
-    head = build_objective(encoder.network, MaskedLMConfig(), encoder.tokenizer).head
+    head = MaskedLMConfig().build(encoder.network, encoder.tokenizer).head
     assert head.norm.weight.shape == (32,)
     assert head.linear.weight.shape == (32, 32)  # BERT's own head; a new one would map directly to the vocabulary
 

@@ -14,7 +14,7 @@ from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.encoder.unpadded import Tokens
 from bsl.models.errors import TrainingError
 from bsl.models.evaluation.correlation import spearman
-from bsl.models.objectives.config import CrossRegressionConfig, CrossSoftmaxConfig
+from bsl.models.objectives.supervised_config import CrossRegressionConfig, CrossSoftmaxConfig
 from bsl.models.training.batches import tokenise_pairs
 from bsl.models.training.config import TrainingConfig
 from bsl.models.training.loop import train
@@ -78,7 +78,7 @@ def test_pair_never_exceeds_the_position_embeddings():
     )  # fmt: skip
     cross = CrossEncoder(Encoder(backbone, EncoderConfig(model="x", max_length=12)), 1)
     tokens = Tokens(np.array([CLS, *range(5, 15), SEP] * 2, dtype=np.int32), np.array([0, 12, 24]), 0)
-    assert torch.isfinite(cross.values(tokens, np.array([0]), np.array([1]), 1024)).all()
+    assert torch.isfinite(cross.values(tokens, np.array([0]), np.array([1]))).all()
 
 
 def test_roberta_has_two_separators_and_no_token_types():
@@ -117,10 +117,10 @@ def test_packed_and_padded_values_match_transformers(loaded, packs):
     if not packs:
         cross._packs = (None,)
     with torch.no_grad():
-        values = cross.values(batch.tokens, batch.view_1, batch.view_2, 30)
+        values = cross.values(batch.tokens, batch.view_1, batch.view_2)
         expected = reference(cross, tokenizer)
     torch.testing.assert_close(values, expected, rtol=0, atol=1e-6)
-    scores = cross.scores(batch.tokens, batch.view_1, batch.view_2)
+    scores = cross.pair_scores(batch.tokens, batch.view_1, batch.view_2)
     np.testing.assert_allclose(scores, torch.sigmoid(expected[:, 0]).numpy(), atol=1e-6)
 
 
@@ -128,9 +128,9 @@ def test_token_types_change_the_values(loaded):
     cross, batch, _ = loaded
     cross.backbone.embeddings.token_type_embeddings.weight.data.normal_()
     with torch.no_grad():
-        typed = cross.values(batch.tokens, batch.view_1, batch.view_2, 30)
+        typed = cross.values(batch.tokens, batch.view_1, batch.view_2)
         cross._typed = False
-        untyped = cross.values(batch.tokens, batch.view_1, batch.view_2, 30)
+        untyped = cross.values(batch.tokens, batch.view_1, batch.view_2)
     assert (typed - untyped).abs().max() > 1e-3
 
 
@@ -161,7 +161,7 @@ def test_training_on_scores_returns_the_best_dev_checkpoint(tmp_path, loss):
     )
     batch = tokenise_pairs(reader(tokenizer, 24), PAIRS)
     assert isinstance(result.encoder, CrossEncoder)
-    scores = result.encoder.scores(batch.tokens, batch.view_1, batch.view_2)
+    scores = result.encoder.pair_scores(batch.tokens, batch.view_1, batch.view_2)
     assert spearman(scores, GOLD) == pytest.approx(result.best_dev, abs=1e-6)
     assert result.best_dev > max(0.5, result.start_dev)
 

@@ -12,7 +12,7 @@ from sentence_transformers.sentence_transformer import modules as theirs
 from bsl.models.encoder.cnn import CNN
 from bsl.models.encoder.heads import ACTIVATIONS, TOKENS, Dense, LayerNorm, Normalize
 from bsl.models.encoder.network import Encoder
-from bsl.models.encoder.sentence_encoder import SentenceEncoder, tokenise
+from bsl.models.encoder.sentence_encoder import SentenceEncoder, token_ids
 from bsl.models.encoder.serialization.folder_settings import read_saved
 from bsl.models.encoder.serialization.modules import read_head
 from bsl.models.errors import EncoderError
@@ -57,7 +57,7 @@ def test_vector_of_a_text_is_independent_of_its_batch(tmp_path, architecture, ki
     encoder = ours(tmp_path, kind, architecture)
     alone = np.concatenate([encoder.encode([text]) for text in TEXTS])
     np.testing.assert_allclose(encoder.encode(TEXTS), alone, rtol=0, atol=1e-6)
-    tokens = tokenise(encoder.tokenizer, TEXTS, 24)
+    tokens = token_ids(encoder.tokenizer, TEXTS, 24)
     with torch.inference_mode():
         padded = encoder.network(*tokens.padded(np.arange(len(TEXTS))))
     np.testing.assert_allclose(padded.numpy(), alone, rtol=0, atol=1e-6)
@@ -65,8 +65,8 @@ def test_vector_of_a_text_is_independent_of_its_batch(tmp_path, architecture, ki
 
 def test_heads_receive_gradients(tmp_path):
     encoder = ours(tmp_path, "CNN, Dense, Normalize")
-    tokens = tokenise(encoder.tokenizer, TEXTS, 24)
-    (encoder.network.embed_rows(tokens, ROWS, 30)[:, 0]).sum().backward()
+    tokens = token_ids(encoder.tokenizer, TEXTS, 24)
+    (encoder.network.embed(tokens, ROWS, 30)[:, 0]).sum().backward()
     heads = {name: p for name, p in encoder.network.named_parameters() if "heads" in name}
     assert set(heads) == {
         *(f"token_heads.0.convs.0.{name}" for name in ("weight", "bias")),

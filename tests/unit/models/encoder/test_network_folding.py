@@ -11,7 +11,6 @@ from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.errors import EncoderError
 from bsl.models.serving.reduction import fold
 from bsl.models.transforms.config import WhiteningConfig
-from bsl.models.transforms.registry import fitted_transform
 from bsl.storage.assets.embedded import embedded_path
 from tests.exports import exported
 from tests.tiny_encoder import tiny_encoder
@@ -34,7 +33,7 @@ def test_folded_whitening_round_trips_in_sentence_transformers(tmp_path, texts, 
     config = EncoderConfig(model="embedded:bert-mini", pooling=pooling, normalize=normalize)
     encoder = SentenceEncoder.load(embedded_path("bert-mini"), config)
     own_ND = torch.tensor(encoder.encode(texts))
-    whitening = fitted_transform(own_ND, WhiteningConfig(dimensions=kept))
+    whitening = WhiteningConfig(dimensions=kept).fitted(own_ND)
     np.testing.assert_allclose(np.cov(whitening.whitened(own_ND).numpy().T), np.eye(kept), atol=1e-6)
     folded = encoder.with_network(fold(encoder.network, *whitening.linear()))
     few = texts[:40]

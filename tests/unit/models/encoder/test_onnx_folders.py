@@ -17,11 +17,12 @@ from bsl.models.encoder.heads import Dense
 from bsl.models.encoder.int8 import GRAPHS
 from bsl.models.encoder.network import Encoder
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
-from bsl.models.encoder.serialization.folder_settings import DEFAULT_GRAPH, GRAPH_FOLDER, read_saved
+from bsl.models.encoder.serialization.folder_settings import read_saved
 from bsl.models.errors import EncoderError
-from bsl.models.objectives.config import ContrastiveConfig
 from bsl.models.objectives.contrastive import Contrastive
+from bsl.models.objectives.contrastive_config import ContrastiveConfig
 from bsl.models.serving.onnx_export import OUTPUT, export_onnx, quantise_onnx
+from bsl.storage.filesystem.model_folder import DEFAULT_GRAPH, GRAPH_FOLDER
 from bsl.storage.sources.model_sources import resolve_model
 from tests.folder_config import saved_config
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder

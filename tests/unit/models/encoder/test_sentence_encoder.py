@@ -13,7 +13,7 @@ from bsl.models.encoder import sentence_encoder as tokens_module
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.network import Encoder
 from bsl.models.encoder.pooling import POOLINGS
-from bsl.models.encoder.sentence_encoder import SentenceEncoder, tokenise
+from bsl.models.encoder.sentence_encoder import SentenceEncoder, token_ids
 from bsl.models.encoder.unpadded import budget_batches
 from bsl.models.errors import EncoderError, NoEmbeddingError, TrainingError
 from tests.fake_processes import as_process
@@ -40,7 +40,7 @@ def _named(call):
 @pytest.mark.parametrize("batch_tokens", [1, 40, 4096])
 def test_encode_vectors_are_independent_of_batch_tokens(loaded, batch_tokens):
     encoder, tokenizer = loaded
-    vectors = SentenceEncoder(encoder, tokenizer).encode(TEXTS, batch_tokens=batch_tokens)
+    vectors = encoder.encode(token_ids(tokenizer, TEXTS, 24), batch_tokens=batch_tokens)
     assert vectors.shape == (len(TEXTS), WIDTH)
     assert vectors.dtype == np.float32
     np.testing.assert_allclose(vectors, one_by_one(encoder, tokenizer, TEXTS), rtol=0, atol=1e-6)
@@ -48,11 +48,11 @@ def test_encode_vectors_are_independent_of_batch_tokens(loaded, batch_tokens):
 
 def test_micro_batches_equal_one_padded_pass(loaded):
     encoder, tokenizer = loaded
-    tokens = tokenise(tokenizer, TEXTS, 24)
+    tokens = token_ids(tokenizer, TEXTS, 24)
     rows = np.array([5, 0, 13, 7, 7, 2])
     with torch.inference_mode():
         padded = encoder(*tokens.padded(rows))
-        torch.testing.assert_close(encoder.embed_rows(tokens, rows, 30), padded, rtol=0, atol=1e-6)
+        torch.testing.assert_close(encoder.embed(tokens, rows, 30), padded, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("normalize", [False, True])
@@ -61,7 +61,7 @@ def test_micro_batches_pool_as_configured(loaded, pooling, normalize):
     encoder, tokenizer = loaded
     config = encoder.config.model_copy(update={"pooling": pooling, "normalize": normalize})
     encoder = Encoder(encoder.backbone, config)
-    tokens, rows = tokenise(tokenizer, TEXTS, 24), np.array([5, 0, 13, 7, 7, 2])
+    tokens, rows = token_ids(tokenizer, TEXTS, 24), np.array([5, 0, 13, 7, 7, 2])
     with torch.inference_mode():
         ids_BT, mask_BT = tokens.padded(rows)
         states = encoder.backbone(input_ids=ids_BT, attention_mask=mask_BT, output_hidden_states=True)
@@ -75,24 +75,24 @@ def test_micro_batches_pool_as_configured(loaded, pooling, normalize):
         }[pooling]
         if normalize:
             expected = expected / expected.norm(dim=1, keepdim=True)
-        torch.testing.assert_close(encoder.embed_rows(tokens, rows, 30), expected, rtol=0, atol=1e-6)
+        torch.testing.assert_close(encoder.embed(tokens, rows, 30), expected, rtol=0, atol=1e-6)
         torch.testing.assert_close(encoder(ids_BT, mask_BT), expected, rtol=0, atol=1e-6)
     assert len(states.hidden_states) == 3
 
 
 def test_batch_not_divisible_among_processes_is_rejected(loaded):
     encoder, tokenizer = loaded
-    tokens = tokenise(tokenizer, ORIGINALS, 24)
+    tokens = token_ids(tokenizer, ORIGINALS, 24)
     refused = pytest.raises(TrainingError, match="batch of 4 sentences cannot be divided equally among 3 processes")
     with as_process(0, of=3), refused:
-        encoder.embed_rows(tokens, np.arange(4), 1024)
+        encoder.embed_rows(tokens, np.arange(4))
 
 
 def test_gradients_of_micro_batches_equal_one_padded_pass(tmp_path):
     encoder, tokenizer = tiny_encoder(tmp_path)
-    tokens, rows = tokenise(tokenizer, TEXTS, 24), np.array([5, 0, 13, 7])
+    tokens, rows = token_ids(tokenizer, TEXTS, 24), np.array([5, 0, 13, 7])
     weights = torch.randn(4, WIDTH)
-    found = torch.autograd.grad((encoder.embed_rows(tokens, rows, 20) * weights).sum(), list(encoder.parameters()))
+    found = torch.autograd.grad((encoder.embed(tokens, rows, 20) * weights).sum(), list(encoder.parameters()))
     expected = torch.autograd.grad((encoder(*tokens.padded(rows)) * weights).sum(), list(encoder.parameters()))
     for a, b in zip(found, expected, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
@@ -102,7 +102,7 @@ def test_encode_reports_progress_restores_mode_and_accepts_empty_input(loaded):
     encoder, tokenizer = loaded
     seen = []
     encoder.train()
-    SentenceEncoder(encoder, tokenizer).encode(TEXTS, batch_tokens=1, on_progress=lambda *a: seen.append(a))
+    encoder.encode(token_ids(tokenizer, TEXTS, 24), batch_tokens=1, on_progress=lambda *a: seen.append(a))
     assert encoder.training
     assert seen[-1][:2] == (len(TEXTS), len(TEXTS))
     assert SentenceEncoder(encoder, tokenizer).encode([]).shape == (0, WIDTH)
@@ -161,7 +161,7 @@ def test_tokenise_leaves_the_tokenizer_unchanged(tmp_path, used_before):
     if used_before:
         tokenizer(TEXTS, padding="max_length", truncation=True, max_length=12)
     before = tokenizer.backend_tokenizer.to_str()
-    tokenise(tokenizer, TEXTS, 7)
+    token_ids(tokenizer, TEXTS, 7)
     assert tokenizer.backend_tokenizer.to_str() == before
     tokenizer(TEXTS[0], truncation=True, max_length=9)
     assert tokenizer.backend_tokenizer.to_str() != before
@@ -169,7 +169,7 @@ def test_tokenise_leaves_the_tokenizer_unchanged(tmp_path, used_before):
 
 def test_truncation_preserves_the_final_special_token(loaded):
     _, tokenizer = loaded
-    tokens = tokenise(tokenizer, ["a man " * 50, "dogs"], 8)
+    tokens = token_ids(tokenizer, ["a man " * 50, "dogs"], 8)
     assert tokens.lengths.tolist() == [8, 3]
     ids, mask = tokens.padded(np.array([1, 0]))
     assert mask.tolist() == [[1, 1, 1, 0, 0, 0, 0, 0], [1] * 8]
@@ -214,7 +214,7 @@ def test_invalid_folder_max_length_and_tokenizer_raise_encoder_error(tmp_path):
     tokenizer = SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=24)).tokenizer
     tokenizer.pad_token = None
     with pytest.raises(EncoderError, match="no padding token"):
-        tokenise(tokenizer, ["a man"], 24)
+        token_ids(tokenizer, ["a man"], 24)
     (folder / "config.json").write_text(json.dumps({"model_type": "no-such-model"}))
     with pytest.raises(EncoderError, match="cannot be loaded"):
         SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=24))
@@ -259,15 +259,7 @@ def test_tokenizer_ids_beyond_the_embedding_table_are_rejected(tmp_path):
         SentenceEncoder.load(tmp_path, EncoderConfig(model="x", max_length=24))
 
 
-def test_similarity_is_the_cosine_of_each_pair(loaded):
-    encoder = SentenceEncoder(*loaded)
-    vectors = encoder.encode(TEXTS)
-    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    np.testing.assert_allclose(encoder.similarity(TEXTS[:3], TEXTS[3:]), unit[:3] @ unit[3:].T, atol=1e-6)
-
-
 def test_a_single_string_is_refused(loaded):
     encoder = SentenceEncoder(*loaded)
-    for call in (lambda: encoder.encode("a dog"), lambda: encoder.similarity("a dog", ["a cat"])):
-        with pytest.raises(TypeError, match="'a dog' is a string, expected a list of strings"):
-            call()
+    with pytest.raises(TypeError, match="'a dog' is a string, expected a list of strings"):
+        encoder.encode("a dog")

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from bsl.models.encoder.sentence_encoder import SentenceEncoder, evaluating, tokenise
+from bsl.models.encoder.sentence_encoder import SentenceEncoder, token_ids
+from bsl.models.runtime.torch_settings import evaluating
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, tiny_encoder
 
 THREADS, TRIALS = 8, 6
@@ -64,7 +65,7 @@ def test_concurrent_first_packed_and_padded_passes_match_single_thread(tmp_path,
 
     @torch.inference_mode()
     def either(number):
-        tokens = tokenise(tokenizer, texts_of(number), encoder.config.length)
+        tokens = token_ids(tokenizer, texts_of(number), encoder.config.length)
         rows = np.arange(len(tokens))
         if number % 2:
             return [encoder(*tokens.padded(rows)).numpy() for _ in range(TRIALS)]
@@ -79,7 +80,7 @@ def test_threads_sharing_a_tokenizer_use_their_own_max_length(tmp_path):
     texts = [" ".join(texts_of(0))] * 50
 
     def longest(number):
-        return [int(tokenise(tokenizer, texts, 4 + number).lengths.max()) for _ in range(TRIALS)]
+        return [int(token_ids(tokenizer, texts, 4 + number).lengths.max()) for _ in range(TRIALS)]
 
     assert at_once(longest) == [[4 + number] * TRIALS for number in range(THREADS)]
 

@@ -8,11 +8,12 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer import modules as theirs
 from tokenizers import Tokenizer, models, pre_tokenizers
 
+from bsl.models.encoder import network as network_module
 from bsl.models.encoder.cnn import CNN
 from bsl.models.encoder.config import LONGEST, EncoderConfig
 from bsl.models.encoder.heads import Dense
 from bsl.models.encoder.network import Encoder
-from bsl.models.encoder.sentence_encoder import SentenceEncoder, tokenise
+from bsl.models.encoder.sentence_encoder import SentenceEncoder, token_ids
 from bsl.models.encoder.static import StaticTable, static_tokenizer
 from bsl.models.errors import EncoderError
 from bsl.storage.assets.embedded import embedded_path
@@ -64,26 +65,27 @@ def test_static_table_truncates_only_at_a_set_max_length(made, tmp_path):
 
 def test_static_tokenizer_adds_no_special_tokens(made):
     tokenizer = SentenceEncoder.load(made()[0]).tokenizer
-    tokens = tokenise(tokenizer, ["a man", "a man and a dog"], 24)
+    tokens = token_ids(tokenizer, ["a man", "a man and a dog"], 24)
     assert tokens.lengths.tolist() == [2, 5]
 
 
 def test_padding_token_is_not_matched_inside_words():
     core = Tokenizer(models.WordLevel({"the": 0, "cat": 1, "[UNK]": 2}, unk_token="[UNK]"))
     core.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokens = tokenise(static_tokenizer(core), ["the thecat cat"], 24)
+    tokens = token_ids(static_tokenizer(core), ["the thecat cat"], 24)
     assert tokens.ids.tolist() == [0, 2, 1]
     assert tokens.pad_id == 0
 
 
-def test_static_table_looks_up_token_vectors_and_receives_gradients(made):
+def test_static_table_looks_up_token_vectors_and_receives_gradients(made, monkeypatch):
     encoder = SentenceEncoder.load(made()[0])
-    tokens, rows = tokenise(encoder.tokenizer, TEXTS, 24), np.array([5, 0, 8])
-    x_BTD, mask_BT = encoder.network.token_vectors(tokens, rows, 20)
+    tokens, rows = token_ids(encoder.tokenizer, TEXTS, 24), np.array([5, 0, 8])
+    monkeypatch.setattr(network_module, "CPU_STEP_TOKENS", 20)  # several batches
+    x_BTD, mask_BT = encoder.network.token_vectors(tokens, rows)
     for x_TD, mask_T, row in zip(x_BTD, mask_BT, rows, strict=True):
         ids = tokens.ids[tokens.offsets[row] : tokens.offsets[row + 1]]
         torch.testing.assert_close(x_TD[mask_T.bool()], table()[ids], rtol=0, atol=0)
-    encoder.network.embed_rows(tokens, rows, 20).sum().backward()
+    encoder.network.embed(tokens, rows, 20).sum().backward()
     slope_VD = encoder.network.backbone.embedding.weight.grad
     used = np.unique(tokens.take(rows).ids)
     assert sorted(slope_VD.abs().sum(1).nonzero().flatten().tolist()) == used.tolist()

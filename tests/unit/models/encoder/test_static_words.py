@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bsl.models.encoder.config import EncoderConfig, WordsConfig
-from bsl.models.encoder.sentence_encoder import SentenceEncoder, tokenise
+from bsl.models.encoder.sentence_encoder import SentenceEncoder, token_ids
 from bsl.models.encoder.serialization.folder_settings import read_saved
 from bsl.models.encoder.static import write_words
 from bsl.models.errors import EncoderError
@@ -81,8 +81,8 @@ def test_first_vector_of_a_repeated_word_is_used(tmp_path):
 
 def test_zero_vector_receives_no_gradient(tmp_path):
     encoder = saved(tmp_path / "words", WordsConfig())
-    tokens = tokenise(encoder.tokenizer, TEXTS, 16)
-    encoder.network.train().embed_rows(tokens, np.arange(len(TEXTS)), 64).square().sum().backward()
+    tokens = token_ids(encoder.tokenizer, TEXTS, 16)
+    encoder.network.train().embed(tokens, np.arange(len(TEXTS)), 64).square().sum().backward()
     slope = encoder.network.backbone.embedding.weight.grad
     assert not slope[-1].any()
     assert slope[0].any()

@@ -56,7 +56,7 @@ def test_packed_vectors_and_gradients_equal_padded(tokens, architecture, first, 
         torch.testing.assert_close(vectors_TD[:length], expected.last_hidden_state[row, :length], rtol=0, atol=2e-6)
     weights = torch.randn(len(rows), 32)
     learning = [p for name, p in encoder.named_parameters() if "pooler" not in name]
-    found = torch.autograd.grad((encoder.embed_rows(tokens, rows, 20) * weights).sum(), learning)
+    found = torch.autograd.grad((encoder.embed(tokens, rows, 20) * weights).sum(), learning)
     wanted = torch.autograd.grad((padded(encoder, tokens, rows) * weights).sum(), learning)
     for one, other in zip(found, wanted, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=2e-6)
@@ -68,7 +68,7 @@ def test_architecture_without_packing_support_is_padded(tokens, architecture):
     encoder, rows = Encoder(backbone, EncoderConfig(model="x", max_length=24)), np.array([4, 0, 2, 3, 6])
     assert first_position(backbone, PAD, 24) is None
     with torch.no_grad():
-        found = encoder.embed_rows(tokens, rows, 20)
+        found = encoder.embed(tokens, rows, 20)
         torch.testing.assert_close(found, padded(encoder, tokens, rows), rtol=0, atol=1e-6)
 
 
@@ -145,7 +145,7 @@ def test_packed_sentences_around_the_short_limit_equal_padded():
     torch.manual_seed(0)
     encoder = Encoder(AutoModel.from_config(config).eval(), EncoderConfig(model="x", max_length=SHORT + 9))
     long, rows = random_tokens([SHORT + 1, SHORT, 3, SHORT + 9]), np.arange(4)
-    torch.testing.assert_close(encoder.embed_rows(long, rows, 999), padded(encoder, long, rows), rtol=0, atol=2e-6)
+    torch.testing.assert_close(encoder.embed(long, rows, 999), padded(encoder, long, rows), rtol=0, atol=2e-6)
 
 
 def test_attention_dropout_applies_only_in_training(tokens):
@@ -154,7 +154,7 @@ def test_attention_dropout_applies_only_in_training(tokens):
 
     def vectors(seed):
         torch.manual_seed(seed)
-        return encoder.embed_rows(tokens, rows, 99)
+        return encoder.embed(tokens, rows, 99)
 
     assert torch.equal(vectors(0), vectors(1))
     encoder.train()

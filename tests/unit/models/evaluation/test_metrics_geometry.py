@@ -5,7 +5,7 @@ import pytest
 
 from bsl.models.errors import EvaluationError
 from bsl.models.evaluation.metrics import geometry
-from bsl.models.runtime.rows import unit
+from bsl.models.runtime.rows import unit_vectors
 
 
 def test_collapsed_embeddings_have_zero_std_and_rank_one():
@@ -37,7 +37,7 @@ def test_geometry_ignores_row_scale_and_zero_rows_stay_zero():
     assert geometry(points, points[::-1]).uniformity == pytest.approx(
         geometry(points * scales, points).uniformity, abs=1e-6
     )
-    assert unit(np.zeros((1, 3))).tolist() == [[0, 0, 0]]
+    assert unit_vectors(np.zeros((1, 3))).tolist() == [[0, 0, 0]]
 
 
 def test_unequal_shapes_and_single_rows_are_rejected():

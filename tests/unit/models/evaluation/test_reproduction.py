@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bsl.models.errors import EvaluationError
-from bsl.models.evaluation.reproduction import MOST, compare, estimate_over_seeds, half_width, overall, seeds_for
+from bsl.models.evaluation.reproduction import MOST, compare, estimate_over_seeds, overall, seeds_for
+from bsl.models.evaluation.significance.seeds import half_width
 from tests.every import every
 
 

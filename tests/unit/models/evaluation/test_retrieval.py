@@ -10,10 +10,10 @@ import pytest
 
 from bsl.models.corpus.passages import HoldOutConfig, documents, hold_out, passages
 from bsl.models.errors import EvaluationError
-from bsl.models.evaluation.own_text import probes
+from bsl.models.evaluation.own_text import retrieval_questions
 from bsl.models.evaluation.retrieval import Retrieval, reciprocal_ranks
+from bsl.models.evaluation.significance.bootstrap import unit_means
 from bsl.models.evaluation.significance.hierarchical import difference_of
-from bsl.models.evaluation.significance.units import unit_means
 from bsl.models.evaluation.sweep import SetDraws, mean_of, outcome_draws
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _held(documents: int = 40, each: int = 5) -> pl.DataFrame:
 
 def test_probes_pair_neighbours_titles_and_crops() -> None:
     held = _held()
-    found = probes(held, questions=50)
+    found = retrieval_questions(held, questions=50)
     assert {*found} == {"neighbour", "title", "crop"}
     neighbour, title, crop = (found[name] for name in ("neighbour", "title", "crop"))
     for query, gold, own in zip(neighbour.queries, neighbour.gold, neighbour.own, strict=True):
@@ -114,7 +114,7 @@ def test_probes_exclude_queries_that_are_their_own_answer() -> None:
         .otherwise("text")
         .alias("text")
     )
-    found = probes(held)
+    found = retrieval_questions(held)
     assert {name: len(probe) for name, probe in found.items()} == {"neighbour": 80, "title": 100, "crop": 80}
 
     def scattered(texts: Sequence[str]) -> NDArray[np.float32]:
@@ -126,16 +126,16 @@ def test_probes_exclude_queries_that_are_their_own_answer() -> None:
         ranks = reciprocal_ranks(scattered, probe)
         assert 0 < ranks.min() <= ranks.max() <= 1
     repeated = _held(each=1).with_columns(text=pl.col("title"))
-    assert "title" not in probes(repeated)
+    assert "title" not in retrieval_questions(repeated)
     with pytest.raises(EvaluationError, match=r"1 of 2 queries are their own answers \(first: 'c'\)"):
         reciprocal_ranks(_encode, _probe(["a", "c"], ["a", "b", "c"], [1, 2], own=[0, 2]))
 
 
 def test_probes_without_enough_data_are_omitted() -> None:
     lone = _held(documents=100, each=1).with_columns(title=pl.lit(None, pl.String))
-    assert {*probes(lone)} == {"crop"}
-    assert probes(lone.head(10)) == {}
-    assert probes(_held(documents=9, each=20)) == {}
+    assert {*retrieval_questions(lone)} == {"crop"}
+    assert retrieval_questions(lone.head(10)) == {}
+    assert retrieval_questions(_held(documents=9, each=20)) == {}
 
 
 def test_noise_on_one_document_is_rarely_significant() -> None:
@@ -146,7 +146,7 @@ def test_noise_on_one_document_is_rarely_significant() -> None:
     )
     read = documents(lines, lines=True, first=0).with_columns(source=pl.lit("file"), lang=pl.lit("en"))
     held = hold_out(passages(read, HoldOutConfig()), HoldOutConfig()).filter(part="report")
-    found = probes(held)
+    found = retrieval_questions(held)
     assert {*found} == {"neighbour", "crop"}
     generator = np.random.default_rng(0)
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from bsl.models.objectives.bsl import BSL
-from bsl.models.objectives.config import BSLConfig
+from bsl.models.objectives.bsl_config import BSLConfig
 from tests.tiny_encoder import pairs_of, tiny_encoder
 
 RATE, STEPS, TOLERANCE = 0.05, 10, 1e-9
@@ -90,7 +90,7 @@ def batches(pairs):
 
 
 def package_loss(bootstrap, pairs):
-    return bootstrap(pairs, batch_tokens=24)
+    return bootstrap(pairs)
 
 
 def test_loss_equals_equation_2(setting):

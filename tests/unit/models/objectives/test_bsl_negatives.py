@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from bsl.models.objectives.bsl import BSL
-from bsl.models.objectives.config import BSLConfig
+from bsl.models.objectives.bsl_config import BSLConfig
 from tests.tiny_encoder import pairs_of, tiny_encoder
 
 TEMPERATURE = 0.3
@@ -46,7 +46,7 @@ def test_loss_and_gradients_with_negatives_equal_the_restated_formula(tmp_path, 
     plain = restated(config, h, z, t)
     parameters = objective.learning_parameters()
     expected = torch.autograd.grad(plain, parameters, allow_unused=True)
-    loss = objective(pairs, 24)
+    loss = objective(pairs)
     assert loss.item() == pytest.approx(plain.item(), abs=1e-9)
     found = torch.autograd.grad(loss, parameters, allow_unused=True)
     both = [(a, b) for a, b in zip(expected, found, strict=True) if a is not None]

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from bsl.flows.recipes.paper import PAPER_TRAINING, RELEASED_TRAINING
 from bsl.models.objectives.bsl import Predictor
-from bsl.models.objectives.config import BSLConfig
-from bsl.models.training.config import PAPER_CONFIG, RELEASED_CONFIG
+from bsl.models.objectives.bsl_config import BSLConfig
 
 
 def count(width: int, config: BSLConfig) -> int:
@@ -17,9 +17,9 @@ def count(width: int, config: BSLConfig) -> int:
     ("config", "expected"),
     [
         # 768·6144+6144 + 2·6144 + 6144²+6144 + 2·6144 + 6144·768+768
-        (PAPER_CONFIG.objective, 47_223_552),
+        (PAPER_TRAINING.objective, 47_223_552),
         # three times 768·7680+7680 + 2·7680 + 7680²+7680 + 7680·768+768; REFERENCE: about 212 M, twice BERT-base
-        (RELEASED_CONFIG.objective, 212_431_104),
+        (RELEASED_TRAINING.objective, 212_431_104),
     ],
 )
 def test_preset_predictors_have_the_published_parameter_counts(config, expected):

@@ -10,9 +10,8 @@ from bsl.models.encoder.cnn import with_convolutions
 from bsl.models.encoder.config import CNNConfig, EncoderConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.errors import TrainingError
-from bsl.models.objectives.config import ISBERTConfig
+from bsl.models.objectives.contrastive_config import ISBERTConfig
 from bsl.models.objectives.isbert import jensen_shannon
-from bsl.models.objectives.registry import build_objective
 from tests.tiny_encoder import ORIGINALS, pairs_of, write_tiny
 
 CNN = CNNConfig(kernels=(1, 3, 5), channels=8)
@@ -83,7 +82,7 @@ def encoder(request, tmp_path):
 def test_batch_loss_equals_the_loss_of_sentences_embedded_separately(encoder, relu):
     """Special tokens count and padding does not: checked in float64, with the gradients of all weights."""
     encoder.network.config = encoder.config.model_copy(update={"cnn": CNN.model_copy(update={"relu": relu})})
-    objective = build_objective(with_convolutions(encoder.network), ISBERTConfig()).double()
+    objective = ISBERTConfig().build(with_convolutions(encoder.network)).double()
     pairs = pairs_of(encoder.tokenizer, TEXTS, TEXTS)
     grown, states = objective.online, []
     for number in range(len(TEXTS)):
@@ -92,7 +91,7 @@ def test_batch_loss_equals_the_loss_of_sentences_embedded_separately(encoder, re
         x = torch.cat([conv(x.mT).mT for conv in grown.token_heads[0].convs], dim=-1)[0]
         states.append(x.clamp(min=0) if relu else x)
     vectors = torch.stack([x.mean(dim=0) for x in states])
-    plain, ours = restated(torch.cat(states), vectors, [len(x) for x in states]), objective(pairs, 64)
+    plain, ours = restated(torch.cat(states), vectors, [len(x) for x in states]), objective(pairs)
     assert ours.item() == pytest.approx(plain.item(), abs=1e-10)
     learning = objective.learning_parameters()
     for found, expected in zip(*(torch.autograd.grad(loss, learning) for loss in (ours, plain)), strict=True):
@@ -100,10 +99,10 @@ def test_batch_loss_equals_the_loss_of_sentences_embedded_separately(encoder, re
 
 
 def test_loss_ignores_second_views(encoder):
-    objective = build_objective(encoder.network, ISBERTConfig())
+    objective = ISBERTConfig().build(encoder.network)
     pairs = pairs_of(encoder.tokenizer)
     swapped = replace(pairs, view_2=pairs.view_2[::-1])
-    assert objective(pairs, 64).item() == objective(swapped, 64).item()
+    assert objective(pairs).item() == objective(swapped).item()
 
 
 def test_an_encoder_with_modules_after_pooling_is_refused(tmp_path):
@@ -111,4 +110,4 @@ def test_an_encoder_with_modules_after_pooling_is_refused(tmp_path):
         write_tiny(tmp_path), EncoderConfig(model="tiny", max_length=24, normalize=True)
     ).network
     with pytest.raises(TrainingError, match=r"tiny has 1 modules after pooling, expected none.*normalize=false"):
-        build_objective(encoder, ISBERTConfig())
+        ISBERTConfig().build(encoder)

@@ -7,15 +7,10 @@ import pytest
 import torch
 
 from bsl.models.errors import TrainingError
-from bsl.models.objectives.config import (
-    BSLConfig,
-    ContrastiveConfig,
-    DistilConfig,
-    RegressionConfig,
-    SCLConfig,
-    SimCSEConfig,
-)
-from bsl.models.objectives.registry import build_objective
+from bsl.models.objectives.bsl_config import BSLConfig
+from bsl.models.objectives.contrastive_config import ContrastiveConfig, SimCSEConfig
+from bsl.models.objectives.distillation_config import DistilConfig
+from bsl.models.objectives.supervised_config import RegressionConfig, SCLConfig
 from tests.tiny_encoder import WIDTH, every_field, pairs_of, tiny_encoder
 
 CUTS, TEMPERATURE = (4, 10), 0.2
@@ -108,8 +103,8 @@ def test_loss_and_gradients_equal_the_sum_over_truncated_vectors(setting, config
     if config.name == "simcse":
         encoder.heard = torch.nn.Dropout(0.5)  # SimCSE requires dropout; no vector passes through this module
     torch.manual_seed(2)
-    made = Made(build_objective(encoder, config).double(), batch)
-    loss = made.objective(batch, 512)
+    made = Made(config.build(encoder).double(), batch)
+    loss = made.objective(batch)
     loss.backward()
     learning = made.objective.learning_parameters()
     gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in learning]
@@ -135,8 +130,8 @@ def test_each_prefix_adds_its_own_loss_term(setting, config):
 
     def loss(*dims):
         torch.manual_seed(2)
-        objective = build_objective(encoder, config.model_copy(update={"dims": dims})).double()
-        return objective(batch, 512).item()
+        objective = config.model_copy(update={"dims": dims}).build(encoder).double()
+        return objective(batch).item()
 
     whole, both = loss(), loss(*CUTS)
     assert both - whole == pytest.approx(sum(loss(kept) - whole for kept in CUTS), abs=1e-6)
@@ -146,7 +141,7 @@ def test_each_prefix_adds_its_own_loss_term(setting, config):
 def test_loss_without_dims_equals_the_plain_objective(setting):
     encoder, batch = setting
     h1, h2 = vectors(encoder, batch)
-    loss = build_objective(encoder, ContrastiveConfig(temperature=TEMPERATURE))(batch, 512).item()
+    loss = ContrastiveConfig(temperature=TEMPERATURE).build(encoder)(batch).item()
     assert math.isclose(loss, contrast(h1, h2, None).item(), abs_tol=1e-9)
 
 
@@ -154,7 +149,7 @@ def test_dims_not_below_the_encoder_width_are_refused(setting):
     with pytest.raises(
         TrainingError, match=rf"dims contains \[{WIDTH}\], expected numbers below the encoder.s width {WIDTH}"
     ):
-        build_objective(setting[0], ContrastiveConfig(dims=(4, WIDTH)))
+        ContrastiveConfig(dims=(4, WIDTH)).build(setting[0])
 
 
 @pytest.mark.parametrize("fields", [{"queue": 8}, {"loss": "vectors"}])

@@ -10,11 +10,10 @@ from pydantic import ValidationError
 
 from bsl.models.encoder.unpadded import Tokens
 from bsl.models.errors import TrainingError
-from bsl.models.objectives.config import SCLConfig, SoftmaxConfig
 from bsl.models.objectives.objective import Batch
-from bsl.models.objectives.registry import build_objective
 from bsl.models.objectives.scl import contrast, contrasts_of, further_pairs
 from bsl.models.objectives.supervised import PairClassifier, binary_cross_entropy, cross_entropy, sigmoid_error
+from bsl.models.objectives.supervised_config import SCLConfig, SoftmaxConfig
 from tests.tiny_encoder import pairs_of, tiny_encoder
 
 WIDTH = 5
@@ -166,44 +165,44 @@ def real_batch(tokenizer, labels, groups=(1, 1, 2, 2)):
 @pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
 def test_scl_weight_mixes_cross_entropy_and_contrastive_loss(encoder, weight):
     config = SCLConfig(weight=weight)
-    objective = build_objective(encoder[0], config)
+    objective = config.build(encoder[0])
     batch = real_batch(encoder[1], [0, 0, 1, 2])
-    u, v = objective.online.embed_rows(batch.tokens, np.arange(len(batch.tokens)), 64)[
+    u, v = objective.online.embed_rows(batch.tokens, np.arange(len(batch.tokens)))[
         np.concatenate([batch.view_1, batch.view_2])
     ].chunk(2)
     plain = restated_cross_entropy(u, v, [0, 0, 1, 2], objective.classifier, config.features)
     theirs = (1 - weight) * plain + weight * restated_scl(u, v, batch, 1.0)
-    assert objective(batch, 64).item() == pytest.approx(theirs.item(), abs=1e-5)
+    assert objective(batch).item() == pytest.approx(theirs.item(), abs=1e-5)
 
 
 @pytest.mark.parametrize("weight", [0.3, 1.0])
 def test_batch_without_anchors_uses_only_cross_entropy(encoder, weight):
-    objective = build_objective(encoder[0], SCLConfig(weight=weight))
+    objective = SCLConfig(weight=weight).build(encoder[0])
     batch = real_batch(encoder[1], [1, 2, 1, 2])
-    loss = objective(batch, 64)
+    loss = objective(batch)
     loss.backward()
-    u, v = objective.online.embed_rows(batch.tokens, np.concatenate([batch.view_1, batch.view_2]), 64).chunk(2)
+    u, v = objective.online.embed_rows(batch.tokens, np.concatenate([batch.view_1, batch.view_2])).chunk(2)
     plain = cross_entropy(objective.classifier(u, v), torch.tensor([1, 2, 1, 2]))
     assert loss.item() == pytest.approx((1 - weight) * plain.item(), abs=1e-6)
     assert all(torch.isfinite(p.grad).all() for p in objective.learning_parameters() if p.grad is not None)
 
 
 def test_augment_control_adds_pairs_to_the_cross_entropy(encoder):
-    objective = build_objective(encoder[0], config := SCLConfig(control="augment", weight=0.5))
+    objective = (config := SCLConfig(control="augment", weight=0.5)).build(encoder[0])
     batch = real_batch(encoder[1], [0, 0, 1, 2])
-    u, v = objective.online.embed_rows(batch.tokens, np.concatenate([batch.view_1, batch.view_2]), 64).chunk(2)
+    u, v = objective.online.embed_rows(batch.tokens, np.concatenate([batch.view_1, batch.view_2])).chunk(2)
     premises, hypotheses, labels = further_pairs(batch, contrasts_of(batch, config))
     first, second = [*range(4), *premises], [*range(4), *hypotheses]
     theirs = restated_cross_entropy(u[first], v[second], [0, 0, 1, 2, *labels], objective.classifier, config.features)
-    assert objective(batch, 64).item() == pytest.approx(theirs.item(), abs=1e-5)
+    assert objective(batch).item() == pytest.approx(theirs.item(), abs=1e-5)
     assert config.label != SCLConfig().label
 
 
 @pytest.mark.parametrize("config", [SoftmaxConfig(classes=2), SCLConfig(classes=2)], ids=lambda c: c.name)
 def test_label_outside_the_classes_is_refused(encoder, config):
-    objective = build_objective(encoder[0], config)
+    objective = config.build(encoder[0])
     with pytest.raises(TrainingError, match=r"a batch has labels from 0 to 2, expected 0 to 1\. Set .*classes"):
-        objective(real_batch(encoder[1], [0, 1, 2, 0]), 64)
+        objective(real_batch(encoder[1], [0, 1, 2, 0]))
 
 
 def test_duplicate_features_are_refused():

@@ -8,9 +8,8 @@ import torch
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.errors import TrainingError
-from bsl.models.objectives.config import RegressionConfig
 from bsl.models.objectives.objective import Batch
-from bsl.models.objectives.registry import build_objective
+from bsl.models.objectives.supervised_config import RegressionConfig
 from bsl.models.training.loop import train
 from tests.tiny_encoder import BACK_DE, ORIGINALS, add_noise, pairs_of, tiny_encoder, write_tiny
 from tests.tiny_training import CONFIG
@@ -39,21 +38,21 @@ def test_loss_of_scored_and_unscored_pairs_equals_its_restatement(setting):
     encoder, pairs = setting
     batch = batch_of(pairs, [0.5, NAN, 1.0, NAN])
     before = [encoder.embed(batch.tokens, rows, 512).detach() for rows in (batch.view_1, batch.view_2)]
-    objective = build_objective(encoder, REHEARSED)
+    objective = REHEARSED.build(encoder)
     add_noise(objective.online)
     after = [objective.online.embed(batch.tokens, rows, 512).detach() for rows in (batch.view_1, batch.view_2)]
     error = (cosines(*after) - torch.tensor([0.5, 0.0, 1.0, 0.0])) ** 2
     change = sum(1 - cosines(*sides) for sides in zip(before, after, strict=True)) / 2
     expected = (error[0] + error[2] + WEIGHT * (change[0] + change[2]) + change[1] + change[3]) / 4
     assert change.min() > 1e-3
-    assert objective(batch, 512).item() == pytest.approx(expected.item(), abs=1e-7)
+    assert objective(batch).item() == pytest.approx(expected.item(), abs=1e-7)
 
 
 def test_unscored_pairs_add_nothing_before_the_first_step_and_give_finite_gradients(setting):
     encoder, pairs = setting
-    objective = build_objective(encoder, REHEARSED)
-    assert objective(batch_of(pairs, [NAN] * 4), 512).item() == pytest.approx(0, abs=1e-9)
-    objective(batch_of(pairs, [0.5, NAN, NAN, NAN]), 512).backward()
+    objective = REHEARSED.build(encoder)
+    assert objective(batch_of(pairs, [NAN] * 4)).item() == pytest.approx(0, abs=1e-9)
+    objective(batch_of(pairs, [0.5, NAN, NAN, NAN])).backward()
     gradients = [weight.grad for weight in objective.online.parameters() if weight.grad is not None]
     assert gradients
     assert all(gradient.isfinite().all() for gradient in gradients)
@@ -62,10 +61,10 @@ def test_unscored_pairs_add_nothing_before_the_first_step_and_give_finite_gradie
 def test_scored_pairs_start_at_the_plain_loss_and_only_an_anchor_is_saved(setting):
     encoder, pairs = setting
     batch = batch_of(pairs, [0.5, 0.25, 1.0, 0.0])
-    plain, rehearsed = (build_objective(encoder, config) for config in (PLAIN, REHEARSED))
-    assert rehearsed(batch, 512).item() == pytest.approx(plain(batch, 512).item(), abs=1e-7)
-    assert set(rehearsed.saved_modules()) == {"online", "target"}
-    assert set(plain.saved_modules()) == {"online"}
+    plain, rehearsed = (config.build(encoder) for config in (PLAIN, REHEARSED))
+    assert rehearsed(batch).item() == pytest.approx(plain(batch).item(), abs=1e-7)
+    assert set(dict(rehearsed.named_children())) == {"online", "target"}
+    assert set(dict(plain.named_children())) == {"online"}
     assert not rehearsed.train().target.training
 
 

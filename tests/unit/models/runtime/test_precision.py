@@ -7,7 +7,7 @@ import pytest
 
 from bsl.models.evaluation.config import ScoringConfig
 from bsl.models.runtime import precision
-from bsl.models.runtime.precision import computed, cpu_features, explained, settled, why_fp32
+from bsl.models.runtime.precision import computed, cpu_features, explained, why_fp32, with_resolved_precision
 from bsl.models.training.config import TrainingConfig
 from bsl.models.translation.config import TranslatorConfig
 
@@ -115,8 +115,8 @@ def test_auto_precision_is_resolved_in_nested_configs_except_translators(process
     training, scoring = TrainingConfig(), ScoringConfig()
     hop = TranslatorConfig(model="m", source_lang="en", target_lang="de")
     assert hop.precision == "auto"
-    made = settled({"one": (training, hop), "other": [scoring]}, lambda: "cpu")
+    made = with_resolved_precision({"one": (training, hop), "other": [scoring]}, lambda: "cpu")
     assert made["one"][0] == training.model_copy(update={"precision": "fp32"})
     assert made["one"][1] is hop
     assert made["other"][0].precision == "fp32"
-    assert settled(made, lambda: pytest.fail("nothing is left to ask the device for")) is made
+    assert with_resolved_precision(made, lambda: pytest.fail("nothing is left to ask the device for")) is made

@@ -71,8 +71,7 @@ def test_temperature_is_fitted_on_rows_that_the_encoder_has_not_seen() -> None:
     vectors_ND, gold_N = np.concatenate([near_ND, far_ND]), np.concatenate([near_N, far_N])
     is_new_N = np.arange(400) >= 200
     sure, honest = (
-        fit_classifier(vectors_ND, gold_N, NAMES, is_new_N=new_N, strengths=(8.0,)).settings.temperature
-        for new_N in (None, is_new_N)
+        fit_classifier(vectors_ND, gold_N, NAMES, is_new_N=new_N).settings.temperature for new_N in (None, is_new_N)
     )
     assert honest > sure
 
@@ -100,8 +99,7 @@ def test_probabilities_are_calibrated_on_folds_that_divide_no_unit() -> None:
     gold_N = np.random.default_rng(3).permutation(np.arange(50) % 2)[writer_N]
     vectors_ND = np.random.default_rng(1).normal(size=(50, 64)).astype(np.float32)[writer_N]
     sure, honest = (
-        fit_classifier(vectors_ND, gold_N, NAMES[:2], unit_N=unit_N, strengths=(8.0,)).settings.temperature
-        for unit_N in (None, writer_N)
+        fit_classifier(vectors_ND, gold_N, NAMES[:2], unit_N=unit_N).settings.temperature for unit_N in (None, writer_N)
     )
     assert honest > 3 * sure
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bsl.models.runtime.rows import unit
+from bsl.models.runtime.rows import unit_vectors
 from bsl.models.serving import nearest_neighbors as room
 from bsl.models.serving.nearest_neighbors import nearest, nearest_pairs
 
@@ -12,7 +12,7 @@ from bsl.models.serving.nearest_neighbors import nearest, nearest_pairs
 def vectors(request, monkeypatch):
     monkeypatch.setattr(room, "ROWS", request.param[0])
     monkeypatch.setattr(room, "COLUMNS", request.param[1])
-    return unit(np.random.default_rng(0).standard_normal((11, 5)).astype(np.float32))
+    return unit_vectors(np.random.default_rng(0).standard_normal((11, 5)).astype(np.float32))
 
 
 def test_nearest_matches_a_sort_of_all_products(vectors):
@@ -49,4 +49,4 @@ def test_nearest_pairs_returns_only_scores_above_the_threshold(vectors):
 
 
 def test_unit_leaves_zero_vectors_unchanged():
-    assert unit(np.zeros((1, 3), dtype=np.float32)).tolist() == [[0, 0, 0]]
+    assert unit_vectors(np.zeros((1, 3), dtype=np.float32)).tolist() == [[0, 0, 0]]

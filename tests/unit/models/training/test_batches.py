@@ -10,7 +10,7 @@ from tokenizers import processors
 
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.errors import TrainingError
-from bsl.models.objectives.config import BSLConfig
+from bsl.models.objectives.bsl_config import BSLConfig
 from bsl.models.training.batches import BatchOrder, count_steps, tokenise_pairs
 from bsl.models.training.config import TrainingConfig
 from bsl.models.training.loop import train

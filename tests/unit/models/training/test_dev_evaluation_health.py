@@ -2,20 +2,21 @@
 
 import pytest
 
-from bsl.models.objectives.config import BSLConfig, ContrastiveConfig
+from bsl.models.objectives.bsl_config import BSLConfig
+from bsl.models.objectives.contrastive_config import ContrastiveConfig
 from bsl.models.training.config import CollapseConfig, TrainingConfig
-from bsl.models.training.dev_evaluation import Evaluation, divergence_remedy, finding_of
+from bsl.models.training.dev_evaluation import StepEvaluation, divergence_remedy, finding_of
 from tests.every import every
 
 COLLAPSED, UNLEARNT = "representations collapsed", "the encoder got worse"
-START = Evaluation(step=0, alignment=0.3, uniformity=-1.0, std=0.4, effective_rank=60.0, dev_spearman=0.58)
+START = StepEvaluation(step=0, alignment=0.3, uniformity=-1.0, std=0.4, effective_rank=60.0, dev_spearman=0.58)
 CONFIG = TrainingConfig(
     precision="fp32", collapse=CollapseConfig(max_dev_drop=0.15, min_effective_rank=2.0, min_std=0.01, patience=2)
 )
 
 
 def later(step, **changes):
-    return Evaluation(**{**vars(START), "step": step, **changes})
+    return StepEvaluation(**{**vars(START), "step": step, **changes})
 
 
 def stopped(history, final=False, config=CONFIG):
@@ -58,7 +59,7 @@ def test_small_metric_drops_do_not_stop_training(well):
 
 
 def test_start_encoder_below_the_thresholds_is_not_a_collapse():
-    poor = Evaluation(step=0, alignment=0.1, uniformity=-0.01, std=0.005, effective_rank=1.5, dev_spearman=0.1)
+    poor = StepEvaluation(step=0, alignment=0.1, uniformity=-0.01, std=0.005, effective_rank=1.5, dev_spearman=0.1)
     assert not stopped([poor, poor, poor], final=True)
 
 

@@ -4,10 +4,11 @@ import pytest
 import torch
 from transformers import get_linear_schedule_with_warmup
 
+from bsl.flows.recipes.paper import PAPER_TRAINING, RELEASED_TRAINING
 from bsl.models.objectives.bsl import momentum_at
-from bsl.models.objectives.config import BSLConfig
+from bsl.models.objectives.bsl_config import BSLConfig
 from bsl.models.objectives.objective import Objective
-from bsl.models.training.config import PAPER_CONFIG, RELEASED_CONFIG, CollapseConfig, TrainingConfig
+from bsl.models.training.config import CollapseConfig, TrainingConfig
 from bsl.models.training.optimizer import learning_rate, make_optimizer
 from tests.every import every
 
@@ -32,7 +33,7 @@ def test_learning_rate_equals_hand_computed_values(step, total, warmup, decay, e
     assert learning_rate(step, total, config) == pytest.approx(expected, abs=1e-15)
 
 
-@pytest.mark.parametrize("config", [PAPER_CONFIG, RELEASED_CONFIG])
+@pytest.mark.parametrize("config", [PAPER_TRAINING, RELEASED_TRAINING])
 def test_preset_learning_rates_equal_the_transformers_linear_schedule(config):
     total = 137
     optimizer = torch.optim.AdamW([torch.zeros(1, requires_grad=True)], lr=config.lr)
@@ -80,8 +81,8 @@ RELEASED = {"predictor": "released", "k": 10, "target_dropout": True, "loss_scal
 @pytest.mark.parametrize(
     ("config", "optimiser", "objective"),
     [
-        (PAPER_CONFIG, {"optimizer": "adamw", "lr": 5e-4, "weight_decay": 0.01} | EVERY_TENTH, PAPER),
-        (RELEASED_CONFIG, {"optimizer": "adamw", "lr": 1e-4, "weight_decay": 0.0} | FLOOR_OF_TENTH, RELEASED),
+        (PAPER_TRAINING, {"optimizer": "adamw", "lr": 5e-4, "weight_decay": 0.01} | EVERY_TENTH, PAPER),
+        (RELEASED_TRAINING, {"optimizer": "adamw", "lr": 1e-4, "weight_decay": 0.0} | FLOOR_OF_TENTH, RELEASED),
     ],
 )
 def test_presets_equal_the_published_settings(config, optimiser, objective):
@@ -112,7 +113,7 @@ def share_left(config):
 
 
 def test_paper_preset_does_not_shrink_unused_word_embeddings():
-    assert share_left(PAPER_CONFIG) == pytest.approx(1, abs=0.01)
+    assert share_left(PAPER_TRAINING) == pytest.approx(1, abs=0.01)
 
 
 def test_adam_weight_decay_shrinks_unused_word_embeddings():

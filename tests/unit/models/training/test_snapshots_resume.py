@@ -12,7 +12,9 @@ import pytest
 import torch
 
 from bsl.models.errors import DamagedSnapshotError, InterruptedRunError, ResumeError
-from bsl.models.objectives.config import OBJECTIVE_CONFIGS, BSLConfig, DistilConfig
+from bsl.models.objectives.bsl_config import BSLConfig
+from bsl.models.objectives.config import OBJECTIVE_CONFIGS
+from bsl.models.objectives.distillation_config import DistilConfig
 from bsl.models.runtime.random_state import capture_rng, restore_rng, seeded
 from bsl.models.training.snapshots import newest_snapshot, read_snapshot, save_snapshot, write_snapshot
 from tests.tiny_encoder import write_tiny

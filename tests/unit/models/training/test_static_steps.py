@@ -7,15 +7,11 @@ import polars as pl
 import pytest
 import torch
 
-from bsl.models.objectives.config import (
-    BSLConfig,
-    ContrastiveConfig,
-    DistilConfig,
-    ISBERTConfig,
-    MaskedLMConfig,
-    RegressionConfig,
-    SCLConfig,
-)
+from bsl.models.objectives.bsl_config import BSLConfig
+from bsl.models.objectives.contrastive_config import ContrastiveConfig, ISBERTConfig
+from bsl.models.objectives.distillation_config import DistilConfig
+from bsl.models.objectives.language_modeling.config import MaskedLMConfig
+from bsl.models.objectives.supervised_config import RegressionConfig, SCLConfig
 from bsl.models.training import static_steps
 from bsl.models.training.optimizer import set_step
 from tests import tiny_training

@@ -11,7 +11,6 @@ from bsl.models.training.snapshots import Execution
 from bsl.models.transforms.bert_flow import Flow
 from bsl.models.transforms.config import FlowConfig, Transform
 from bsl.models.transforms.glow import FlatAdam, Glow
-from bsl.models.transforms.registry import TRANSFORMS, fitted_transform
 from bsl.storage.assets.embedded import embedded_path
 
 QUICK = FlowConfig(max_steps=20, batch_size=32)
@@ -28,7 +27,7 @@ def vectors_ND() -> torch.Tensor:
 
 @pytest.fixture(scope="module")
 def fitted(vectors_ND) -> Transform:
-    return fitted_transform(vectors_ND, QUICK)
+    return QUICK.fitted(vectors_ND)
 
 
 def test_fitting_lowers_bits_per_dimension_of_unseen_vectors(vectors_ND):
@@ -44,20 +43,20 @@ def test_fitting_lowers_bits_per_dimension_of_unseen_vectors(vectors_ND):
 
 @pytest.mark.parametrize("mixing", ["reversal", "convolution"])
 def test_fitted_flow_preserves_shape_and_dtype(vectors_ND, mixing):
-    z_ND = fitted_transform(vectors_ND, QUICK.model_copy(update={"mixing": mixing, "lr": 1e-4})).apply(vectors_ND)
+    z_ND = QUICK.model_copy(update={"mixing": mixing, "lr": 1e-4}).fitted(vectors_ND).apply(vectors_ND)
     assert z_ND.shape == vectors_ND.shape
     assert z_ND.dtype == torch.float32
 
 
 def test_restored_flow_equals_the_fitted_flow(vectors_ND, fitted):
-    again = TRANSFORMS[type(fitted.config)](fitted.config, fitted.tensors)
+    again = type(fitted)(fitted.config, fitted.tensors)
     assert torch.equal(again.apply(vectors_ND[:9]), fitted.apply(vectors_ND[:9]))
     assert again.linear() is None
 
 
 def test_fit_is_determined_by_the_seed(vectors_ND, fitted):
-    one, same = (each.apply(vectors_ND[:9]) for each in (fitted, fitted_transform(vectors_ND, QUICK)))
-    other = fitted_transform(vectors_ND, QUICK.model_copy(update={"seed": 1})).apply(vectors_ND[:9])
+    one, same = (each.apply(vectors_ND[:9]) for each in (fitted, QUICK.fitted(vectors_ND)))
+    other = QUICK.model_copy(update={"seed": 1}).fitted(vectors_ND).apply(vectors_ND[:9])
     assert torch.equal(one, same)
     assert not torch.allclose(one, other)
 
@@ -65,14 +64,14 @@ def test_fit_is_determined_by_the_seed(vectors_ND, fitted):
 def test_stopped_fit_resumes_to_identical_tensors(vectors_ND, fitted, tmp_path):
     told, asked = [], iter([False] * 6 + [True])
     with pytest.raises(InterruptedRunError, match="stopped on request after step 7 of 20"):
-        fitted_transform(vectors_ND, QUICK, Execution(work=tmp_path, should_stop=lambda: next(asked)))
+        QUICK.fitted(vectors_ND, Execution(work=tmp_path, should_stop=lambda: next(asked)))
     goes_on = Execution(work=tmp_path, on_progress=lambda *said: told.append(said[:2]))
-    resumed = fitted_transform(vectors_ND, QUICK, goes_on)
+    resumed = QUICK.fitted(vectors_ND, goes_on)
     assert all(torch.equal(resumed.tensors[name], tensor) for name, tensor in fitted.tensors.items())
     assert resumed.figures == fitted.figures
     assert told == [(20, 20)]
     with pytest.raises(ResumeError, match="of another run, with other data, settings"):
-        fitted_transform(vectors_ND, QUICK.model_copy(update={"lr": 1e-2}), Execution(work=tmp_path))
+        QUICK.model_copy(update={"lr": 1e-2}).fitted(vectors_ND, Execution(work=tmp_path))
 
 
 def test_killed_fit_resumes_from_its_last_snapshot(vectors_ND, fitted, tmp_path, monkeypatch):
@@ -86,10 +85,10 @@ def test_killed_fit_resumes_from_its_last_snapshot(vectors_ND, fitted, tmp_path,
         return False
 
     with pytest.raises(KeyboardInterrupt):
-        fitted_transform(vectors_ND, QUICK, Execution(work=tmp_path, should_stop=die_at_19))
+        QUICK.fitted(vectors_ND, Execution(work=tmp_path, should_stop=die_at_19))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000008", "step-00000016"]
     steps: list[int] = []
-    resumed = fitted_transform(vectors_ND, QUICK, Execution(work=tmp_path, should_stop=lambda: bool(steps.append(0))))
+    resumed = QUICK.fitted(vectors_ND, Execution(work=tmp_path, should_stop=lambda: bool(steps.append(0))))
     assert len(steps) == 4
     assert torch.equal(resumed.apply(vectors_ND[:9]), fitted.apply(vectors_ND[:9]))
 
@@ -133,7 +132,7 @@ def test_optimizer_step_equals_the_released_update_rule(vectors_ND):
 )
 def test_unsuitable_vectors_and_diverging_fits_are_refused(vectors_ND, change, settings, message):
     with pytest.raises(EvaluationError, match=message):
-        fitted_transform(change(vectors_ND), QUICK.model_copy(update=settings))
+        QUICK.model_copy(update=settings).fitted(change(vectors_ND))
 
 
 def test_dimension_nearly_constant_in_the_first_batch_is_refused():
@@ -144,5 +143,5 @@ def test_dimension_nearly_constant_in_the_first_batch_is_refused():
     with pytest.raises(
         EvaluationError, match=r"1 of 16 dimensions hardly vary in the first 64 vectors \(first: dimension 3\)"
     ):
-        fitted_transform(vectors, FlowConfig(max_steps=5))
-    fitted_transform(vectors, FlowConfig(max_steps=5, batch_size=1000))
+        FlowConfig(max_steps=5).fitted(vectors)
+    FlowConfig(max_steps=5, batch_size=1000).fitted(vectors)

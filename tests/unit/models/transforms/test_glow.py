@@ -8,7 +8,6 @@ from torch.distributions import Normal
 
 from bsl.models.transforms.config import FlowConfig
 from bsl.models.transforms.glow import Glow
-from bsl.models.transforms.registry import fitted_transform
 
 MIXINGS = ("reversal", "convolution")
 WIDTHS = (8, 12, 13)  # 13 halves into 7 and 6, 7 into 4 and 3
@@ -112,6 +111,6 @@ def test_convolution_is_initialized_as_a_rotation():
 
 def test_bits_per_dimension_of_normal_vectors_equals_the_entropy():
     x_BD = torch.randn(4096, 8, generator=torch.Generator().manual_seed(0))
-    fitted = fitted_transform(x_BD, FlowConfig(max_steps=0, batch_size=4096))
+    fitted = FlowConfig(max_steps=0, batch_size=4096).fitted(x_BD)
     entropy = 0.5 * math.log2(2 * math.pi * math.e)
     assert abs(fitted.figures["bits_per_dimension"] - entropy) < 0.02

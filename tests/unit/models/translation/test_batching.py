@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 import torch
 
-from bsl.models.errors import DeviceMemoryError
+from bsl.models.errors import TranslationError
 from bsl.models.translation.batching import run_in_batches
 
 
@@ -86,7 +86,7 @@ def test_single_sentence_that_does_not_fit_raises_memory_error() -> None:
     def nothing_fits(start: int, end: int) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    with pytest.raises(DeviceMemoryError, match="one sentence of 40 tokens does not fit"):
+    with pytest.raises(TranslationError, match="one sentence of 40 tokens does not fit"):
         run_in_batches([40, 3], 64, lazily(nothing_fits))
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from bsl.models.errors import SmokeTestError
+from bsl.models.errors import TranslationError
 from bsl.models.translation import loading
 from bsl.models.translation.batching import BatchedTranslator
 from bsl.models.translation.config import MINI, Resources, TranslatorConfig
@@ -73,7 +73,7 @@ def test_every_engine_reproduces_the_pinned_translations(direction: str, beam: i
 def test_another_direction_fails_the_pinned_translations(conversions: Path) -> None:
     german, french = (MINI[direction].model_copy(update={"precision": "int8"}) for direction in ("en-de", "en-fr"))
     engine = loading.load_translator(embedded_path(OUT), french, Resources("cpu", cores=1), conversions / OUT)
-    with pytest.raises(SmokeTestError, match=r"expected 'Der Junge liest ein Buch\.', found 'Le garçon"):
+    with pytest.raises(TranslationError, match=r"expected 'Der Junge liest ein Buch\.', found 'Le garçon"):
         smoke_test(engine, german.model_copy(update={"pinned": embedded_pins(german)}))
 
 

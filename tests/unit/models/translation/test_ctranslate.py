@@ -13,7 +13,7 @@ import sacrebleu
 import torch
 from transformers import MarianMTModel
 
-from bsl.models.errors import TranslatorLoadError
+from bsl.models.errors import TranslationError
 from bsl.models.translation.batching import BatchedTranslator
 from bsl.models.translation.config import Backend, Resources, TranslatorConfig
 from bsl.models.translation.ctranslate import convert_once
@@ -198,7 +198,7 @@ def test_weights_with_pickled_code_are_rejected_and_not_run(tmp_path: Path, monk
     folder = build_tiny_marian(tmp_path / "bin", safetensors=False)
     torch.save({"weights": _Payload()}, folder / "pytorch_model.bin")
     for backend in BACKENDS:
-        with pytest.raises(TranslatorLoadError, match="contain more than tensors"):
+        with pytest.raises(TranslationError, match="contain more than tensors"):
             loaded(folder, TINY.model_copy(update={"backend": backend}), tmp_path / "converted")
     assert not Path("payload-ran").exists()
     assert list((tmp_path / "converted").iterdir()) == []
@@ -210,7 +210,7 @@ def test_nonzero_pad_embedding_is_rejected_for_ctranslate2(tmp_path: Path) -> No
     with torch.no_grad():
         model.get_decoder().embed_tokens.weight[model.config.pad_token_id] = 1.0
     model.save_pretrained(folder)
-    with pytest.raises(TranslatorLoadError, match=r"not zero\. Set backend: transformers"):
+    with pytest.raises(TranslationError, match=r"not zero\. Set backend: transformers"):
         convert_once(folder, tmp_path / "converted")
 
 
@@ -249,5 +249,5 @@ def test_auto_resolves_backend_and_precision_for_the_device(
 
 
 def test_unsupported_precision_is_rejected() -> None:
-    with pytest.raises(TranslatorLoadError, match="transformers does not support int8 on cpu; it supports: fp32, bf16"):
+    with pytest.raises(TranslationError, match="transformers does not support int8 on cpu; it supports: fp32, bf16"):
         resolve(TINY.model_copy(update={"backend": "transformers", "precision": "int8"}), "cpu")

@@ -7,7 +7,7 @@ import pytest
 import torch
 from transformers import MarianMTModel, MarianTokenizer
 
-from bsl.models.errors import TranslatorLoadError
+from bsl.models.errors import TranslationError
 from bsl.models.translation.batching import BatchedTranslator
 from bsl.models.translation.config import TranslatorConfig
 from bsl.storage.assets.embedded import embedded_path
@@ -119,12 +119,12 @@ def test_punctuation_is_normalised_when_configured(folder: Path) -> None:
 
 
 def test_incomplete_model_folder_error_names_missing_files(tmp_path: Path, folder: Path) -> None:
-    with pytest.raises(TranslatorLoadError, match=r"No such file or directory: .*config\.json"):
+    with pytest.raises(TranslationError, match=r"No such file or directory: .*config\.json"):
         load_on_transformers(tmp_path, CONFIG)
     for path in folder.iterdir():
         if path.suffix != ".safetensors":
             (tmp_path / path.name).write_bytes(path.read_bytes())
-    with pytest.raises(TranslatorLoadError, match=r"no file named .*model\.safetensors"):
+    with pytest.raises(TranslationError, match=r"no file named .*model\.safetensors"):
         load_on_transformers(tmp_path, CONFIG)
 
 
@@ -145,11 +145,11 @@ class TestTargetToken:
         assert german != french
 
     def test_target_token_is_required_for_several_languages(self, multilingual: Path) -> None:
-        with pytest.raises(TranslatorLoadError, match=">>deu<<, >>fra<<"):
+        with pytest.raises(TranslationError, match=">>deu<<, >>fra<<"):
             load_on_transformers(multilingual, CONFIG)
 
     def test_unknown_target_token_is_rejected(self, multilingual: Path) -> None:
-        with pytest.raises(TranslatorLoadError, match=r">>tur<< is not in the model's vocabulary \(expected: >>deu<<"):
+        with pytest.raises(TranslationError, match=r">>tur<< is not in the model's vocabulary \(expected: >>deu<<"):
             load_on_transformers(multilingual, CONFIG.model_copy(update={"target_token": ">>tur<<"}))
 
     def test_target_token_in_text_is_encoded_as_plain_text(self, multilingual: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bsl.models.errors import SmokeTestError
+from bsl.models.errors import TranslationError
 from bsl.models.runtime.progress import OnProgress
 from bsl.models.translation.batching import Translation
 from bsl.models.translation.config import Pin, TranslatorConfig
@@ -51,14 +51,14 @@ def test_matching_pinned_translations_pass() -> None:
     ],
 )
 def test_bad_translations_fail_the_smoke_test(phrases: dict[str, str], fault: str) -> None:
-    with pytest.raises(SmokeTestError, match=fault):
+    with pytest.raises(TranslationError, match=fault):
         smoke_test(PhraseBook(phrases), config("en", "de"))
 
 
 def test_pinned_mismatch_error_shows_expected_and_found() -> None:
     pinned = GERMAN | {"The boy is reading a book.": "Der Knabe liest ein Buch."}
     shown = "1 of 3 differ .* expected 'Der Knabe liest ein Buch.', found 'Der Junge liest ein Buch.'"
-    with pytest.raises(SmokeTestError, match=shown):
+    with pytest.raises(TranslationError, match=shown):
         smoke_test(PhraseBook(GERMAN), config("en", "de", pinned))
 
 
@@ -73,7 +73,7 @@ def test_pinned_mismatch_error_shows_expected_and_found() -> None:
 def test_random_weights_fail_the_smoke_test(tmp_path: Path, weights: dict[str, float], fault: str) -> None:
     folder = build_tiny_marian(tmp_path / "marian", **weights)
     translator = load_on_transformers(folder, config("en", "de"))
-    with pytest.raises(SmokeTestError, match=fault):
+    with pytest.raises(TranslationError, match=fault):
         smoke_test(translator, config("en", "de"))
 
 
@@ -81,7 +81,7 @@ def test_plain_sentences_distinguish_every_language() -> None:
     for lang, sentences in PLAIN_SENTENCES.items():
         for other in PLAIN_SENTENCES.keys() - {lang}:
             book = PhraseBook(dict(zip(PLAIN_SENTENCES["en"], sentences, strict=True)))
-            with pytest.raises(SmokeTestError):
+            with pytest.raises(TranslationError):
                 smoke_test(book, config("en", other))
 
 

@@ -8,8 +8,9 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from bsl.models.corpus.normalize import sentence_ids
+from bsl.models.errors import TrainingError
 from bsl.models.runtime.partitions import Ranges, in_range
-from bsl.models.views.pairs import MissingViewError, PairConfig, ViewPair, build_pairs, count_pairs, require_pairs
+from bsl.models.views.pairs import PairConfig, ViewPair, build_pairs, count_pairs, require_pairs
 
 VIEWS = pl.LazyFrame(
     [
@@ -110,7 +111,7 @@ def test_count_pairs_counts_missing_views_and_identical_pairs(drop_identical: bo
 )
 def test_pairing_without_pairs_is_refused(views: tuple[str, str], found: str) -> None:
     config = PairConfig(pairings=(BACK, ViewPair(view_1=views[0], view_2=views[1])))
-    with pytest.raises(MissingViewError, match=f"{views[0]}.{views[1]} gives no pairs: {found}"):
+    with pytest.raises(TrainingError, match=f"{views[0]}.{views[1]} gives no pairs: {found}"):
         require_pairs(count_pairs(whole(VIEWS), config, 0))
 
 
@@ -169,6 +170,6 @@ def test_number_of_ranges_does_not_change_pairs_and_counts(seed: int | None, thr
 def test_drop_identical_refuses_a_pairing_of_identical_views() -> None:
     views = VIEWS.with_columns(text=pl.lit("OK.")).filter(pl.col("sentence_id") <= 2)
     config = PairConfig(pairings=(ViewPair(view_1="original", view_2="bt-de"),), drop_identical=True)
-    with pytest.raises(MissingViewError, match="both views of all 2 pairs are the same text"):
+    with pytest.raises(TrainingError, match="both views of all 2 pairs are the same text"):
         require_pairs(count_pairs(whole(views), config, 0))
     require_pairs(count_pairs(whole(views), config.model_copy(update={"drop_identical": False}), 0))

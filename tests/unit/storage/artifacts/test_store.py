@@ -25,7 +25,7 @@ from bsl.storage.errors import (
     StoreReadError,
     StoreWriteError,
 )
-from bsl.storage.filesystem.atomic import whole
+from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.names import MANIFEST
 from tests.hostile import VIEWS, WHY, key, put
 
@@ -231,6 +231,6 @@ def test_atomic_write_deletes_old_temporary_folders(tmp_path):
         (folder / "name").mkdir(parents=True)
     for path in (old / "name", old):
         os.utime(path, (0, 0))
-    with whole(tmp_path / "made") as path:
+    with atomic_write(tmp_path / "made") as path:
         path.mkdir()
     assert sorted(path.name for path in tmp_path.iterdir()) == [young.name, "made"]

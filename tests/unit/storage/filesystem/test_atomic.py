@@ -4,14 +4,14 @@ import hashlib
 
 import pytest
 
-from bsl.storage.filesystem.atomic import whole
+from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.digests import file_sha256
 
 
 def test_atomic_write_replaces_an_existing_file(tmp_path):
     path = tmp_path / "deep" / "file"
     for text in ("first", "second"):
-        with whole(path) as unfinished:
+        with atomic_write(path) as unfinished:
             unfinished.write_text(text)
             assert not path.exists() or path.read_text() == "first"
         assert path.read_text() == text
@@ -22,7 +22,7 @@ def test_atomic_write_replaces_an_existing_file(tmp_path):
 def test_first_stays_preserves_the_existing_folder(tmp_path):
     path = tmp_path / "folder"
     for text in ("first", "second"):
-        with whole(path, first_stays=True) as unfinished:
+        with atomic_write(path, keep_existing=True) as unfinished:
             (unfinished / "inner").mkdir(parents=True)
             (unfinished / "inner" / "file").write_text(text)
     assert (path / "inner" / "file").read_text() == "first"
@@ -37,6 +37,6 @@ def test_failed_atomic_write_leaves_no_files(tmp_path, folder):
         (unfinished / "file" if folder else unfinished).write_text("half")
         raise ValueError("stopped")
 
-    with pytest.raises(ValueError, match="stopped"), whole(tmp_path / "path") as unfinished:
+    with pytest.raises(ValueError, match="stopped"), atomic_write(tmp_path / "path") as unfinished:
         fail(unfinished)
     assert list(tmp_path.iterdir()) == []

@@ -7,7 +7,7 @@ import pytest
 from bsl.flows.cli.terminal.overrides import configured
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.errors import EvaluationError
-from bsl.models.objectives.config import DistilConfig
+from bsl.models.objectives.distillation_config import DistilConfig
 from bsl.storage.artifacts.manifest import InputEntry, Provenance
 from bsl.storage.artifacts.refs import CorpusRef, EmbeddingsRef
 from bsl.storage.errors import ArtifactMissingError, SourceError
@@ -16,7 +16,7 @@ from bsl.tasks.diagnostics.doctor import look_at_encoder
 from bsl.tasks.embedding.embed import embed_tfidf
 from bsl.tasks.embedding.python_encoders import embed_corpus
 from bsl.tasks.embedding.vectors import computation_of
-from bsl.tasks.training.teachers import check_teaching, find_teachers, teach
+from bsl.tasks.training.teachers import check_teaching, find_teachers, teacher_vectors
 
 TEXTS = ["A man plays a guitar.", "A dog runs.", "Two women talk on the street."]
 
@@ -36,7 +36,7 @@ def test_run_uses_embeddings_of_a_python_object_by_key(site, config):
     corpus = ingest(site, locate_sources(site, config.ingest), config.ingest)
     teachers = find_teachers(site, [EncoderConfig(model=made.path)])
     check_teaching(site, corpus, teachers, DistilConfig())
-    taught = teach(site, corpus, teachers, "fp32")
+    taught = teacher_vectors(site, corpus, teachers, "fp32")
     assert taught == made
     store = site.open_store()
     rows = store.scan(corpus).join(store.scan(taught), on="sentence_id").collect()

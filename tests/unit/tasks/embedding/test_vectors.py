@@ -8,8 +8,8 @@ from scipy.sparse import csr_array
 from bsl.models.corpus.normalize import sentence_ids
 from bsl.models.errors import EvaluationError
 from bsl.models.evaluation.correlation import cosine_scores, sparse_cosines
+from bsl.models.evaluation.probe import search
 from bsl.models.evaluation.probe.problem import used_columns
-from bsl.models.evaluation.probe.search import heaviest_columns
 from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import EmbeddingsRef
 from bsl.storage.artifacts.store import Store
@@ -57,8 +57,9 @@ def test_used_columns_drops_all_zero_columns():
     assert used_columns(csr_array((3, 5))).toarray().tolist() == [[0.0]] * 3
 
 
-def test_heaviest_columns_returns_columns_with_the_largest_sums():
-    heaviest = heaviest_columns(csr_array(MATRIX), most=2)
+def test_heaviest_columns_returns_columns_with_the_largest_sums(monkeypatch):
+    monkeypatch.setattr(search, "MOST_COLUMNS", 2)
+    heaviest = search.heaviest_columns(csr_array(MATRIX))
     assert heaviest.tolist() == MATRIX[:, [0, 1]].tolist()  # sums 4, 6, 4, 0, 1; of equals, the first
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.errors import TrainingError
-from bsl.models.objectives.config import BSLConfig
+from bsl.models.objectives.bsl_config import BSLConfig
 from bsl.models.training.config import TrainingConfig
 from bsl.models.training.snapshots import read_snapshot
 from bsl.storage.artifacts.manifest import Provenance

@@ -6,7 +6,7 @@ import pytest
 
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.errors import EncoderError, TrainingError
-from bsl.models.objectives.config import DistilConfig
+from bsl.models.objectives.distillation_config import DistilConfig
 from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import CorpusRef, EmbeddingsRef
 from bsl.storage.sources.model_sources import resolve_model

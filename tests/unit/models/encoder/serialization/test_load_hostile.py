@@ -7,7 +7,7 @@ import pytest
 
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
-from bsl.models.errors import ModelError, TranslatorLoadError
+from bsl.models.errors import ModelError, TranslationError
 from bsl.models.translation.config import Resources, TranslatorConfig
 from bsl.models.translation.loading import load_translator
 from bsl.storage.assets.embedded import embedded_path
@@ -61,7 +61,7 @@ def test_damaged_translator_folder_error_names_the_folder(tmp_path, damage, back
     shutil.copytree(embedded_path("marian-mini-mul-en"), folder)
     BROKEN_TRANSLATORS[damage](folder)
     config = TranslatorConfig(model=str(folder), source_lang="de", target_lang="en", backend=backend)
-    with pytest.raises(TranslatorLoadError, match=str(tmp_path)):
+    with pytest.raises(TranslationError, match=str(tmp_path)):
         load_translator(folder, config, Resources("cpu", cores=1), tmp_path / "converted")
     assert not (tmp_path / "converted").exists()
 

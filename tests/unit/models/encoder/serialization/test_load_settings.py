@@ -8,7 +8,7 @@ from safetensors.torch import save_file
 
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.network import Encoder
-from bsl.models.encoder.sentence_encoder import SentenceEncoder, tokenise
+from bsl.models.encoder.sentence_encoder import SentenceEncoder, token_ids
 from bsl.models.encoder.serialization.folder_settings import read_saved
 from bsl.models.errors import EncoderError
 from tests.folder_config import saved_config
@@ -129,7 +129,7 @@ def test_bare_transformer_max_length_defaults_to_64(tmp_path):
     encoder = SentenceEncoder.load(write_tiny(tmp_path), EncoderConfig(model="x"))
     assert encoder.config.max_length == 64
     assert len(encoder.tokenizer("man " * 99)["input_ids"]) == 101  # the encoder truncates, not the tokenizer
-    assert tokenise(encoder.tokenizer, ["man " * 99], encoder.config.length).lengths.tolist() == [64]
+    assert token_ids(encoder.tokenizer, ["man " * 99], encoder.config.length).lengths.tolist() == [64]
 
 
 @pytest.mark.parametrize(("pooling", "reduced"), [("second-to-last", "mean"), ("second-to-last-cls", "cls")])

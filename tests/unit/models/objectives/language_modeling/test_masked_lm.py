@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from bsl.models.objectives.config import MaskedLMConfig
-from bsl.models.objectives.registry import build_objective
+from bsl.models.objectives.language_modeling.config import MaskedLMConfig
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, pairs_of, tiny_encoder
 
 TEXTS = ORIGINALS + BACK_DE + BACK_FR
@@ -15,7 +14,7 @@ TEXTS = ORIGINALS + BACK_DE + BACK_FR
 def setting(request, tmp_path):
     encoder, tokenizer = tiny_encoder(tmp_path, request.param, dropout=0.0)
     torch.manual_seed(1)
-    objective = build_objective(encoder, MaskedLMConfig(share=0.4), tokenizer).double()
+    objective = MaskedLMConfig(share=0.4).build(encoder, tokenizer).double()
     return objective, pairs_of(tokenizer, TEXTS, TEXTS[::-1])
 
 
@@ -41,7 +40,7 @@ def test_loss_and_gradients_equal_the_restated_formula(setting):
     objective, batch = setting
     expected = restated(objective, batch, 5)
     np.random.seed(5)  # noqa: NPY002
-    loss = objective(batch, 64)
+    loss = objective(batch)
     assert loss.item() == pytest.approx(expected.item(), abs=2e-6)  # ModernBERT rotates positions in fp32
     learning = objective.learning_parameters()
     wanted, found = (torch.autograd.grad(value, learning, allow_unused=True) for value in (expected, loss))

@@ -17,7 +17,7 @@ MASKING = Masking(MASK, np.arange(5), SIZE)
 @pytest.mark.parametrize("share", [0.15, 0.3])
 def test_chosen_tokens_are_80_percent_masked_10_percent_random(share):
     ids = np.random.default_rng(1).integers(5, SIZE, 200_000)
-    seen, chosen = MASKING.hide(ids, share, np.random.default_rng(2))
+    seen, chosen = MASKING.mask_tokens(ids, share, np.random.default_rng(2))
     assert chosen.mean() == pytest.approx(share, abs=0.003)
     assert np.array_equal(seen[~chosen], ids[~chosen])
     hidden, same = (seen[chosen] == MASK), (seen[chosen] == ids[chosen])
@@ -31,17 +31,17 @@ def test_chosen_tokens_are_80_percent_masked_10_percent_random(share):
 def test_masking_skips_special_tokens_and_selects_another_token():
     ids = np.array([2, 77, 3, 2, 3, 0])
     for seed in range(50):
-        seen, chosen = MASKING.hide(ids, 0.01, np.random.default_rng(seed))
+        seen, chosen = MASKING.mask_tokens(ids, 0.01, np.random.default_rng(seed))
         assert chosen.tolist() == [False, True, False, False, False, False]
         assert np.array_equal(np.delete(seen, 1), np.delete(ids, 1))
-    assert not MASKING.hide(np.array([2, 3]), 0.5, np.random.default_rng(0))[1].any()
+    assert not MASKING.mask_tokens(np.array([2, 3]), 0.5, np.random.default_rng(0))[1].any()
 
 
 def test_masks_repeat_for_equal_seeds_and_differ_between_draws():
     ids = np.arange(5, 500)
     generator = np.random.default_rng(7)
-    first, second = (MASKING.hide(ids, 0.15, generator)[1] for _ in range(2))
-    assert np.array_equal(first, MASKING.hide(ids, 0.15, np.random.default_rng(7))[1])
+    first, second = (MASKING.mask_tokens(ids, 0.15, generator)[1] for _ in range(2))
+    assert np.array_equal(first, MASKING.mask_tokens(ids, 0.15, np.random.default_rng(7))[1])
     assert not np.array_equal(first, second)
 
 

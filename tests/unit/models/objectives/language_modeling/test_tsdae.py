@@ -8,8 +8,7 @@ from transformers import RobertaConfig, RobertaModel
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.errors import TrainingError
-from bsl.models.objectives.config import TSDAEConfig
-from bsl.models.objectives.registry import build_objective
+from bsl.models.objectives.language_modeling.config import TSDAEConfig
 from tests.tiny_encoder import BACK_DE, ORIGINALS, pairs_of, write_tiny
 
 DAMAGED = ["man guitar", "dogs snow.", "children long", "A red bus."]
@@ -34,7 +33,7 @@ def setting(request, tmp_path):
     folder = write(tmp_path, request.param)
     encoder = SentenceEncoder.load(folder, EncoderConfig(model=str(folder), pooling="cls", max_length=24))
     torch.manual_seed(1)
-    return build_objective(encoder.network, TSDAEConfig(), encoder.tokenizer), pairs_of(encoder.tokenizer, *PAIRS)
+    return TSDAEConfig().build(encoder.network, encoder.tokenizer), pairs_of(encoder.tokenizer, *PAIRS)
 
 
 def test_loss_is_mean_negative_log_likelihood_of_next_tokens(setting):
@@ -51,7 +50,7 @@ def test_loss_is_mean_negative_log_likelihood_of_next_tokens(setting):
             states, _ = objective.decoder(backbone, prefix, vector[None], objective._first)
             scores = objective.head(states[-1:]) @ table.T + objective.head.bias
             total, count = total - scores.log_softmax(-1)[0, int(whole.ids[end])], count + 1
-    expected, loss = total / count, objective(batch, 64)
+    expected, loss = total / count, objective(batch)
     assert loss.item() == pytest.approx(expected.item(), abs=2e-6)  # ModernBERT rotates positions in fp32
     learning = objective.learning_parameters()
     wanted, found = (torch.autograd.grad(value, learning, allow_unused=True) for value in (expected, loss))
@@ -69,7 +68,7 @@ def test_loss_equals_the_sentence_transformers_loss(architecture, tmp_path):
 
     folder = write(tmp_path / "start", architecture)
     encoder = SentenceEncoder.load(folder, EncoderConfig(model=str(folder), pooling="cls", max_length=24))
-    objective = build_objective(encoder.network, TSDAEConfig(), encoder.tokenizer).eval()
+    objective = TSDAEConfig().build(encoder.network, encoder.tokenizer).eval()
     encoder.save(tmp_path / "st")
     model = SentenceTransformer(str(tmp_path / "st"), device="cpu")
     peer = DenoisingAutoEncoderLoss(model, tie_encoder_decoder=True).eval()
@@ -84,7 +83,7 @@ def test_loss_equals_the_sentence_transformers_loss(architecture, tmp_path):
         attention.output.load_state_dict(layer.crossattention.output.dense.state_dict())
         attention.norm.load_state_dict(layer.crossattention.output.LayerNorm.state_dict())
     with torch.no_grad():
-        ours = objective(pairs_of(encoder.tokenizer, *PAIRS), 64)
+        ours = objective(pairs_of(encoder.tokenizer, *PAIRS))
         theirs = peer([model.preprocess(texts) for texts in PAIRS], None)
     assert ours.item() == pytest.approx(theirs.item(), abs=1e-5)
 
@@ -93,4 +92,4 @@ def test_sentences_without_special_tokens_are_refused(setting):
     objective, batch = setting
     bare = type(batch.tokens)(np.array([7, 8], dtype=np.int32), np.array([0, 1, 2]), 0)
     with pytest.raises(TrainingError, match=r"only one token, expected at least \[CLS\] and \[SEP\]"):
-        objective(type(batch)(bare, np.array([0, 1]), np.array([1, 0])), 64)
+        objective(type(batch)(bare, np.array([0, 1]), np.array([1, 0])))

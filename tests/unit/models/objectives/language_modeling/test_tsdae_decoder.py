@@ -25,10 +25,10 @@ from transformers import (
 
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.network import Encoder
-from bsl.models.encoder.sentence_encoder import tokenise
+from bsl.models.encoder.sentence_encoder import token_ids
 from bsl.models.encoder.transformer import first_position
 from bsl.models.errors import TrainingError
-from bsl.models.objectives.config import TSDAEConfig
+from bsl.models.objectives.language_modeling.config import TSDAEConfig
 from bsl.models.objectives.language_modeling.tsdae import TSDAE, Decoder
 from tests.tiny_encoder import BACK_DE, WIDTH, tiny_encoder
 
@@ -45,7 +45,7 @@ PARTS = {"value": "self.value", "output": "output.dense", "norm": "output.LayerN
 @pytest.fixture
 def tokens(tmp_path):
     _, tokenizer = tiny_encoder(tmp_path)
-    return tokenise(tokenizer, [*BACK_DE, BACK_DE[0]], 24)  # several of equal length
+    return token_ids(tokenizer, [*BACK_DE, BACK_DE[0]], 24)  # several of equal length
 
 
 def outputs(backbone, decoder, tokens, vectors):

@@ -6,7 +6,7 @@ import torch
 
 from bsl.models.encoder.config import CNNConfig, EncoderConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
-from bsl.models.objectives.config import ISBERTConfig
+from bsl.models.objectives.contrastive_config import ISBERTConfig
 from bsl.models.training.config import STSB_CONFIG, TrainingConfig
 from bsl.models.training.loop import train
 from bsl.models.views.annotated_pairs import graded_pairs

@@ -8,7 +8,7 @@ from bsl.flows.recipes import recipe
 from bsl.models.evaluation.published import rows_of
 from bsl.models.evaluation.sweep import MEAN
 from bsl.models.evaluation.verdict import Verdict
-from bsl.models.objectives.config import BSLConfig
+from bsl.models.objectives.bsl_config import BSLConfig
 from bsl.models.training.config import TrainingConfig
 from bsl.storage.artifacts.manifest import InputEntry, Manifest, Provenance, TableEntry
 from bsl.storage.artifacts.refs import ComparisonRef, CorpusRef

@@ -10,8 +10,9 @@ import torch
 from tokenizers import ByteLevelBPETokenizer
 from transformers import RobertaConfig, RobertaForMaskedLM, RobertaTokenizerFast
 
+from bsl.models.errors import EncoderError
 from bsl.models.views.config import MaskedView
-from bsl.models.views.masked_lm import MaskedLM, MaskedLMError, refill
+from bsl.models.views.refilling import RefillModel, refill
 from bsl.storage.assets.embedded import embedded_path
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 
@@ -21,12 +22,12 @@ VIEW = MaskedView()
 
 
 @pytest.fixture(scope="module")
-def bert() -> MaskedLM:
-    return MaskedLM(embedded_path("bert-mini"), "cpu")
+def bert() -> RefillModel:
+    return RefillModel(embedded_path("bert-mini"), "cpu")
 
 
 @pytest.fixture(scope="module")
-def roberta(tmp_path_factory: pytest.TempPathFactory) -> MaskedLM:
+def roberta(tmp_path_factory: pytest.TempPathFactory) -> RefillModel:
     folder = tmp_path_factory.mktemp("roberta")
     bpe = ByteLevelBPETokenizer()
     specials = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
@@ -38,45 +39,45 @@ def roberta(tmp_path_factory: pytest.TempPathFactory) -> MaskedLM:
         vocab_size=400, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64, pad_token_id=1
     )
     RobertaForMaskedLM(config).save_pretrained(folder)
-    return MaskedLM(folder, "cpu")
+    return RefillModel(folder, "cpu")
 
 
 @pytest.fixture(params=["bert", "roberta"])
-def model(request: pytest.FixtureRequest) -> MaskedLM:
-    found: MaskedLM = request.getfixturevalue(request.param)
+def model(request: pytest.FixtureRequest) -> RefillModel:
+    found: RefillModel = request.getfixturevalue(request.param)
     return found
 
 
-def test_refill_depends_only_on_sentence_and_seed(model: MaskedLM) -> None:
+def test_refill_depends_only_on_sentence_and_seed(model: RefillModel) -> None:
     whole = refill(TEXTS, SEEDS, model, VIEW, 2048)
     assert refill(TEXTS[::-1], SEEDS[::-1], model, VIEW, 64)[::-1] == whole
     assert [refill([text], [seed], model, VIEW, 64)[0] for text, seed in zip(TEXTS, SEEDS, strict=True)] == whole
     assert refill(TEXTS, [seed + 99 for seed in SEEDS], model, VIEW, 2048) != whole
 
 
-def test_refill_preserves_whitespace_and_unmasked_words(model: MaskedLM) -> None:
+def test_refill_preserves_whitespace_and_unmasked_words(model: RefillModel) -> None:
     for old, new in zip(TEXTS, refill(TEXTS, SEEDS, model, VIEW, 2048), strict=True):
         assert re.findall(r"\s+", new) == re.findall(r"\s+", old)
         words = list(zip(old.split(), new.split(), strict=True))
         assert sum(one == other for one, other in words) >= len(words) // 2
 
 
-def test_refill_writes_no_special_or_partial_tokens(model: MaskedLM) -> None:
+def test_refill_writes_no_special_or_partial_tokens(model: RefillModel) -> None:
     view = MaskedView(share=1.0, top_k=50)
     for text in refill(TEXTS, SEEDS, model, view, 2048):
         assert not re.search(r"\[\w+\]|</?\w+>|##|Ġ|\ufffd", text)
 
 
-def test_refill_leaves_empty_texts_unchanged(model: MaskedLM) -> None:
+def test_refill_leaves_empty_texts_unchanged(model: RefillModel) -> None:
     assert refill(["", " "], [0, 1], model, VIEW, 64) == ["", " "]
 
 
-def test_refill_preserves_capitals_with_an_uncased_model(bert: MaskedLM) -> None:
+def test_refill_preserves_capitals_with_an_uncased_model(bert: RefillModel) -> None:
     every = refill(ORIGINALS, [1, 2, 3, 4], bert, MaskedView(share=1.0), 2048)
     assert all(text[0].isupper() for text in every)
 
 
-def test_top_1_refill_can_predict_the_original_word(bert: MaskedLM) -> None:
+def test_top_1_refill_can_predict_the_original_word(bert: RefillModel) -> None:
     view = MaskedView(top_k=1, share=0.01)  # one token of each sentence, replaced by the most probable one
     filled = {refill(["Two dogs run across the snow."], [seed], bert, view, 64)[0] for seed in range(20)}
     assert "Two dogs run across the snow." in filled  # at some position, the masked token is the most probable one
@@ -89,16 +90,16 @@ def test_model_without_a_mask_token_is_refused(tmp_path: Path) -> None:
         path = folder / name
         if path.is_file():
             path.write_text(re.sub(r'\s*"mask_token": "[^"]*",?', "", path.read_text()))
-    with pytest.raises(MaskedLMError, match="expected a masked language model"):
-        MaskedLM(folder, "cpu")
+    with pytest.raises(EncoderError, match="expected a masked language model"):
+        RefillModel(folder, "cpu")
 
 
 def test_model_without_a_masked_lm_head_is_refused(tmp_path: Path) -> None:
     """transformers would initialise a random head, and every refilled token would be noise."""
     with pytest.raises(
-        MaskedLMError, match=r"\d+ weights of a masked language model are missing \(first: cls\.predictions"
+        EncoderError, match=r"\d+ weights of a masked language model are missing \(first: cls\.predictions"
     ):
-        MaskedLM(write_tiny(tmp_path / "model"), "cpu")
+        RefillModel(write_tiny(tmp_path / "model"), "cpu")
 
 
 def test_custom_model_code_is_refused_and_not_executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,5 +111,5 @@ def test_custom_model_code_is_refused_and_not_executed(tmp_path: Path, monkeypat
     (folder / "config.json").write_text(json.dumps(settings | {"auto_map": classes}))
     (folder / "mine.py").write_text(f"from pathlib import Path\nPath({str(tmp_path / 'ran')!r}).touch()\n")
     with pytest.raises(ValueError, match="contains custom code"):
-        MaskedLM(folder, "cpu")
+        RefillModel(folder, "cpu")
     assert not (tmp_path / "ran").exists()

@@ -1,5 +1,7 @@
 """Post-hoc transforms: whitening equals its definition, and is fitted on a corpus and applied to other vectors."""
 
+from typing import get_args
+
 import numpy as np
 import polars as pl
 import pytest
@@ -8,8 +10,9 @@ import torch
 from bsl.models.corpus.normalize import sentence_ids
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.errors import EvaluationError
-from bsl.models.transforms.config import WhiteningConfig
-from bsl.models.transforms.registry import TRANSFORMS, fitted_transform
+from bsl.models.transforms.bert_flow import Flow
+from bsl.models.transforms.config import AnyTransform, WhiteningConfig
+from bsl.models.transforms.whitening import Whitening
 from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import CorpusRef, EmbeddingsRef
 from bsl.storage.sources.model_sources import resolve_model
@@ -30,7 +33,7 @@ def vectors_ND() -> torch.Tensor:
 
 
 def test_whitened_vectors_have_mean_0_and_covariance_1(vectors_ND):
-    whitening = fitted_transform(vectors_ND, WhiteningConfig())
+    whitening = WhiteningConfig().fitted(vectors_ND)
     white_ND = whitening.whitened(vectors_ND)
     assert white_ND.mean(dim=0).abs().max() < 1e-9
     np.testing.assert_allclose(np.cov(white_ND.numpy().T), np.eye(D), atol=1e-9)
@@ -39,8 +42,8 @@ def test_whitened_vectors_have_mean_0_and_covariance_1(vectors_ND):
 
 
 def test_whitening_selects_the_dimensions_of_largest_variance(vectors_ND):
-    whole = fitted_transform(vectors_ND, WhiteningConfig())
-    part = fitted_transform(vectors_ND, WhiteningConfig(dimensions=2))
+    whole = WhiteningConfig().fitted(vectors_ND)
+    part = WhiteningConfig(dimensions=2).fitted(vectors_ND)
     torch.testing.assert_close(part.whitened(vectors_ND), whole.whitened(vectors_ND)[:, :2])
     _, _, directions_DD = torch.linalg.svd((vectors_ND - vectors_ND.mean(dim=0)).double(), full_matrices=False)
     kernel_D2 = torch.nn.functional.normalize(part.tensors["kernel"], dim=0)
@@ -49,14 +52,15 @@ def test_whitening_selects_the_dimensions_of_largest_variance(vectors_ND):
 
 
 def test_restored_whitening_equals_the_fitted_whitening(vectors_ND):
-    fitted = fitted_transform(vectors_ND, WhiteningConfig(dimensions=3))
-    again = TRANSFORMS[type(fitted.config)](fitted.config, fitted.tensors)
+    fitted = WhiteningConfig(dimensions=3).fitted(vectors_ND)
+    again = type(fitted)(fitted.config, fitted.tensors)
     assert torch.equal(again.apply(vectors_ND[:9]), fitted.apply(vectors_ND[:9]))
 
 
-def test_transform_names_are_unique():
-    names = [config.model_fields["name"].default for config in TRANSFORMS]
-    assert len(set(names)) == len(names)
+def test_each_transform_has_its_own_name_and_class():
+    kinds = get_args(AnyTransform)
+    assert len({kind.model_fields["name"].default for kind in kinds}) == len(kinds)
+    assert {kind.transform_class() for kind in kinds} == {Whitening, Flow}
 
 
 @pytest.mark.parametrize(
@@ -74,7 +78,7 @@ def test_transform_names_are_unique():
 )
 def test_whitening_refuses_unsuitable_vectors_and_dimensions(vectors_ND, change, dimensions, message):
     with pytest.raises(EvaluationError, match=message):
-        fitted_transform(change(vectors_ND), WhiteningConfig(dimensions=dimensions))
+        WhiteningConfig(dimensions=dimensions).fitted(change(vectors_ND))
 
 
 @pytest.fixture

@@ -9,11 +9,10 @@ import torch
 
 from bsl.models import objectives
 from bsl.models.objectives import config
-from bsl.models.objectives.registry import class_of
 from tests.every import every
 from tests.tiny_encoder import every_field, pairs_of, tiny_encoder
 
-OBJECTIVES = [class_of(settings) for settings in config.OBJECTIVE_CONFIGS.values()]
+OBJECTIVES = [settings.objective_class() for settings in config.OBJECTIVE_CONFIGS.values()]
 
 MODULES = sorted(found.name for found in pkgutil.walk_packages(objectives.__path__, "bsl.models.objectives."))
 

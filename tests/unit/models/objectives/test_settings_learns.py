@@ -10,19 +10,11 @@ import torch
 
 from bsl.models.encoder.config import CNNConfig, EncoderConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
-from bsl.models.objectives.config import (
-    AnyObjective,
-    BSLConfig,
-    ContrastiveConfig,
-    CrossSoftmaxConfig,
-    ISBERTConfig,
-    MaskedLMConfig,
-    RegressionConfig,
-    SCLConfig,
-    SimCSEConfig,
-    SoftmaxConfig,
-    TSDAEConfig,
-)
+from bsl.models.objectives.bsl_config import BSLConfig
+from bsl.models.objectives.config import AnyObjective
+from bsl.models.objectives.contrastive_config import ContrastiveConfig, ISBERTConfig, SimCSEConfig
+from bsl.models.objectives.language_modeling.config import MaskedLMConfig, TSDAEConfig
+from bsl.models.objectives.supervised_config import CrossSoftmaxConfig, RegressionConfig, SCLConfig, SoftmaxConfig
 from bsl.models.training.config import TrainingConfig
 from bsl.models.training.loop import train
 from bsl.models.views.config import DeletedView

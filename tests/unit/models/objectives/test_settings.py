@@ -9,14 +9,10 @@ import pytest
 import torch
 
 from bsl.models.errors import TrainingError
-from bsl.models.objectives.config import (
-    OBJECTIVE_CONFIGS,
-    BSLConfig,
-    ContrastiveConfig,
-    SimCSEConfig,
-)
+from bsl.models.objectives.bsl_config import BSLConfig
+from bsl.models.objectives.config import OBJECTIVE_CONFIGS
+from bsl.models.objectives.contrastive_config import ContrastiveConfig, SimCSEConfig
 from bsl.models.objectives.info_nce import info_nce, nt_xent
-from bsl.models.objectives.registry import build_objective, class_of
 from bsl.models.objectives.supervised import squared_error
 from bsl.models.training.distributed import all_reduce_gradients
 from tests.fake_processes import as_process
@@ -78,7 +74,7 @@ class Unchanged(torch.nn.Module):
 
 def test_bsl_compares_view_1_with_target_2(encoder):
     """z₁ is compared with t₂ and z₂ with t₁; the predictor is the identity, so z = h."""
-    objective = build_objective(encoder[0], BSLConfig(k=1))
+    objective = BSLConfig(k=1).build(encoder[0])
     objective.predictor = Unchanged()
     h1, h2, t1, t2 = draw(4, 5)
     one, two = (
@@ -94,16 +90,16 @@ def test_gradients_reach_exactly_the_learning_parameters(encoder, name):
     if "k" in type(config).model_fields:
         config = config.model_copy(update=SMALL)
     torch.manual_seed(0)
-    objective = build_objective(encoder[0], config, encoder[1])
+    objective = config.build(encoder[0], encoder[1])
     pairs = pairs_of(encoder[1], **every_field())
-    objective(pairs, 64).backward()
+    objective(pairs).backward()
     learning = {id(p) for p in objective.learning_parameters()}
-    for part, module in objective.saved_modules().items():
+    for part, module in objective.named_children():
         for p in module.parameters():
             assert (id(p) in learning) == p.requires_grad == (part != "target")
             assert p.requires_grad or p.grad is None
     assert sum(p.grad is not None and bool(p.grad.abs().sum() > 0) for p in encoder[0].parameters()) > 20
-    state = {f"{part}.{n}" for part, module in objective.saved_modules().items() for n in module.state_dict()}
+    state = {f"{part}.{n}" for part, module in objective.named_children() for n in module.state_dict()}
     assert state == set(objective.state_dict())  # the saved parts contain the whole state
 
 
@@ -112,13 +108,13 @@ def test_gradients_of_processes_sum_to_the_single_process_gradient(tmp_path, nam
     """Objectives that compute a share of the loss; the fake group communicates nothing, so each has its own part."""
     encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.0)
     torch.manual_seed(1)
-    objective = build_objective(encoder, OBJECTIVE_CONFIGS[name](), tokenizer).double()
+    objective = OBJECTIVE_CONFIGS[name]().build(encoder, tokenizer).double()
     pairs = pairs_of(tokenizer, **every_field())
 
     def gradients():
         objective.zero_grad()
         np.random.seed(3)  # noqa: NPY002  the run draws masks from the global generator
-        objective(pairs, 64).backward()
+        objective(pairs).backward()
         all_reduce_gradients(objective, objective.learning_parameters())
         return [None if p.grad is None else p.grad.clone() for p in objective.learning_parameters()]
 
@@ -133,22 +129,22 @@ def test_gradients_of_processes_sum_to_the_single_process_gradient(tmp_path, nam
 
 
 def test_every_objective_config_is_registered_with_name_and_citation():
-    assert len({class_of(config) for config in OBJECTIVE_CONFIGS.values()}) == len(OBJECTIVE_CONFIGS)
+    assert len({config.objective_class() for config in OBJECTIVE_CONFIGS.values()}) == len(OBJECTIVE_CONFIGS)
     assert all(config().name == name for name, config in OBJECTIVE_CONFIGS.items())
     assert all(config.title and config.citation.endswith(".") for config in OBJECTIVE_CONFIGS.values())
 
 
 def test_simcse_encodes_the_first_view_twice_with_different_dropout(encoder):
-    objective = build_objective(encoder[0], SimCSEConfig(head="none", temperature=1.0))
+    objective = SimCSEConfig(head="none", temperature=1.0).build(encoder[0])
     pairs = pairs_of(encoder[1], **every_field())
 
     def loss(view_2):
         torch.manual_seed(4)
-        return objective(replace(pairs, view_2=view_2), 64).item()
+        return objective(replace(pairs, view_2=view_2)).item()
 
     assert loss(pairs.view_2) == loss(pairs.view_1)
     torch.manual_seed(4)
-    twice = objective.online.embed_rows(pairs.tokens, pairs.view_1.repeat(2).reshape(-1, 2).T.reshape(-1), 64)
+    twice = objective.online.embed_rows(pairs.tokens, pairs.view_1.repeat(2).reshape(-1, 2).T.reshape(-1))
     assert (twice[:4] - twice[4:]).abs().max() > 1e-3
     assert loss(pairs.view_1) == pytest.approx(info_nce(twice[:4], twice[4:], 1.0).item(), abs=1e-6)
 
@@ -161,7 +157,7 @@ def test_regression_loss_is_mean_squared_error_of_cosines():
 def test_simcse_without_dropout_is_refused(tmp_path):
     encoder, _ = tiny_encoder(tmp_path, dropout=0.0)
     with pytest.raises(TrainingError, match=r"has no dropout.*Set encoder\.dropout"):
-        build_objective(encoder, SimCSEConfig())
+        SimCSEConfig().build(encoder)
 
 
 def test_losses_are_computed_in_full_precision_inside_autocast(encoder):
@@ -173,6 +169,6 @@ def test_losses_are_computed_in_full_precision_inside_autocast(encoder):
 
 
 def test_contrastive_objective_trains_only_the_encoder(encoder):
-    objective = build_objective(encoder[0], ContrastiveConfig())
+    objective = ContrastiveConfig().build(encoder[0])
     assert len(objective.learning_parameters()) == len(list(encoder[0].parameters()))
     assert objective.online.width == WIDTH

@@ -18,16 +18,17 @@ from itertools import pairwise
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import torch
 from torch import Tensor
 from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenizerBase
 
-from bsl.models.encoder.unpadded import Tokens
-from bsl.models.errors import ModelError
+from bsl.models.encoder.unpadded import Tokens, budget_batches
+from bsl.models.errors import EncoderError
 from bsl.models.runtime.device import arithmetic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from bsl.models.views.config import MaskedView
@@ -35,10 +36,6 @@ if TYPE_CHECKING:
 _SPACE_MARKS: Final = ("Ġ", "▁")  # start of a word in byte-level BPE and SentencePiece
 _CONTINUATION: Final = "##"  # continuation of a word in WordPiece
 _MAX_TOKENS: Final = 512
-
-
-class MaskedLMError(ModelError):
-    """The model cannot fill masks."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,7 @@ class Plan:
     draws: list[float]
 
 
-class MaskedLM:
+class RefillModel:
     """A masked language model with the tables that refilling needs.
 
     Attributes:
@@ -67,7 +64,7 @@ class MaskedLM:
         allowed_2V: Pieces allowed at the start of a word (row 0) and inside a word (row 1).
 
     Raises:
-        MaskedLMError: The folder's tokenizer has no mask token, or its weights no masked-LM head.
+        EncoderError: The folder's tokenizer has no mask token, or its weights no masked-LM head.
     """
 
     def __init__(self, folder: Path, device: str) -> None:
@@ -75,7 +72,7 @@ class MaskedLM:
             folder, local_files_only=True, trust_remote_code=False
         )
         if self.tokenizer.mask_token_id is None or not self.tokenizer.is_fast:
-            raise MaskedLMError(
+            raise EncoderError(
                 f"{folder}: no fast tokenizer with a mask token, expected a masked language model. Choose another "
                 "model."
             )
@@ -83,7 +80,7 @@ class MaskedLM:
             folder, local_files_only=True, trust_remote_code=False, dtype=torch.float32, output_loading_info=True
         )
         if missing := info["missing_keys"]:  # transformers would initialise them at random
-            raise MaskedLMError(
+            raise EncoderError(
                 f"{folder}: {len(missing)} weights of a masked language model are missing (first: {min(missing)}). Use "
                 "the pre-trained checkpoint with its masked-LM head, not an encoder made from it."
             )
@@ -130,7 +127,7 @@ class MaskedLM:
 
 
 def refill(
-    texts: Sequence[str], seeds: Sequence[int], model: MaskedLM, view: MaskedView, batch_tokens: int
+    texts: Sequence[str], seeds: Sequence[int], model: RefillModel, view: MaskedView, batch_tokens: int
 ) -> list[str]:
     """Replace a share of each text's tokens by predictions of a model; a text without tokens is unchanged.
 
@@ -142,16 +139,18 @@ def refill(
         batch_tokens: Largest number of tokens computed at once, padding included.
     """
     plans = _plans(texts, seeds, model, view.share)
+    numbers = [number for number, plan in enumerate(plans) if plan.positions]
     filled = list(texts)
-    for batch in _batches(plans, batch_tokens):
-        chosen = [plans[number] for number in batch]
-        pieces = iter(_drawn(model, chosen, view.top_k))
-        for number, plan in zip(batch, chosen, strict=True):
+    for batch in budget_batches(np.array([len(plans[number].ids) for number in numbers]), batch_tokens):
+        masked = [numbers[row] for row in batch]
+        pieces = iter(_drawn(model, [plans[number] for number in masked], view.top_k))
+        for number in masked:
+            plan = plans[number]
             filled[number] = _written(texts[number], plan, [model.pieces[next(pieces)] for _ in plan.positions], model)
     return filled
 
 
-def _plans(texts: Sequence[str], seeds: Sequence[int], model: MaskedLM, share: float) -> list[Plan]:
+def _plans(texts: Sequence[str], seeds: Sequence[int], model: RefillModel, share: float) -> list[Plan]:
     longest = min(model.tokenizer.model_max_length, _MAX_TOKENS)
     found: Any = model.tokenizer(
         list(texts), truncation=True, max_length=longest, return_offsets_mapping=True, return_special_tokens_mask=True
@@ -177,20 +176,7 @@ def _plan(
     return Plan(ids, positions, [bare[position] for position in positions], [random.random() for _ in positions])
 
 
-def _batches(plans: Sequence[Plan], batch_tokens: int) -> Iterator[list[int]]:
-    """Yield batches of bounded size of the plans with masked tokens, sorted by length; as numbers of plans."""
-    order = sorted((len(plan.ids), number) for number, plan in enumerate(plans) if plan.positions)
-    batch: list[int] = []
-    for length, number in order:
-        if batch and length * (len(batch) + 1) > batch_tokens:
-            yield batch
-            batch = []
-        batch.append(number)
-    if batch:
-        yield batch
-
-
-def _drawn(model: MaskedLM, plans: Sequence[Plan], top_k: int) -> list[int]:
+def _drawn(model: RefillModel, plans: Sequence[Plan], top_k: int) -> list[int]:
     """Draw the piece for each masked token of a batch, by probability among the `top_k` best allowed pieces."""
     was_N = torch.tensor([plan.ids[position] for plan in plans for position in plan.positions], device=model.device)
     draw_N1 = torch.tensor([[draw] for plan in plans for draw in plan.draws], device=model.device)
@@ -203,7 +189,7 @@ def _drawn(model: MaskedLM, plans: Sequence[Plan], top_k: int) -> list[int]:
     return chosen
 
 
-def _written(text: str, plan: Plan, pieces: Sequence[str], model: MaskedLM) -> str:
+def _written(text: str, plan: Plan, pieces: Sequence[str], model: RefillModel) -> str:
     for (start, end), piece in reversed(list(zip(plan.spans, pieces, strict=True))):
         cased = piece[0].upper() + piece[1:] if model.is_uncased and text[start].isupper() else piece
         text = text[:start] + cased + text[end:]
