@@ -10,10 +10,11 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from bsl.flows.cli.terminal.log_lines import printable, start_lines
-from bsl.flows.cli.terminal.options import Output, Site
+from bsl.flows.cli.terminal.options import NOT_GIVEN, Output, Site
 from bsl.flows.cli.terminal.overrides import settings_in
 from bsl.flows.cli.terminal.printing import print_json, print_table
 from bsl.flows.cli.terminal.start import begin
+from bsl.flows.run_context import run_context_of
 from bsl.models.errors import ModelError
 from bsl.storage.errors import StorageError
 from bsl.tasks.diagnostics.finding import exit_code
@@ -45,12 +46,12 @@ def build(
     *,
     config: Annotated[Path | None, Parameter(help="JSON file of changed fields of AssetsConfig (flow.py)")] = None,
     root: Annotated[Path | None, Parameter(help="folder to pack into [default: the package's own]")] = None,
-    place: Site = Site(),
+    place: Site = NOT_GIVEN,
     output: Output = Output(),
 ) -> None:
     """Train all models from a mirror of licensed collections."""
     changes = settings_in(config)
-    start = begin(place, output)
+    start = begin(run_context_of(place), output)
     from assets.flow import AssetsConfig, assets
     from bsl.flows.config import override
 

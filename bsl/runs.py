@@ -7,9 +7,10 @@ such as BSL_STORE, BSL_DATA_MIRROR and BSL_DEVICE.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, overload
 
 from bsl.configs import recipe
 from bsl.encoder import SentenceEncoder
@@ -24,14 +25,14 @@ from bsl.storage.filesystem.values import require_name
 from bsl.storage.sources.label_names import set_with_label_columns, with_label_columns
 from bsl.tables import Files
 from bsl.tasks.embedding import python_encoders
+from bsl.tasks.embedding.python_encoders import name_of
 from bsl.tasks.evaluation import python_api
 from bsl.tasks.figures import ResultFigures
 from bsl.tasks.reporting.publish import page_of
 from bsl.tasks.stage.run_context import RunContext
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
+    from collections.abc import Iterable, Sequence
 
     import polars as pl
     from pydantic import JsonValue
@@ -193,7 +194,7 @@ def evaluate(
         True
     """
     context = context_of(settings)
-    found: TextEncoder = encoder if not isinstance(encoder, str | Path) else SentenceEncoder.load(encoder)
+    found = _encoder_of(encoder)
     named = name or (str(encoder) if isinstance(encoder, str | Path) else None)
     with Files() as files:
         sets = [set_with_label_columns(one, label_column, text_columns, document) for one in files.suite(suite)]
@@ -201,22 +202,100 @@ def evaluate(
         return replace(result, scores=files.without_folder(result.scores))
 
 
-def compare(runs: Sequence[str | Result], **settings: object) -> Result:
-    """Compare finished runs with the first, on the sets that all of them were scored on.
+@overload
+def compare(
+    runs: Sequence[str | Result],
+    suite: None = None,
+    *,
+    label_column: None = None,
+    text_columns: tuple[()] = (),
+    document: None = None,
+    **settings: object,
+) -> Result: ...
+
+
+@overload
+def compare(
+    runs: Sequence[str | Path | Result | TextEncoder] | Mapping[str, TextEncoder],
+    suite: object,
+    *,
+    label_column: str | None = None,
+    text_columns: Sequence[str] = (),
+    document: str | None = None,
+    **settings: object,
+) -> pl.DataFrame: ...
+
+
+def compare(
+    runs: Any,
+    suite: object = None,
+    *,
+    label_column: str | None = None,
+    text_columns: Sequence[str] = (),
+    document: str | None = None,
+    **settings: object,
+) -> Result | pl.DataFrame:
+    """Compare finished runs with the first, on the sets that all of them were scored on; or encoders, on any sets.
 
     Args:
-        runs: Two or more results, keys of reports, or ids of runs.
+        runs: Two or more results, keys of reports, or ids of runs. With a suite: encoders, as for `evaluate`, or
+            results; a dictionary gives them names.
+        suite: Sets to compare encoders on, as for `evaluate`: names, tables of labels, or lists.
+        label_column: Column with classes or scores in tables and sets `labels:FILE`; by default guessed.
+        text_columns: Text column in these sets, two for pairs; by default guessed.
+        document: Column in these sets with the same value in all rows of a writer or customer.
         **settings: Runtime settings by name.
+
+    Returns:
+        The page of the compared runs. With a suite, a table with one row for each set and encoder after the first: the
+        difference (`value`), its 95 % interval (`ci_low`, `ci_high`) and `p_value`.
 
     Raises:
         StorageError: A name matches no run in the store, or several.
+        UnknownSuiteError, SourceError: A set is unknown, or none is available.
+        EvaluationError: Less than two encoders are given, or vectors cannot be scored.
+
+    Example:
+        >>> longer = {"characters": lambda texts: [[len(text), 1.0] for text in texts],
+        ...           "words": lambda texts: [[len(text.split()), 1.0] for text in texts]}
+        >>> compare(longer, "embedded:stsb/test")["model"].to_list()
+        ['words']
     """
     context = context_of(settings)
+    if suite is not None:
+        with Files() as files:
+            sets = [set_with_label_columns(one, label_column, text_columns, document) for one in files.suite(suite)]
+            return files.without_folder(python_api.compare(_encoders_of(runs), sets, context))
     store = context.open_store()
     listed = [runs] if isinstance(runs, str | Result) else runs  # one run is refused, not read letter by letter
     names = [run.ref.key if isinstance(run, Result) else require_name(run, "a run") for run in listed]
     reports = tuple(ReportRef(key=ref.key) for ref in find_reports(store, names))
     return Result(store, comparison.compared(context, reports))
+
+
+def _encoders_of(
+    given: Iterable[str | Path | Result | TextEncoder] | Mapping[str, TextEncoder],
+) -> dict[str, TextEncoder]:
+    """Return encoders by their names in tables.
+
+    Raises:
+        ValueError: Two encoders have the same name.
+    """
+    if isinstance(given, Mapping):
+        return dict(given)
+    found: dict[str, TextEncoder] = {}
+    for one in given:
+        name = one.ref.path if isinstance(one, Result) else str(one) if isinstance(one, str | Path) else name_of(one)
+        if name in found:
+            raise ValueError(f"two encoders have the name {name!r}. Pass a dictionary from names to encoders")
+        found[name] = _encoder_of(one)
+    return found
+
+
+def _encoder_of(given: str | Path | Result | TextEncoder) -> TextEncoder:
+    if isinstance(given, Result):
+        return given.encoder
+    return SentenceEncoder.load(given) if isinstance(given, str | Path) else given
 
 
 def embed_corpus(

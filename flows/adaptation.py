@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from prefect.runtime import flow_run
 
 from bsl.flows.checked_flow import flow
-from bsl.flows.config import override
 from bsl.flows.evaluation import encoder_system, frozen_scores
-from bsl.flows.forms import form_of
+from bsl.flows.forms import settings_of
 from bsl.flows.recipes.adaptation import LABELS, STSB, AdaptConfig
 from bsl.flows.run_context import Names, Site, announce_precision, command_of, fix_precision, run_context_of
 from bsl.models.errors import EncoderError
@@ -55,17 +53,14 @@ if TYPE_CHECKING:
     from bsl.storage.sources.model_sources import ResolvedModel
     from bsl.tasks.stage.run_context import RunContext
 
-    AdaptOverrides = dict[str, Any]
+    AdaptSettings = AdaptConfig
 else:
-    AdaptOverrides = form_of(AdaptConfig)
+    AdaptSettings = settings_of(AdaptConfig())
 
 
 def _run_name() -> str:
     given = flow_run.parameters
-    config = AdaptConfig()
-    with suppress(ValueError):  # the flow raises it again, and Prefect records a failed run
-        config = override(config, given["config"] or {})
-    start = given["encoder"] or config.encoder.model
+    start = given["encoder"] or (given["config"] or AdaptConfig()).encoder.model
     return f"adapt to {', '.join(given['texts'])[:60]} from {start} · {str(flow_run.id)[:8]}"
 
 
@@ -74,7 +69,7 @@ def adapt(
     texts: Names,
     encoder: Public | None = None,
     labels: Public | None = None,
-    config: AdaptOverrides | None = None,
+    config: AdaptSettings | None = None,
     site: Site | None = None,
     labels_only_judge: bool = False,
 ) -> ReportRef:
@@ -85,13 +80,13 @@ def adapt(
         encoder: Original encoder: folder, Hub id, `embedded:` name, `checkpoint/<key>` or `report/<key>`; defaults to
             the encoder of the settings, `embedded:mini-sentence`.
         labels: A file of scored pairs or of texts with a class: training labels, and test labels for the verdict.
-        config: Settings to change, such as `{"training": {"max_steps": 200}}`.
+        config: Settings, or those to change, such as `{"training": {"max_steps": 200}}`.
         site: Store, mirror and device; defaults to the worker's environment.
         labels_only_judge: Train on views of the text instead; all labels decide the verdict.
     """
     show_logs()
-    settings = override(AdaptConfig(), config or {})
-    given = {"encoder": encoder, "labels": labels, "config": SETTINGS if config else None}
+    settings = config or AdaptConfig()
+    given = {"encoder": encoder, "labels": labels, "config": SETTINGS if settings != AdaptConfig() else None}
     command = command_of("adapt", texts, given) + (" --labels-only-judge" if labels_only_judge else "")
     start = encoder or settings.encoder.model
     return run_adapt(texts, start, labels, settings, run_context_of(site), command, labels_only_judge=labels_only_judge)

@@ -13,8 +13,9 @@ from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.tasks.embedding.embed import TITLE, embed, embed_tfidf
 from bsl.tasks.embedding.transforms import fit_transform, fold_transform, transform
 from bsl.tasks.evaluation.comparison import compare
+from bsl.tasks.evaluation.config import EvaluationSettings
 from bsl.tasks.evaluation.kinds import available, kind_of, names_of, score, tables
-from bsl.tasks.evaluation.systems import EvaluationSettings, NamedEncoder, System, find_encoder_systems
+from bsl.tasks.evaluation.systems import NamedEncoder, System, find_encoder_systems
 from bsl.tasks.reporting.evaluation import Missing, summarise
 from bsl.tasks.stage.log_context import show_logs
 

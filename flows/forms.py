@@ -68,9 +68,14 @@ class Form:
 
     The form sends all fields of the model, null where nothing was entered. In any other mapping null is a value, as in
     `--set training.collapse=null`.
+
+    Attributes:
+        model: All fields, each optional.
+        base: Settings that a mapping changes; None if the parameter is the mapping itself.
     """
 
     model: type[BaseModel]
+    base: BaseModel | None = None
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:  # noqa: ANN401
         return core_schema.no_info_before_validator_function(self._changes, handler(source))
@@ -79,8 +84,14 @@ class Form:
         return handler(self.model.__pydantic_core_schema__)
 
     def _changes(self, given: object) -> object:
-        sent = isinstance(given, Mapping) and given.keys() >= self.model.model_fields.keys()
-        return _without_nulls(given) if sent else given
+        if not isinstance(given, Mapping):
+            return given
+        changes = _without_nulls(given) if given.keys() >= self.model.model_fields.keys() else given
+        if self.base is None:
+            return changes
+        from bsl.flows.config import override  # slow import, needed only for mappings
+
+        return override(self.base, changes)
 
 
 def _without_nulls(section: Any) -> Any:  # noqa: ANN401 - a section or a value
@@ -99,3 +110,8 @@ def form_of(model: type[BaseModel], first: Sequence[str] = ()) -> Any:  # noqa: 
         first: Fields that Prefect's run form shows first.
     """
     return Annotated[dict[str, Any], Form(partial(model, first))]
+
+
+def settings_of(base: BaseModel) -> Any:  # noqa: ANN401 - a type for annotations
+    """Return the type of a flow parameter of complete settings: settings, or a mapping of changes to `base`."""
+    return Annotated[type(base), Form(partial(type(base)), base)]

@@ -15,7 +15,7 @@ from bsl.storage.filesystem.urls import Address, Public
 from bsl.storage.record import LARGEST, WHOLE
 from bsl.tasks.stage.device import device_of
 from bsl.tasks.stage.progress import announce
-from bsl.tasks.stage.run_context import RunContext
+from bsl.tasks.stage.run_context import RunContext, variable_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,7 +49,7 @@ class _RunContextSettings(RunContext, BaseSettings):
     )
     numbers_as_text: ClassVar[bool] = True
 
-    mirror: Address | None = Field(None, validation_alias=AliasChoices("mirror", "BSL_DATA_MIRROR"))
+    mirror: Address | None = Field(None, validation_alias=AliasChoices("mirror", variable_of("mirror")))
 
 
 def run_context_of(given: RunContext | Mapping[str, object] | None = None) -> RunContext:
@@ -83,10 +83,9 @@ def run_context_of(given: RunContext | Mapping[str, object] | None = None) -> Ru
 def _explain(problem: ErrorDetails) -> str:
     """Return the field, its variable and the reason, without the value: a URL may contain a password."""
     name = str(problem["loc"][0]) if problem["loc"] else ""
+    name = "mirror" if name == variable_of("mirror") else name
     reason = problem["msg"].removeprefix("Value error, ")
-    if name in ("mirror", "BSL_DATA_MIRROR"):
-        return f"mirror (BSL_DATA_MIRROR): {reason}"
-    return f"{name} (BSL_{name.upper()}): {reason}" if name in RunContext.model_fields else reason
+    return f"{name} ({variable_of(name)}): {reason}" if name in RunContext.model_fields else reason
 
 
 def command_of(

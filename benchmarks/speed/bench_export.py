@@ -42,7 +42,8 @@ def main() -> int:
     arguments = parser.parse_args()
     from bsl.models.encoder.config import EncoderConfig
     from bsl.models.encoder.sentence_encoder import SentenceEncoder
-    from bsl.tasks.serving.compress import CompressionConfig, export_variants
+    from bsl.tasks.serving.compress import export_variants
+    from bsl.tasks.serving.config import CompressionConfig
     from bsl.tasks.serving.measures import test_texts
     from bsl.tasks.stage.run_context import RunContext
 

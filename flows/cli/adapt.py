@@ -2,35 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from bsl.flows.cli.terminal.options import (
-    ENCODER_FORMS,
-    TEXT_FORMS,
-    LabelColumns,
-    Output,
-    Reading,
-    Settings,
-    Site,
+from bsl.flows.cli.terminal.checks import (
     check_amount,
     check_encoders,
     check_labels,
     check_sets,
-    check_suites,
     check_texts,
+)
+from bsl.flows.cli.terminal.options import (
+    ENCODER_FORMS,
+    FILES,
+    FIRST,
+    NOT_GIVEN,
+    SETTINGS,
+    SEVERAL,
+    TEXT_FORMS,
+    LabelColumns,
+    Output,
+    Settings,
+    Site,
+    options_of,
 )
 from bsl.flows.cli.terminal.overrides import settings_in
 from bsl.flows.cli.terminal.printing import ANSWERS, browse_line, print_result, print_sources
 from bsl.flows.cli.terminal.start import begin
+from bsl.flows.recipes.adaptation import AdaptConfig
+from bsl.storage.sources.own_text import ReadingConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from bsl.flows.recipes.adaptation import AdaptConfig
     from bsl.models.corpus.labels import Use
     from bsl.storage.artifacts.refs import ReportRef
     from bsl.storage.artifacts.store import Store
@@ -39,75 +45,17 @@ _FILL_IN = "fill in its column `label`, then give it with --labels"
 PRECISIONS = ("training", "label_training", "evaluation")  # sections of the settings with a precision
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class Adaptation:
-    """Options for the settings of an adaptation."""
-
-    labels_only_judge: Annotated[
-        bool, Parameter(help="train on views of the text, and use all labels for the verdict", negative="")
-    ] = False
-    accept: Annotated[
-        bool, Parameter(help="without labels: export the adapted encoder, although no gain is proved", negative="")
-    ] = False
-    used_for: Annotated[
-        Literal["classify", "group", "similarity", "search"] | None,
-        Parameter(
-            name="--for",
-            help="use of the encoder that decides the verdict [default: classify for labels of classes, similarity for "
-            "scored pairs]",
-        ),
-    ] = None
-    suite: Annotated[
-        tuple[str, ...],
-        Parameter(
-            consume_multiple=(1, None),
-            help="general suites or sets in addition to STS-B; in sts, no set may lose half a point",
-        ),
-    ] = ()
-    views: Annotated[
-        Literal["auto", "crops", "round-trips", "both", "dropout"] | None,
-        Parameter(help="views to train on if training uses no labels [default: auto]"),
-    ] = None
-    translators: Annotated[str | None, Parameter(help="embedded, opus-mt, or '' for none [default: embedded]")] = None
-    settings: Settings = Settings()
-    config: Annotated[Path | None, Parameter(help="JSON file of settings, as on the page of `bsl adapt`")] = None
-
-    def configured(self, reading: Reading) -> AdaptConfig:
-        """Return the settings; `--set` and `--precision` override options, and options override `--config`.
-
-        Raises:
-            ValueError: The file or its `evaluation` is not a JSON object, or a field or value is invalid.
-        """
-        from bsl.flows.config import override
-        from bsl.flows.recipes.adaptation import AdaptConfig
-
-        from_file = settings_in(self.config)
-        if self.suite and not isinstance(section := from_file.get("evaluation", {}), dict):
-            raise ValueError(f"--config {self.config}: evaluation is {section!r}, expected a JSON object of settings")
-        options = {
-            "views": self.views,
-            "translators": self.translators,
-            "accept": self.accept or None,
-            "used_for": self.used_for,
-        }
-        given = {name: value for name, value in options.items() if value is not None} | reading.given
-        suite = {"evaluation": {"sets": self.suite}} if self.suite else {}
-        return override(AdaptConfig(), from_file, given, suite, self.settings.changes(PRECISIONS))
-
-    def check_effect(self, use: Use) -> None:
-        """Refuse `--set` of the section that training does not use.
-
-        Args:
-            use: Use of the labels: `adapt` if the encoder trains on them.
-        """
-        on_labels = use == "adapt"
-        used, unused = ("label_training", "training") if on_labels else ("training", "label_training")
-        if unused in self.settings.changes():
-            raise ValueError(
-                f"--set {unused}: no effect, because the encoder trains on {'labels' if on_labels else 'views'}. "
-                f"Set the field of {used} instead"
-            )
+if TYPE_CHECKING:
+    AdaptOptions = Mapping[str, Any]
+else:
+    AdaptOptions = options_of(
+        AdaptConfig,
+        AdaptConfig.options,
+        SETTINGS,
+        used_for=Parameter(name="--for", group=FIRST),
+        accept=Parameter(group=FIRST),
+        **dict.fromkeys(ReadingConfig.model_fields, Parameter(group=FILES)),
+    )
 
 
 def adapt(
@@ -124,37 +72,45 @@ def adapt(
             "training, half for the verdict"
         ),
     ] = None,
+    suite: Annotated[
+        tuple[str, ...],
+        SEVERAL,
+        Parameter(help="general suites or sets in addition to STS-B; in sts, no set may lose half a point"),
+    ] = (),
     columns: LabelColumns = LabelColumns(),
-    adaptation: Adaptation = Adaptation(),
-    reading: Reading = Reading(),
-    place: Site = Site(),
+    options: AdaptOptions = NOT_GIVEN,
+    labels_only_judge: Annotated[
+        bool, Parameter(group=SETTINGS, help="train on views of the text, and use all labels for the verdict")
+    ] = False,
+    settings: Settings = Settings(),
+    config: Annotated[
+        Path | None, Parameter(group=SETTINGS, help="JSON file of settings, as on the page of `bsl adapt`")
+    ] = None,
+    place: Site = NOT_GIVEN,
     output: Output = Output(),
 ) -> None:
-    """Adapt an encoder to your text; you get the new encoder only if it is better, else the original encoder."""
+    """Adapt an encoder to your text; you get the new one only if it is better."""
+    from bsl.flows.run_context import run_context_of
     from bsl.models.evaluation.uses import deciding_use
-    from bsl.storage.sources.labels import label_source
+    from bsl.storage.sources.labels import label_source, sources_and_labels
 
-    check_texts(texts, place)
+    site = run_context_of(place)
+    check_texts(texts, site)
     check_labels(labels)
-    check_encoders([encoder], place)
-    labels = columns.of_file(labels, reading.encoding)
-    config = adaptation.configured(reading)
-    check_suites(config.evaluation.sets)
-    check_sets(config.evaluation.sets, place)
-    adaptation.check_effect(config.use_of(labels=labels is not None, only_judge=adaptation.labels_only_judge))
-    deciding_use(config.used_for, label_source(labels).kind if labels else None)
-    check_amount(texts, config, labels)
-    start = begin(place, output)
-    if adaptation.suite:
+    check_encoders([encoder], site)
+    labels = columns.of_file(labels, options.get("encoding"))
+    merged = configured(options, suite, config, settings)
+    check_sets(merged.evaluation.sets, site)
+    check_effect(settings, merged.use_of(labels=labels is not None, only_judge=labels_only_judge))
+    deciding_use(merged.used_for, label_source(labels).kind if labels else None)
+    check_amount(texts, merged, labels)
+    start = begin(site, output)
+    if suite:
         from bsl.tasks.evaluation.kinds import frozen_names
 
-        frozen_names(config.evaluation.sets)
-    from bsl.storage.sources.labels import sources_and_labels
-
-    details = print_sources(*sources_and_labels(config, texts, labels, start.site.mirror), output)
+        frozen_names(merged.evaluation.sets)
+    details = print_sources(*sources_and_labels(merged, texts, labels, site.mirror), output)
     from bsl.flows.adaptation import adapt as adapting
-    from bsl.flows.config import difference
-    from bsl.flows.recipes.adaptation import AdaptConfig
 
     ref = start.run(
         adapting,
@@ -162,10 +118,49 @@ def adapt(
         texts=list(texts),
         encoder=encoder,
         labels=labels,
-        labels_only_judge=adaptation.labels_only_judge,
-        config=difference(AdaptConfig(), config) or None,
+        labels_only_judge=labels_only_judge,
+        config=merged,
     )
-    _show(start.site.open_store(), ref, output, encoder or config.encoder.model, details)
+    _show(site.open_store(), ref, output, encoder or merged.encoder.model, details)
+
+
+def configured(
+    options: Mapping[str, Any], suite: tuple[str, ...], config: Path | None, settings: Settings
+) -> AdaptConfig:
+    """Return the settings; `--set` and `--precision` override options, and options override `--config`.
+
+    Args:
+        options: Given options, by the names of their settings.
+        suite: Names of general sets; empty for those of the settings.
+        config: JSON file of settings.
+        settings: `--set` and `--precision`.
+
+    Raises:
+        ValueError: The file or its `evaluation` is not a JSON object, or a field or value is invalid.
+    """
+    from bsl.flows.config import override
+
+    from_file = settings_in(config)
+    if suite and not isinstance(section := from_file.get("evaluation", {}), dict):
+        raise ValueError(f"--config {config}: evaluation is {section!r}, expected a JSON object of settings")
+    sets = {"evaluation": {"sets": suite}} if suite else {}
+    return override(AdaptConfig(), from_file, options, sets, settings.changes(PRECISIONS))
+
+
+def check_effect(settings: Settings, use: Use) -> None:
+    """Refuse `--set` of the section that training does not use.
+
+    Args:
+        settings: `--set`.
+        use: Use of the labels: `adapt` if the encoder trains on them.
+    """
+    on_labels = use == "adapt"
+    used, unused = ("label_training", "training") if on_labels else ("training", "label_training")
+    if unused in settings.changes():
+        raise ValueError(
+            f"--set {unused}: no effect, because the encoder trains on {'labels' if on_labels else 'views'}. "
+            f"Set the field of {used} instead"
+        )
 
 
 def _show(store: Store, ref: ReportRef, output: Output, original: str, details: dict[str, Any]) -> None:

@@ -99,7 +99,7 @@ def _row(manifest: Manifest) -> dict[str, object]:
 
 
 def show(artifact: Artifact, /, *, store: StoreUrl = None, output: Output = Output()) -> None:
-    """Print the verdict and tables of a result, then the manifest of an artifact and its first rows."""
+    """Print the tables of a result, the manifest of an artifact and its first rows."""
     opened = _open(store)
     ref = find(opened, artifact)
     manifest = opened.check(ref)
@@ -127,7 +127,7 @@ def verify(
     store: StoreUrl = None,
     output: Output = Output(),
 ) -> int:
-    """Hash every file of every artifact; exit code 1 if one is damaged."""
+    """Hash every file; exit code 1 if an artifact is damaged."""
     opened = _open(store)
     refs = [find(opened, artifact)] if artifact else opened.refs()
     findings = []
@@ -177,7 +177,7 @@ def gc(
     store: StoreUrl = None,
     output: Output = Output(),
 ) -> None:
-    """List or delete old artifacts that no newer report or evaluation needs, and leftovers."""
+    """List or delete old artifacts that no newer report or evaluation needs."""
     opened = _open(store)
     older, now = age(older_than), store_time(opened)
     manifests = collectable(opened, older, now)

@@ -7,7 +7,7 @@ from bsl.flows.cli.terminal.printing import print_json, print_table
 
 
 def ls(*, output: Output = Output()) -> None:
-    """List the models and texts in the package, with licences, sizes and checksums; check every file."""
+    """List them, with licences, sizes and checksums; check every file."""
     from bsl.storage.assets.catalog import embedded_manifest
     from bsl.storage.assets.embedded import embedded_names, embedded_path
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
-from rich.console import Console
 
+from bsl.flows.cli.search import AskedEncoding
+from bsl.flows.cli.terminal.checks import check_files
 from bsl.flows.cli.terminal.log_lines import printable
-from bsl.flows.cli.terminal.options import AskedEncoding, AskedPrecision, Output, Place, check_files
+from bsl.flows.cli.terminal.options import NOT_GIVEN, AskedPrecision, Output, Place
 from bsl.flows.cli.terminal.printing import print_json, print_table
+from bsl.flows.cli.terminal.start import begin_here
 
 
 def classify(
@@ -28,25 +29,19 @@ def classify(
     ] = None,
     encoding: AskedEncoding = None,
     precision: AskedPrecision = None,
-    place: Place = Place(),
+    place: Place = NOT_GIVEN,
     output: Output = Output(),
 ) -> None:
-    """Add to each row its class, the probability, and the next two classes."""
+    """Classify the texts of a file, after bsl adapt with labels of classes.
+
+    Each row gets its class, the probability, and the next two classes.
+    """
     check_files(source)
-    os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"  # else each load draws a progress bar
-    from bsl.flows.prefect_server.server import use_server
-    from bsl.flows.run_context import run_context_of
+    with begin_here(place, source) as site:
+        from bsl.tasks.serving.classify import check_target, classified, find_classifier, read_input, write_table
+        from bsl.tasks.stage.ui import progress_of
 
-    use_server()
-    site = run_context_of(place.given).model_copy(update={"cluster": None})  # no flow runs
-    from bsl.flows.cli.terminal.progress import watching
-    from bsl.models.runtime.progress import Progress
-    from bsl.tasks.serving.classify import check_target, classified, find_classifier, read_input, write_table
-    from bsl.tasks.stage.ui import progress_of
-
-    check_target(target)
-    with watching(site.open_store(), None, Console(stderr=True)) as terminal:
-        terminal.show("", Progress(f"reading {source}", 0, 0))
+        check_target(target)
         classifier = find_classifier(site, model, precision or "auto")
         given = read_input(source, text_column, classifier.linear.settings.text_column, encoding)
         print(printable(f"{source}: {given.summary}"), file=sys.stderr)

@@ -70,7 +70,11 @@ COMMANDS: Final[dict[str, tuple[Command, ...]]] = {
     "Artifacts": (
         Command("artifacts", "", "List, show, verify, delete or export the artifacts of runs."),
         Command("artifacts ls", "artifacts:ls", "List artifacts, newest first."),
-        Command("artifacts show", "artifacts:show", "Print the manifest of an artifact and its first rows."),
+        Command(
+            "artifacts show",
+            "artifacts:show",
+            "Print the tables of a result, the manifest of an artifact and its first rows.",
+        ),
         Command("artifacts verify", "artifacts:verify", "Hash every file; exit code 1 if an artifact is damaged."),
         Command(
             "artifacts gc", "artifacts:gc", "List or delete old artifacts that no newer report or evaluation needs."

@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from bsl.flows.cli.sweep import show_sweep
-from bsl.flows.cli.terminal.options import Output, Site
+from bsl.flows.cli.terminal.options import NOT_GIVEN, Output, Site
 from bsl.flows.cli.terminal.start import begin
 
 
@@ -18,16 +18,17 @@ def compare(
     ],
     /,
     *,
-    place: Site = Site(),
+    place: Site = NOT_GIVEN,
     output: Output = Output(),
 ) -> None:
     """Compare finished runs on the same pairs."""
     from bsl.flows.run_context import run_context_of
     from bsl.storage.artifacts.lookup import find_reports
 
-    store = run_context_of(place.given).open_store()
+    site = run_context_of(place)
+    store = site.open_store()
     names = [str(ref) for ref in find_reports(store, runs)]  # a misspelt name raises before the flow starts
-    start = begin(place, output)
+    start = begin(site, output)
     from bsl.flows.comparison import comparing
 
     ref = start.run(comparing, [], runs=names)

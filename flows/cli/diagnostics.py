@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 from cyclopts import Parameter
 
 from bsl.flows.cli.terminal.log_lines import be_quiet, printable
-from bsl.flows.cli.terminal.options import Changes, Debug, Output, Site
+from bsl.flows.cli.terminal.options import NOT_GIVEN, Changes, Debug, Output, Site
 from bsl.flows.cli.terminal.overrides import configured
 from bsl.flows.cli.terminal.printing import print_json, print_line, print_table
 from bsl.flows.prefect_server.server import check_server, use_server
@@ -31,14 +31,14 @@ def doctor(
     /,
     *,
     settings: Changes = (),
-    place: Site = Site(),
+    place: Site = NOT_GIVEN,
     output: Output = Output(),
 ) -> int:
     """Check devices, disk, store, server, models and data of a recipe."""
     server = use_server()
     if not output.debug:
         be_quiet()
-    site = run_context_of(place.given)
+    site = run_context_of(place)
     config = configured(recipe, settings)
     from bsl.tasks.diagnostics.doctor import examine
     from bsl.tasks.diagnostics.finding import exit_code

@@ -2,81 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
+from bsl.flows.cli.terminal.checks import check_encoders, check_sets
 from bsl.flows.cli.terminal.options import (
+    FIRST,
     LABELLED,
+    NOT_GIVEN,
+    SETTINGS,
+    SEVERAL,
     LabelColumns,
     Output,
     Settings,
     Site,
-    check_encoders,
-    check_sets,
-    check_suites,
+    options_of,
 )
 from bsl.flows.cli.terminal.printing import figures_of, print_result, print_sets
 from bsl.flows.cli.terminal.start import begin
-from bsl.models.encoder.config import CNNConfig
-from bsl.models.encoder.pooling import POOLINGS
+from bsl.models.encoder.config import CNNConfig, WordsConfig
+from bsl.tasks.evaluation.config import EncoderOverrides, EvaluationSettings
+
+WORDS: Final = Group("Word vectors", sort_key=2)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from bsl.storage.artifacts.refs import ArtifactRef
     from bsl.storage.artifacts.store import Store
 
-
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class Reading:
-    """Options for reading an encoder's folder or file."""
-
-    pooling: Annotated[
-        str | None,
-        Parameter(
-            help=f"pooling of token vectors: {', '.join(POOLINGS)}, or several, such as cls+mean, which are "
-            "concatenated [default: the folder's, or mean for a bare transformer]"
-        ),
-    ] = None
-    max_length: Annotated[
-        int | None, Parameter(help="maximum tokens per sentence, for a bare transformer [default: 64]")
-    ] = None
-    prompt: Annotated[
-        str | None, Parameter(help="prefix of every text: the name of a prompt in the folder, or a text; '' for none")
-    ] = None
-    split: Annotated[
-        Literal["treebank", "punctuation", "whitespace"] | None,
-        Parameter(help="tokenization of sentences, for word vectors [default: treebank]"),
-    ] = None
-    case: Annotated[
-        Literal["file", "kept", "lower"] | None, Parameter(help="case of words, for word vectors [default: file]")
-    ] = None
-    no_marks: Annotated[bool, Parameter(help="ignore punctuation marks, for word vectors")] = False
-    cnn: Annotated[
-        str | None,
-        Parameter(help="widths of convolutions above a transformer for fine-tuning, for example 1,3,5 (IS-BERT)"),
-    ] = None
-    revision: Annotated[str | None, Parameter(help="commit of a Hub model")] = None
-
-    @property
-    def given(self) -> dict[str, Any]:
-        """The options by the names of their settings (`bsl.tasks.evaluation.systems.Reading`).
-
-        Raises:
-            ValueError: The widths of convolutions are malformed.
-        """
-        words = {name: value for name, value in (("split", self.split), ("case", self.case)) if value}
-        return {
-            "pooling": self.pooling,
-            "max_length": self.max_length,
-            "revision": self.revision,
-            "words": {**words, "marks": not self.no_marks},
-            "cnn": _convolutions(self.cnn),
-            "prompt": self.prompt,
-        }
+    EncoderOptions = Mapping[str, Any]
+    WordOptions = Mapping[str, Any]
+else:
+    EncoderOptions = options_of(EncoderOverrides, ("pooling", "max_length", "prompt", "revision"), FIRST)
+    WordOptions = options_of(WordsConfig, ("split", "case"), WORDS)
 
 
 def evaluate(
@@ -91,9 +51,9 @@ def evaluate(
     *,
     suite: Annotated[
         tuple[str, ...],
+        SEVERAL,
         Parameter(
-            consume_multiple=(1, None),
-            help="suites, sets such as stsb/dev or trec, and protocols that fine-tune; listed below [default: sts]",
+            help="suites, sets such as stsb/dev or trec, and protocols that fine-tune; listed below [default: sts]"
         ),
     ] = ("sts",),
     columns: LabelColumns = LabelColumns(),
@@ -105,32 +65,43 @@ def evaluate(
             "draws these together",
         ),
     ] = None,
-    reading: Reading = Reading(),
+    reading: EncoderOptions = NOT_GIVEN,
+    words: WordOptions = NOT_GIVEN,
+    no_marks: Annotated[bool, Parameter(group=WORDS, help="ignore punctuation marks, for word vectors")] = False,
+    cnn: Annotated[
+        str | None,
+        Parameter(
+            group=SETTINGS,
+            help="widths of convolutions above a transformer for fine-tuning, for example 1,3,5 (IS-BERT)",
+        ),
+    ] = None,
     settings: Settings = Settings(),
-    place: Site = Site(),
+    place: Site = NOT_GIVEN,
     output: Output = Output(),
 ) -> int:
-    """Score any encoder on the papers' sets; compare several on the same pairs.
+    """Score encoders on the papers' sets or your labels; compare several.
 
     A suite is scored on those of its sets that are available; exit code 1 if a set that is named itself is missing.
     """
+    from bsl.flows.config import override
+    from bsl.flows.run_context import run_context_of
+
+    site = run_context_of(place)
     suite = columns.of_sets(suite, document)
-    check_suites(suite)
-    check_encoders(models, place)
-    check_sets(suite, place)
-    start = begin(place, output)
-    print_sets(suite, start.site.mirror)
+    check_encoders(models, site)
+    check_sets(suite, site)
+    given = {**reading, "words": {**words, "marks": not no_marks}, "cnn": _convolutions(cnn)}
+    options = {"reading": given, "precision": settings.precision or "auto"}
+    config = override(EvaluationSettings(), options, settings.changes())
+    start = begin(site, output)
+    print_sets(suite, site.mirror)
     from bsl.tasks.evaluation.kinds import named_sets, names_of
 
     names_of(suite)  # a set without scores raises before a run starts
-    from bsl.flows.config import override
     from bsl.flows.evaluation import evaluation
-    from bsl.tasks.evaluation.systems import EvaluationSettings
 
-    options = {"reading": reading.given, "precision": settings.precision or "auto"}
-    config = override(EvaluationSettings(), options, settings.changes())
     ref = start.run(evaluation, [], models=list(models), suite=list(suite), config=config)
-    missing = _show(start.site.open_store(), ref, output)
+    missing = _show(site.open_store(), ref, output)
     return 1 if missing.keys() & {*named_sets(suite)} else 0
 
 

@@ -2,25 +2,52 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
+from bsl.flows.cli.terminal.checks import check_encoders, check_files, check_sets
 from bsl.flows.cli.terminal.log_lines import printable, spinner
 from bsl.flows.cli.terminal.options import (
     ENCODER_FORMS,
+    FIRST,
+    NOT_GIVEN,
+    SETTINGS,
     LabelColumns,
     Output,
     Site,
-    check_encoders,
-    check_files,
-    check_sets,
-    check_suites,
+    options_of,
 )
 from bsl.flows.cli.terminal.printing import print_json, print_line, print_table
 from bsl.storage.filesystem.os_errors import writing
+from bsl.tasks.serving.config import CompressionConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cyclopts import Token
+
+    FormOptions = Mapping[str, Any]
+
+
+def _dims(_: type, words: Sequence[Token]) -> tuple[int, ...]:
+    """Return the numbers of dimensions in `256,128,64`."""
+    text = ",".join(word.value for word in words)
+    numbers = [number.strip() for number in text.split(",")]
+    if not all(number.isdecimal() and int(number) > 1 for number in numbers):
+        raise ValueError(f"expected numbers of dimensions such as 256,128,64 (found {text})")
+    return tuple(map(int, numbers))
+
+
+if not TYPE_CHECKING:
+    FormOptions = options_of(
+        CompressionConfig,
+        CompressionConfig.model_fields,
+        FIRST,
+        dims=Parameter(converter=_dims, n_tokens=1, consume_multiple=False, metavar="K,K"),
+    )
 
 _FORMS_OF: Final = {  # option → the forms that it belongs to
     "static_dims": ("static",),
@@ -32,52 +59,7 @@ _FORMS_OF: Final = {  # option → the forms that it belongs to
 }
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class Forms:
-    """The forms to write, and their options."""
-
-    onnx: Annotated[bool, Parameter(help="write an ONNX graph in fp32: onnx/model.onnx")] = False
-    int8: Annotated[bool, Parameter(help="write an ONNX graph with int8 products: onnx/model_qint8_….onnx")] = False
-    target: Annotated[
-        Literal["vnni", "avx2"] | None,
-        Parameter(help="processor of the int8 graph: with VNNI (or ARM), or any x86 [default: like this machine]"),
-    ] = None
-    dims: Annotated[
-        str | None, Parameter(help="write encoders with fewer dimensions, for example 256,128,64: dims-K/")
-    ] = None
-    static: Annotated[bool, Parameter(help="write a table of token vectors, without a transformer: static/")] = False
-    static_dims: Annotated[int | None, Parameter(help="width of the table [default: 256]")] = None
-    max_loss: Annotated[float | None, Parameter(help="maximum loss of int8 on STS-B dev, in points [default: 0.3]")] = (
-        None
-    )
-    min_cosine: Annotated[
-        float | None, Parameter(help="minimum mean cosine of int8 and fp32 vectors [default: 0.98]")
-    ] = None
-    text: Annotated[
-        tuple[str, ...] | None,
-        Parameter(
-            consume_multiple=(1, None), help="files of sentences to fit --int8, --dims and --static on [default: NLI]"
-        ),
-    ] = None
-    sentences: Annotated[int | None, Parameter(help="maximum number of sentences to fit on [default: 20000]")] = None
-
-    @property
-    def given(self) -> dict[str, Any]:
-        """The options that were given, by the names of their settings.
-
-        Raises:
-            ValueError: An option is malformed, or belongs to a form that is not requested.
-        """
-        options = asdict(self) | {"dims": _dims(self.dims) or None}
-        for option, forms in _FORMS_OF.items():
-            if options[option] is not None and not any(options[form] for form in forms):
-                name, needed = f"--{option.replace('_', '-')}", " or ".join(f"--{form}" for form in forms)
-                raise ValueError(f"{name} has an effect only with {needed}. Add {needed}, or remove {name}")
-        return {name: value for name, value in options.items() if value is not None}
-
-
-@Parameter(name="*")
+@Parameter(name="*", group=Group("Hub", sort_key=2))
 @dataclass(frozen=True, kw_only=True)
 class Upload:
     """Upload to the Hub."""
@@ -93,39 +75,35 @@ def export(
     folder: Annotated[Path, Parameter(help="a new folder")],
     /,
     *,
-    forms: Forms = Forms(),
-    suite: Annotated[
-        tuple[str, ...],
-        Parameter(consume_multiple=(1, None), help="score all forms on these sets too: labels:FILE, own:FILE, sts …"),
-    ] = (),
+    forms: FormOptions = NOT_GIVEN,
     columns: LabelColumns = LabelColumns(),
-    revision: Annotated[str | None, Parameter(help="commit of a Hub model")] = None,
+    revision: Annotated[str | None, Parameter(group=SETTINGS, help="commit of a Hub model")] = None,
     upload: Upload = Upload(),
-    place: Site = Site(),
+    place: Site = NOT_GIVEN,
     output: Output = Output(),
 ) -> None:
-    """Write an encoder's small and fast forms: ONNX, int8, fewer dimensions, a static table."""
-    options = forms.given
+    """Write small and fast forms: ONNX, int8, fewer dimensions, a static table."""
+    _check_forms(forms)
     if folder.exists():
         raise FileExistsError(f"{folder}: already exists. Name a new folder.")
-    check_encoders([encoder], place)
+    from bsl.flows.config import override
+    from bsl.flows.run_context import run_context_of
     from bsl.storage.sources.model_sources import check_revision
 
+    site = run_context_of(place)
+    check_encoders([encoder], site)
     check_revision(encoder, revision)
-    check_files(*options.get("text", ()))
-    suite = columns.of_sets(suite)
-    check_suites(suite)
-    check_sets(suite, place)
+    config = override(CompressionConfig(), forms, {"suite": columns.of_sets(forms.get("suite", ()))})
+    check_files(*config.text)
+    check_sets(config.suite, site)
     with writing(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
-    from bsl.flows.run_context import run_context_of
     from bsl.storage.hub.upload import check_repository, push
-    from bsl.tasks.serving.compress import CompressionConfig, export_variants
+    from bsl.tasks.serving.compress import export_variants
     from bsl.tasks.serving.form_scores import TITLE as SCORES
     from bsl.tasks.serving.form_scores import losses
     from bsl.tasks.serving.measures import TITLE
 
-    config = CompressionConfig.model_validate(options | {"suite": suite})
     if upload.push_to_hub:
         check_repository(upload.push_to_hub)
     elif upload.public:
@@ -133,7 +111,7 @@ def export(
             "--public has an effect only with --push-to-hub. Add --push-to-hub ORG/NAME, or remove --public"
         )
     with spinner(f"writing the forms of {encoder}, and measuring each"):
-        measured = export_variants(run_context_of(place.given), encoder, revision, folder, config)
+        measured = export_variants(site, encoder, revision, folder, config)
     if not output.json:
         print_table(TITLE, measured.forms)
         if measured.scores:
@@ -147,8 +125,10 @@ def export(
         print(printable(f"hub:     {address}"))
 
 
-def _dims(text: str | None) -> tuple[int, ...]:
-    words = text.split(",") if text else []
-    if not all(word.strip().isdecimal() and int(word) > 1 for word in words):
-        raise ValueError(f"--dims {text}: expected numbers of dimensions such as 256,128,64")
-    return tuple(map(int, words))
+def _check_forms(given: Mapping[str, Any]) -> None:
+    """Refuse an option of a form that is not requested."""
+    for option in given:
+        forms = _FORMS_OF.get(option, (option,))
+        if not any(form in given for form in forms):
+            name, needed = f"--{option.replace('_', '-')}", " or ".join(f"--{form}" for form in forms)
+            raise ValueError(f"{name} has an effect only with {needed}. Add {needed}, or remove {name}")

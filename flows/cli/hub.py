@@ -44,13 +44,15 @@ def mirror(
     own: Annotated[
         str | None,
         Parameter(
-            name="--mirror",
-            help="folder of your own files; files in it are not downloaded [env: BSL_DATA_MIRROR]",
+            name="--mirror", help="folder of your own files; files in it are not downloaded [env: BSL_DATA_MIRROR]"
         ),
     ] = None,
     output: Output = Output(),
 ) -> int:
-    """Fill a Hub cache with the files that recipes read, for use as HF_HOME; exit code 1 if a file is missing."""
+    """Fill a Hub cache with the files that recipes read, for use as HF_HOME.
+
+    The exit code is 1 if a file is missing.
+    """
     if "://" in folder:
         raise ValueError(f"{folder} is not a folder on this machine. Fill a local folder and copy it there")
     if Path(folder).is_file():

@@ -13,7 +13,6 @@ from cyclopts import CycloptsError, UnknownOptionError, UnusedCliTokensError
 
 from bsl.flows.cli.commands import COMMANDS, application
 from bsl.flows.cli.terminal.log_lines import printable, start_lines
-from bsl.flows.cli.terminal.options import TEXTS
 from bsl.storage.filesystem.caches import have_home
 from bsl.storage.filesystem.os_errors import check_umask
 from bsl.storage.filesystem.secrets import without_password
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
     from inspect import BoundArguments
 
+_TEXTS: Final = "query"  # the parameter that takes texts; all other words may be addresses
 USAGE_ERROR, FAILURE, INTERRUPTED, CUT_OFF = 2, 1, 130, 141
 FIRST_STEPS: Final = """\
 Raw sentences in, an evaluated sentence encoder out. First steps:
@@ -122,7 +122,7 @@ def _called(words: Sequence[str]) -> int:
     except CycloptsError:
         _check_addresses(words)  # its message would repeat them
         raise
-    _check_addresses(words, bound.arguments.get(TEXTS, ()))
+    _check_addresses(words, bound.arguments.get(_TEXTS, ()))
     code = function(*bound.args, **bound.kwargs) or 0
     if function == app.help_print and words[0] == "evaluate":
         from bsl.flows.cli.evaluate import suites_listed  # slow: imports the datasets

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from bsl.flows.cli.terminal.checks import check_encoders, check_sets
 from bsl.flows.cli.terminal.log_lines import printable, spinner
-from bsl.flows.cli.terminal.options import Output, Settings, Site, check_encoders, check_sets
+from bsl.flows.cli.terminal.options import NOT_GIVEN, Output, RunSite, Settings
 from bsl.flows.cli.terminal.printing import browse_line, print_json, print_line, print_table
 from bsl.flows.cli.terminal.start import begin
 
@@ -25,31 +26,30 @@ def run(
     *,
     settings: Settings = Settings(),
     dry_run: Annotated[bool, Parameter(help="list the stages, cached or to make, without running them")] = False,
-    processes: Annotated[
-        int | None, Parameter(help="processes that train one model, one per GPU [default: 1] [env: BSL_PROCESSES]")
-    ] = None,
-    place: Site = Site(),
+    place: RunSite = NOT_GIVEN,
     output: Output = Output(),
 ) -> int:
     """Run a recipe from raw sentences to its report."""
     from bsl.flows.config import override
     from bsl.flows.recipes import recipe as find_recipe
+    from bsl.flows.run_context import run_context_of
 
     base = find_recipe(recipe)
     changes = settings.changes(base.precisions)
     config = override(base, changes)
-    check_encoders([model for model, _ in config.models()], place)
-    check_sets(config.evaluation.sets, place)
-    start = begin(place, output, serve=not dry_run, processes=processes)
+    site = run_context_of(place)
+    check_encoders([model for model, _ in config.models()], site)
+    check_sets(config.evaluation.sets, site)
+    start = begin(site, output, serve=not dry_run)
     from bsl.flows.pipeline import pipeline
 
-    store = start.site.open_store()
+    store = site.open_store()
     parameters: dict[str, Any] = {"recipe_name": recipe, "overrides": changes or None}
     if dry_run:
         from bsl.tasks.stage.progress import planning
 
         with spinner(f"{recipe}: looking for sources and models"), planning() as plan:
-            pipeline.fn(**parameters, site=start.site)
+            pipeline.fn(**parameters, site=site)
         _dry_run(store, plan, as_json=output.json)
         return 0
     from bsl.models.evaluation.verdict import STOPPED

@@ -5,24 +5,25 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
-from rich.console import Console
 
+from bsl.flows.cli.terminal.checks import check_encoders, check_files
 from bsl.flows.cli.terminal.log_lines import printable
 from bsl.flows.cli.terminal.options import (
     ENCODER_FORMS,
-    AskedEncoding,
+    SEVERAL,
     AskedPrecision,
     Output,
     Place,
-    check_encoders,
-    check_files,
+    option_of,
 )
 from bsl.flows.cli.terminal.printing import print_json, print_table
+from bsl.flows.cli.terminal.start import begin_here
+from bsl.storage.sources.own_text import ReadingConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 
 Model = Annotated[str, Parameter(help=ENCODER_FORMS)]
 Corpus = Annotated[str, Parameter(help="file of text, CSV, JSONL or Parquet, a folder, or a pattern with *")]
+if TYPE_CHECKING:
+    AskedEncoding = str | None
+else:
+    AskedEncoding = option_of(ReadingConfig, "encoding")
 
 
 @Parameter(name="*")
@@ -42,12 +47,10 @@ class Use:
     """Options for reading and embedding sentences, and runtime settings."""
 
     column: Annotated[str | None, Parameter(help="column of sentences [default: the only column of text]")] = None
-    keep: Annotated[
-        tuple[str, ...], Parameter(consume_multiple=(1, None), help="other columns to copy or show, such as id")
-    ] = ()
+    keep: Annotated[tuple[str, ...], SEVERAL, Parameter(help="other columns to copy or show, such as id")] = ()
     encoding: AskedEncoding = None
     precision: AskedPrecision = None
-    place: Place = Place()
+    place: Place = field(default_factory=dict)
 
 
 def search(
@@ -182,27 +185,14 @@ def _opened_index(model: str, corpus: str, use: Use) -> Index:
 
 @contextmanager
 def _using(model: str, path: str, use: Use) -> Iterator[tuple[RunContext, SourceSpec, Precision]]:
-    """Yield run context, source and precision for using an encoder, and show progress on standard error.
-
-    Prefect is configured, but no server starts, because no flow runs.
-    """
+    """Yield run context, source and precision for using an encoder, and show progress on standard error."""
     check_files(path)
-    check_encoders([model], use.place)
-    os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"  # else each load draws a progress bar
-    from bsl.flows.prefect_server.server import use_server
-    from bsl.flows.run_context import run_context_of
+    with begin_here(use.place, path) as site:
+        check_encoders([model], site)
+        from bsl.models.runtime.precision import explained
+        from bsl.storage.sources.sources import SourceSpec
+        from bsl.tasks.stage.device import device_of
 
-    use_server()
-    # Only Prefect sends shards to a cluster, and it does not run here.
-    site = run_context_of(use.place.given).model_copy(update={"cluster": None})
-    from bsl.flows.cli.terminal.progress import watching
-    from bsl.models.runtime.precision import explained
-    from bsl.models.runtime.progress import Progress
-    from bsl.storage.sources.sources import SourceSpec
-    from bsl.tasks.stage.device import device_of
-
-    with watching(site.open_store(), None, Console(stderr=True)) as terminal:
-        terminal.show("", Progress(f"reading {path}", 0, 0))
         precision = use.precision or "auto"
         print(printable(f"precision: {explained(precision, device_of(site))}"), file=sys.stderr)
         spec = SourceSpec(path=path, columns=tuple(filter(None, [use.column])), encoding=use.encoding)

@@ -2,40 +2,40 @@
 
 from __future__ import annotations
 
+import json
 import os
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
+from bsl.flows.cli.terminal.checks import check_amount, check_encoders, check_labels, check_sets, check_texts
 from bsl.flows.cli.terminal.options import (
-    ENCODER_FORMS,
-    TEXT_FORMS,
+    FILES,
+    NOT_GIVEN,
     LabelColumns,
     Output,
-    Reading,
     Settings,
     Site,
-    check_amount,
-    check_encoders,
-    check_labels,
-    check_sets,
-    check_texts,
+    SweepSite,
+    options_of,
 )
 from bsl.flows.cli.terminal.overrides import value_of
 from bsl.flows.cli.terminal.printing import print_result, print_sources
 from bsl.flows.cli.terminal.start import begin
+from bsl.flows.sweep.own import OwnRequest
 from bsl.models.evaluation.reproduction import MARGIN
 from bsl.storage.record import LARGEST
+from bsl.storage.sources.own_text import ReadingConfig
 from bsl.tasks.rendering.numbers import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from bsl.flows.sweep.grid import Grid
-    from bsl.flows.sweep.own import OwnRequest
     from bsl.storage.artifacts.refs import ArtifactRef
     from bsl.storage.artifacts.store import Store
+    from bsl.tasks.stage.run_context import RunContext
 
 
 @Parameter(name="*")
@@ -55,44 +55,36 @@ class Points:
     against: Annotated[tuple[str, ...], Parameter(help="point that all others are compared with; may be repeated")] = ()
 
 
-@Parameter(name="*", group=Group("Study own: your text", sort_key=0))
-@dataclass(frozen=True, kw_only=True)
-class Own:
-    """Options of the study `own`, on the user's text."""
+if TYPE_CHECKING:
+    OwnOptions = Mapping[str, Any]
+    FileOptions = Mapping[str, Any]
+else:
+    OwnOptions = options_of(OwnRequest, OwnRequest.model_fields, Group("Study own: your text", sort_key=0))
+    FileOptions = options_of(ReadingConfig, ReadingConfig.model_fields, FILES)
 
-    text: Annotated[tuple[str, ...], Parameter(consume_multiple=(1, None), help=TEXT_FORMS)] = ()
-    labels: Annotated[
-        str | None, Parameter(help="file of texts with a class, or of scored pairs; their test rows decide")
-    ] = None
-    encoder: Annotated[
-        str | None, Parameter(help=f"original encoder: {ENCODER_FORMS} [default: embedded:mini-sentence]")
-    ] = None
-    translators: Annotated[
-        Literal["embedded", "opus-mt"] | None, Parameter(help="translators of round trips [default: embedded]")
-    ] = None
 
-    def request(self, place: Site, columns: LabelColumns, encoding: str | None) -> OwnRequest | None:
-        """Return the options, checked against files and models; None if none is given.
+def own_request(
+    given: Mapping[str, Any], site: RunContext, columns: LabelColumns, encoding: str | None
+) -> OwnRequest | None:
+    """Return the options of the study `own`, checked against files and models; None if none is given.
 
-        Args:
-            place: Store and mirror to search.
-            columns: Columns of the labels.
-            encoding: Encoding of the files.
+    Args:
+        given: The options.
+        site: Store and mirror to search.
+        columns: Columns of the labels.
+        encoding: Encoding of the files.
 
-        Raises:
-            ValueError: Other options are given without `--text`, or columns of labels without `--labels`.
-            SourceError, AssetError, ArtifactMissingError: A file or encoder does not exist.
-        """
-        from bsl.flows.sweep.own import OwnRequest
-
-        given = {name: value for name, value in asdict(self).items() if value}
-        if given and not self.text:
-            raise ValueError(f"--{next(iter(given))}: needs --text. Add --text FILE")
-        check_texts(self.text, place)
-        check_labels(self.labels)
-        check_encoders([self.encoder], place)
-        labels = columns.of_file(self.labels, encoding)
-        return OwnRequest(**given | ({"labels": labels} if labels else {})) if given else None
+    Raises:
+        ValueError: Other options are given without `--text`, or columns of labels without `--labels`.
+        SourceError, AssetError, ArtifactMissingError: A file or encoder does not exist.
+    """
+    if given and "text" not in given:
+        raise ValueError(f"--{next(iter(given))}: needs --text. Add --text FILE")
+    check_texts(given.get("text", ()), site)
+    check_labels(given.get("labels"))
+    check_encoders([given.get("encoder")], site)
+    labels = columns.of_file(given.get("labels"), encoding)
+    return OwnRequest(**{**given, **({"labels": labels} if labels else {})}) if given else None
 
 
 def sweep(
@@ -105,56 +97,55 @@ def sweep(
     /,
     *,
     points: Points = Points(),
-    own: Own = Own(),
+    own: OwnOptions = NOT_GIVEN,
     columns: LabelColumns = LabelColumns(),
-    reading: Reading = Reading(),
+    reading: FileOptions = NOT_GIVEN,
     workers: Annotated[
         int | None,
         Parameter(help="processes of this machine that share the runs [default: 1]; with --pool: runs at a time [256]"),
     ] = None,
-    pool: Annotated[bool, Parameter(help="run each point as a run of deployment bsl-pipeline/any")] = False,
     settings: Settings = Settings(),
-    place: Site = Site(),
+    place: SweepSite = NOT_GIVEN,
     output: Output = Output(),
 ) -> None:
     """Run a grid of configurations with several seeds, and compare them in one table."""
-    from bsl.flows.run_context import MOST_SEEDS
+    from bsl.flows.run_context import MOST_SEEDS, run_context_of
 
     for option, number, most in (("seeds", points.seeds, MOST_SEEDS), ("workers", workers, LARGEST)):
         if number is not None and not 1 <= number <= most:
             raise ValueError(f"--{option} {number}: expected 1 to {most}")
-    name, axes, request = names[0], axes_of(points.over, names), own.request(place, columns, reading.encoding)
-    if reading.given and not request:
-        raise ValueError(f"--{next(iter(reading.given))}: only study own reads your text. Add --text FILE")
-    settings = reading.among(settings, "ingest.own_text")
+    site = run_context_of(place)
+    name, axes = names[0], axes_of(points.over, names)
+    request = own_request(own, site, columns, reading.get("encoding"))
+    if reading and not request:
+        raise ValueError(f"--{next(iter(reading))}: only study own reads your text. Add --text FILE")
+    options = [f"ingest.own_text.{field}={json.dumps(value)}" for field, value in reading.items()]
+    settings = replace(settings, settings=(*options, *settings.settings))
     changes = settings.changes()
-    _refuse_twice(axes, changes)
-    if workers and (place.cluster or os.environ.get("BSL_CLUSTER")):
+    if workers and site.cluster:
         raise ValueError(
             f"--workers {workers}: the workers of --cluster or BSL_CLUSTER run the points. Remove one of them"
         )
-    if pool and not os.environ.get("PREFECT_API_URL"):
+    if site.pool and not os.environ.get("PREFECT_API_URL"):
         raise ValueError(
             "--pool: the embedded Prefect server has no workers. Set PREFECT_API_URL to a server with workers"
         )
-    planned = _planned(name, axes, changes, points.against, request, place)  # usage errors raise before a server starts
-    if settings.precision:
-        # Of several points, those that do not train ignore the precision of training.
-        changes = settings.changes(dict.fromkeys(part for config in planned.configs for part in config.precisions))
-        _refuse_twice(axes, changes)
-        planned = _planned(name, axes, changes, points.against, request, place)
-    check_sets([name for config in planned.configs for name in config.evaluation.sets], place)
+    planned = _planned(name, axes, changes, points.against, request, site)  # usage errors raise before a server starts
+    # Of several points, those that do not train ignore the precision of training.
+    changes = settings.changes(dict.fromkeys(part for config in planned.configs for part in config.precisions))
+    _refuse_twice(axes, changes)
+    check_sets([name for config in planned.configs for name in config.evaluation.sets], site)
     text = planned.configs[0].ingest.own_text if request else None
     if request and text:
         check_amount(request.text, text, request.labels)
-    start = begin(place, output, pool=pool or None)
+    start = begin(site, output)
     from bsl.flows.sweep.sweep import ablation
 
     details = {}
     if request and text:
         from bsl.storage.sources.labels import sources_and_labels
 
-        details = print_sources(*sources_and_labels(text, request.text, request.labels, start.site.mirror), output)
+        details = print_sources(*sources_and_labels(text, request.text, request.labels, site.mirror), output)
     ref = start.run(
         ablation,
         () if request else planned.configs,
@@ -166,7 +157,7 @@ def sweep(
         workers=workers,
         own=request,
     )
-    show_sweep(start.site.open_store(), ref, output, **details)
+    show_sweep(site.open_store(), ref, output, **details)
 
 
 def _planned(
@@ -175,17 +166,16 @@ def _planned(
     changes: Mapping[str, Any],
     against: Sequence[str],
     request: OwnRequest | None,
-    place: Site,
+    site: RunContext,
 ) -> Grid:
     """Return the points; for the study `own`, as if its encoder could be trained at all of them."""
-    from bsl.flows.run_context import run_context_of
     from bsl.flows.sweep import own
     from bsl.flows.sweep.grid import grid
 
     own.check_own(name, request)
     if request is None:
         return grid(name, axes, changes, against)
-    base = request.config(changes, run_context_of(place.given).mirror)
+    base = request.config(changes, site.mirror)
     study, _ = own.declared(base, request, own.Start())
     return grid(name, own.axes(axes), changes, against, study)
 
@@ -254,11 +244,11 @@ def reproduce(
         float, Parameter(help="maximum difference, in points, from the published figure for REPRODUCED")
     ] = MARGIN,
     settings: Settings = Settings(),
-    place: Site = Site(),
+    place: Site = NOT_GIVEN,
     output: Output = Output(),
 ) -> None:
     """Run the recipe of a published row, and compare its figures with the row."""
-    from bsl.flows.run_context import MOST_SEEDS
+    from bsl.flows.run_context import MOST_SEEDS, run_context_of
 
     if not 1 <= seeds <= MOST_SEEDS:
         raise ValueError(f"--seeds {seeds}: expected 1 to {MOST_SEEDS} runs")
@@ -271,7 +261,7 @@ def reproduce(
     base = recipe(row_of(row)[1])
     changes = settings.changes(base.precisions)
     configs = override(base, changes).runs(1)
-    start = begin(place, output)
+    start = begin(run_context_of(place), output)
     from bsl.flows.sweep.sweep import reproduction
 
     ref = start.run(reproduction, configs, row=row, seeds=seeds, margin=margin, overrides=changes or None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -68,16 +68,20 @@ _VIEW_NAMES: Final[dict[str, tuple[str, ...]]] = {
 class AdaptConfig(ReadingConfig):
     """Settings for adapting an encoder to the user's text."""
 
+    options: ClassVar[tuple[str, ...]] = ("used_for", "accept", "views", "translators", *ReadingConfig.model_fields)
+    """Fields that `bsl adapt` also has as options, in the order of its help."""
+
     encoder: EncoderConfig = EncoderConfig(model=DEFAULT_ENCODER)
     """Pooling and length of a bare transformer; a sentence-transformers folder has its own settings."""
     hold_out: HoldOutConfig = HoldOutConfig()
     """Documents held out from training."""
     views: Literal["auto", "crops", "round-trips", "both", "dropout"] = "auto"
-    """Views to train on if training uses no labels: crops (`auto`), round trips, both, or `dropout`: each sentence
-    paired with itself under dropout (as in SimCSE). Round trips take longest and improved labels most
+    """Views to train on if training uses no labels; auto: crops. With `dropout`, each sentence is paired with itself
+    under dropout (as in SimCSE). Round trips take longest and improved labels most
     (docs/research-log.md)."""
     translators: str | dict[str, TranslatorConfig] = "embedded"
-    """`embedded`, `opus-mt`, or a mapping from language pairs, such as `en-de`, to translators; "" for none."""
+    """Translators of round trips: embedded, opus-mt, or '' for none. Or a mapping from language pairs, such as `en-de`,
+    to translators."""
     pivots: tuple[str, ...] = PIVOTS
     """Pivot languages of round trips; the first language with translators in both directions is used."""
     translated: int = Field(1500, ge=0)
@@ -104,12 +108,12 @@ class AdaptConfig(ReadingConfig):
     """Anchor weight of a bare transformer, instead of `training.objective.anchor_weight`, if the objective is
     `contrastive`: how strongly training preserves the similarities of the original encoder."""
     accept: bool = False
-    """Export the adapted encoder although no labels prove a gain; after training on views its share of the trained
-    weights is `proof.share`. It is not exported if a general set loses too much."""
+    """Without labels: export the adapted encoder, although no gain is proved. After training on views its share of the
+    trained weights is `proof.share`. It is not exported if a general set loses too much."""
     used_for: UseName | None = None
-    """Use of the encoder that decides the verdict: `classify` (a classifier is trained on the vectors), `group` (texts
-    of one class are near each other), `similarity` (cosines of pairs), `search` (in your text). By default the use
-    that the labels are for: classes decide about `classify`, scored pairs about `similarity`."""
+    """Use of the encoder that decides the verdict; by default classify for labels of classes, similarity for scored
+    pairs. `classify`: a classifier is trained on the vectors; `group`: texts of one class are near each other;
+    `similarity`: cosines of pairs; `search`: in your text."""
     proof: AdaptationEvaluationConfig = AdaptationEvaluationConfig()
     """Evaluation of the adapted encoder on held-out text."""
     evaluation: EvaluationConfig = EvaluationConfig(sets=(STSB,), dev="embedded:stsb/dev")

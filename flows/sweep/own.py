@@ -67,11 +67,11 @@ class OwnRequest(Record):
     """The user's text and the encoder to start from, as options of `bsl sweep own`."""
 
     text: tuple[Public, ...] = Field(min_length=1)
-    """Files, folders, patterns or datasets."""
+    """Files (txt, csv, tsv, jsonl, parquet), folders, patterns with *, or datasets."""
     labels: Public | None = None
-    """File of scored pairs or of texts with a class."""
+    """File of texts with a class, or of scored pairs; their test rows decide."""
     encoder: Public = DEFAULT_ENCODER
-    """Original encoder."""
+    """Original encoder: folder, Hub id, embedded:<name>, checkpoint/<key> or report/<key>."""
     translators: Literal["embedded", "opus-mt"] = "embedded"
     """Translators of round trips."""
 

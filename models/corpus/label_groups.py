@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from bsl.models.runtime.partitions import scattered
 
@@ -55,6 +53,9 @@ def connected_rows(rows: int, nodes: pl.Series) -> pl.Series:
         rows: number of rows.
         nodes: ids of texts, or of other things that rows share: those of all rows in order, perhaps several times.
     """
+    from scipy.sparse import coo_array  # slow imports, not needed to find cached results
+    from scipy.sparse.csgraph import connected_components
+
     numbers = nodes.rank("dense").to_numpy().astype(np.int64) - 1
     row_numbers = np.tile(np.arange(rows), len(nodes) // max(1, rows))
     size = rows + int(numbers.max(initial=-1)) + 1

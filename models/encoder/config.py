@@ -31,11 +31,12 @@ class WordsConfig(Record):
     """Split sentences into words, for an encoder that is a file of word vectors such as GloVe."""
 
     split: Literal["treebank", "punctuation", "whitespace"] = "treebank"
-    """`treebank`: as the corpora of GloVe were split (`do n't`, `U.S.`, `1,000`, `well-known`); `punctuation`: runs of
-    letters and digits, and each mark alone; `whitespace`: at blanks only, for tokenised text such as SentEval's."""
+    """Tokenization of sentences, for word vectors. `treebank`: as the corpora of GloVe were split (`do n't`, `U.S.`,
+    `1,000`, `well-known`); `punctuation`: runs of letters and digits, and each mark alone; `whitespace`: at blanks
+    only, for tokenised text such as SentEval's."""
     case: Literal["file", "kept", "lower"] = "file"
-    """`lower` looks words up in lower case, `kept` unchanged; `file` is `lower` if the file has no capital letters,
-    else `kept`."""
+    """Case of words, for word vectors. `lower` looks words up in lower case, `kept` unchanged; `file` is `lower` if the
+    file has no capital letters, else `kept`."""
     marks: bool = True
     """Whether punctuation marks count as words; if not, `whitespace` strips them from both ends of a word."""
 

@@ -98,13 +98,13 @@ class ReadingConfig(Record):
     """Columns of the user's files, to overrule the guess, and the language of the text."""
 
     columns: tuple[str, ...] = ()
-    """Text columns; overrides the guess."""
+    """Columns with text; by default guessed."""
     title: str | None = None
-    """Title column; overrides the guess. "" for none."""
+    """Column with titles, '' for none; by default guessed."""
     document: str | None = None
-    """Column whose equal values form a document (a column of sources holds out complete sources); overrides the guess.
-    "" for none. Labelled rows with the same value, such as a writer or customer, are all training or all test labels,
-    and the bootstrap draws them together."""
+    """Column with the same value in all rows of a document, writer or customer, '' for none (by default guessed for
+    text); labelled rows with the same value are all training or all test labels. A column of sources holds out complete
+    sources. The bootstrap draws labelled rows with the same value together."""
     lang: str = Field("en", pattern=r"^[a-z]{2,3}$")
     """ISO 639 code of the text, for example `de`."""
     encoding: Encoding | None = None

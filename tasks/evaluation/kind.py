@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from bsl.models.evaluation.sweep import SetDraws
     from bsl.storage.artifacts.refs import ScoresRef
     from bsl.tasks.embedding.vectors import Vectors
-    from bsl.tasks.evaluation.systems import EvaluationSettings, NamedEncoder
+    from bsl.tasks.evaluation.config import EvaluationSettings
+    from bsl.tasks.evaluation.systems import NamedEncoder
     from bsl.tasks.rendering.paper_tables import PaperTable
     from bsl.tasks.stage.cached import StageContext
     from bsl.tasks.stage.run_context import RunContext

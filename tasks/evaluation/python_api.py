@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from bsl.models.corpus.normalize import sentence_ids
+from bsl.models.errors import EvaluationError
 from bsl.models.evaluation.config import BootstrapConfig, ProbeConfig, ScoringConfig
 from bsl.storage.errors import SourceError
 from bsl.tasks.embedding.python_encoders import TextEncoder, embed_texts, name_of
 from bsl.tasks.embedding.vectors import Vectors
-from bsl.tasks.evaluation.kinds import UnknownSuiteError, available, kind_of, names_of
+from bsl.tasks.evaluation.kinds import UnknownSuiteError, available, draws_of_sets, kind_of, names_of
 from bsl.tasks.stage.device import device_of
 from bsl.tasks.stage.run_context import RunContext
 
@@ -80,6 +81,46 @@ def evaluate(
             tables.append(kind.figures(sets, vectors, config, device_of(site)))
     missing = {**found.missing, **dict.fromkeys(tuned, _NOT_TUNED)}
     return Evaluation(pl.concat(tables, how="diagonal_relaxed"), missing)
+
+
+def compare(encoders: Mapping[str, TextEncoder], suite: Iterable[str], site: RunContext) -> pl.DataFrame:
+    """Compare encoders with the first, on the same bootstrap draws of the rows of each set.
+
+    Args:
+        encoders: Name → object or callable, as for `evaluate`; at least two.
+        suite: Suites or sets.
+        site: Run context; its `mirror` has the sets.
+
+    Returns:
+        One row for each set and each encoder after the first: model, reference, dataset, split, metric, protocol, n,
+        value (the difference), ci_low, ci_high, p_value.
+
+    Raises:
+        UnknownSuiteError: A suite does not exist, or systems are not compared on one of its sets.
+        SourceError: None of the sets is available.
+        EvaluationError: There is one encoder, or an encoder's vectors cannot be scored.
+    """
+    from bsl.models.evaluation.significance.hierarchical import difference_of
+
+    if len(encoders) < 2:
+        raise EvaluationError(f"{' '.join(encoders) or 'no encoder'}: expected two or more encoders to compare.")
+    names = names_of(suite)
+    if other := [name for name in names if not kind_of(name).is_drawn]:
+        raise UnknownSuiteError(f"{other[0]}: encoders are not compared on this set. Use `evaluate`, or another set")
+    found = available(site, names)
+    vectors = [embedded_by(one, found.embedded(), {"vectors": f"object {name}"}) for name, one in encoders.items()]
+    sets = [(name, one, 0) for name, one in found.drawn.items()]
+    first, *others = encoders
+    return pl.DataFrame(
+        {
+            "model": name,
+            "reference": first,
+            **{field: getattr(drawn, field) for field in ("dataset", "split", "metric", "protocol", "n")},
+            **asdict(difference_of(drawn.systems[0], system)),
+        }
+        for drawn in draws_of_sets(sets, [[one] for one in vectors], BootstrapConfig())
+        for name, system in zip(others, drawn.systems[1:], strict=True)
+    )
 
 
 def embedded_by(encoder: TextEncoder, sets: Sequence[EvaluationSet], computation: Mapping[str, JsonValue]) -> Vectors:

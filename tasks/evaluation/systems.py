@@ -5,14 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
-from bsl.models.encoder.config import LONGEST, CNNConfig, EncoderConfig, WordsConfig
-from bsl.models.encoder.pooling import PoolingName
-from bsl.models.evaluation.config import ScoringConfig
-from bsl.models.training.config import AFS_CONFIG, AFS_CROSS_CONFIG, STSB_CONFIG, STSB_CROSS_CONFIG, TrainingConfig
+from bsl.models.encoder.config import EncoderConfig
 from bsl.storage.artifacts.refs import CheckpointRef, EmbeddingsRef
-from bsl.storage.record import Record
 from bsl.storage.sources.word_vectors import is_vectors_file
 from bsl.tasks.embedding.encoders import ResolvedEncoder, resolve
 
@@ -21,6 +15,7 @@ if TYPE_CHECKING:
 
     from bsl.models.runtime.precision import Precision
     from bsl.tasks.corpus.evaluation_sets import EvaluationSet
+    from bsl.tasks.evaluation.config import EncoderOverrides
     from bsl.tasks.stage.run_context import RunContext
 
 
@@ -60,7 +55,7 @@ class System:
 
 
 def find_encoder_systems(
-    site: RunContext, names: Sequence[str], reading: Reading, precision: Precision
+    site: RunContext, names: Sequence[str], reading: EncoderOverrides, precision: Precision
 ) -> list[NamedEncoder]:
     """Find encoders and give each a unique label, with the suffix "(bf16)" if that precision was requested.
 
@@ -80,7 +75,7 @@ def find_encoder_systems(
     return [one.model_copy(update={"label": one.label + suffix}) for one in found]
 
 
-def find_encoder_system(site: RunContext, name: str, reading: Reading) -> NamedEncoder:
+def find_encoder_system(site: RunContext, name: str, reading: EncoderOverrides) -> NamedEncoder:
     """Find an encoder by folder, `embedded:` name, Hub id, or `checkpoint/<key>` or `report/<key>` of the store.
 
     Raises:
@@ -93,38 +88,3 @@ def find_encoder_system(site: RunContext, name: str, reading: Reading) -> NamedE
     is_artifact = isinstance(found.encoder, CheckpointRef) and not is_vectors_file(name)
     label = str(found.encoder) if is_artifact else config.short_name
     return NamedEncoder(label=label, encoder=found.encoder, config=found.config)
-
-
-class Reading(Record):
-    """Encoder settings by the user; they override a sentence-transformers folder and complete a bare transformer."""
-
-    pooling: PoolingName | None = None
-    """Pooling; defaults to the folder's, else `mean`."""
-    max_length: int | None = Field(None, ge=4, le=LONGEST)
-    """Maximum tokens of a sentence; defaults to the folder's, else 64."""
-    revision: str | None = None
-    """Commit of a Hub model."""
-    words: WordsConfig = WordsConfig()
-    """Word tokenization for a file of word vectors."""
-    cnn: CNNConfig | None = None
-    """Convolutions that fine-tuning adds to a transformer without any, such as IS-BERT's; frozen evaluations do not use
-    them."""
-    prompt: str | None = None
-    """Prefix of every text: a prompt name of the folder, or the text; defaults to the folder's default prompt."""
-
-
-class EvaluationSettings(ScoringConfig):
-    """Settings of an evaluation."""
-
-    reading: Reading = Reading()
-    """Pooling and length of bare transformers."""
-    stsb: TrainingConfig = STSB_CONFIG
-    """Fine-tuning of an encoder on STS-B."""
-    afs: TrainingConfig = AFS_CONFIG
-    """Fine-tuning of an encoder on AFS."""
-    stsb_cross: TrainingConfig = STSB_CROSS_CONFIG
-    """Fine-tuning of a cross-encoder on STS-B."""
-    afs_cross: TrainingConfig = AFS_CROSS_CONFIG
-    """Fine-tuning of a cross-encoder on AFS."""
-    seeds: int = Field(10, ge=2, le=1000)
-    """Number of seeds of supervised STS-B; the scores are their mean and standard deviation."""

@@ -33,10 +33,10 @@ NO_CARD: Final = BaseCard()
 
 def base_card(folder: Path) -> BaseCard:
     """Read the card in an encoder's folder; an empty record if there is none, or if its header cannot be read."""
-    from huggingface_hub.repocard import metadata_load  # slow import
-
     if not (folder / README).is_file():
         return BaseCard()
+    from huggingface_hub.repocard import metadata_load  # slow import
+
     try:
         header = metadata_load(folder / README)
     except (ValueError, OSError, YAMLError) as error:

@@ -16,15 +16,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
-from pydantic import Field
 
 from bsl.models.encoder.config import EncoderConfig
-from bsl.models.encoder.int8 import GRAPHS, SATURATES, Target, saturates_here, target_here
+from bsl.models.encoder.int8 import GRAPHS, SATURATES, saturates_here, target_here
 from bsl.models.errors import EncoderError
 from bsl.storage.artifacts.refs import CheckpointRef
 from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.readers.read_report import ReadReport
-from bsl.storage.record import Record
 from bsl.storage.sources.read import read_source
 from bsl.storage.sources.sources import SourceSpec, resolve_sources
 from bsl.tasks.embedding.encoders import encoder_folder, find_encoder
@@ -42,6 +40,7 @@ if TYPE_CHECKING:
     from bsl.models.encoder.sentence_encoder import SentenceEncoder
     from bsl.tasks.embedding.vectors import Vectors
     from bsl.tasks.evaluation.kinds import FoundSets
+    from bsl.tasks.serving.config import CompressionConfig
     from bsl.tasks.stage.run_context import RunContext
 
 logger = logging.getLogger(__name__)
@@ -53,35 +52,6 @@ _SOURCES: Final = (
     SourceSpec(dataset="embedded:nli-sample", columns=("premise", "hypothesis")),
     SourceSpec(dataset="embedded:stsb", split="train", columns=("sentence1", "sentence2")),
 )
-
-
-class CompressionConfig(Record):
-    """Settings of the exported forms of an encoder."""
-
-    onnx: bool = False
-    """An ONNX graph in fp32."""
-    int8: bool = False
-    """An ONNX graph with int8 products."""
-    target: Target | None = None
-    """Target processors of the int8 graph: `vnni` (AVX-512 VNNI, AVX-VNNI or ARM: weights of 8 bits) or `avx2` (any:
-    weights of 7 bits, since sums saturate without VNNI). Defaults to this machine's kind."""
-    dims: tuple[int, ...] = ()
-    """Numbers of dimensions, an encoder for each."""
-    static: bool = False
-    """A table of token vectors."""
-    static_dims: int = Field(default=256, ge=8, le=4096)
-    """Width of the table, at most the encoder's."""
-    max_loss: float = Field(default=0.3, ge=0)
-    """Maximum loss of int8 in points of Spearman on STS-B's dev set."""
-    min_cosine: float = Field(default=0.98, ge=-1, le=1)
-    """Minimum mean cosine of int8's vectors with those of fp32, on the same sentences."""
-    text: tuple[str, ...] = ()
-    """Files of sentences to fit the reduced dimensions, the int8 scales and the table on; defaults to the embedded NLI
-    and STS-B training sentences."""
-    sentences: int = Field(default=20_000, ge=100, le=1_000_000)
-    """Maximum number of those sentences, drawn at random."""
-    suite: tuple[str, ...] = ()
-    """Further sets on which all forms are scored and compared, such as `labels:FILE`."""
 
 
 @dataclass(frozen=True)

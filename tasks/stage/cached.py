@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar, cast
@@ -33,7 +33,7 @@ from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.storage.record import Record
 from bsl.tasks.stage.device import computing, device_of, precision_of
 from bsl.tasks.stage.lease import lease
-from bsl.tasks.stage.progress import StageRun, notify, planned, running
+from bsl.tasks.stage.progress import StageRun, is_planning, notify, planned, running
 from bsl.tasks.stage.ui_page import collected, in_run
 
 if TYPE_CHECKING:
@@ -118,6 +118,8 @@ class Stage(Generic[P, R]):
         arguments = self._arguments(site, *args, **kwargs)
         ref = self._ref(arguments)
         step = StageRun(self.name, ref)
+        if is_planning():
+            step = replace(step, config=_config(ungrouped(arguments)), inputs=tuple(_inputs(arguments)))
         if planned(step):
             return ref
         lease(site.open_store(), _inputs(arguments), ref, begin=in_run())
@@ -190,11 +192,10 @@ class Stage(Generic[P, R]):
             for argument, value in flat.items()
             for name, ref in _refs(argument, value)
         }
-        config = {name: value for name, value in flat.items() if not any(_refs(name, value))}
         return Provenance(
             stage=self.name,
             stage_version=self.version,
-            config=cast("dict[str, JsonValue]", canonical(config)),
+            config=_config(flat),
             inputs=inputs,
             run=str(flow_run.id or ""),
         )
@@ -230,6 +231,12 @@ def _on_this_machine(site: RunContext, arguments: Mapping[str, object]) -> dict[
     """
     known = {name: with_resolved_precision(value, lambda: device_of(site)) for name, value in arguments.items()}
     return known if known.get("precision") != "auto" else {**known, "precision": precision_of(site, "auto")}
+
+
+def _config(arguments: Mapping[str, object]) -> dict[str, JsonValue]:
+    """Return the arguments that are no artifacts, as JSON."""
+    config = {name: value for name, value in arguments.items() if not any(_refs(name, value))}
+    return cast("dict[str, JsonValue]", canonical(config))
 
 
 def _refs(name: str, value: object) -> Iterator[tuple[str, ArtifactRef]]:

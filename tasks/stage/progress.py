@@ -9,21 +9,32 @@ import logging
 from collections.abc import Callable
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+
+    from pydantic import JsonValue
 
     from bsl.storage.artifacts.refs import ArtifactRef
 
 
 @dataclass(frozen=True)
 class StageRun:
-    """A stage of a run, and the artifact that it makes or finds in the cache."""
+    """A stage of a run, and the artifact that it makes or finds in the cache.
+
+    Attributes:
+        stage: Name of the stage.
+        ref: The artifact.
+        config: Its settings, as in the artifact's manifest; empty outside a dry run.
+        inputs: Artifacts that it is made from; empty outside a dry run.
+    """
 
     stage: str
     ref: ArtifactRef
+    config: Mapping[str, JsonValue] = field(default_factory=dict, compare=False, repr=False)
+    inputs: tuple[ArtifactRef, ...] = field(default=(), compare=False, repr=False)
 
 
 Event: TypeAlias = Literal["begins", "makes", "advances", "ends", "fails", "tells"]

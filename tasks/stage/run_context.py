@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, ConfigDict, Field
 
-from bsl.storage.artifacts.store import Store
 from bsl.storage.filesystem.urls import Address, at_home
 from bsl.storage.record import Record
+
+if TYPE_CHECKING:
+    from bsl.storage.artifacts.store import Store
 
 
 def _known(device: str) -> str:
@@ -26,21 +28,26 @@ def _known(device: str) -> str:
     return device
 
 
+def variable_of(field: str) -> str:
+    """Return the environment variable of a field of `RunContext`."""
+    return "BSL_DATA_MIRROR" if field == "mirror" else f"BSL_{field.upper()}"
+
+
 class RunContext(Record):
     """Store, mirror, device and limits of a run."""
 
     model_config = ConfigDict(hide_input_in_errors=True)
 
     store: Address = ".bsl/store"
-    """URL of the artifact store: a folder, `s3://bucket/prefix` or any other fsspec address."""
+    """URL of the artifact store: a folder, s3://bucket/prefix or any other fsspec address."""
     mirror: Address | None = None
-    """Folder with `<name>/<split>.parquet`, used instead of the Hub; `BSL_DATA_MIRROR` on the command line."""
+    """Folder with datasets (<name>/<split>.parquet) and models, read before the Hub."""
     cache: Annotated[str, AfterValidator(at_home)] | None = None
     """Local folder for copies of remote artifacts and Hub files."""
     device: Annotated[str, AfterValidator(_known)] = "auto"
-    """`cpu`, `cuda`, `cuda:1`, …; `auto` uses a GPU if there is one."""
+    """Device to compute on: cpu, cuda, cuda:1 …; auto is a GPU if there is one."""
     threads: int | None = Field(None, ge=1)
-    """CPU threads of torch; by default OMP_NUM_THREADS or all cores."""
+    """CPU threads; by default OMP_NUM_THREADS or all cores."""
 
     translator_copies: int | None = Field(None, ge=1)
     """Copies of a translator that CTranslate2 runs in parallel, each on its own batch. By default as many as the CPU's
@@ -49,15 +56,15 @@ class RunContext(Record):
     """CPU threads of each copy."""
 
     processes: int = Field(1, ge=1)
-    """Processes that train one model, each on its own GPU (or its part of the cores) with its share of every batch. The
-    batch size stays that of the recipe, and the result equals that of one process up to rounding; dropout masks differ,
-    as on another device."""
+    """Processes that train one model, one per GPU. Each has its share of every batch (and of the cores). The batch size
+    stays that of the recipe, and the result equals that of one process up to rounding; dropout masks differ, as on
+    another device."""
     cluster: Address | None = None
-    """Address of a Dask scheduler, such as `tcp://host:8786`, whose workers share the store. They compute shards of
+    """Address of a Dask scheduler, for example tcp://HOST:8786. Its workers share the store. They compute shards of
     translations and vectors, folds and seeds of fine-tuning, and points of sweeps. By default this process does it."""
     pool: bool = False
-    """Whether each point of a sweep is a run of deployment `bsl-pipeline/any`, whose workers share the store. If the
-    sweep itself runs on that work pool, it occupies one of its slots."""
+    """Run each point of a sweep as a run of deployment bsl-pipeline/any. Its workers share the store. If the sweep
+    itself runs on that work pool, it occupies one of its slots."""
     save_every: int = Field(200, ge=1)
     """Training steps between two snapshots, from which a killed run resumes."""
     save_minutes: float | None = Field(10.0, gt=0)
@@ -82,4 +89,6 @@ class RunContext(Record):
 
     def open_store(self) -> Store:
         """Open the store of this run."""
+        from bsl.storage.artifacts.store import Store  # imports Polars, which help of commands does not need
+
         return Store(self.store, self.local_cache)

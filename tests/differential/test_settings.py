@@ -22,7 +22,7 @@ from bsl.flows.pipeline import pipeline
 from bsl.flows.recipes import recipe
 from bsl.flows.recipes.adaptation import AdaptConfig
 from bsl.storage.record import LARGEST
-from bsl.tasks.evaluation.systems import EvaluationSettings
+from bsl.tasks.evaluation.config import EvaluationSettings
 from bsl.tasks.stage.run_context import RunContext
 from tests.differential.cases import FIRST, count
 from tests.every import every

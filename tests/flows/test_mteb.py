@@ -7,7 +7,7 @@ from bsl.flows.cli.main import main
 from bsl.flows.evaluation import evaluation
 from bsl.storage.artifacts.store import Store
 from bsl.storage.assets.embedded import embedded_path
-from bsl.tasks.evaluation.systems import EvaluationSettings
+from bsl.tasks.evaluation.config import EvaluationSettings
 from bsl.tasks.stage.run_context import RunContext
 
 ENCODER, SET = "embedded:bert-mini", "embedded:stsb/test"

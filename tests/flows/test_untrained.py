@@ -13,7 +13,8 @@ from bsl.models.evaluation.signature import parse_signature
 from bsl.storage.artifacts.refs import ENCODER, CheckpointRef
 from bsl.storage.errors import SourceError
 from bsl.tasks.embedding.vectors import encoder_computation
-from bsl.tasks.evaluation.systems import EvaluationSettings, Reading, find_encoder_system
+from bsl.tasks.evaluation.config import EncoderOverrides, EvaluationSettings
+from bsl.tasks.evaluation.systems import find_encoder_system
 from bsl.tasks.stage.run_context import RunContext
 
 WORDS = ["a", "man", "woman", "is", "playing", "the", "guitar", "dog", "running", "on", "in", "and", "of", ".", "two"]
@@ -39,13 +40,13 @@ def candidate(site, name, reading):
 
 
 def test_word_vector_file_becomes_a_checkpoint(site, vectors):
-    found = candidate(site, str(vectors), Reading())
+    found = candidate(site, str(vectors), EncoderOverrides())
     assert isinstance(found.encoder, CheckpointRef)
     assert found.label.endswith("toy.8d.txt")
     folder = site.open_store().fetch(found.encoder) / ENCODER
     made = encoder_computation(folder, found.config, "fp32")
     assert (made["words"], made["case"], made["pool"], made["special"]) == ("treebank", "lower", "mean", False)
-    other = candidate(site, str(vectors), Reading(words=WordsConfig(split="whitespace", marks=False)))
+    other = candidate(site, str(vectors), EncoderOverrides(words=WordsConfig(split="whitespace", marks=False)))
     assert other.encoder != found.encoder
     folder = site.open_store().fetch(other.encoder) / ENCODER
     assert encoder_computation(folder, other.config, "fp32")["words"] == "whitespace without marks"
@@ -54,9 +55,12 @@ def test_word_vector_file_becomes_a_checkpoint(site, vectors):
 def test_equal_vector_files_share_an_artifact_and_missing_raises(site, vectors, tmp_path):
     copy = tmp_path / "elsewhere.txt"
     copy.write_bytes(vectors.read_bytes())
-    assert candidate(site, str(copy), Reading()).encoder == candidate(site, str(vectors), Reading()).encoder
+    assert (
+        candidate(site, str(copy), EncoderOverrides()).encoder
+        == candidate(site, str(vectors), EncoderOverrides()).encoder
+    )
     with pytest.raises(SourceError, match="no such file, expected word vectors"):
-        candidate(site, "glove.6B.300d.txt", Reading())
+        candidate(site, "glove.6B.300d.txt", EncoderOverrides())
 
 
 def test_word_vector_scores_have_a_signature_with_tokenization(site, vectors):

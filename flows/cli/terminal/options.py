@@ -1,70 +1,108 @@
-"""Options shared by several commands, each declared once.
+"""Options of commands, each declared once: by the field of its setting, or here if it is no setting.
 
-A command is a function; its parameters are its options. A group of options is a frozen dataclass whose fields are
-options of the command. `bsl.flows.run_context` reads the environment variables in the help, also for workers.
+A command is a function; its parameters are its options. A group of options is a dictionary of the given ones by the
+names of a model's fields (`options_of`), or a frozen dataclass.
 """
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, replace
-from os.path import getsize, isfile
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+import re
+from dataclasses import asdict, dataclass
+from types import GenericAlias, NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypedDict, Union, get_args, get_origin
 
 from cyclopts import Group, Parameter
 
 from bsl.flows.cli.terminal.overrides import changes_of
+from bsl.tasks.stage.run_context import RunContext, variable_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from bsl.flows.recipes.adaptation import AdaptConfig
-    from bsl.tasks.corpus.config import OwnTextConfig
+    from pydantic import BaseModel
+    from pydantic.fields import FieldInfo
 
-PLACE: Final = Group("Runtime", sort_key=2)
-OUTPUT: Final = Group("Output", sort_key=3)
-READING: Final = Group("Reading files", sort_key=1)
+FIRST: Final = "Parameters"  # cyclopts' own group, before the others: what a user needs first
+LABELLED: Final = Group("Reading labels", sort_key=1)
+FILES: Final = Group("Reading files", sort_key=2)
+SETTINGS: Final = Group("Settings", sort_key=3)
+PLACE: Final = Group("Runtime", sort_key=4)
+OUTPUT: Final = Group("Output", sort_key=5)
 ENCODER_FORMS: Final = "folder, Hub id, embedded:<name>, checkpoint/<key> or report/<key>"
-TEXTS: Final = "query"  # the parameter that takes texts; all other words may be addresses
-_SMALL_BYTES: Final = 1 << 16  # text files up to this size are read before a run
 TEXT_FORMS: Final = "files (txt, csv, tsv, jsonl, parquet), folders, patterns with *, or datasets"
-
-StoreUrl = Annotated[
-    str | None, Parameter(group=PLACE, help="URL of the artifact store [default: .bsl/store] [env: BSL_STORE]")
-]
-MirrorFolder = Annotated[
-    str | None,
-    Parameter(group=PLACE, help="folder with datasets and models, read before the Hub [env: BSL_DATA_MIRROR]"),
-]
+NOT_GIVEN: Final[Mapping[str, Any]] = {}
+"""No options of a group."""
+SEVERAL: Final = Parameter(consume_multiple=(1, None))
+"""One or more words after an option."""
+_SENTENCE: Final = re.compile(r"(?<=[.])\s")
 
 
-@Parameter(name="*", group=PLACE)
-@dataclass(frozen=True, kw_only=True)
-class Place:
-    """Runtime options of one process."""
+def option_of(model: type[BaseModel], name: str, changed: Parameter | None = None) -> Any:  # noqa: ANN401 - a type
+    """Return the type of an option: the type, choices, help and default of a model's field.
 
-    store: StoreUrl = None
-    mirror: MirrorFolder = None
-    device: Annotated[
-        str | None, Parameter(help="cpu, cuda, cuda:1 … [default: a GPU if there is one] [env: BSL_DEVICE]")
-    ] = None
-    threads: Annotated[int | None, Parameter(help="CPU threads [default: all cores] [env: BSL_THREADS]")] = None
+    cyclopts takes models as groups of options too. But it makes options of all fields and nested fields, passes numbers
+    as text, which a `Record` refuses, and validates the options before `--config` and `--set` are merged with them.
 
-    @property
-    def given(self) -> dict[str, Any]:
-        """The options by the names of their fields in `RunContext`; None for an option that was not given."""
-        return asdict(self)
+    Args:
+        model: Settings.
+        name: Field. The first sentence of its description is the help.
+        changed: What the command line does otherwise, such as the name of the option.
+    """
+    field = model.model_fields[name]
+    kind = _plain(field.annotation)
+    several = SEVERAL if get_origin(kind) is tuple else None
+    given = kind if kind is bool else kind | None  # a flag takes no value
+    return Annotated[given, Parameter.combine(Parameter(help=_help(model, name, field)), several, changed)]
 
 
-@Parameter(name="*", group=PLACE)
-@dataclass(frozen=True, kw_only=True)
-class Site(Place):
-    """Runtime options of a run."""
+def options_of(model: type[BaseModel], names: Iterable[str], group: Group | str, **changed: Parameter) -> Any:  # noqa: ANN401
+    """Return the type of a group of options: a dictionary of the given ones by the names of their fields.
 
-    cluster: Annotated[str | None, Parameter(help="Dask scheduler, for example tcp://HOST:8786 [env: BSL_CLUSTER]")] = (
-        None
-    )
+    Args:
+        model: Settings.
+        names: Fields, in the order of the help.
+        group: Heading in the help.
+        changed: Field → what the command line does otherwise.
+    """
+    options = {name: option_of(model, name, changed.get(name)) for name in names}
+    kind: Any = TypedDict("Options", options, total=False)  # type: ignore[misc]  # mypy reads literal fields only
+    return Annotated[kind, Parameter(name="*", group=group)]
 
+
+def _plain(kind: Any) -> Any:  # noqa: ANN401 - an annotation: a type, a union or another form
+    """Return a type without None and constraints, which the settings check with better messages; text in a union."""
+    if get_origin(kind) is Annotated:
+        return _plain(get_args(kind)[0])
+    if get_origin(kind) is tuple:
+        return GenericAlias(tuple, (_plain(get_args(kind)[0]), ...))
+    if get_origin(kind) not in (Union, UnionType):
+        return kind
+    members = [_plain(member) for member in get_args(kind) if member is not NoneType]
+    return str if str in members else members[0]
+
+
+def _help(model: type[BaseModel], name: str, field: FieldInfo) -> str:
+    text = _SENTENCE.split(" ".join(str(field.description).split()), maxsplit=1)[0].rstrip(".")
+    text = text[0].lower() + text[1:] if text[1].islower() else text
+    has_default = not field.is_required() and field.default not in (None, False, "", ())
+    default = f" [default: {field.default}]" if has_default else ""
+    return f"{text}{default}{f' [env: {variable_of(name)}]' if model is RunContext else ''}"
+
+
+if TYPE_CHECKING:
+    StoreUrl = str | None
+    Place = Mapping[str, Any]
+    Site = Mapping[str, Any]
+    RunSite = Mapping[str, Any]
+    SweepSite = Mapping[str, Any]
+else:
+    StoreUrl = option_of(RunContext, "store", Parameter(group=PLACE))
+    _PLACE = ("store", "mirror", "device", "threads")
+    Place = options_of(RunContext, _PLACE, PLACE)
+    Site = options_of(RunContext, (*_PLACE, "cluster"), PLACE)
+    RunSite = options_of(RunContext, (*_PLACE, "cluster", "processes"), PLACE)
+    SweepSite = options_of(RunContext, (*_PLACE, "cluster", "pool"), PLACE)
+"""Runtime options of one process, of a run, of a run of one recipe, and of a sweep."""
 
 Debug = Annotated[bool, Parameter(group=OUTPUT, help="show tracebacks and Prefect's log")]
 
@@ -76,44 +114,6 @@ class Output:
 
     json: Annotated[bool, Parameter(help="print only the result, as one JSON value")] = False
     debug: Debug = False
-
-
-AskedEncoding = Annotated[
-    str | None, Parameter(help="encoding of files that are not UTF-8, such as cp1252 or utf-16-le")
-]
-
-
-@Parameter(name="*", group=READING)
-@dataclass(frozen=True, kw_only=True)
-class Reading:
-    """Options for reading the user's files."""
-
-    encoding: AskedEncoding = None
-    lang: Annotated[str | None, Parameter(help="ISO 639 code of the text's language [default: en]")] = None
-    columns: Annotated[
-        tuple[str, ...] | None, Parameter(consume_multiple=(1, None), help="columns with text [default: guessed]")
-    ] = None
-    title: Annotated[str | None, Parameter(help="column with titles, '' for none [default: guessed]")] = None
-    document: Annotated[
-        str | None,
-        Parameter(
-            help="column with the same value in all rows of a document, writer or customer, '' for none; labelled rows "
-            "with the same value are all training or all test labels [default: guessed for text]"
-        ),
-    ] = None
-
-    @property
-    def given(self) -> dict[str, Any]:
-        """The options that were given, by the names of their settings."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
-
-    def among(self, settings: Settings, section: str) -> Settings:
-        """Return settings that also contain the given options, in a section; `--set` overrides them."""
-        options = (f"{section}.{name}={json.dumps(value)}" for name, value in self.given.items())
-        return replace(settings, settings=(*options, *settings.settings))
-
-
-LABELLED: Final = Group("Reading labels", sort_key=1)
 
 
 @Parameter(name="*", group=LABELLED)
@@ -129,7 +129,8 @@ class LabelColumns:
     ] = None
     text_column: Annotated[
         tuple[str, ...],
-        Parameter(consume_multiple=(1, None), help="text column of files of labels, two for pairs [default: guessed]"),
+        SEVERAL,
+        Parameter(help="text column of files of labels, two for pairs [default: guessed]"),
     ] = ()
 
     def of_file(self, path: str | None, encoding: str | None = None) -> str | None:
@@ -179,7 +180,7 @@ AskedPrecision = Annotated[
 ]
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=SETTINGS)
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """Options that change the settings of a recipe or a command."""
@@ -198,138 +199,3 @@ class Settings:
         """
         by_precision = [f"{section}.precision={self.precision}" for section in sections if self.precision]
         return changes_of([*by_precision, *self.settings])
-
-
-def check_texts(texts: Sequence[str], place: Place) -> None:
-    """Check that every name refers to files or a dataset.
-
-    Args:
-        texts: Files, folders, patterns or datasets.
-        place: Options that name the mirror, which may have a dataset.
-
-    Raises:
-        SourceError, AssetError: A name does not exist; the message suggests the closest name.
-    """
-    from bsl.flows.run_context import run_context_of
-    from bsl.storage.sources.own_text import check_named
-
-    for name in texts:
-        check_named(name, run_context_of(place.given).mirror)
-
-
-def check_amount(texts: Sequence[str], config: AdaptConfig | OwnTextConfig, labels: str | None) -> None:
-    """Check that small files have enough sentences to hold some out, before a server starts; runs check all texts.
-
-    Args:
-        texts: Files, folders, patterns or datasets; only files are checked.
-        config: Settings of the columns and the parts.
-        labels: File of labels; without one, questions about the text are needed.
-
-    Raises:
-        EmptyCorpusError, EvaluationError: There are too few sentences.
-        SourceError: A file cannot be read as text.
-    """
-    if not all(map(isfile, texts)) or sum(map(getsize, texts)) > _SMALL_BYTES:
-        return
-    from bsl.models.corpus.passages import LeftOut
-    from bsl.models.errors import EvaluationError
-    from bsl.models.evaluation.own_text import retrieval_questions, too_few
-    from bsl.storage.sources.labels import sources_and_labels
-    from bsl.tasks.corpus.own_sentences import parts_of
-
-    sources, _ = sources_and_labels(config, texts, labels)
-    _, parts = parts_of(sources, config.hold_out, LeftOut())
-    held_out = parts.filter(part="report")
-    if labels is None and not retrieval_questions(held_out):
-        raise EvaluationError(f"{too_few(held_out)}. Or give labels.")
-
-
-def check_sets(names: Sequence[str], place: Place) -> None:
-    """Check names of evaluation sets: the files after `own:` or `labels:`, and the splits of declared datasets.
-
-    Raises:
-        SourceError, AssetError: A file or split does not exist; the message suggests the closest name.
-    """
-    from bsl.storage.assets.embedded import EMBEDDED
-    from bsl.storage.datasets.registry import DATASETS
-    from bsl.storage.sources import labels, own_text
-    from bsl.storage.sources.sources import SourceSpec, mirrored_table
-
-    check_texts(
-        [name.removeprefix(own_text.SET_PREFIX) for name in names if name.startswith(own_text.SET_PREFIX)], place
-    )
-    check_labels(*(name.removeprefix(labels.SET_PREFIX) for name in names if name.startswith(labels.SET_PREFIX)))
-    for name in names:
-        dataset, _, split = name.removeprefix(EMBEDDED).rpartition("/")
-        if dataset in DATASETS:
-            mirrored_table(SourceSpec(dataset=dataset, split=split), None)  # raises if there is no such split
-
-
-def check_suites(names: Sequence[str]) -> None:
-    """Refuse unknown names of suites and datasets without importing the kinds of evaluation, which import Prefect.
-
-    Raises:
-        ValueError: A name is neither a suite nor a set; the message suggests the closest name.
-    """
-    from bsl.storage.assets.embedded import EMBEDDED
-    from bsl.storage.datasets.registry import ALL, DATASETS, OTHER_SETS, suites_of
-    from bsl.storage.filesystem.spelling import did_you_mean
-    from bsl.storage.sources import labels, own_text
-
-    known = (*suites_of(DATASETS.values()), ALL, *DATASETS, *OTHER_SETS)
-    for name in names:
-        is_known = name.removeprefix(EMBEDDED).partition("/")[0] in known
-        if not is_known and not name.startswith((own_text.SET_PREFIX, labels.SET_PREFIX)):
-            hint = did_you_mean(name, known)
-            raise ValueError(f"unknown suite or set {name!r}.{hint} `bsl evaluate --help` lists all")
-
-
-def check_files(*paths: str | None) -> None:
-    """Check that paths exist and have known suffixes; None is skipped.
-
-    Raises:
-        SourceError: A path does not exist, and the message suggests the closest path; or a file's suffix is unknown.
-    """
-    from bsl.storage.readers.formats import format_of
-    from bsl.storage.sources.paths import listed
-
-    for path in paths:
-        for file in listed(path) if path is not None else ():
-            format_of(file)
-
-
-def check_labels(*names: str | None) -> None:
-    """Check files of labels as `check_files` does; their names may contain columns.
-
-    Raises:
-        SourceError: As for `check_files`.
-        ValueError: The columns in a name are malformed.
-    """
-    from bsl.storage.sources.label_names import label_file
-
-    check_files(*(label_file(name).path for name in names if name is not None))
-
-
-def check_encoders(names: Sequence[str | None], place: Place) -> None:
-    """Check names of encoders against the package, this machine and the store, without contacting the Hub.
-
-    Args:
-        names: Names as commands accept them; None is skipped.
-        place: Options that name the store and the mirror.
-
-    Raises:
-        SourceError, AssetError, ArtifactMissingError: An encoder does not exist; the message suggests the closest name.
-    """
-    from bsl.flows.run_context import run_context_of
-    from bsl.storage.artifacts.lookup import find
-    from bsl.storage.sources.model_sources import check_model_name, is_made_here
-    from bsl.storage.sources.word_vectors import check_vectors_name, is_vectors_file
-
-    site = run_context_of(place.given)
-    for name in filter(None, names):
-        if is_made_here(name):
-            find(site.open_store(), name)
-        elif is_vectors_file(name):
-            check_vectors_name(name)
-        else:
-            check_model_name(name, site.mirror)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,11 +14,11 @@ from bsl.flows.prefect_server.server import TAG, EmbeddedServer, check_server, r
 from bsl.storage.filesystem.os_errors import writing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from prefect import Flow
 
-    from bsl.flows.cli.terminal.options import Output, Site
+    from bsl.flows.cli.terminal.options import Output
     from bsl.flows.config import PipelineConfig
     from bsl.tasks.stage.progress import StageRun
     from bsl.tasks.stage.run_context import RunContext
@@ -72,11 +72,11 @@ class FlowStart:
                 check_server(os.environ["PREFECT_API_URL"])  # without an answer the flow cannot run
             plan = planned_stages(flow, {**parameters, "site": self.site}) if is_planned else None
             store = self.site.open_store()
-            to_make = {step.stage for step in plan.stages if store.defect(step.ref)} if plan else set()
+            to_make = [step for step in plan.stages if store.defect(step.ref)] if plan else []
             is_cached = plan is not None and not to_make
             if self.embedded is not None and not is_cached:
                 self.embedded.start()
-            if "train" in to_make:
+            if any(step.stage == "train" for step in to_make):
                 import bsl.models.training.loop  # noqa: F401 - a slow import, while the server starts
             if self.embedded is not None and not is_cached:
                 _wait_for(self.embedded)
@@ -87,8 +87,11 @@ class FlowStart:
         from prefect import tags
 
         from bsl.flows.cli.terminal.progress import watching
+        from bsl.flows.estimate import estimate
         from bsl.flows.prefect_server.crashed_runs import cancelled_when_stopped
 
+        if self.watched and (expected := estimate(store, to_make)):
+            print(expected)
         with watching(store, plan and plan.stages) if self.watched else nullcontext(), tags(TAG, *labels):
             try:
                 # Not `return_state`: a server that records the end twice, after a repeated request, answers without the
@@ -129,14 +132,13 @@ def planned_stages(flow: Flow[..., Any], parameters: dict[str, object]) -> Plan 
     return Plan(plan, result)
 
 
-def begin(place: Site, output: Output, *, serve: bool = True, **more: object) -> FlowStart:
+def begin(site: RunContext, output: Output, *, serve: bool = True) -> FlowStart:
     """Choose the server; call this before Prefect or a flow is imported, because Prefect then reads settings.
 
     Args:
-        place: Runtime options; the environment provides the others.
+        site: Run context of the flow.
         output: Options of the output.
         serve: Whether a flow will run; a dry run needs no server.
-        more: Further fields of `RunContext`; None for an unset field.
 
     Raises:
         StoreReadError, StoreWriteError: The path of the store contains a file, or its folder cannot be created.
@@ -145,14 +147,35 @@ def begin(place: Site, output: Output, *, serve: bool = True, **more: object) ->
     if not output.debug:
         be_quiet()
     embedded = reserve_server() if serve else None
-    from bsl.flows.run_context import run_context_of
-
-    site = run_context_of({**place.given, **more})
     store = site.open_store()  # a faulty path raises before anything slow is imported
     if serve and store.local is not None:
         with writing(f"{store.url} (--store)"):
             store.local.mkdir(parents=True, exist_ok=True)
     return FlowStart(site, embedded, watched=not output.json)
+
+
+@contextmanager
+def begin_here(place: Mapping[str, Any], path: str) -> Iterator[RunContext]:
+    """Yield the run context of a command that runs no flow, and show progress on standard error; no server starts.
+
+    Args:
+        place: Runtime options; the environment provides the others.
+        path: File that the command reads.
+    """
+    from rich.console import Console
+
+    from bsl.flows.run_context import run_context_of
+
+    # Only Prefect sends shards to a cluster, and it does not run here.
+    site = run_context_of(place).model_copy(update={"cluster": None})
+    os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"  # else each load draws a progress bar
+    use_server()
+    from bsl.flows.cli.terminal.progress import watching
+    from bsl.models.runtime.progress import Progress
+
+    with watching(site.open_store(), None, Console(stderr=True)) as terminal:
+        terminal.show("", Progress(f"reading {path}", 0, 0))
+        yield site
 
 
 def _wait_for(embedded: EmbeddedServer) -> None:

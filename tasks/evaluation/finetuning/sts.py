@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from bsl.models.training.config import TrainingConfig
-    from bsl.tasks.evaluation.systems import EvaluationSettings, NamedEncoder
+    from bsl.tasks.evaluation.config import EvaluationSettings
+    from bsl.tasks.evaluation.systems import NamedEncoder
     from bsl.tasks.stage.run_context import RunContext
 
 SUPERVISED = "supervised"

@@ -92,10 +92,33 @@ def test_files_are_removed():
         label_source(path)
 
 
-def test_evaluate_scores_a_dataframe_and_names_no_temporary_folder():
-    def letters(texts):
-        return [[text.count(letter) + 1e-3 for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts]
+def letters(texts):
+    return [[text.count(letter) + 1e-3 for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts]
 
+
+def lengths(texts):
+    return [[len(text), 1.0] for text in texts]
+
+
+def test_compare_takes_the_tables_of_evaluate():
+    for given in (pd.DataFrame(COLUMNS), (TEXTS, TOPICS), [pl.DataFrame(COLUMNS)]):
+        table = bsl.compare([lengths, letters], given)
+        assert {*table["model"], *table["reference"]} == {"letters", "lengths"}
+        assert {*table["dataset"]} == {"labels:labels.parquet"}
+        scores = {one: bsl.evaluate(one, given).scores for one in (letters, lengths)}
+        metrics = dict(zip(scores[letters]["metric"], scores[letters]["value"] - scores[lengths]["value"], strict=True))
+        for metric, value in table.select("metric", "value").iter_rows():
+            assert value == pytest.approx(metrics[metric], abs=1e-9)
+    assert table["value"].max() > 0
+    named = bsl.compare({"first": letters, "second": letters}, COLUMNS)
+    assert {*named["model"], *named["value"], *named["ci_high"]} == {"second", 0.0}
+    with pytest.raises(ValueError, match="two encoders have the name 'letters'"):
+        bsl.compare([letters, letters], COLUMNS)
+    with pytest.raises(bsl.models.errors.EvaluationError, match="letters: expected two or more encoders"):
+        bsl.compare([letters], COLUMNS)
+
+
+def test_evaluate_scores_a_dataframe_and_names_no_temporary_folder():
     of_table, of_lists = (bsl.evaluate(letters, given).scores for given in (pd.DataFrame(COLUMNS), (TEXTS, TOPICS)))
     assert of_table["value"].to_list() == of_lists["value"].to_list()
     assert {*of_table["dataset"]} == {"labels:labels.parquet"}

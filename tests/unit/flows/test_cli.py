@@ -1,6 +1,7 @@
 """The command line prints the right output and exit codes."""
 
 import errno
+import importlib
 import json
 import os
 import socket
@@ -289,6 +290,13 @@ def test_every_option_has_help_and_choices_without_spaces(verb):
         assert all(" " not in choice for choice in one.get_choices() or ())
 
 
+@every([verb for verb in ALL if verb.function])
+def test_help_is_the_first_line_of_the_docstring(verb):
+    module, _, function = verb.function.partition(":")
+    described = getattr(importlib.import_module(f"bsl.flows.cli.{module}"), function).__doc__
+    assert described.partition("\n")[0] == verb.help
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_script_contains_commands_and_options(shell, capsys):
     assert main(["completion", shell]) == 0
@@ -301,10 +309,19 @@ def test_recipes_command_prints_a_recipe(capsys):
     assert '"embedded:bert-mini"' in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("call", [["--help"], ["run", "--help"], ["adapt", "--help"], ["run"]])
-def test_help_imports_no_heavy_libraries(call):
+@pytest.mark.parametrize(
+    ("call", "others"),
+    [
+        (["--help"], ["pydantic", "polars"]),
+        (["run", "--help"], ["polars"]),
+        (["run"], ["polars"]),
+        (["adapt", "--help"], []),
+        (["evaluate", "--help"], []),
+    ],
+)
+def test_help_imports_no_heavy_libraries(call, others):
     """Help is fast; and a verb must set Prefect's settings before Prefect is imported, since it reads them then."""
-    libraries = {"prefect", "torch", "transformers", "polars", "pydantic"}
+    libraries = {"prefect", "torch", "transformers", *others}
     code = f"import sys, bsl.flows.cli.main as cli; cli.main({call}); print(sorted({libraries} & sys.modules.keys()))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.splitlines()[-1] == "[]"

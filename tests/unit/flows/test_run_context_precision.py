@@ -9,9 +9,9 @@ import sys
 import pytest
 
 from bsl.flows.adaptation import adapt
-from bsl.flows.cli.adapt import Adaptation
+from bsl.flows.cli.adapt import configured
 from bsl.flows.cli.main import main
-from bsl.flows.cli.terminal.options import Reading, Settings
+from bsl.flows.cli.terminal.options import Settings
 from bsl.flows.cli.terminal.start import planned_stages
 from bsl.flows.config import override
 from bsl.flows.evaluation import evaluation
@@ -23,7 +23,7 @@ from bsl.models.runtime import precision
 from bsl.models.runtime.precision import computed
 from bsl.models.training.config import TrainingConfig
 from bsl.storage.artifacts.refs import CorpusRef
-from bsl.tasks.evaluation.systems import EvaluationSettings
+from bsl.tasks.evaluation.config import EvaluationSettings
 from bsl.tasks.stage.cached import stage
 from bsl.tasks.stage.run_context import RunContext
 
@@ -128,7 +128,7 @@ def test_precision_option_and_set_give_the_same_precision(given):
         Settings(settings=both, precision="auto"),
     ):
         assert set(override(tiny, settings.changes(tiny.precisions)).precisions.values()) == {given}
-        config = Adaptation(settings=settings).configured(Reading())
+        config = configured({}, (), None, settings)
         assert (config.training.precision, config.evaluation.precision) == (given, given)
     assert Settings(settings=("a=1",)).changes(tiny.precisions) == {"a": 1}
 
@@ -137,7 +137,7 @@ def test_adapt_settings_merge_config_file_options_and_set(tmp_path):
     path = tmp_path / "settings.json"
     path.write_text(json.dumps({"training": {"lr": 1e-5, "max_steps": 7, "precision": "bf16"}, "views": "crops"}))
     settings = Settings(settings=("training.lr=3e-5",), precision="fp32")
-    config = Adaptation(views="both", suite=("sts",), config=path, settings=settings).configured(Reading())
+    config = configured({"views": "both"}, ("sts",), path, settings)
     assert (config.training.lr, config.training.max_steps, config.training.precision) == (3e-5, 7, "fp32")
     assert (config.views, config.lang, config.evaluation.sets) == ("both", "en", ("sts",))
 

@@ -171,4 +171,4 @@ def test_export_of_model_folder_rejects_existing_output(store, tmp_path, capsys)
     assert forms(store, tmp_path / "in", tmp_path / "out") == 1
     assert "already exists. Name a new folder" in capsys.readouterr().err
     assert forms(store, tmp_path / "in", tmp_path / "new", "--dims", "64,no") == 2
-    assert "--dims 64,no: expected numbers" in capsys.readouterr().err
+    assert "--dims: expected numbers of dimensions such as 256,128,64 (found 64,no)" in capsys.readouterr().err

@@ -16,7 +16,8 @@ from bsl.flows.recipes.adaptation import AdaptConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.tasks.diagnostics.doctor import look_at_encoder
 from bsl.tasks.embedding.encoders import ResolvedEncoder, encoder_folder, resolve
-from bsl.tasks.evaluation.systems import Reading, find_encoder_system
+from bsl.tasks.evaluation.config import EncoderOverrides
+from bsl.tasks.evaluation.systems import find_encoder_system
 from bsl.tasks.stage.run_context import RunContext
 from bsl.tasks.training.teachers import find_teachers
 from tests.tiny_encoder import write_tiny
@@ -77,7 +78,7 @@ def teacher(folder: str, given: Mapping[str, Any], site: RunContext) -> Resolved
 
 
 def evaluate(folder: str, given: Mapping[str, Any], site: RunContext) -> ResolvedEncoder:
-    return find_encoder_system(site, folder, Reading(**given))
+    return find_encoder_system(site, folder, EncoderOverrides(**given))
 
 
 DOORS: Final[Mapping[str, Callable[[str, Mapping[str, Any], RunContext], ResolvedEncoder]]] = {
@@ -112,7 +113,7 @@ def test_given_settings_win_and_the_folder_provides_the_others(tmp_path: Path, g
     wanted = expected(tmp_path / "peer", given)
     loaded = {"python": bsl.SentenceEncoder.load(folder, **given)}
     for name, door in DOORS.items():
-        if name == "evaluate" and not given.keys() <= Reading.model_fields.keys():
+        if name == "evaluate" and not given.keys() <= EncoderOverrides.model_fields.keys():
             continue  # `bsl evaluate` has no such option
         found = door(str(folder), given, site)
         loaded[name] = SentenceEncoder.load(encoder_folder(site.open_store(), found.encoder), found.config)

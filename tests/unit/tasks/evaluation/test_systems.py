@@ -11,7 +11,8 @@ from bsl.storage.artifacts.manifest import InputEntry, Provenance
 from bsl.storage.artifacts.refs import CheckpointRef, ReportRef
 from bsl.storage.artifacts.store import Store
 from bsl.storage.errors import ArtifactMissingError
-from bsl.tasks.evaluation.systems import Reading, find_encoder_system, find_encoder_systems
+from bsl.tasks.evaluation.config import EncoderOverrides
+from bsl.tasks.evaluation.systems import find_encoder_system, find_encoder_systems
 from bsl.tasks.stage.run_context import RunContext
 from tests.hostile import made_long_ago
 from tests.tiny_encoder import write_tiny
@@ -35,7 +36,7 @@ def site(tmp_path):
 
 @pytest.mark.parametrize("name", ["checkpoint/0000", "report/0000", str(CHECKPOINT), REPORT.path, "report/latest"])
 def test_encoder_is_found_by_checkpoint_or_report_name(site, name):
-    found = find_encoder_system(site, name, Reading())
+    found = find_encoder_system(site, name, EncoderOverrides())
     assert found.encoder == CHECKPOINT
     assert (found.label, found.checkpoint) == (str(CHECKPOINT), CHECKPOINT.key)
     assert found.config.pooling == "cls"
@@ -46,15 +47,15 @@ def test_used_encoder_survives_garbage_collection(site, name, kept):
     store, soon = site.open_store(), datetime.now(UTC) + timedelta(days=1)
     made_long_ago(store)
     assert len(collectable(store, timedelta(days=30), soon)) == 2
-    find_encoder_system(site, name, Reading())
+    find_encoder_system(site, name, EncoderOverrides())
     gone = {manifest.ref.path for manifest in collectable(store, timedelta(days=30), soon)}
     assert gone == {CHECKPOINT.path, REPORT.path} - {ref.path for ref in kept}
 
 
 def test_bare_transformer_uses_requested_pooling_and_length(site, tmp_path):
     folder = str(tmp_path / "bare")
-    assert find_encoder_system(site, folder, Reading()).config.length == 64
-    found = find_encoder_system(site, f"{folder}/", Reading(pooling="cls", max_length=16))
+    assert find_encoder_system(site, folder, EncoderOverrides()).config.length == 64
+    found = find_encoder_system(site, f"{folder}/", EncoderOverrides(pooling="cls", max_length=16))
     assert (found.config.pooling, found.config.max_length) == ("cls", 16)
     assert found.label == "/".join([*tmp_path.parts[-1:], "bare"])
     assert found.checkpoint.startswith("sha256:")
@@ -62,14 +63,14 @@ def test_bare_transformer_uses_requested_pooling_and_length(site, tmp_path):
 
 def test_system_label_has_precision_and_duplicate_labels_raise(site, tmp_path):
     folder = str(tmp_path / "bare")
-    (found,) = find_encoder_systems(site, [folder], Reading(), "bf16")
+    (found,) = find_encoder_systems(site, [folder], EncoderOverrides(), "bf16")
     assert found.label.endswith("bare (bf16)")
     with pytest.raises(ValueError, match="two models have the same name"):
-        find_encoder_systems(site, [folder, f"{folder}/"], Reading(), "fp32")
+        find_encoder_systems(site, [folder, f"{folder}/"], EncoderOverrides(), "fp32")
 
 
 def test_missing_checkpoint_or_invalid_max_length_raises_an_error(site):
     with pytest.raises(ArtifactMissingError, match="matches nothing"):
-        find_encoder_system(site, "checkpoint/ffff", Reading())
+        find_encoder_system(site, "checkpoint/ffff", EncoderOverrides())
     with pytest.raises(ValueError, match="max_length"):
-        find_encoder_system(site, "checkpoint/0000", Reading(max_length=0))
+        find_encoder_system(site, "checkpoint/0000", EncoderOverrides(max_length=0))

@@ -11,7 +11,8 @@ from bsl.models.training.config import STSB_CONFIG, TrainingConfig
 from bsl.models.training.loop import train
 from bsl.models.views.annotated_pairs import graded_pairs
 from bsl.storage.artifacts.refs import CheckpointRef
-from bsl.tasks.evaluation.systems import Reading, find_encoder_system
+from bsl.tasks.evaluation.config import EncoderOverrides
+from bsl.tasks.evaluation.systems import find_encoder_system
 from bsl.tasks.stage.run_context import RunContext
 from tests.tiny_encoder import write_tiny
 from tests.tiny_finetuning import FIRST, GOLD, SECOND
@@ -34,7 +35,7 @@ def convolution(encoder):
 
 
 def test_fine_tuning_initialises_convolutions_by_seed(folder):
-    candidate = find_encoder_system(RunContext(), str(folder), Reading(cnn=CNN, max_length=24))
+    candidate = find_encoder_system(RunContext(), str(folder), EncoderOverrides(cnn=CNN, max_length=24))
     assert not isinstance(candidate.encoder, CheckpointRef)
     assert candidate.config.cnn == CNN
     encoder = SentenceEncoder.load(candidate.encoder.folder, candidate.config)
@@ -48,7 +49,7 @@ def test_fine_tuning_starts_from_pretrained_convolutions(folder, tmp_path):
     encoder = SentenceEncoder.load(folder, EncoderConfig(model="tiny", max_length=24, cnn=CNN))
     learnt = train(PAIRS, encoder, SSL).encoder
     encoder.with_network(learnt).save(tmp_path)
-    candidate = find_encoder_system(RunContext(), str(tmp_path), Reading())
+    candidate = find_encoder_system(RunContext(), str(tmp_path), EncoderOverrides())
     again = SentenceEncoder.load(tmp_path, candidate.config)
     tuned = [train(PAIRS, again, FT.model_copy(update={"seed": seed})).encoder for seed in (0, 1)]
     for one in tuned:

@@ -1,0 +1,139 @@
+"""Checks of names that a command was given, before anything slow is imported and before a run starts."""
+
+from __future__ import annotations
+
+from os.path import getsize, isfile
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bsl.flows.recipes.adaptation import AdaptConfig
+    from bsl.tasks.corpus.config import OwnTextConfig
+    from bsl.tasks.stage.run_context import RunContext
+
+_SMALL_BYTES: Final = 1 << 16  # text files up to this size are read before a run
+
+
+def check_texts(texts: Sequence[str], site: RunContext) -> None:
+    """Check that every name refers to files or a dataset.
+
+    Args:
+        texts: Files, folders, patterns or datasets.
+        site: Run context with the mirror, which may have a dataset.
+
+    Raises:
+        SourceError, AssetError: A name does not exist; the message suggests the closest name.
+    """
+    from bsl.storage.sources.own_text import check_named
+
+    for name in texts:
+        check_named(name, site.mirror)
+
+
+def check_amount(texts: Sequence[str], config: AdaptConfig | OwnTextConfig, labels: str | None) -> None:
+    """Check that small files have enough sentences to hold some out, before a server starts; runs check all texts.
+
+    Args:
+        texts: Files, folders, patterns or datasets; only files are checked.
+        config: Settings of the columns and the parts.
+        labels: File of labels; without one, questions about the text are needed.
+
+    Raises:
+        EmptyCorpusError, EvaluationError: There are too few sentences.
+        SourceError: A file cannot be read as text.
+    """
+    if not all(map(isfile, texts)) or sum(map(getsize, texts)) > _SMALL_BYTES:
+        return
+    from bsl.models.corpus.passages import LeftOut
+    from bsl.models.errors import EvaluationError
+    from bsl.models.evaluation.own_text import retrieval_questions, too_few
+    from bsl.storage.sources.labels import sources_and_labels
+    from bsl.tasks.corpus.own_sentences import parts_of
+
+    sources, _ = sources_and_labels(config, texts, labels)
+    _, parts = parts_of(sources, config.hold_out, LeftOut())
+    held_out = parts.filter(part="report")
+    if labels is None and not retrieval_questions(held_out):
+        raise EvaluationError(f"{too_few(held_out)}. Or give labels.")
+
+
+def check_sets(names: Sequence[str], site: RunContext) -> None:
+    """Check names of suites and sets without importing the kinds of evaluation, which import Prefect.
+
+    Args:
+        names: Suites, sets, `own:` and `labels:` with files.
+        site: Run context with the mirror, which may have a dataset.
+
+    Raises:
+        SourceError, AssetError: A file or split does not exist; the message suggests the closest name.
+        ValueError: A name is neither a suite nor a set; the message suggests the closest name.
+    """
+    from bsl.storage.assets.embedded import EMBEDDED
+    from bsl.storage.datasets.registry import ALL, DATASETS, OTHER_SETS, suites_of
+    from bsl.storage.filesystem.spelling import did_you_mean
+    from bsl.storage.sources import labels, own_text
+    from bsl.storage.sources.sources import SourceSpec, mirrored_table
+
+    known = (*suites_of(DATASETS.values()), ALL, *DATASETS, *OTHER_SETS)
+    for name in names:
+        dataset, _, split = name.removeprefix(EMBEDDED).partition("/")
+        if name.startswith(own_text.SET_PREFIX):
+            check_texts([name.removeprefix(own_text.SET_PREFIX)], site)
+        elif name.startswith(labels.SET_PREFIX):
+            check_labels(name.removeprefix(labels.SET_PREFIX))
+        elif dataset not in known:
+            raise ValueError(
+                f"unknown suite or set {name!r}.{did_you_mean(name, known)} `bsl evaluate --help` lists all"
+            )
+        elif split and dataset in DATASETS:
+            mirrored_table(SourceSpec(dataset=dataset, split=split), None)  # raises if there is no such split
+
+
+def check_files(*paths: str | None) -> None:
+    """Check that paths exist and have known suffixes; None is skipped.
+
+    Raises:
+        SourceError: A path does not exist, and the message suggests the closest path; or a file's suffix is unknown.
+    """
+    from bsl.storage.readers.formats import format_of
+    from bsl.storage.sources.paths import listed
+
+    for path in paths:
+        for file in listed(path) if path is not None else ():
+            format_of(file)
+
+
+def check_labels(*names: str | None) -> None:
+    """Check files of labels as `check_files` does; their names may contain columns.
+
+    Raises:
+        SourceError: As for `check_files`.
+        ValueError: The columns in a name are malformed.
+    """
+    from bsl.storage.sources.label_names import label_file
+
+    check_files(*(label_file(name).path for name in names if name is not None))
+
+
+def check_encoders(names: Sequence[str | None], site: RunContext) -> None:
+    """Check names of encoders against the package, this machine and the store, without contacting the Hub.
+
+    Args:
+        names: Names as commands accept them; None is skipped.
+        site: Run context with the store and the mirror.
+
+    Raises:
+        SourceError, AssetError, ArtifactMissingError: An encoder does not exist; the message suggests the closest name.
+    """
+    from bsl.storage.artifacts.lookup import find
+    from bsl.storage.sources.model_sources import check_model_name, is_made_here
+    from bsl.storage.sources.word_vectors import check_vectors_name, is_vectors_file
+
+    for name in filter(None, names):
+        if is_made_here(name):
+            find(site.open_store(), name)
+        elif is_vectors_file(name):
+            check_vectors_name(name)
+        else:
+            check_model_name(name, site.mirror)

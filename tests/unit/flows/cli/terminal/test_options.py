@@ -1,0 +1,120 @@
+"""Options have the type, help, choices and default of their field, and a command receives the given ones only."""
+
+from typing import Annotated, Literal
+
+import pytest
+from cyclopts import App, CycloptsError, Parameter
+from pydantic import AfterValidator, Field
+
+from bsl.flows.cli.main import app as bsl
+from bsl.flows.cli.terminal.options import Site, options_of
+from bsl.flows.recipes.adaptation import AdaptConfig
+from bsl.storage.record import Record
+from bsl.tasks.stage.run_context import RunContext
+
+
+def refuse(_):
+    raise ValueError("the settings check this")
+
+
+class Inner(Record):
+    """A section."""
+
+    size: int = 1
+    """Size."""
+
+
+class Toy(Record):
+    """Settings with a field of each form."""
+
+    name: Annotated[str, AfterValidator(refuse)] | None = None
+    """Name of it, such as `x`. Details."""
+    columns: tuple[str, ...] = ()
+    """ISO names; by default guessed."""
+    count: int = Field(3, ge=1)
+    """Number of them."""
+    kind: Literal["one", "two"] = "one"
+    """Kind."""
+    flag: bool = False
+    """Do it."""
+    either: str | dict[str, Inner] = "first"
+    """One, or a mapping."""
+    needed: str
+    """Needed."""
+    section: Inner = Inner()
+    """Not an option."""
+
+
+NAMES = ("name", "columns", "count", "kind", "flag", "either", "needed")
+Options = options_of(Toy, NAMES, "Parameters", count=Parameter(name="--number"))
+
+
+def app():
+    made = App(default_parameter=Parameter(negative=()), print_error=False, exit_on_error=False)
+
+    @made.default
+    def command(*, toy: Options = {}):  # noqa: B006 - never changed
+        return toy
+
+    return made
+
+
+@pytest.mark.parametrize(
+    ("words", "given"),
+    [
+        ("", {}),
+        ("--flag", {"flag": True}),
+        ("--number 0", {"count": 0}),
+        ("--columns a b --kind two", {"columns": ("a", "b"), "kind": "two"}),
+        ("--name x --either y", {"name": "x", "either": "y"}),
+    ],
+)
+def test_command_receives_the_given_options_by_field(words, given):
+    assert (app()(words, result_action="return_value") or {}) == given
+
+
+@pytest.mark.parametrize("words", ["--kind three", "--number x", "--count 1", "--section.size 2", "--columns"])
+def test_other_values_and_fields_are_refused(words):
+    with pytest.raises(CycloptsError):
+        app()(words, result_action="return_value")
+
+
+def test_help_is_the_first_sentence_with_default():
+    arguments = {argument.name: argument for argument in app().assemble_argument_collection()}
+    helps = {name: argument.parameter.help for name, argument in arguments.items() if argument.parameter.help}
+    assert helps == {
+        "--name": "name of it, such as `x`",
+        "--columns": "ISO names; by default guessed",
+        "--number": "number of them [default: 3]",
+        "--kind": "kind [default: one]",
+        "--flag": "do it",
+        "--either": "one, or a mapping [default: first]",
+        "--needed": "needed",
+    }
+    assert arguments["--kind"].get_choices() == ("one", "two")
+
+
+def test_runtime_options_name_their_variable():
+    collection = bsl["run"].assemble_argument_collection()
+    helps = {argument.name: argument.parameter.help or "" for argument in collection}
+    assert helps["--mirror"].endswith("[env: BSL_DATA_MIRROR]")
+    assert helps["--processes"].endswith("[default: 1] [env: BSL_PROCESSES]")
+    assert Site.__metadata__[0].name == ("*",)
+    assert RunContext.model_fields.keys() >= {name.removeprefix("--") for name in ("--store", "--device", "--threads")}
+
+
+def test_every_option_of_adaptation_is_a_field_with_the_same_help():
+    collection = bsl["adapt"].assemble_argument_collection()
+    options = [argument for argument in collection if argument.parameter.help]
+    helps = [argument.parameter.help for argument in options if argument.field_info.name in AdaptConfig.options]
+    assert len(helps) == len(AdaptConfig.options)
+    for name in AdaptConfig.options:
+        first = " ".join(str(AdaptConfig.model_fields[name].description).split())[1:20]
+        assert any(first in str(told) for told in helps), name
+
+
+def test_flag_takes_no_value_and_has_no_negative():
+    with pytest.raises(CycloptsError):
+        app()("--flag x", result_action="return_value")
+    with pytest.raises(CycloptsError):
+        app()("--no-flag", result_action="return_value")

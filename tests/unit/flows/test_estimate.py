@@ -1,0 +1,67 @@
+"""The time of a run is estimated from similar artifacts in the store, and only from these."""
+
+import os
+
+import pytest
+
+from bsl.flows.estimate import estimate
+from bsl.models.training.config import TrainingConfig
+from bsl.storage.artifacts.refs import CorpusRef
+from bsl.tasks.stage.cached import stage
+from bsl.tasks.stage.progress import planning
+
+
+@stage(ref=CorpusRef, version=1)
+def estimated_for_this_test(context, config: TrainingConfig, text: str):
+    (context.draft.folder / "text.txt").write_text(text)
+    context.draft.note({})
+
+
+@stage(ref=CorpusRef, version=1)
+def unknown_to_this_test(context, config: TrainingConfig):
+    raise AssertionError(config)
+
+
+@pytest.fixture
+def store(site, monkeypatch):
+    for text, seconds in (("short", 20.0), ("long", 600.0)):
+        ref = estimated_for_this_test(site, TrainingConfig(), text)
+        store = site.open_store()
+        manifest = store.manifest(ref)
+        path = store.local / ref.path / "manifest.json"
+        path.write_text(manifest.model_copy(update={"duration_s": seconds}).model_dump_json())
+    return site.open_store()
+
+
+def planned(site, *calls):
+    with planning() as plan:
+        for call in calls:
+            call(site)
+    return plan
+
+
+def test_duration_is_that_of_the_artifact_with_the_most_equal_settings(site, store):
+    plan = planned(site, lambda site: estimated_for_this_test(site, TrainingConfig(lr=0.5), "long"))
+    assert estimate(store, plan) == "expected, as in earlier runs: ~10 min (estimated_for_this_test ~10 min)"
+    plan = planned(site, lambda site: estimated_for_this_test(site, TrainingConfig(lr=0.5), "short"))
+    assert "~20 s" in estimate(store, plan)
+
+
+def test_stage_without_a_similar_artifact_is_unknown(site, store):
+    known = lambda site: estimated_for_this_test(site, TrainingConfig(lr=0.5), "short")  # noqa: E731
+    other = lambda site: unknown_to_this_test(site, TrainingConfig())  # noqa: E731
+    assert "unknown: unknown_to_this_test)" in estimate(store, planned(site, known, other))
+    assert estimate(store, planned(site, other)) == ""
+    far = TrainingConfig(
+        lr=0.5, epochs=9, batch_size=7, max_steps=3, warmup=0.5, weight_decay=0.3, seed=9, eval_every=4
+    )
+    assert estimate(store, planned(site, lambda site: estimated_for_this_test(site, far, "other"))) == ""
+
+
+def test_only_the_newest_manifests_are_read(site, store, monkeypatch):
+    plan = planned(site, lambda site: estimated_for_this_test(site, TrainingConfig(lr=0.5), "short"))
+    monkeypatch.setattr("bsl.flows.estimate._MOST", 1)
+    refs = {store.manifest(ref).provenance.config["text"]: ref for ref in store.refs("corpus")}
+    for text, when in (("long", 2_000_000_000), ("short", 1_000_000_000)):
+        os.utime(store.local / refs[text].path / "manifest.json", (when, when))
+    assert "~10 min" in estimate(store, plan)
