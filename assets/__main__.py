@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import App, Parameter
 
@@ -17,9 +17,7 @@ from bsl.flows.cli.terminal.start import begin
 from bsl.flows.run_context import run_context_of
 from bsl.models.errors import ModelError
 from bsl.storage.errors import StorageError
-
-if TYPE_CHECKING:
-    from assets.verify import Check
+from bsl.tasks.diagnostics.finding import exit_code
 
 app = App(
     name="python -m assets",
@@ -39,14 +37,8 @@ def verify(*, output: Output = Output()) -> int:
     if output.json:
         print_json([check.model_dump() | {"holds": check.holds} for check in checks])
     else:
-        print_table("Recorded and recomputed figures", [_compared(check) for check in checks])
-    return 0 if all(check.holds for check in checks) else 1
-
-
-def _compared(check: Check) -> dict[str, str]:
-    recorded = "none" if check.recorded is None else f"{check.recorded:g}"
-    cells = ("ok" if check.holds else "NO", check.asset, check.figure, recorded, f"{check.found:g}")
-    return dict(zip(("", "asset", "figure", "recorded", "found"), cells, strict=True))
+        print_table("Recomputed and recorded figures", [check.finding.cells for check in checks])
+    return exit_code(check.finding for check in checks)
 
 
 @app.command

@@ -18,6 +18,7 @@ from bsl.models.translation.config import MINI
 from bsl.storage.assets.catalog import embedded_manifest
 from bsl.storage.assets.embedded import EMBEDDED, embedded_path
 from bsl.storage.record import Record
+from bsl.tasks.diagnostics.finding import Finding
 from bsl.tasks.stage.device import cores
 from bsl.tasks.stage.ui import progress_of
 from bsl.tasks.translation.translator import PINNED
@@ -64,6 +65,13 @@ class Check(Record):
         """Whether the recomputed figure equals the recorded one within `TOLERANCE`."""
         kind = self.figure.rsplit(" ", 1)[-1]
         return self.recorded is not None and abs(self.recorded - self.found) <= TOLERANCE.get(kind, 0.01)
+
+    @property
+    def finding(self) -> Finding:
+        """The check with its verdict."""
+        recorded = "none" if self.recorded is None else f"{self.recorded:g}"
+        subject = f"{self.asset}: {self.figure}"
+        return Finding(subject, "ok" if self.holds else "NO", f"{self.found:g} (recorded: {recorded})")
 
 
 def verify() -> list[Check]:

@@ -8,8 +8,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from benchmarks.device.bench import bench, described
-from benchmarks.device.results import Check, Rate, markdown, spelled
+from benchmarks.device.results import Rate, markdown, spelled
 from bsl.flows.cli.terminal.printing import print_json
+from bsl.tasks.diagnostics.finding import Finding, exit_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,9 +32,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     return show_rows(title, bench(device, quick=wanted.quick), json=wanted.json)
 
 
-def show_rows(title: str, rows: Iterable[Check | Rate], *, json: bool) -> int:
+def show_rows(title: str, rows: Iterable[Finding | Rate], *, json: bool) -> int:
     """Print each row when it is measured, and the tables at the end or after an error; return 1 if a check failed."""
-    found: list[Check | Rate] = []
+    found: list[Finding | Rate] = []
     try:
         for row in rows:
             found.append(row)
@@ -43,7 +44,7 @@ def show_rows(title: str, rows: Iterable[Check | Rate], *, json: bool) -> int:
             print_json([asdict(row) for row in found])
         else:
             print(markdown(title, found), flush=True)
-    return 1 if any(isinstance(row, Check) and row.verdict == "MISSED" for row in found) else 0
+    return exit_code(row for row in found if isinstance(row, Finding))
 
 
 if __name__ == "__main__":

@@ -46,12 +46,11 @@ class Classifier:
             EvaluationError: The classifier's files are damaged.
         """
         with importing():
-            from bsl.flows.run_context import computed
             from bsl.runs import context_of
             from bsl.tasks.serving.classify import find_classifier
 
             context = context_of(settings)
-            return cls(find_classifier(context, str(name), computed("auto", context)))
+            return cls(find_classifier(context, str(name), "auto"))
 
     def predict(self, texts: Sequence[str]) -> list[str]:
         """Return the most probable class of each text.

@@ -27,6 +27,7 @@ from bsl.tables import Files
 from bsl.tasks.embedding import python_encoders
 from bsl.tasks.embedding.python_encoders import name_of
 from bsl.tasks.evaluation import python_api
+from bsl.tasks.figures import ResultFigures
 from bsl.tasks.reporting.publish import page_of
 from bsl.tasks.stage.run_context import RunContext
 
@@ -67,8 +68,7 @@ class Result:
     @property
     def finding(self) -> str:
         """The verdict, the uses that it holds for, and advice, as commands print them; empty without a comparison."""
-        findings = self.figures.get("findings")
-        return " ".join(map(str, findings)) if isinstance(findings, list) else ""
+        return " ".join(self.store.manifest(self.ref).figures_as(ResultFigures).findings)
 
     @property
     def scores(self) -> pl.DataFrame:

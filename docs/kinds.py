@@ -121,7 +121,7 @@ KINDS: Final = (
     Kind(
         "comparison",
         "The difference of two systems on the same pairs, with interval and p-value.",
-        ("comparison",),
+        ("comparison", "compared", "cosines"),
         'table.filter(pl.col("p_value") < 0.05).select("model", "reference", "dataset", "value")',
     ),
     Kind(

@@ -10,7 +10,7 @@ from bsl.flows.checked_flow import flow
 from bsl.flows.evaluation import encoder_system, frozen_scores
 from bsl.flows.forms import settings_of
 from bsl.flows.recipes.adaptation import LABELS, STSB, AdaptConfig
-from bsl.flows.run_context import Names, Site, announce_precision, command_of, computed, fix_precision, run_context_of
+from bsl.flows.run_context import Names, Site, announce_precision, command_of, fix_precision, run_context_of
 from bsl.models.errors import EncoderError
 from bsl.models.evaluation.uses import UseName, deciding_use
 from bsl.models.evaluation.verdict import TO_LABEL_ROWS, no_labels
@@ -36,6 +36,7 @@ from bsl.tasks.embedding.to_label import choose_to_label
 from bsl.tasks.evaluation.kinds import FoundSets, available, frozen_names
 from bsl.tasks.evaluation.own_text import HeldOutSet, check_enough
 from bsl.tasks.evaluation.systems import NamedEncoder
+from bsl.tasks.figures import LabelCounts
 from bsl.tasks.reporting.adaptation import AdaptationArtifacts, AdaptationContent, adaptation
 from bsl.tasks.reporting.base_card import base_card
 from bsl.tasks.reporting.provenance import RunCommand
@@ -108,7 +109,6 @@ def run_adapt(
     names = (LABELS,) if on_labels else config.view_names
     precision = (config.label_training if on_labels else config.training).precision
     announce_precision(site, {"training": precision, "evaluation": config.evaluation.precision})
-    config = fix_precision(config, site)
     resolved = resolve(site, config.encoder)
     start, reading = resolved.encoder, resolved.config
     check_learns(start)
@@ -141,7 +141,7 @@ def run_adapt(
     corpus = training_corpus(site, passages, labelled, use, config.proof.seed)
     own = corpus if config.rehearses_text else None
     if labelled is not None and not is_planning():
-        counts = site.open_store().manifest(corpus).figures
+        counts = site.open_store().manifest(corpus).figures_as(LabelCounts)
         announce(f"labels: {counts_line(counts, labelled, use)}")
     views = trips = None
     if labelled is not None and on_labels:
@@ -181,7 +181,7 @@ def run_adapt(
         labels=labelled,
         views=names,
         missing=tuple(found.missing),
-        settings=config.model_dump_json(indent=1),
+        settings=fix_precision(config, site).model_dump_json(indent=1),
         translators=tuple(hop.model for hop in config.trip.hops) if config.trip else (),
         base=base_card(described_folder(site.open_store(), start)),
     )
@@ -199,10 +199,9 @@ def _evaluated(
     views: tuple[str, ...],
 ) -> tuple[ProofRef, tuple[EmbeddingsRef, EmbeddingsRef]]:
     """Compare the adapted encoder with the original on all sets; return also the vectors of both."""
-    precision = computed(config.evaluation.precision, site)
     networks = {"start": start, "adapted": merged}
     candidates = [NamedEncoder(label=label, encoder=network, config=reading) for label, network in networks.items()]
-    before, after = (encoder_system(site, candidate, sets, precision) for candidate in candidates)
+    before, after = (encoder_system(site, candidate, sets, config.evaluation.precision) for candidate in candidates)
     undrawn = [
         scores
         for system in (before, after)

@@ -9,7 +9,7 @@ from bsl.flows.run_context import command_of, run_context_of
 from bsl.models.errors import EvaluationError
 from bsl.models.evaluation.config import BootstrapConfig
 from bsl.storage.artifacts.lookup import find_reports
-from bsl.storage.artifacts.refs import ReportRef, SweepRef
+from bsl.storage.artifacts.refs import ArtifactRef, ReportRef
 from bsl.storage.filesystem.urls import Public
 from bsl.tasks.evaluation.kinds import available, kind_of, names_of, shared_names, undrawn
 from bsl.tasks.reporting.provenance import RunCommand
@@ -27,7 +27,7 @@ def _run_name() -> str:
 
 
 @flow(name="bsl-compare", flow_run_name=_run_name)
-def comparing(runs: list[Public], site: RunContext | None = None) -> SweepRef:
+def comparing(runs: list[Public], site: RunContext | None = None) -> ArtifactRef:
     """Compare finished runs on the sets with bootstrap draws that all of them were evaluated on.
 
     Args:
@@ -40,7 +40,7 @@ def comparing(runs: list[Public], site: RunContext | None = None) -> SweepRef:
     return compared(context, reports, command_of("compare", runs, {}))
 
 
-def compared(site: RunContext, reports: tuple[ReportRef, ...], command: str = "") -> SweepRef:
+def compared(site: RunContext, reports: tuple[ReportRef, ...], command: str = "") -> ArtifactRef:
     """Return the comparison page of reports; inside a flow run, each line is a task run.
 
     Raises:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from prefect.runtime import flow_run
 
 from bsl.flows.checked_flow import flow
-from bsl.flows.run_context import Names, Site, announce_precision, computed, fix_precision, run_context_of
-from bsl.storage.artifacts.refs import EvaluationRef
+from bsl.flows.run_context import Names, Site, announce_precision, run_context_of
+from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.tasks.embedding.embed import TITLE, embed, embed_tfidf
 from bsl.tasks.embedding.transforms import fit_transform, fold_transform, transform
 from bsl.tasks.evaluation.comparison import compare
@@ -21,7 +21,7 @@ from bsl.tasks.stage.log_context import show_logs
 
 if TYPE_CHECKING:
     from bsl.models.evaluation.config import ScoringConfig
-    from bsl.models.runtime.precision import Computed
+    from bsl.models.runtime.precision import Precision
     from bsl.models.transforms.config import AnyTransform
     from bsl.storage.artifacts.refs import ComparisonRef, CorpusRef, ScoresRef
     from bsl.tasks.evaluation.kinds import FoundSets
@@ -37,7 +37,7 @@ def _run_name() -> str:
 @flow(name="bsl-evaluate", flow_run_name=_run_name)
 def evaluation(
     models: Names, suite: Names, config: EvaluationSettings | None = None, site: Site | None = None
-) -> EvaluationRef:
+) -> ArtifactRef:
     """Score encoders on the papers' sets. A set that is missing, or that the Hub does not deliver, is listed.
 
     Args:
@@ -52,13 +52,11 @@ def evaluation(
     settings = config or EvaluationSettings()
     context = run_context_of(site)
     announce_precision(context, {"evaluation": settings.precision})
-    configured, precision = settings.precision, computed(settings.precision, context)
-    settings = fix_precision(settings, context)
     found = available(context, names_of(suite), skip_failed_downloads=True)
-    candidates = find_encoder_systems(context, models, settings.reading, configured)
+    candidates = find_encoder_systems(context, models, settings.reading, settings.precision)
 
     embedded = candidates if found.embedded() else []
-    systems = [encoder_system(context, candidate, found, precision) for candidate in embedded]
+    systems = [encoder_system(context, candidate, found, settings.precision) for candidate in embedded]
     scores = [
         *(scores for system in systems for scores in frozen_scores(context, system, found, settings)),
         *(
@@ -72,7 +70,7 @@ def evaluation(
     return summarise(context, tuple(scores), compared, Missing.of(found.missing), tables())
 
 
-def encoder_system(site: RunContext, candidate: NamedEncoder, found: FoundSets, precision: Computed) -> System:
+def encoder_system(site: RunContext, candidate: NamedEncoder, found: FoundSets, precision: Precision) -> System:
     """Embed the sets with an encoder; return it as a system to score."""
     vectors = embed(site, candidate.encoder, found.embedded(), candidate.config, precision)
     return System(candidate.label, candidate.checkpoint, vectors)
@@ -82,8 +80,7 @@ def run_systems(
     site: RunContext, corpus: CorpusRef, candidates: list[NamedEncoder], found: FoundSets, config: RunSettings
 ) -> list[System]:
     """Return the systems that a run reports: TF-IDF, its encoders, and its encoders after the transform, if any."""
-    precision = computed(config.evaluation.precision, site)
-    encoders = [encoder_system(site, candidate, found, precision) for candidate in candidates]
+    encoders = [encoder_system(site, candidate, found, config.evaluation.precision) for candidate in candidates]
     transformed = [
         after
         for candidate, system in zip(candidates, encoders, strict=True)
@@ -135,7 +132,7 @@ def _on_corpus(
     config: RunSettings,
 ) -> System:
     """Fit one transform on the corpus and apply it to all sets; a linear transform is also folded into the encoder."""
-    embeddings = embed(site, candidate.encoder, corpus, candidate.config, computed(config.evaluation.precision, site))
+    embeddings = embed(site, candidate.encoder, corpus, candidate.config, config.evaluation.precision)
     fitted = fit_transform(site, embeddings, posthoc)
     folded = fold_transform(site, candidate.encoder, candidate.config, fitted) if posthoc.folds else None
     return System(
@@ -155,7 +152,7 @@ def _on_targets(
     splits = {name: kind_of(name).whole(name) for name in frozen}  # all splits of the name's dataset
     for all_splits, _ in groupby(sorted(frozen, key=splits.__getitem__), key=splits.__getitem__):
         sets = tuple(available(site, all_splits).sets.values())
-        vectors = embed(site, candidate.encoder, sets, candidate.config, computed(config.evaluation.precision, site))
+        vectors = embed(site, candidate.encoder, sets, candidate.config, config.evaluation.precision)
         fitted = fit_transform(site, vectors, posthoc)
         systems.append(
             System(

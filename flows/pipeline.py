@@ -19,7 +19,7 @@ from bsl.flows.faults import is_fault
 from bsl.flows.forms import form_of
 from bsl.flows.own_text import own_text
 from bsl.flows.recipes import RecipeName, recipe
-from bsl.flows.run_context import Site, announce_precision, command_of, computed, fix_precision, run_context_of
+from bsl.flows.run_context import Site, announce_precision, command_of, run_context_of
 from bsl.models.errors import ModelError
 from bsl.models.views.pairs import OWN_LABELS
 from bsl.storage.artifacts.refs import CheckpointRef, ReportRef
@@ -129,7 +129,6 @@ def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
         site: Store, mirror and device.
         command: The command that repeats the run, printed in the report.
     """
-    config = fix_precision(config, site)
     resolved = resolve(site, config.encoder, config.words)
     start, encoder = resolved.encoder, resolved.config
     if config.phases:
@@ -165,7 +164,7 @@ def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
     ]
     checkpoints: list[CheckpointRef] = []
     for phase, training_pairs, found_teachers in zip(config.phases, pairs, teachers, strict=True):
-        teacher = teacher_vectors(site, corpus, found_teachers, computed(config.evaluation.precision, site))
+        teacher = teacher_vectors(site, corpus, found_teachers, config.evaluation.precision)
         last = checkpoints[-1] if checkpoints else start
         checkpoints.append(train(site, training_pairs, last, dev, encoder, phase.training, teacher))
 

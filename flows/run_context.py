@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pydantic.config import JsonDict
     from pydantic_core import ErrorDetails
 
-    from bsl.models.runtime.precision import Computed, Precision
+    from bsl.models.runtime.precision import Precision
 
 
 if TYPE_CHECKING:
@@ -108,13 +108,11 @@ C = TypeVar("C", bound="BaseModel")
 
 
 def fix_precision(config: C, site: RunContext) -> C:
-    """Replace every `auto` in a configuration's precisions by the precision of this machine; idempotent."""
+    """Replace every `auto` in a configuration's precisions by the precision of this machine; idempotent.
+
+    Stages do so themselves: only settings that are shown, or sent to another machine, need it.
+    """
     return precision.with_resolved_precision(config, lambda: device_of(site))
-
-
-def computed(configured: Precision, site: RunContext) -> Computed:
-    """Return the precision that this machine uses for a configured precision, which may be `auto`."""
-    return configured if configured != "auto" else precision.computed(configured, device_of(site))
 
 
 def announce_precision(site: RunContext, precisions: Mapping[str, Precision]) -> None:

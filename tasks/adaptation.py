@@ -11,7 +11,7 @@ import polars as pl
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.evaluation.config import BootstrapConfig
 from bsl.models.evaluation.uses import UseName
-from bsl.storage.artifacts.refs import ENCODER, CheckpointRef, EmbeddingsRef, ProofRef, ScoresRef, WeighingRef
+from bsl.storage.artifacts.refs import ENCODER, ArtifactRef, CheckpointRef, EmbeddingsRef, ProofRef, ScoresRef
 from bsl.storage.artifacts.schemas import PROOF, WEIGHING
 from bsl.storage.filesystem.names import MANIFEST
 from bsl.storage.sources.model_sources import ResolvedModel
@@ -22,24 +22,19 @@ from bsl.tasks.evaluation.comparison import paired_draws
 from bsl.tasks.evaluation.kinds import kind_of
 from bsl.tasks.evaluation.own_text import HeldOutSet, questions_like
 from bsl.tasks.evaluation.samples import samples_of
-from bsl.tasks.rendering.escaping import plain
-from bsl.tasks.rendering.evidence import weighed
+from bsl.tasks.figures import ExportFigures, LengthFigures, ProofFigures, ShareFigures
+from bsl.tasks.rendering.blocks import Prose, Table
+from bsl.tasks.rendering.evidence import answer_blocks, proof_rows, share_tables
 from bsl.tasks.stage.cached import StageContext, stage
 from bsl.tasks.stage.device import device_of
-from bsl.tasks.stage.ui import progress_of, show_markdown, show_table
+from bsl.tasks.stage.ui import progress_of, show
 
 if TYPE_CHECKING:
-    from pydantic import JsonValue
-
     from bsl.models.encoder.sentence_encoder import CachedEncoder, SentenceEncoder
     from bsl.models.evaluation.proof import AdaptationComparison
 
-SHARE, VERDICT, USE, DRAWS, ADAPTED = "share", "verdict", "verdict_for", "draws", "adapted"
-"""Figures of a weighing; of a proof: its word, the use that the word holds for, and the number of draws; of an exported
-encoder."""
 
-
-@stage(ref=WeighingRef, version=11, uses_torch=True)
+@stage(ref=ArtifactRef, kind="weighing", version=11, uses_torch=True)
 def choose_share(
     context: StageContext,
     start: CheckpointRef | ResolvedModel,
@@ -69,10 +64,10 @@ def choose_share(
             progress(done + 1, done + 1 if is_last else len(descending) + 1, f"share {share:g}")
             if is_last:
                 break
-    context.draft.write(pl.DataFrame([*scores.items()], schema=WEIGHING, orient="row"))
-    context.draft.note({SHARE: chosen})
-    if scores:
-        show_table(weighed(scores.items()), "General dev set × 100 by share of the trained weights")
+    weighing = pl.DataFrame([*scores.items()], schema=WEIGHING, orient="row")
+    context.draft.write(weighing)
+    context.draft.note(ShareFigures(share=chosen))
+    show(*share_tables(weighing))
 
 
 @stage(ref=CheckpointRef, version=3, uses_torch=True)
@@ -80,14 +75,15 @@ def merge(
     context: StageContext,
     start: CheckpointRef | ResolvedModel,
     trained: CheckpointRef,
-    weighing: WeighingRef,
+    weighing: ArtifactRef,
     encoder: EncoderConfig,
 ) -> None:
     """Merge the original and the trained encoder at the chosen share."""
-    share = float(str(context.store.manifest(weighing).figures[SHARE]))
+    share = context.store.manifest(weighing).figures_as(ShareFigures).share
     result = _loaded(context, start, encoder).merged(_loaded(context, trained, encoder), share)
     result.save(context.draft.folder / ENCODER)
-    context.draft.note({SHARE: share, "max_length": result.config.length})
+    context.draft.note(ShareFigures(share=share))
+    context.draft.note(LengthFigures(max_length=result.config.length))
 
 
 @stage(ref=ProofRef, version=23, uses_torch=True)
@@ -117,11 +113,10 @@ def evaluate_adaptation(
     """
     from bsl.models.evaluation.proof import adaptation_comparisons
     from bsl.models.evaluation.verdict import adaptation_verdict
-    from bsl.tasks.rendering.evidence import answer_rows, proof_rows
 
     drawn = paired_draws(context.store, vectors, sets, config)
     rows = [*adaptation_comparisons(drawn, deciding, questions_like(views)), *_undrawn(context, undrawn)]
-    share = float(str(context.store.manifest(adapted).figures[SHARE]))
+    share = context.store.manifest(adapted).figures_as(ShareFigures).share
     smaller = f"proof.shares=[{share / 2:g}]" if "labels" in views else f"proof.share={share / 2:g}"
     verdict = adaptation_verdict(rows, max_forgetting, smaller)
     unused = "" if verdict.word == "BETTER" else f" The adapted encoder is checkpoint/{adapted.key[:12]}."
@@ -130,21 +125,22 @@ def evaluate_adaptation(
     before, after = (open_vectors(context.store, one) for one in vectors)
     changed = [samples_of(text, before, after) for text in sets.values() if isinstance(text, HeldOutSet)]
     context.draft.write_all(changed, "samples")
-    answers: list[JsonValue] = [{**asdict(row), "answer": row.answer} for row in rows if row.use]
     context.draft.note(
-        {
-            VERDICT: verdict.word,
-            USE: verdict.use,
-            "reason": verdict.reason,
-            "advice": verdict.advice + unused,
-            "used_for": deciding,
-            "uses": answers,
-            DRAWS: config.resamples,
-        }
+        ProofFigures(
+            verdict=verdict.word,
+            verdict_for=verdict.use,
+            reason=verdict.reason,
+            advice=verdict.advice + unused,
+            used_for=deciding,
+            uses=[{**asdict(row), "answer": row.answer} for row in rows if row.use],
+            draws=config.resamples,
+        )
     )
-    show_markdown(f"## {plain(verdict.headline)}\n\n{plain(verdict.reason)}. {plain(verdict.advice)}")
-    show_table(answer_rows(table, config.resamples), "What it is better for, × 100")
-    show_table(proof_rows(table.filter(pl.col("use").is_null()), config.resamples), "Other figures × 100")
+    show(
+        Prose(verdict.finding),
+        *answer_blocks(table, config.resamples),
+        Table.of("Figures × 100", proof_rows(table, config.resamples)),
+    )
 
 
 @stage(ref=CheckpointRef, version=3)
@@ -160,13 +156,13 @@ def choose_encoder(
 
     With `accept`, the adapted encoder is also published if nothing is proved.
     """
-    word = context.store.manifest(proof).figures[VERDICT]
+    word = context.store.manifest(proof).figures_as(ProofFigures).verdict
     better = word == "BETTER" or (accept and word == "NOT PROVED")
     # An embedded model's folder contains a manifest, which would be wrong for this artifact.
     ignored = shutil.ignore_patterns(MANIFEST, ".*")
     folder = encoder_folder(context.store, adapted if better else start)
     shutil.copytree(folder, context.draft.folder / ENCODER, ignore=ignored)
-    context.draft.note({ADAPTED: better})
+    context.draft.note(ExportFigures(adapted=better))
 
 
 def _undrawn(context: StageContext, scores: tuple[ScoresRef, ...]) -> list[AdaptationComparison]:

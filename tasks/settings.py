@@ -18,18 +18,25 @@ from bsl.storage.record import Record
 from bsl.tasks.corpus.config import IngestConfig
 
 
-class Phase(Record):
-    """One training: its pairs and its objective."""
+class TrainingSettings(Record):
+    """Settings of one training: its pairs, its objective, its teachers."""
 
     pairs: PairConfig
     """The two views that make a training pair."""
-    training: TrainingConfig
-    """The objective, its optimizer and schedule."""
+    training: TrainingConfig | None
+    """The objective, its optimizer and schedule; `--set training=null` trains nothing."""
     teacher: EncoderConfig | None = None
     """Teacher whose vectors of the corpus the objective learns from, if it needs one: as `encoder.model`, or vectors
     named `embeddings/<key>` in the store, which bsl.tasks.embedding.python_encoders makes with any Python object."""
     more_teachers: tuple[EncoderConfig, ...] = ()
     """Further teachers; the similarity of two sentences is then the mean over all teachers."""
+
+
+class Phase(TrainingSettings):
+    """One training of a run."""
+
+    training: TrainingConfig
+    """The objective, its optimizer and schedule."""
 
     @property
     def teachers(self) -> tuple[EncoderConfig, ...]:
@@ -37,28 +44,19 @@ class Phase(Record):
         return (*filter(None, [self.teacher]), *self.more_teachers)
 
 
-class RunSettings(Record):
-    """All settings that decide the result of a run."""
+class RunSettings(TrainingSettings):
+    """All settings that decide the result of a run; those of a training are of the last one."""
 
     ingest: IngestConfig
     """The sentences."""
     augment: AugmentConfig
     """The views of each sentence."""
-    pairs: PairConfig
-    """The two views that make a training pair."""
     encoder: EncoderConfig
     """The initial weights of online and target network."""
     words: WordsConfig = WordsConfig()
     """Tokenisation for an encoder made from word vectors."""
     earlier: tuple[Phase, ...] = ()
     """Earlier trainings; each starts from the result of the one before."""
-    teacher: EncoderConfig | None = None
-    """Teacher whose vectors of the corpus the objective learns from, if it needs one: as `encoder.model`, or vectors
-    named `embeddings/<key>` in the store, which bsl.tasks.embedding.python_encoders makes with any Python object."""
-    more_teachers: tuple[EncoderConfig, ...] = ()
-    """Further teachers; the similarity of two sentences is then the mean over all teachers."""
-    training: TrainingConfig | None
-    """Objective of the last training, its optimizer and schedule; `--set training=null` trains nothing."""
     evaluation: EvaluationConfig
     """The evaluation sets."""
     transform: TransformConfig | None = None
@@ -72,8 +70,8 @@ class RunSettings(Record):
         """All trainings, in order."""
         if self.training is None:
             return ()
-        last = Phase(pairs=self.pairs, training=self.training, teacher=self.teacher, more_teachers=self.more_teachers)
-        return (*self.earlier, last)
+        last = {name: getattr(self, name) for name in TrainingSettings.model_fields}
+        return (*self.earlier, Phase(**last))
 
     @property
     def needs_labels(self) -> bool:

@@ -17,7 +17,8 @@ from bsl.storage.assets.embedded import embedded_path
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from benchmarks.device.results import Check, Rate
+    from benchmarks.device.results import Rate
+    from bsl.tasks.diagnostics.finding import Finding
 
 SMALL: Final = {"num_hidden_layers": 2}  # smaller BERT-base, to check only that the bench runs
 
@@ -66,7 +67,7 @@ TOTAL: Final = {"cpu": 285.0, "cuda": 585.0}
 """Seconds for all sections, including imports and limits; late sections get the rest."""
 
 
-def bench(device_name: str, *, quick: bool = False) -> Iterator[Check | Rate]:
+def bench(device_name: str, *, quick: bool = False) -> Iterator[Finding | Rate]:
     """Yield all checks and rates of a device as they are measured; a failing section loses only its own rows.
 
     Each section has a budget of seconds (`BUDGETS`) and reports if it was cut. Call this in the main thread only.
@@ -95,13 +96,13 @@ def bench(device_name: str, *, quick: bool = False) -> Iterator[Check | Rate]:
         fixtures = Fixtures(
             _texts(), embedded_path("bert-mini"), embedded_path("marian-mini-en-mul"), scratch=Path(scratch)
         )
-        checks: dict[str, Iterator[Check | Rate]] = {
+        checks: dict[str, Iterator[Finding | Rate]] = {
             "vectors": parity.encoding(fixtures, limits),
             "steps of training": parity.stepping(fixtures, limits),
             "translations": translation.parity(fixtures, device, sizes.compared),
             "two processes": processes.parity(fixtures, device),
         }
-        rates: dict[str, Iterator[Check | Rate]] = {
+        rates: dict[str, Iterator[Finding | Rate]] = {
             **{
                 f"training, {size} pairs a step": training.rates(fixtures, limits, sizes.steps, size, **shape)
                 for size in sizes.batches

@@ -11,12 +11,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from benchmarks.device.results import Check, Rate, holds, not_run
+from benchmarks.device.results import Rate, holds, not_run
 from bsl.models.errors import ModelError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from types import FrameType
+
+    from bsl.tasks.diagnostics.finding import Finding
 
 AGAIN_S: Final = 5.0  # interval for repeated interruptions, if the work swallowed the first one
 FAULTS: Final = (RuntimeError, OSError, ValueError, ImportError, MemoryError, ModelError)
@@ -29,7 +31,7 @@ class OutOfTimeError(BaseException):
     """A section's time is over; not an Exception, so that no library handles it."""
 
 
-def within(section: str, rows: Iterable[Check | Rate], budget_s: float, *, must: bool) -> Iterator[Check | Rate]:
+def within(section: str, rows: Iterable[Finding | Rate], budget_s: float, *, must: bool) -> Iterator[Finding | Rate]:
     """Yield a section's rows within its budget; a last row reports that it failed or was cut.
 
     A signal interrupts the work between two Python operations, so call this in the main thread only.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch.nn import functional
 
-from benchmarks.device.results import Check, Rate, not_run
+from benchmarks.device.results import Rate, not_run
 from bsl.models.runtime.device import arithmetic, wait
 from bsl.models.runtime.precision import why_fp32
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from bsl.models.runtime.precision import Computed
+    from bsl.tasks.diagnostics.finding import Finding
 
 SHAPE = {"cuda": (8192, 8192, 8192), "cpu": (1024, 768, 3072)}  # rows, in, out: fills a GPU; BERT-base's largest
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -50,7 +51,7 @@ class Card:
         """Reason why bf16 is not measured; empty if it is."""
         return why_fp32(str(self.device))
 
-    def rates(self) -> Iterator[Check | Rate]:
+    def rates(self) -> Iterator[Finding | Rate]:
         """Yield the limits as rows of the tables."""
         for precision, flops in self.flops.items():
             yield Rate(f"limit: products, {precision}", flops / 1e9, "GFLOP/s")

@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 
 from benchmarks.device.budget import finished
 from benchmarks.device.fixtures import LENGTH
-from benchmarks.device.results import Check, at_most, holds, not_run
+from benchmarks.device.results import at_most, holds, not_run
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.objectives.bsl_config import BSLConfig
@@ -29,12 +29,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from benchmarks.device.fixtures import Fixtures
+    from bsl.tasks.diagnostics.finding import Finding
 
 COUNT: Final = 2
 ROUNDING: Final = 1e-3  # after eight steps of Adam, which amplifies gradients that are only rounding error
 
 
-def parity(fixtures: Fixtures, device: torch.device) -> Iterator[Check]:
+def parity(fixtures: Fixtures, device: torch.device) -> Iterator[Finding]:
     """Compare the weights trained by one process and by two, which on GPUs communicate by NCCL."""
     name = f"weights trained by {COUNT} processes and by one, largest difference"
     gpus = torch.cuda.device_count()

@@ -11,7 +11,7 @@ import polars as pl
 import torch
 
 from benchmarks.device.fixtures import LENGTH, base_encoder
-from benchmarks.device.results import Check, at_least, at_most, holds, not_run
+from benchmarks.device.results import at_least, at_most, holds, not_run
 from benchmarks.device.training import live, warmed
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder, token_ids
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from benchmarks.device.device_limits import Card
     from benchmarks.device.fixtures import Fixtures
     from bsl.models.training.loop import TrainingResult
+    from bsl.tasks.diagnostics.finding import Finding
 
     Vectors = NDArray[np.float32]
 
@@ -43,7 +44,7 @@ POISONED: Final = 20
 PLAIN: Final[Mapping[str, Any]] = {"dropout": 0.0, "precision": "fp32", "lr": 1e-3, "eps": 1e-2}
 
 
-def encoding(fixtures: Fixtures, card: Card) -> Iterator[Check]:
+def encoding(fixtures: Fixtures, card: Card) -> Iterator[Finding]:
     """Compare vectors of BERT-base: packed, padded, on the device, on the CPU, and in bf16 if the device has it."""
     device = card.device
     sentence_encoder = SentenceEncoder(base_encoder(dropout=0.0).eval(), fixtures.tokenizer)
@@ -94,7 +95,7 @@ def _gradient_difference(fixtures: Fixtures, device: torch.device) -> float:
     return float(max((a - b).abs().max() for a, b in known) / max(b.abs().max() for _, b in known))
 
 
-def stepping(fixtures: Fixtures, card: Card) -> Iterator[Check]:
+def stepping(fixtures: Fixtures, card: Card) -> Iterator[Finding]:
     """Check training steps: no step waits for the device, equal runs are equal, and resumed runs end the same."""
     device = card.device
     if device.type == "cuda":
@@ -173,7 +174,7 @@ def _waits(fixtures: Fixtures, card: Card) -> str:
     return ", ".join(sorted(places))
 
 
-def _poisoned(fixtures: Fixtures, device: torch.device) -> Check:
+def _poisoned(fixtures: Fixtures, device: torch.device) -> Finding:
     """Put a token with a NaN vector into one pair: training must stop at its batch and name its row."""
     encoder = SentenceEncoder.load(fixtures.encoder, EncoderConfig(model="bench", max_length=LENGTH))
     texts, config = fixtures.texts[:1024], _config(select="last")

@@ -3,31 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
+from bsl.tasks.diagnostics.finding import Finding
 from bsl.tasks.rendering.markdown import markdown_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-Verdict = Literal["met", "MISSED", "not run"]
-
-
-@dataclass(frozen=True)
-class Check:
-    """A condition that must be true.
-
-    Attributes:
-        name: quantity that is checked.
-        found: the figure, or why it could not be measured.
-        bound: upper or lower bound.
-        verdict: whether the bound is met.
-    """
-
-    name: str
-    found: str
-    bound: str
-    verdict: Verdict
 
 
 @dataclass(frozen=True)
@@ -35,7 +17,7 @@ class Rate:
     """Speed of some work.
 
     Attributes:
-        name: the work.
+        subject: the work.
         rate: units of work per second.
         unit: unit of the rate.
         share: share of the limit, 0 to 1; None if not stated.
@@ -43,7 +25,7 @@ class Rate:
         ratio: ratio to the peer above it in the table; None for the peer itself, or without one.
     """
 
-    name: str
+    subject: str
     rate: float
     unit: str
     share: float | None = None
@@ -51,45 +33,41 @@ class Rate:
     ratio: float | None = None
 
 
-def at_most(name: str, found: float, bound: float) -> Check:
+def at_most(name: str, found: float, bound: float) -> Finding:
     """Check that a figure does not exceed a bound; NaN fails."""
-    return Check(name, f"{found:.2g}", f"≤ {bound:g}", "met" if found <= bound else "MISSED")
+    return Finding(name, "met" if found <= bound else "MISSED", f"{found:.2g} (≤ {bound:g})")
 
 
-def at_least(name: str, found: float, bound: float) -> Check:
+def at_least(name: str, found: float, bound: float) -> Finding:
     """Check that a share reaches a bound; NaN fails."""
-    return Check(name, f"{found:.4f}", f"≥ {bound:g}", "met" if found >= bound else "MISSED")
+    return Finding(name, "met" if found >= bound else "MISSED", f"{found:.4f} (≥ {bound:g})")
 
 
-def holds(name: str, right: bool, found: str) -> Check:
+def holds(name: str, right: bool, found: str) -> Finding:
     """Check that a condition is true."""
-    return Check(name, found, "true", "met" if right else "MISSED")
+    return Finding(name, "met" if right else "MISSED", found)
 
 
-def not_run(name: str, why: str) -> Check:
+def not_run(name: str, why: str) -> Finding:
     """Return the row of a check that this machine cannot run."""
-    return Check(name, why, "", "not run")
+    return Finding(name, "not run", why)
 
 
-def spelled(row: Check | Rate) -> str:
+def spelled(row: Finding | Rate) -> str:
     """Return a row as one line, printed while the others are still being measured."""
-    if isinstance(row, Check):
-        return f"{row.verdict}: {row.name}: {row.found}{f' ({row.bound})' if row.bound else ''}"
+    if isinstance(row, Finding):
+        return str(row)
     share = "" if row.share is None else f", {row.share:.1%} of {row.limit}"
     ratio = "" if row.ratio is None else f", {row.ratio:.2f} × peer"
-    return f"{row.name}: {row.rate:,.0f} {row.unit}{share}{ratio}"
+    return f"{row.subject}: {row.rate:,.0f} {row.unit}{share}{ratio}"
 
 
-def markdown(title: str, rows: Sequence[Check | Rate]) -> str:
+def markdown(title: str, rows: Sequence[Finding | Rate]) -> str:
     """Return both tables as Markdown, without empty ones."""
-    checks = [
-        {"check": row.name, "found": row.found, "bound": row.bound, "": row.verdict}
-        for row in rows
-        if isinstance(row, Check)
-    ]
+    checks = [row.cells for row in rows if isinstance(row, Finding)]
     rates = [
         {
-            "work": row.name,
+            "work": row.subject,
             "rate": f"{row.rate:,.0f} {row.unit}",
             "share of the limit": "" if row.share is None else f"{row.share:.1%} of {row.limit}",
             "× peer": "" if row.ratio is None else f"{row.ratio:.2f}",

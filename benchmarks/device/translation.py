@@ -14,7 +14,7 @@ from transformers import GenerationConfig, MarianMTModel, MarianTokenizer
 
 from benchmarks.device.device_limits import seconds
 from benchmarks.device.fixtures import PIECES, TOKEN, direction, opus_shapes
-from benchmarks.device.results import Check, Rate, at_least, holds, not_run
+from benchmarks.device.results import Rate, at_least, holds, not_run
 from bsl.models.translation.config import Resources
 from bsl.models.translation.loading import load_translator, precisions
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from benchmarks.device.device_limits import Card
     from benchmarks.device.fixtures import Fixtures
     from bsl.models.translation.batching import BatchedTranslator
+    from bsl.tasks.diagnostics.finding import Finding
 
 ALIKE: Final = 0.99  # share of equal sentences: if two pieces are equally probable, rounding decides
 ALIKE_ROUNDED: Final = 0.90  # the same, between precisions
@@ -36,7 +37,7 @@ ENCODER: Final = 6 * (4 * 512 * 512 + 2 * 512 * 2048)  # weights of opus-mt's pr
 DECODER: Final = 6 * (8 * 512 * 512 + 2 * 512 * 2048) + 512 * PIECES  # and per target piece
 
 
-def parity(fixtures: Fixtures, device: torch.device, count: int) -> Iterator[Check]:
+def parity(fixtures: Fixtures, device: torch.device, count: int) -> Iterator[Finding]:
     """Compare translations of a small trained model: device and CPU, both engines, several precisions."""
     texts, place = fixtures.texts[:count], str(device)
     expected = _translated(fixtures, "cpu", texts, "transformers", "fp32")
@@ -59,7 +60,7 @@ def parity(fixtures: Fixtures, device: torch.device, count: int) -> Iterator[Che
         yield _without_memory(fixtures, device, texts, here)
 
 
-def _rounded(fixtures: Fixtures, place: str, texts: list[str], expected: list[str], precision: str) -> Check:
+def _rounded(fixtures: Fixtures, place: str, texts: list[str], expected: list[str], precision: str) -> Finding:
     """Compare CTranslate2 in a precision with itself in fp32."""
     name = f"equal translations by CTranslate2 in {precision} and in fp32"
     try:
@@ -97,7 +98,7 @@ def _equal_share(one: list[str], other: list[str]) -> float:
     return sum(a == b for a, b in zip(one, other, strict=True)) / len(one)
 
 
-def _without_memory(fixtures: Fixtures, device: torch.device, texts: list[str], expected: list[str]) -> Check:
+def _without_memory(fixtures: Fixtures, device: torch.device, texts: list[str], expected: list[str]) -> Finding:
     """Translate the same sentences many times in one batch, with too little memory for it."""
     name = "a batch that does not fit the memory is halved, and nothing is lost"
     repeats = 20_000 // len(texts)

@@ -83,13 +83,14 @@ def figures(
 ) -> dict[str, tuple[float, float]]:
     """Return system → accuracy × 100 and CPU seconds of its training."""
     from bsl.flows.recipes.adaptation import AdaptConfig
-    from bsl.flows.run_context import computed, run_context_of
+    from bsl.flows.run_context import run_context_of
     from bsl.models.corpus.labels import class_pairs
     from bsl.models.encoder.config import EncoderConfig
     from bsl.models.encoder.sentence_encoder import SentenceEncoder
     from bsl.models.training.loop import train
     from bsl.models.views.annotated_pairs import own_rehearsal, scored_pairs, with_rehearsal
     from bsl.tasks.embedding.encoders import encoder_folder, find_encoder
+    from bsl.tasks.stage.device import precision_of
 
     site = run_context_of(None)
     folder = encoder_folder(site.open_store(), find_encoder(site, arguments.encoder, None))
@@ -101,7 +102,7 @@ def figures(
     if arguments.peer_only:
         return found
     changes = {"max_steps": arguments.steps, "lr": arguments.lr, "seed": seed}
-    changes["precision"] = computed(arguments.precision, site)
+    changes["precision"] = precision_of(site, arguments.precision)
     changes = {name: value for name, value in changes.items() if value is not None}
     config = AdaptConfig().label_training_for("classes").model_copy(update=changes)
     general = pl.read_parquet(ROOT / "storage/assets/stsb/train.parquet")

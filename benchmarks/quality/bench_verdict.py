@@ -18,7 +18,7 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -37,6 +37,7 @@ from bsl.models.evaluation.significance.paired import Difference
 from bsl.models.evaluation.sweep import outcome_draws
 from bsl.storage.artifacts.refs import CheckpointRef, ProofRef, ReportRef
 from bsl.tasks.embedding.encoders import encoder_folder, find_encoder
+from bsl.tasks.figures import AdaptationFigures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -179,10 +180,10 @@ def _written(table: pl.DataFrame, folder: Path, name: str) -> str:
 
 def _judged(store: Store, report: ReportRef) -> Judged:
     proof = store.manifest(report).provenance.inputs["proof"].key
-    figures = store.manifest(report).figures
+    figures = store.manifest(report).figures_as(AdaptationFigures)
     trained = store.manifest(ProofRef(key=proof)).provenance.inputs["adapted"].key
-    answers = {row["use"]: row["answer"] for row in cast("list[dict[str, str]]", figures["uses"])}
-    return Judged(str(figures["verdict"]), answers, CheckpointRef(key=trained))
+    answers = {str(row["use"]): str(row["answer"]) for row in figures.uses}
+    return Judged(figures.verdict, answers, CheckpointRef(key=trained))
 
 
 def _scored(encoder: SentenceEncoder, table: pl.DataFrame, given: pl.DataFrame | None) -> dict[str, Scored]:

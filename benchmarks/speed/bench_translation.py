@@ -187,6 +187,7 @@ def orchestration(shards: int, rows: int) -> bool:
 
     from bsl.models.corpus.normalize import sentence_ids
     from bsl.models.translation.config import MINI as DIRECTIONS
+    from bsl.tasks.figures import ShardFigures
     from bsl.tasks.stage.run_context import RunContext
     from bsl.tasks.translation.translator import find_translator
     from tests.flows.test_translate import translate_all
@@ -208,7 +209,7 @@ def orchestration(shards: int, rows: int) -> bool:
         wall = time.perf_counter() - started
         store = site.open_store()
         manifests = [store.manifest(part) for part in store.refs(f"translations/{hop.fingerprint}")]
-    working = sum(float(str(each.figures["seconds"])) for each in manifests)
+    working = sum(each.figures_as(ShardFigures).seconds for each in manifests)
     beyond = (wall - working) / len(manifests)
     print(f"{len(manifests)} shards of {rows}: {wall:.1f} s, of it translating {working:.1f} s")
     print(f"{beyond * 1000:.0f} ms a shard beyond translating, {beyond / 10:.2%} of a shard of ten seconds")

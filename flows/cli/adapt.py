@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -169,32 +169,28 @@ def _show(store: Store, ref: ReportRef, output: Output, original: str, details: 
 
     from bsl.storage.artifacts.refs import ProofRef
     from bsl.tasks.embedding.to_label import TO_LABEL
+    from bsl.tasks.figures import AdaptationFigures
     from bsl.tasks.rendering.evidence import MRR, answer_rows, proof_rows
     from bsl.tasks.reporting.publish import page_of
 
     manifest = store.manifest(ref)
-    inputs = manifest.provenance.inputs
+    figures, inputs = manifest.figures_as(AdaptationFigures), manifest.provenance.inputs
     proof = store.scan(ProofRef(key=inputs["proof"].key)).collect()
     folder = f"{store.url}/checkpoint/{inputs['adapted'].key}/encoder"
 
-    draws = cast("int", manifest.figures["draws"])
-
     def tables() -> Iterator[tuple[str, list[dict[str, str]]]]:
-        rows = cast("dict[str, int]", manifest.figures["rows"])
-        yield "Rows", [{name: f"{count:,}" for name, count in rows.items()}]
-        if answers := answer_rows(proof, draws):
+        yield "Rows", [{name: f"{count:,}" for name, count in figures.rows.items()}]
+        if answers := answer_rows(proof, figures.draws):
             yield ANSWERS, answers
-        others = proof_rows(proof.filter(pl.col("use").is_null()), draws)
+        others = proof_rows(proof.filter(pl.col("use").is_null()), figures.draws)
         yield f"Other figures on held-out text (× 100), and on general sets. {MRR}", others
 
-    which = "adapted" if manifest.figures["adapted"] else f"{original}, unchanged"
+    which = "adapted" if figures.adapted else f"{original}, unchanged"
     to_label = page_of(store, ref).with_name(TO_LABEL)
-    split = str(manifest.figures["split of labels"])
-    classify = [f"{manifest.figures['classifier']} Use it: bsl classify {ref} new.csv out.csv"]
     lines = [
-        *([split] if split else []),
+        *([figures.split] if figures.split else []),
         *([f"label:   {to_label}\n         ({_FILL_IN})"] if to_label.exists() else []),
-        *(classify if manifest.figures["classifier"] else []),
+        *([f"{figures.classifier} Use it: bsl classify {ref} new.csv out.csv"] if figures.classifier else []),
         f"encoder: {folder}\n         ({which}; opens with SentenceTransformer)",
         browse_line(),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -29,6 +30,7 @@ from bsl.storage.errors import (
     StorageError,
 )
 from bsl.storage.filesystem.control_characters import visible_json
+from bsl.tasks.diagnostics.finding import Finding, exit_code
 from bsl.tasks.rendering.numbers import counted, sized
 
 if TYPE_CHECKING:
@@ -128,40 +130,40 @@ def verify(
     """Hash every file; exit code 1 if an artifact is damaged."""
     opened = _open(store)
     refs = [find(opened, artifact)] if artifact else opened.refs()
-    rows = []
+    findings = []
     for ref in refs:
-        verdict, reason = _verdict(opened, ref)
-        rows.append({"artifact": ref.path, "verdict": verdict, "reason": reason})
+        findings.append(_verified(opened, ref))
         if not output.json:
-            print(printable(f"{verdict:<7} {ref}{': ' + reason if reason else ''}"))
-    verdicts = [row["verdict"] for row in rows]
-    damaged, unread = verdicts.count("DAMAGED"), verdicts.count("unread")
+            print(printable(str(findings[-1])))
+    verdicts = [finding.verdict for finding in findings]
+    damaged, unread = verdicts.count("DAMAGED"), verdicts.count("UNREAD")
     if output.json:
-        print_json(rows)
+        print_json([{**asdict(finding), "subject": ref.path} for ref, finding in zip(refs, findings, strict=True)])
     elif not refs:
         print(printable(_none_at(opened, "artifacts")))
     else:
         print(printable(f"{counted(len(refs), 'artifact')}, {damaged} damaged{f', {unread} unread' if unread else ''}"))
-    return 1 if damaged or unread else 0
+    return exit_code(findings)
 
 
-def _verdict(store: Store, ref: ArtifactRef) -> tuple[str, str]:
-    """Verify an artifact; return its verdict and the reason.
+def _verified(store: Store, ref: ArtifactRef) -> Finding:
+    """Verify an artifact.
 
-    The verdict is `DAMAGED`, `stale` (the next run rebuilds it), `newer` (format of a newer version), `unread` (store
+    The verdict is `DAMAGED`, `stale` (the next run rebuilds it), `newer` (format of a newer version), `UNREAD` (store
     error) or `intact`.
     """
+    subject = str(ref)
     try:
         store.check(ref, every_byte=True)
     except StaleArtifactError as error:
-        return "stale", f"{error}; the next run rebuilds it"
+        return Finding(subject, "stale", f"{error}; the next run rebuilds it")
     except (ArtifactMissingError, CorruptArtifactError) as error:
-        return "DAMAGED", str(error)
+        return Finding(subject, "DAMAGED", str(error))
     except NewerFormatError as error:
-        return "newer", str(error)
+        return Finding(subject, "newer", str(error))
     except StorageError as error:
-        return "unread", str(error)
-    return "intact", ""
+        return Finding(subject, "UNREAD", str(error))
+    return Finding(subject, "intact")
 
 
 def gc(

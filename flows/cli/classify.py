@@ -38,12 +38,11 @@ def classify(
     """
     check_files(source)
     with begin_here(place, source) as site:
-        from bsl.flows.run_context import computed
         from bsl.tasks.serving.classify import check_target, classified, find_classifier, read_input, write_table
         from bsl.tasks.stage.ui import progress_of
 
         check_target(target)
-        classifier = find_classifier(site, model, computed(precision or "auto", site))
+        classifier = find_classifier(site, model, precision or "auto")
         given = read_input(source, text_column, classifier.linear.settings.text_column, encoding)
         print(printable(f"{source}: {given.summary}"), file=sys.stderr)
         table = classified(classifier, given, progress_of("classifying, texts"))

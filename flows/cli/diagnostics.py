@@ -19,7 +19,7 @@ from bsl.flows.prefect_server.server import check_server, use_server
 from bsl.flows.run_context import run_context_of
 
 if TYPE_CHECKING:
-    from bsl.tasks.diagnostics.doctor import Check
+    from bsl.tasks.diagnostics.finding import Finding
 
 
 _LAST_PORT: Final = 65535
@@ -41,35 +41,36 @@ def doctor(
     site = run_context_of(place)
     config = configured(recipe, settings)
     from bsl.tasks.diagnostics.doctor import examine
+    from bsl.tasks.diagnostics.finding import exit_code
 
     checks = [*examine(site, config), *_server_checks(server)]
     if output.json:
         print_json([asdict(check) for check in checks])
     else:
-        rows = [
-            {"": check.verdict, "subject": check.subject, "found": _DIGEST.sub(r"\1…", check.found)} for check in checks
-        ]
+        cells = [check.cells for check in checks]
+        rows = [{name: _DIGEST.sub(r"\1…", cell) for name, cell in row.items()} for row in cells]
         print_table(f"recipe {recipe}", rows)
         for remedy in dict.fromkeys(check.remedy for check in checks if check.remedy):
             print_line(f"• {remedy}")
-    return 1 if any(check.verdict == "NO" for check in checks) else 0
+    return exit_code(checks)
 
 
-def _server_checks(server: str) -> list[Check]:
+def _server_checks(server: str) -> list[Finding]:
     """Check that the server of PREFECT_API_URL answers and that its work pool has a worker."""
     import prefect
 
-    from bsl.tasks.diagnostics.doctor import Check, look_at_pool
+    from bsl.tasks.diagnostics.doctor import look_at_pool
+    from bsl.tasks.diagnostics.finding import Finding
 
     installed = f"prefect {prefect.__version__}"
     address = os.environ.get("PREFECT_API_URL")
     if not address:
-        return [Check("server", "ok", f"{installed}, {server}")]
+        return [Finding("server", "ok", f"{installed}, {server}")]
     try:
         version = check_server(address)
     except OSError as error:
-        return [Check("server", "NO", str(error))]
-    return [Check("server", "ok", f"{server}, prefect {version}; installed: {installed}"), look_at_pool()]
+        return [Finding("server", "NO", str(error))]
+    return [Finding("server", "ok", f"{server}, prefect {version}; installed: {installed}"), look_at_pool()]
 
 
 def completion(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from cyclopts import Group, Parameter
 
@@ -29,7 +29,7 @@ WORDS: Final = Group("Word vectors", sort_key=2)
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from bsl.storage.artifacts.refs import EvaluationRef
+    from bsl.storage.artifacts.refs import ArtifactRef
     from bsl.storage.artifacts.store import Store
 
     EncoderOptions = Mapping[str, Any]
@@ -123,16 +123,17 @@ def _convolutions(kernels: str | None) -> CNNConfig | None:
         raise ValueError(f"--cnn {kernels}: expected odd numbers such as 1,3,5") from error
 
 
-def _show(store: Store, ref: EvaluationRef, output: Output) -> dict[str, str]:
+def _show(store: Store, ref: ArtifactRef, output: Output) -> dict[str, str]:
     """Print the papers' tables, all scores, differences and missing sets, or JSON with `--json`; return the missing."""
     from bsl.tasks.evaluation.kinds import tables
+    from bsl.tasks.figures import EvaluationFigures
     from bsl.tasks.rendering.paper_tables import paper_tables
 
     def printed() -> Iterator[tuple[str, list[dict[str, str]]]]:
         yield from paper_tables(store.scan(ref, "scores").collect(), tables())
         yield from figures_of(store, ref)
 
-    missing = cast("dict[str, str]", store.manifest(ref).figures["missing"])
+    missing = store.manifest(ref).figures_as(EvaluationFigures).missing
     export = f"export:  bsl artifacts export {ref} TARGET --as markdown   (or latex, mteb)"
     reasons = {why: [name for name in missing if missing[name] == why] for why in missing.values()}
     lines = [f"missing: {', '.join(names)}: {why}" for why, names in reasons.items()]

@@ -53,13 +53,14 @@ def run(
         _dry_run(store, plan, as_json=output.json)
         return 0
     from bsl.models.evaluation.verdict import STOPPED
+    from bsl.tasks.figures import ReportFigures
 
     ref = start.run(pipeline, [config], [recipe], **parameters)
     if output.json:
         print_json(_outcome(store, ref))
     else:
         _conclude(store, ref, config.title)
-    return 1 if store.manifest(ref).figures.get("verdict") == STOPPED else 0
+    return 1 if store.manifest(ref).figures_as(ReportFigures).verdict == STOPPED else 0
 
 
 def _dry_run(store: Store, plan: Sequence[StageRun], *, as_json: bool) -> None:
@@ -78,14 +79,17 @@ def _dry_run(store: Store, plan: Sequence[StageRun], *, as_json: bool) -> None:
 
 
 def _outcome(store: Store, ref: ReportRef) -> dict[str, Any]:
+    from bsl.tasks.figures import ReportFigures
     from bsl.tasks.reporting.publish import page_of
 
-    manifest = store.manifest(ref)
+    figures = store.manifest(ref).figures_as(ReportFigures)
     return {
         "report": ref.path,
         "page": str(page_of(store, ref)),
         "encoder": _encoder(store, ref),
-        **{name: manifest.figures.get(name) for name in ("verdict", "reason", "advice")},
+        "verdict": figures.verdict,
+        "reason": figures.reason,
+        "advice": figures.advice,
         "scores": store.scan(ref, "scores").collect().to_dicts(),
     }
 
@@ -97,13 +101,14 @@ def _encoder(store: Store, ref: ReportRef) -> str | None:
 
 
 def _conclude(store: Store, ref: ReportRef, title: str) -> None:
+    from bsl.tasks.figures import ReportFigures
     from bsl.tasks.rendering.score_tables import INTERVALS, score_rows
     from bsl.tasks.reporting.publish import page_of
 
     print_table(f"{title}\n{INTERVALS}", score_rows(store.scan(ref, "scores").collect()))
-    figures = store.manifest(ref).figures
-    if verdict := figures.get("verdict"):
-        print_line(f"{verdict}: {figures['reason']}. {figures['advice']}")
+    figures = store.manifest(ref).figures_as(ReportFigures)
+    if figures.verdict:
+        print_line(f"{figures.verdict}: {figures.reason}. {figures.advice}")
     print(printable(f"report:  {page_of(store, ref)}"))
     if encoder := _encoder(store, ref):
         print(printable(f"encoder: {encoder}\n         (opens with SentenceTransformer)"))

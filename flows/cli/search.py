@@ -28,7 +28,7 @@ from bsl.storage.sources.own_text import ReadingConfig
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from bsl.models.runtime.precision import Computed
+    from bsl.models.runtime.precision import Precision
     from bsl.storage.sources.sources import SourceSpec
     from bsl.tasks.serving.search import Index
     from bsl.tasks.stage.run_context import RunContext
@@ -184,12 +184,11 @@ def _opened_index(model: str, corpus: str, use: Use) -> Index:
 
 
 @contextmanager
-def _using(model: str, path: str, use: Use) -> Iterator[tuple[RunContext, SourceSpec, Computed]]:
+def _using(model: str, path: str, use: Use) -> Iterator[tuple[RunContext, SourceSpec, Precision]]:
     """Yield run context, source and precision for using an encoder, and show progress on standard error."""
     check_files(path)
     with begin_here(use.place, path) as site:
         check_encoders([model], site)
-        from bsl.flows.run_context import computed
         from bsl.models.runtime.precision import explained
         from bsl.storage.sources.sources import SourceSpec
         from bsl.tasks.stage.device import device_of
@@ -198,7 +197,7 @@ def _using(model: str, path: str, use: Use) -> Iterator[tuple[RunContext, Source
         print(printable(f"precision: {explained(precision, device_of(site))}"), file=sys.stderr)
         spec = SourceSpec(path=path, columns=tuple(filter(None, [use.column])), encoding=use.encoding)
         _print_columns(spec, use.column)
-        yield site, spec, computed(precision, site)
+        yield site, spec, precision
 
 
 def _print_columns(spec: SourceSpec, named: str | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from bsl.flows.sweep.grid import Grid
-    from bsl.storage.artifacts.refs import SweepRef
+    from bsl.storage.artifacts.refs import ArtifactRef
     from bsl.storage.artifacts.store import Store
     from bsl.tasks.stage.run_context import RunContext
 
@@ -219,19 +219,20 @@ def _is_set(field: str, changes: object) -> bool:
     return not inner or _is_set(inner, changes[section])
 
 
-def show_sweep(store: Store, ref: SweepRef, output: Output, **more: object) -> None:
+def show_sweep(store: Store, ref: ArtifactRef, output: Output, **more: object) -> None:
     """Print a sweep's tables, faults, notes and the path of its page, or JSON with `--json` and the fields `more`."""
+    from bsl.tasks.figures import SweepFigures
     from bsl.tasks.reporting.sweep.page import comparisons, fault_lines, set_rows
 
-    figures = cast("dict[str, Any]", store.manifest(ref).figures)  # recorded by the stage
+    figures = store.manifest(ref).figures_as(SweepFigures)
 
     def tables() -> Iterator[tuple[str, list[dict[str, str]]]]:
         table = store.scan(ref).collect()
         yield "Figures × 100, mean over seeds ± standard deviation", set_rows(table)
-        for heading, rows in comparisons(table, figures["shown"]):
+        for heading, rows in comparisons(table, figures.shown):
             yield f"{heading}; 95 % intervals over seeds and questions", rows
 
-    print_result(store, ref, output, tables, [*fault_lines(figures["faults"]), *figures["notes"]], **more)
+    print_result(store, ref, output, tables, [*fault_lines(figures.faults), *figures.notes], **more)
 
 
 def reproduce(

@@ -13,6 +13,7 @@ from bsl.storage.filesystem.model_folder import settings_of
 from bsl.tasks.corpus.evaluation_sets import ScoredSet
 from bsl.tasks.corpus.labels import counts_line, split_of
 from bsl.tasks.embedding.encoders import can_drop, check_learns, described_folder, is_bare, resolve
+from bsl.tasks.figures import LabelCounts, OwnCorpusFigures
 from bsl.tasks.reporting.sweep.inputs import OwnTextComparison
 from bsl.tasks.reporting.sweep.system import SYSTEMS, SweepSystem
 from bsl.tasks.stage.progress import announce, warn
@@ -106,15 +107,16 @@ def own_study(site: RunContext, request: OwnRequest, changes: Mapping[str, Any])
 
 
 def _notes(site: RunContext, text: OwnText, start: Start) -> tuple[str, ...]:
-    counts = site.open_store().manifest(text.corpus).figures
+    manifest = site.open_store().manifest(text.corpus)
+    corpus, counts = manifest.figures_as(OwnCorpusFigures), manifest.figures_as(LabelCounts)
     decides = "Questions decide, and their gains do not predict gains on labels. With --labels, labels decide."
     if text.labels is not None:
         decides = "Labels decide. Questions are reported only, because their gains do not predict gains on labels."
     elif CROP in text.questions and len(text.questions) > 1:
         decides += " Questions about crops are reported only, because a point trains on crops."
     return (
-        f"Training text: {counts['sentences']:,} sentences, the same for every point. Held-out text: "
-        f"{counts['held_out']:,} sentences, in complete documents. No point is trained on held-out sentences or on "
+        f"Training text: {corpus.sentences:,} sentences, the same for every point. Held-out text: "
+        f"{corpus.held_out:,} sentences, in complete documents. No point is trained on held-out sentences or on "
         "sentences of test labels.",
         "Every point trains for the same number of steps; its checkpoint is the last step. Learning rates are those "
         f"for {KINDS[start.kind]}.",

@@ -20,6 +20,7 @@ from bsl.flows.recipes import recipe
 from bsl.flows.run_context import fix_precision
 from bsl.models.errors import ModelError, TrainingError
 from bsl.models.evaluation.verdict import STOPPED
+from bsl.tasks.figures import ReportFigures
 from bsl.tasks.reporting.sweep.system import SweepSystem
 from bsl.tasks.stage.cluster import ClusterError, outcomes_on_cluster
 from bsl.tasks.stage.pool import run_on_pool
@@ -155,10 +156,10 @@ def unless_stopped(name: str, outcome: Outcome, site: RunContext) -> Outcome:
     store = site.open_store()
     if isinstance(outcome, ModelError) or outcome.report is None or store.defect(outcome.report):  # in a dry run
         return outcome
-    figures = store.manifest(outcome.report).figures
-    if figures.get("verdict") != STOPPED:
+    figures = store.manifest(outcome.report).figures_as(ReportFigures)
+    if figures.verdict != STOPPED:
         return outcome
-    fault = TrainingError(str(figures["reason"]))
+    fault = TrainingError(str(figures.reason))
     warn("%s has no figure: %s", name, fault)
     return fault
 

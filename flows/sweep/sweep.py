@@ -25,7 +25,7 @@ from bsl.flows.sweep.own_run import own_study
 from bsl.flows.sweep.points import jobs_of, run_points, unless_stopped, with_runs
 from bsl.models.errors import EvaluationError, ModelError
 from bsl.models.evaluation.reproduction import MARGIN
-from bsl.storage.artifacts.refs import ReproductionRef, SweepRef
+from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.storage.filesystem.urls import Public
 from bsl.storage.record import FINITE, LARGEST, WHOLE
 from bsl.tasks.evaluation.kinds import available, frozen_names, shared_names, undrawn
@@ -68,7 +68,7 @@ def ablation(
     workers: Annotated[int, Field(ge=1, le=LARGEST), WHOLE] | None = None,
     site: Site | None = None,
     own: OwnRequest | None = None,
-) -> SweepRef:
+) -> ArtifactRef:
     """Run a grid of configurations, and compare them.
 
     Args:
@@ -168,7 +168,7 @@ def reproduction(
     overrides: Overrides | None = None,
     site: Site | None = None,
     margin: Annotated[float, Field(gt=0, le=100), FINITE] = MARGIN,
-) -> ReproductionRef:
+) -> ArtifactRef:
     """Run the recipe of a published row, and compare its figures with the row.
 
     Args:

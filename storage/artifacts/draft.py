@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from bsl.storage.artifacts.manifest import Manifest, Provenance, TableEntry, installed_versions
+from bsl.storage.artifacts.manifest import Figures, Manifest, Provenance, TableEntry, installed_versions
 from bsl.storage.artifacts.schemas import check_schema
 from bsl.storage.errors import CorruptArtifactError
 from bsl.storage.filesystem.atomic import sync
@@ -100,8 +100,10 @@ class Draft:
     def _name(self, table: str | None) -> str:
         return table or self.ref.kind.partition("/")[0]
 
-    def note(self, figures: Mapping[str, JsonValue]) -> None:
-        """Add measurements to the manifest."""
+    def note(self, figures: Figures | Mapping[str, JsonValue]) -> None:
+        """Add figures to the manifest; of a model, those that were given."""
+        if isinstance(figures, Figures):
+            figures = figures.model_dump(mode="json", by_alias=True, exclude_unset=True)
         self.figures.update(figures)
 
     def seal(self) -> Manifest:

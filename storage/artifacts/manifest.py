@@ -11,15 +11,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import PurePosixPath
 from typing import Annotated, Final, TypeVar
 
-from pydantic import AwareDatetime, BaseModel, Field, JsonValue, ValidationError, model_validator
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from bsl.storage.artifacts.refs import KIND, ArtifactRef
 from bsl.storage.errors import CorruptArtifactError, NewerFormatError
 from bsl.storage.filesystem.digests import SHA256, FileEntry, files_digest
 from bsl.storage.filesystem.names import FileName
 from bsl.storage.record import Record
-
-M = TypeVar("M", bound=BaseModel)
 
 FORMAT = 3
 MOST_BYTES: Final = 64 << 20
@@ -54,6 +52,15 @@ class Provenance(Record):
     inputs: dict[str, InputEntry] = Field({})
     run: str = ""
     """The Prefect run that made it; empty outside a run."""
+
+
+class Figures(BaseModel):
+    """Figures that a stage records in a manifest and other code reads; a field's alias is its name there."""
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+
+F = TypeVar("F", bound=Figures)
 
 
 class Manifest(Record):
@@ -111,7 +118,7 @@ class Manifest(Record):
         """
         return files_digest({name: entry for name, entry in self.files.items() if not name.endswith(".html")})
 
-    def figures_as(self, model: type[M]) -> M:
+    def figures_as(self, model: type[F]) -> F:
         """Return the figures, validated as the model of the stage that made the artifact.
 
         Raises:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import ClassVar, Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -24,12 +24,8 @@ STATE: Final = "state"
 class ArtifactRef(Record):
     """Kind and key of an artifact, the folder `<store>/<kind>/<key>/`. A kind may be nested (`translations/<name>`).
 
-    A subclass declares a kind and how it is shown: `place`, its position in a run (0: it has no page of its own), and
-    `unit`, the noun for one row, if the first table has a row for each.
+    A kind whose references must not be mistaken for others' has a subclass.
     """
-
-    place: ClassVar[int] = 0
-    unit: ClassVar[str] = ""
 
     kind: str = Field(pattern=KIND)
     key: str = Field(pattern=SHA256)
@@ -47,144 +43,103 @@ class CorpusRef(ArtifactRef):
     """Unique normalised sentences."""
 
     kind: Literal["corpus"] = "corpus"
-    place = 1
-    unit = "sentence"
 
 
 class PassagesRef(ArtifactRef):
     """Sentences of documents in order, some documents held out."""
 
     kind: Literal["passages"] = "passages"
-    place = 1
-
-
-class NliRef(ArtifactRef):
-    """Labelled pairs of a corpus's sentences."""
-
-    kind: Literal["nli"] = "nli"
-    place = 1
 
 
 class ViewsRef(ArtifactRef):
     """Augmented sentences, several views of each."""
 
     kind: Literal["views"] = "views"
-    place = 2
-    unit = "view"
 
 
 class PairsRef(ArtifactRef):
     """Training pairs."""
 
     kind: Literal["pairs"] = "pairs"
-    place = 3
-    unit = "pair"
 
 
 class CheckpointRef(ArtifactRef):
     """A trained model with its log and an exported encoder."""
 
     kind: Literal["checkpoint"] = "checkpoint"
-    place = 4
 
 
 class EmbeddingsRef(ArtifactRef):
     """Vectors of unique sentences under one system: the table `embeddings`, or `sparse_embeddings`."""
 
     kind: Literal["embeddings"] = "embeddings"
-    place = 5
-    unit = "vector"
-
-
-class TransformRef(ArtifactRef):
-    """A transform fitted on a corpus's vectors."""
-
-    kind: Literal["transform"] = "transform"
-    place = 6
-
-
-class PredictionsRef(ArtifactRef):
-    """Cosines of test pairs under an encoder that was fine-tuned on training pairs."""
-
-    kind: Literal["predictions"] = "predictions"
-    place = 7
 
 
 class ScoresRef(ArtifactRef):
     """Figures of one system."""
 
     kind: Literal["scores"] = "scores"
-    place = 7
 
 
 class ComparisonRef(ArtifactRef):
     """Differences of two systems on the same pairs."""
 
     kind: Literal["comparison"] = "comparison"
-    place = 8
-
-
-class EvaluationRef(ArtifactRef):
-    """Scores of one or more encoders, their differences, and the sets that could not be scored."""
-
-    kind: Literal["evaluation"] = "evaluation"
-    place = LAST_PLACE
 
 
 class ReportRef(ArtifactRef):
     """Tables, plots and prose of one run."""
 
     kind: Literal["report"] = "report"
-    place = LAST_PLACE
-
-
-class SweepRef(ArtifactRef):
-    """Several systems, configurations or methods with several seeds each, compared."""
-
-    kind: Literal["sweep"] = "sweep"
-    place = LAST_PLACE
-
-
-class ReproductionRef(ArtifactRef):
-    """A published row of results, compared with runs of its recipe."""
-
-    kind: Literal["reproduction"] = "reproduction"
-    place = LAST_PLACE
-
-
-class WeighingRef(ArtifactRef):
-    """Scores of the original encoder merged with the trained one at several shares, and the chosen share."""
-
-    kind: Literal["weighing"] = "weighing"
-    place = 8
 
 
 class ProofRef(ArtifactRef):
     """An adapted encoder compared with its original, on text used neither for training nor for selection."""
 
     kind: Literal["proof"] = "proof"
-    place = 8
 
 
 class ClassifierRef(ArtifactRef):
     """A linear classifier on an encoder's vectors, and its confusion table on test labels."""
 
     kind: Literal["classifier"] = "classifier"
-    place = 8
 
 
-class TranslationsRef(ArtifactRef):
-    """New translations of one translator, a part of its memory; the kind names the translator."""
+class Kind(NamedTuple):
+    """How a kind of artifacts is shown.
 
-    kind: str = Field("translations", pattern=KIND)
+    Attributes:
+        place: position in a run; 0: it has no page of its own.
+        unit: noun for a row, if the first table has a row for each; empty otherwise.
+    """
+
+    place: int = 0
+    unit: str = ""
 
 
-KINDS: Final[dict[str, type[ArtifactRef]]] = {
-    str(ref.model_fields["kind"].default): ref for ref in ArtifactRef.__subclasses__()
+KINDS: Final[dict[str, Kind]] = {
+    "corpus": Kind(1, "sentence"),
+    "passages": Kind(1),
+    "nli": Kind(1),
+    "translations": Kind(),
+    "views": Kind(2, "view"),
+    "pairs": Kind(3, "pair"),
+    "checkpoint": Kind(4),
+    "embeddings": Kind(5, "vector"),
+    "transform": Kind(6),
+    "predictions": Kind(7),
+    "scores": Kind(7),
+    "comparison": Kind(8),
+    "weighing": Kind(8),
+    "proof": Kind(8),
+    "classifier": Kind(8),
+    "evaluation": Kind(LAST_PLACE),
+    "report": Kind(LAST_PLACE),
+    "sweep": Kind(LAST_PLACE),
+    "reproduction": Kind(LAST_PLACE),
 }
-"""Kind → class of its references."""
 
 
-def kind_of(name: str) -> type[ArtifactRef]:
-    """Return the class that declares a kind, also of a nested one; `ArtifactRef` for an unknown kind."""
-    return KINDS.get(name.partition("/")[0], ArtifactRef)
+def kind_of(name: str) -> Kind:
+    """Return how a kind is shown, also a nested one."""
+    return KINDS.get(name.partition("/")[0], Kind())

@@ -77,6 +77,12 @@ SCORES = pl.Schema(
 COMPARISON = pl.Schema(
     {"model": pl.String(), "reference": pl.String(), **_FIGURE, "p_value": pl.Float64(), "seed": pl.Int64()}
 )
+# Figures of the two systems of a comparison, with intervals from the draws of the comparison.
+COMPARED = pl.Schema({"model": pl.String(), **_FIGURE})
+# Their cosines of the scored pairs of each set, in the order of the set.
+COSINES = pl.Schema(
+    {"model": pl.String, "dataset": pl.String, "split": pl.String, "row": pl.UInt32, "cosine": pl.Float64}
+)
 WEIGHING = pl.Schema({"share": pl.Float64, "value": pl.Float64})
 PROOF = pl.Schema(
     {
@@ -169,6 +175,8 @@ TABLES: dict[str, pl.Schema] = {
     "predictions": PREDICTIONS,
     "scores": SCORES,
     "comparison": COMPARISON,
+    "compared": COMPARED,
+    "cosines": COSINES,
     "reproduction": REPRODUCTION,
     "sweep": SWEEP,
     "passages": PASSAGES,

@@ -5,20 +5,22 @@ from __future__ import annotations
 import logging
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from bsl.models.corpus.corpus import CORPUS_VERSION, CorpusStatistics, TextChunk, build_corpus
 from bsl.models.corpus.nli import build_nli
-from bsl.storage.artifacts.refs import CorpusRef, NliRef
+from bsl.storage.artifacts.refs import ArtifactRef, CorpusRef
 from bsl.storage.errors import SourceError
-from bsl.storage.readers.read_report import BadRecord, ReadReport
+from bsl.storage.readers.read_report import ReadReport
 from bsl.storage.sources.read import is_nli, read_nli_pairs, read_source
 from bsl.storage.sources.sources import ResolvedSource, resolve_sources, source_bytes
 from bsl.tasks.corpus.config import IngestConfig
+from bsl.tasks.figures import IngestFigures, SourceCounts
+from bsl.tasks.rendering.blocks import Facts, Table
 from bsl.tasks.stage.cached import StageContext, stage
-from bsl.tasks.stage.ui import progress_of, show_table
+from bsl.tasks.stage.ui import progress_of, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -57,19 +59,26 @@ def ingest(context: StageContext, sources: tuple[ResolvedSource, ...], config: I
             context.draft.write,
             _kibibytes(progress_of("ingest, KiB read"), sources, reports),
         )
-    context.draft.note(
-        {"statistics": statistics.model_dump(mode="json"), "sources": [_counts(report) for report in reports]}
-    )
+    counts = [SourceCounts(name=report.name, **_tally(report), bad=report.bad) for report in reports]
+    context.draft.note(IngestFigures(statistics=statistics, sources=counts))
     _show(statistics, reports)
+
+
+def corpus_facts(statistics: CorpusStatistics) -> Facts:
+    """Return the numbers of sentences read, dropped and in the corpus."""
+    counts = statistics.model_dump(
+        include={"read", "empty", "too_short", "too_long", "duplicates", "unique", "published"}
+    )
+    names = {"published": "in the corpus", "too_short": "too short", "too_long": "too long"}
+    return Facts({names.get(name, name): f"{count:,}" for name, count in counts.items()})
 
 
 def summary_of(store: Store, corpus: CorpusRef) -> str:
     """Summarise an ingest: `18 of 24 texts read; excluded: 3 repeated, 1 empty, 2 unreadable (the first: …)`."""
-    figures = store.manifest(corpus).figures
-    found = CorpusStatistics.model_validate(figures["statistics"])
-    sources: Any = figures["sources"]  # as `_counts` has them
-    unreadable = sum(source["unreadable"] for source in sources)
-    first = next((str(BadRecord.model_validate(bad)) for source in sources for bad in source["bad"]), "")
+    figures = store.manifest(corpus).figures_as(IngestFigures)
+    found, sources = figures.statistics, figures.sources
+    unreadable = sum(source.unreadable for source in sources)
+    first = next((str(bad) for source in sources for bad in source.bad), "")
     excluded = {
         "repeated": found.duplicates,
         "empty": found.empty,
@@ -106,24 +115,8 @@ def _tally(report: ReadReport) -> dict[str, int]:
     return {"records": report.records, "unreadable": report.rejected}
 
 
-def _counts(report: ReadReport) -> dict[str, JsonValue]:
-    return {"name": report.name, **_tally(report), "bad": [record.model_dump(mode="json") for record in report.bad]}
-
-
 def _show(statistics: CorpusStatistics, reports: Sequence[ReadReport]) -> None:
-    counts = statistics.model_dump(
-        include={"read", "empty", "too_short", "too_long", "duplicates", "unique", "published"}
-    )
-    rows = [
-        {"count of": f"{report.name}: {name}", "count": value}
-        for report in reports
-        for name, value in _tally(report).items()
-    ]
-    rows += [{"count of": name.replace("_", " "), "count": value} for name, value in counts.items()]
-    rows += [{"count of": f"characters, {name}", "count": value} for name, value in statistics.quantiles.items()]
-    show_table(rows, "Records read, and sentences of the corpus")
-    samples = [sample.model_dump() for sample in statistics.samples]
-    show_table(samples, "A random sample of the corpus")
+    read = [{"source": report.name, **_tally(report)} for report in reports]
     most = max(bar.sentences for bar in statistics.histogram)
     lengths = [
         {
@@ -134,13 +127,18 @@ def _show(statistics: CorpusStatistics, reports: Sequence[ReadReport]) -> None:
         for bar in statistics.histogram
     ]
     head = f"Lengths of {statistics.published:,} unique sentences, {statistics.mean_chars} characters on average"
-    show_table(lengths, head)
-    bad = [record.model_dump() for report in reports for record in report.bad]
-    if bad:
-        show_table(bad, "The first unreadable records, with their lines")
+    show(
+        Table.of("Records read", read),
+        corpus_facts(statistics),
+        Table.of("A random sample of the corpus", [sample.model_dump() for sample in statistics.samples]),
+        Table.of("Characters of a sentence, quantiles", [statistics.quantiles]),
+        Table.of(head, lengths),
+    )
+    if bad := [record.model_dump() for report in reports for record in report.bad]:
+        show(Table.of("The first unreadable records, with their lines", bad))
 
 
-@stage(ref=NliRef, version=3)
+@stage(ref=ArtifactRef, kind="nli", version=3)
 def nli(context: StageContext, sources: tuple[ResolvedSource, ...], corpus: CorpusRef, config: IngestConfig) -> None:
     """Read the labelled pairs of the sources with labels, for sentences of the corpus."""
     annotated = [source for source in sources if is_nli(source)]
@@ -159,7 +157,7 @@ def nli(context: StageContext, sources: tuple[ResolvedSource, ...], corpus: Corp
     }
     context.draft.note({"statistics": statistics.model_dump(), "unlabelled": counts, "labels": labels})
     rows = [{"count of": name, "count": n} for name, n in (counts | statistics.model_dump() | labels).items()]
-    show_table(rows, "Labelled pairs read, and pairs of sentences of the corpus")
+    show(Table.of("Labelled pairs read, and pairs of sentences of the corpus", rows))
 
 
 def _frames(

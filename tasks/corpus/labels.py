@@ -10,11 +10,10 @@ from bsl.models.corpus.labels import DOCUMENT, JUDGE, NEEDS, TEACH, parts_of, se
 from bsl.models.errors import EmptyCorpusError, EvaluationError
 from bsl.storage.filesystem.spelling import nearest_name
 from bsl.storage.sources.labels import LabelSource, read_labels
+from bsl.tasks.figures import LabelCounts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-
-    from pydantic import JsonValue
 
     from bsl.models.corpus.labels import Use
     from bsl.storage.artifacts.refs import PassagesRef
@@ -22,13 +21,8 @@ if TYPE_CHECKING:
 
 FEW_GROUPS: Final = 20
 """Number of groups below which a cluster bootstrap's intervals are too narrow."""
-GROUPS: Final = "label groups"
 TRAIN: Final = "train"  # name of the training part
-ALL, RARE, NEAR, UNUSED = "label_rows", "rare_classes", "similar_classes", "idle_labels"
-"""Figures of a corpus: rows of the file of labels; rows of each class that is too rare to use, and the class that it
-resembles; the number of other unused labelled rows."""
 _WORDS: Final = {JUDGE: "test", TEACH: "training"}
-_PARTS: Final = {f"labels {TEACH}": "train", f"labels {JUDGE}": "test"}
 _SHOWN: Final = 5  # rare classes in a message
 _ALIKE: Final = 0.8  # of `difflib`: one letter of five may differ
 
@@ -85,7 +79,7 @@ def evaluation_counts(labels: LabelSource) -> str:
         EvaluationError: too few rows for an evaluation.
     """
     rows = evaluation_rows(labels).with_columns(part=pl.lit(JUDGE))
-    return counts_line(unused_rows(rows, labels) | rows_by_part(rows), labels, "evaluate")
+    return counts_line(counts_of(rows, labels), labels, "evaluate")
 
 
 def without_test_labels(sentences: pl.DataFrame, rows: pl.DataFrame, labels: LabelSource) -> pl.DataFrame:
@@ -105,16 +99,20 @@ def without_test_labels(sentences: pl.DataFrame, rows: pl.DataFrame, labels: Lab
     return remaining
 
 
-def unused_rows(rows: pl.DataFrame, labels: LabelSource) -> dict[str, JsonValue]:
-    """Return the number of all rows of the file, and of those that `labelled_rows` excluded, as figures."""
+def counts_of(rows: pl.DataFrame, labels: LabelSource) -> LabelCounts:
+    """Return the number of all rows of the file, of `rows` by part, and of those that `labelled_rows` excluded."""
     given = read_labels(labels)
     rare: dict[str, int] = {}
     if labels.kind == "classes":
         excluded = given.filter(~pl.col("label").is_in(rows["label"].unique().implode()))
         rare = dict(excluded["label"].value_counts().sort("label").iter_rows())
-    near: dict[str, JsonValue] = {name: match for name in rare if (match := _near(name, rows["label"].unique(), rare))}
-    every = given.height + labels.left_out
-    return {ALL: every, RARE: {**rare}, NEAR: near, UNUSED: given.height - rows.height - sum(rare.values())}
+    counts = {
+        "label_rows": given.height + labels.left_out,
+        "rare_classes": rare,
+        "similar_classes": {name: near for name in rare if (near := _near(name, rows["label"].unique(), rare))},
+        "idle_labels": given.height - rows.height - sum(rare.values()),
+    }
+    return LabelCounts.model_validate({**counts, **_rows_by_part(rows)})
 
 
 def _near(rare: str, used: pl.Series, excluded: Mapping[str, int]) -> str:
@@ -125,56 +123,48 @@ def _near(rare: str, used: pl.Series, excluded: Mapping[str, int]) -> str:
     return lower.get(nearest_name(rare.lower(), lower, _ALIKE), "")
 
 
-def rows_by_part(rows: pl.DataFrame) -> dict[str, JsonValue]:
-    """Return the number of rows of each part, and of its documents if the labels have some, as figures."""
-    counts: dict[str, JsonValue] = {
-        f"labels {part}": count for part, count in sorted(rows["part"].value_counts().iter_rows())
-    }
+def _rows_by_part(rows: pl.DataFrame) -> dict[str, int]:
+    """Return the number of rows of each part, and of its documents if the labels have some, by name in a manifest."""
+    counts = {f"labels {part}": count for part, count in rows["part"].value_counts().iter_rows()}
     if DOCUMENT in rows.columns:
-        by_part = rows.group_by("part").agg(pl.col(DOCUMENT).n_unique()).sort("part")
-        counts |= {f"{GROUPS} {part}": count for part, count in by_part.iter_rows()}
+        by_part = rows.group_by("part").agg(pl.col(DOCUMENT).n_unique())
+        counts |= {f"label groups {part}": count for part, count in by_part.iter_rows()}
     return counts
 
 
-def split_of(figures: Mapping[str, JsonValue], labels: LabelSource) -> str:
-    """Return a sentence on how labels were split and for which rows figures hold, from figures of `rows_by_part`."""
+def split_of(counts: LabelCounts, labels: LabelSource) -> str:
+    """Return a sentence on how labels were split and for which rows the run's figures hold."""
     if labels.document is None:
         return (
             "Labels are split by text: rows of one writer, customer or thread can be in both parts, so the figures "
             "hold for new rows of the same ones. For new ones, name their column with --document."
         )
-    test, training = (int(str(figures.get(f"{GROUPS} {part}", 0))) for part in (JUDGE, TEACH))
-    counts = f"{test} in the test labels" + (f", {training} in the training labels" if training else "")
+    test, training = counts.test_groups, counts.training_groups
+    sizes = f"{test} in the test labels" + (f", {training} in the training labels" if training else "")
     few = f" {test} are few: the intervals may be too narrow." if test < FEW_GROUPS else ""
     return (
-        f"Labels are split by `{labels.document}`: no value of it is in both parts ({counts}), and the bootstrap draws "
+        f"Labels are split by `{labels.document}`: no value of it is in both parts ({sizes}), and the bootstrap draws "
         f"its values. So the gain holds for values of `{labels.document}` that training has not seen.{few}"
     )
 
 
-def counts_line(figures: Mapping[str, JsonValue], labels: LabelSource, use: Use) -> str:
-    """Return what became of all rows of a file of labels, in one line: `1,015 rows → … → 468 train, 497 test`.
-
-    Args:
-        figures: Figures of `unused_rows` and `rows_by_part`.
-        labels: The file.
-        use: Use of the labels.
-    """
-    count = {name: int(str(figures.get(name, 0))) for name in (ALL, UNUSED, *_PARTS)}
+def counts_line(counts: LabelCounts, labels: LabelSource, use: Use) -> str:
+    """Return what became of all rows of a file of labels, in one line: `1,015 rows → … → 468 train, 497 test`."""
+    parts = {"train": counts.training, "test": counts.test}
     unused = "that share texts with both parts or" if labels.kind == "pairs" else "that"
     steps = [
-        f"{count[ALL]:,} rows",
+        f"{counts.label_rows:,} rows",
         *([f"{labels.left_out:,} without text or label"] if labels.left_out else []),
-        *_rare(figures, use),
-        *([f"{count[UNUSED]:,} {unused} contain a training sentence"] if count[UNUSED] else []),
-        ", ".join(f"{count[part]:,} {name}" for part, name in _PARTS.items() if count[part]),
+        *_rare(counts, use),
+        *([f"{counts.idle_labels:,} {unused} contain a training sentence"] if counts.idle_labels else []),
+        ", ".join(f"{count:,} {name}" for name, count in parts.items() if count),
     ]
     return " → ".join(steps)
 
 
-def _rare(figures: Mapping[str, JsonValue], use: Use) -> Iterator[str]:
-    rare, near = figures.get(RARE), figures.get(NEAR)
-    if not isinstance(rare, dict) or not isinstance(near, dict) or not rare:
+def _rare(counts: LabelCounts, use: Use) -> Iterator[str]:
+    rare, near = counts.rare_classes, counts.similar_classes
+    if not rare:
         return
     needed = " or ".join(f"{need.of_a_class} {_WORDS[part]}" for part, need in NEEDS[use].items())
     named = [
@@ -182,7 +172,7 @@ def _rare(figures: Mapping[str, JsonValue], use: Use) -> Iterator[str]:
         for name, count in sorted(rare.items(), key=lambda item: item[0] not in near)
     ]
     listed = ", ".join([*named[:_SHOWN], *([f"{len(named) - _SHOWN} more classes"] if len(named) > _SHOWN else [])])
-    yield f"{sum(int(str(count)) for count in rare.values()):,} in classes of fewer than {needed} rows ({listed})"
+    yield f"{sum(rare.values()):,} in classes of fewer than {needed} rows ({listed})"
 
 
 def _sorted(labels: LabelSource) -> pl.DataFrame:

@@ -10,13 +10,17 @@ from bsl.models.runtime.partitions import scattered
 from bsl.storage.artifacts.refs import CorpusRef, PassagesRef
 from bsl.storage.sources.labels import LabelSource
 from bsl.storage.sources.own_text import TextSource
-from bsl.tasks.corpus.labels import TRAIN, labelled_rows, rows_by_part, unused_rows, without_test_labels
+from bsl.tasks.corpus.labels import TRAIN, counts_of, labelled_rows, without_test_labels
 from bsl.tasks.corpus.own_sentences import parts_of
+from bsl.tasks.figures import LabelCounts, OwnCorpusFigures
+from bsl.tasks.rendering.blocks import Table
 from bsl.tasks.stage.cached import StageContext, stage
-from bsl.tasks.stage.ui import progress_of, show_table
+from bsl.tasks.stage.ui import progress_of, show
 
-TITLES, NEIGHBOURS = "titles", "neighbours"
-"""Figures: number of documents with a title, number of sentences with a neighbour."""
+
+def columns_table(sources: tuple[TextSource, ...]) -> Table:
+    """Return the files and the columns read from them."""
+    return Table.of("Columns", [source.summary for source in sources])
 
 
 @stage(ref=PassagesRef, version=9)
@@ -26,7 +30,7 @@ def read_passages(context: StageContext, sources: tuple[TextSource, ...], config
     Raises:
         EmptyCorpusError: the text columns are empty, or a part has no sentences.
     """
-    show_table([source.summary for source in sources], "Your files and the columns read from them")
+    show(columns_table(sources))
     left_out = LeftOut()
     table, parts = parts_of(sources, config, left_out, progress_of("reading, files"))
     context.draft.write(parts)
@@ -37,13 +41,13 @@ def read_passages(context: StageContext, sources: tuple[TextSource, ...], config
             "documents": table["document"].n_unique(),
             "too short": left_out.short,
             "too long": left_out.long,
-            TITLES: parts.filter(pl.col("title").is_not_null())["title"].n_unique(),
-            NEIGHBOURS: int((parts["position"].diff() == 1).sum()),
+            "titles": parts.filter(pl.col("title").is_not_null())["title"].n_unique(),
+            "neighbours": int((parts["position"].diff() == 1).sum()),
             **{f"{part} sentences": size for part, size, _ in sizes.iter_rows()},
             **{f"{part} documents": count for part, _, count in sizes.iter_rows()},
         }
     )
-    show_table(parts.sample(min(20, parts.height), seed=0).to_dicts(), "Some of your sentences")
+    show(Table.of("Some of your sentences", parts.sample(min(20, parts.height), seed=0).to_dicts()))
 
 
 @stage(ref=CorpusRef, version=5)
@@ -57,14 +61,14 @@ def training_corpus(
         EmptyCorpusError: all training candidates occur in test labels.
     """
     table = context.store.scan(passages).collect()
-    sentences, counts = _corpus(table.filter(part=TRAIN)), {}
+    sentences, counts = _corpus(table.filter(part=TRAIN)), LabelCounts()
     if labels is not None:
         rows = labelled_rows(context.store, passages, labels, use=use, seed=seed)
-        sentences, counts = without_test_labels(sentences, rows, labels), unused_rows(rows, labels) | rows_by_part(rows)
+        sentences, counts = without_test_labels(sentences, rows, labels), counts_of(rows, labels)
     context.draft.write(sentences)
-    context.draft.note(
-        {"sentences": sentences.height, "held_out": table.filter(pl.col("part") != TRAIN).height, **counts}
-    )
+    held_out = table.filter(pl.col("part") != TRAIN).height
+    context.draft.note(OwnCorpusFigures(sentences=sentences.height, held_out=held_out))
+    context.draft.note(counts)
 
 
 @stage(ref=CorpusRef, version=3)

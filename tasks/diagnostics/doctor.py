@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from bsl.models.views.synonyms import FILES
 from bsl.storage.artifacts.lookup import find
@@ -21,6 +20,7 @@ from bsl.storage.sources.read import check_columns
 from bsl.storage.sources.sources import ResolvedSource, SourceSpec, resolve_sources
 from bsl.storage.sources.word_vectors import find_vectors_file, find_wordnet, is_vectors_file
 from bsl.tasks.corpus.evaluation_sets import read_scored_set, resolve_scored_set
+from bsl.tasks.diagnostics.finding import Finding
 from bsl.tasks.embedding.encoders import (
     STORED_VECTORS,
     encoder_folder,
@@ -49,24 +49,7 @@ _TOLERANCE: Final = 0.1  # for sums of 64 products up to 1; errors of TF32 and f
 POOL: Final = "gpu"  # of prefect.yaml
 
 
-@dataclass(frozen=True)
-class Check:
-    """Result of one check.
-
-    Attributes:
-        subject: The thing checked.
-        verdict: `ok`, `NO`, or `note` for a fault that does not stop a run.
-        found: The finding.
-        remedy: How to fix it; separate, because several findings may share it.
-    """
-
-    subject: str
-    verdict: Literal["ok", "note", "NO"]
-    found: str
-    remedy: str = ""
-
-
-def examine(site: RunContext, run: RunSettings) -> list[Check]:
+def examine(site: RunContext, run: RunSettings) -> list[Finding]:
     """Run all checks except the server's: machine, store, cluster, all models and datasets.
 
     Args:
@@ -93,7 +76,7 @@ def examine(site: RunContext, run: RunSettings) -> list[Check]:
     return [*(_check(subject, look) for subject, look in looks), *_sets(site, run.evaluation.sets)]
 
 
-def look_at_pool(pool: str = POOL) -> Check:
+def look_at_pool(pool: str = POOL) -> Finding:
     """Check that the Prefect server has a work pool (by default that of prefect.yaml) with a worker.
 
     Its faults are only a `note`, because runs of `bsl` itself need neither.
@@ -105,20 +88,20 @@ def look_at_pool(pool: str = POOL) -> Check:
         found = next((each for each in client.read_work_pools() if each.name == pool), None)
     if found is None:
         remedy = "`docker/server-setup.sh` prepares the server for deployments"
-        return Check(f"work pool {pool}", "note", "the server has no such pool", remedy)
+        return Finding(f"work pool {pool}", "note", "the server has no such pool", remedy)
     if found.status != WorkPoolStatus.READY:
         remedy = f"`prefect worker start --pool {pool} --limit 1` starts a worker for deployments"
-        return Check(f"work pool {pool}", "note", "no worker polls it, or it is paused", remedy)
-    return Check(f"work pool {pool}", "ok", "a worker polls it")
+        return Finding(f"work pool {pool}", "note", "no worker polls it, or it is paused", remedy)
+    return Finding(f"work pool {pool}", "ok", "a worker polls it")
 
 
-def _check(subject: str, look: Callable[[], str]) -> Check:
+def _check(subject: str, look: Callable[[], str]) -> Finding:
     try:
-        return Check(subject, "ok", look())
+        return Finding(subject, "ok", look())
     except SourceError as error:
-        return Check(subject, "NO", error.finding, error.remedy)
+        return Finding(subject, "NO", error.finding, error.remedy)
     except Exception as error:  # client libraries may raise any error, and a check must report it
-        return Check(subject, "NO", f"{error}" or type(error).__name__)
+        return Finding(subject, "NO", f"{error}" or type(error).__name__)
 
 
 def look_at_encoder(site: RunContext, config: EncoderConfig) -> str:
@@ -241,23 +224,23 @@ def _store(site: RunContext) -> str:
     return f"{store.url}: wrote, read and removed a test file; {len(store.refs())} artifacts"
 
 
-def _sets(site: RunContext, suite: tuple[str, ...]) -> list[Check]:
+def _sets(site: RunContext, suite: tuple[str, ...]) -> list[Finding]:
     """Check the evaluation sets in order of their names; as in a run, one found set suffices."""
     try:
         names = frozen_names(suite)
     except UnknownSuiteError as error:
-        return [Check("sets", "NO", str(error))]
+        return [Finding("sets", "NO", str(error))]
     checks = [_set(site, name) for name in names]
     if checks and all(check.verdict == "note" for check in checks):
-        checks.append(Check("sets", "NO", "none of the sets is available (expected at least one)", checks[0].remedy))
+        checks.append(Finding("sets", "NO", "none of the sets is available (expected at least one)", checks[0].remedy))
     return checks
 
 
-def _set(site: RunContext, name: str) -> Check:
+def _set(site: RunContext, name: str) -> Finding:
     try:
         sentences = len(find_set(site, name).sentences())
     except HubError as error:
-        return Check(f"set {name}", "NO", error.finding, error.remedy)
+        return Finding(f"set {name}", "NO", error.finding, error.remedy)
     except SourceError as error:
-        return Check(f"set {name}", "note", error.finding, error.remedy)
-    return Check(f"set {name}", "ok", f"{sentences:,} sentences")
+        return Finding(f"set {name}", "note", error.finding, error.remedy)
+    return Finding(f"set {name}", "ok", f"{sentences:,} sentences")

@@ -9,14 +9,15 @@ import polars as pl
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.errors import EncoderError, NoEmbeddingError
 from bsl.models.runtime.partitions import bits_for, in_range
-from bsl.models.runtime.precision import Computed
+from bsl.models.runtime.precision import Precision
 from bsl.storage.artifacts.refs import CheckpointRef, CorpusRef, EmbeddingsRef
 from bsl.storage.sources.model_sources import ResolvedModel
 from bsl.tasks.corpus.evaluation_sets import EvaluationSet, unique_sentences
 from bsl.tasks.embedding.encode import ResumableEncoding
 from bsl.tasks.embedding.encoders import encoder_folder
 from bsl.tasks.embedding.shards import EMBED_VERSION, WHAT, ReusableVectors, embed_ranges, encoded, is_large
-from bsl.tasks.embedding.vectors import COMPUTATION, SPARSE, encoder_computation, sparse_table
+from bsl.tasks.embedding.vectors import SPARSE, encoder_computation, sparse_table
+from bsl.tasks.figures import VectorsFigures
 from bsl.tasks.stage.cached import StageContext, stage
 from bsl.tasks.stage.ui import progress_of
 
@@ -34,7 +35,7 @@ def embed(
     encoder: CheckpointRef | ResolvedModel,
     texts: tuple[EvaluationSet, ...] | CorpusRef,
     config: EncoderConfig,
-    precision: Computed,
+    precision: Precision,
 ) -> None:
     """Embed all unique sentences, part by part, reusing the vectors of earlier runs.
 
@@ -54,7 +55,7 @@ def embed(
         context.draft.write(table)
         rows, width = table.height, table.schema["embedding"].shape[0]  # type: ignore[attr-defined]  # an Array
     computation = encoder_computation(encoder_folder(context.store, encoder), config, precision)
-    context.draft.note({"sentences": rows, "embedded": embedded, "dimensions": width, COMPUTATION: computation})
+    context.draft.note(VectorsFigures(sentences=rows, embedded=embedded, dimensions=width, signature=computation))
 
 
 def _embed_at_once(
@@ -110,7 +111,7 @@ def embed_tfidf(context: StageContext, corpus: CorpusRef, sets: tuple[Evaluation
         (sparse_table(batch["sentence_id"], fitted.vectors(batch["text"].to_list())) for batch in batches), SPARSE
     )
     computation: dict[str, JsonValue] = {"vectors": "tfidf", "fitted": str(corpus)}
-    context.draft.note({"sentences": rows, "dimensions": fitted.width, COMPUTATION: computation})
+    context.draft.note(VectorsFigures(sentences=rows, dimensions=fitted.width, signature=computation))
 
 
 def _batches(store: Store, corpus: CorpusRef) -> Iterator[pl.DataFrame]:

@@ -12,7 +12,7 @@ from bsl.models.errors import NoEmbeddingError
 from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.os_errors import writing
 from bsl.tasks.embedding.encoders import encoder_folder
-from bsl.tasks.stage.device import computing, device_of
+from bsl.tasks.stage.device import computing, device_of, precision_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from bsl.models.encoder.config import EncoderConfig
     from bsl.models.encoder.sentence_encoder import SentenceEncoder
-    from bsl.models.runtime.precision import Computed
+    from bsl.models.runtime.precision import Precision
     from bsl.models.runtime.progress import OnProgress
     from bsl.storage.artifacts.refs import CheckpointRef
     from bsl.storage.sources.model_sources import ResolvedModel
@@ -48,7 +48,7 @@ class ResumableEncoding:
     site: RunContext
     encoder: CheckpointRef | ResolvedModel
     config: EncoderConfig
-    precision: Computed
+    precision: Precision
 
     def __call__(self, texts: list[str], on_progress: OnProgress | None = None) -> NDArray[np.float32]:
         """Return vectors (n, D) of n texts; progress starts when the network is loaded.
@@ -60,7 +60,7 @@ class ResumableEncoding:
             encoder = self._loaded
             if on_progress is not None:
                 on_progress(0, len(texts), "")
-            bf16 = self.precision == "bf16"
+            bf16 = precision_of(self.site, self.precision) == "bf16"
             return encoder.encode(texts, device=device_of(self.site), bf16=bf16, on_progress=on_progress)
 
     @property

@@ -15,6 +15,7 @@ from bsl.storage.filesystem.model_folder import is_graph, settings_of
 from bsl.storage.record import Record
 from bsl.storage.sources.model_sources import ResolvedModel, is_made_here, resolve_model
 from bsl.storage.sources.word_vectors import VectorsFile, find_vectors_file, is_vectors_file, read_vectors
+from bsl.tasks.figures import ReportFigures
 from bsl.tasks.stage.cached import StageContext, stage
 from bsl.tasks.stage.progress import announce
 
@@ -110,11 +111,9 @@ def _checkpoint(store: Store, name: str) -> CheckpointRef:
 
 def _described(store: Store, report: ArtifactRef) -> str:
     """Return which encoder a report stands for: `report/ddd3817e68e0, NOT PROVED: the original encoder`."""
-    figures = store.manifest(report).figures
-    word = str(figures.get("verdict", "without verdict"))
-    adapted = figures.get("adapted")
-    exported = f": the {'adapted' if adapted else 'original'} encoder" if isinstance(adapted, bool) else ""
-    return f"encoder: {report}, {word}{exported}"
+    figures = store.manifest(report).figures_as(ReportFigures)
+    exported = "" if figures.adapted is None else f": the {'adapted' if figures.adapted else 'original'} encoder"
+    return f"encoder: {report}, {figures.verdict or 'without verdict'}{exported}"
 
 
 def _last_trained(store: Store, report: ArtifactRef) -> str:

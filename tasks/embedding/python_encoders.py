@@ -15,7 +15,7 @@ from bsl.storage.artifacts.refs import CorpusRef, EmbeddingsRef
 from bsl.storage.filesystem.digests import file_sha256
 from bsl.storage.record import NotInKey, Record
 from bsl.tasks.corpus.ingest import ingest, locate_sources
-from bsl.tasks.embedding.vectors import COMPUTATION
+from bsl.tasks.figures import VectorsFigures
 from bsl.tasks.stage.cached import StageContext, stage
 from bsl.tasks.stage.run_context import RunContext
 
@@ -146,4 +146,4 @@ def store_vectors(context: StageContext, corpus: CorpusRef, given: PythonVectors
     vectors_ND = np.load(given.path)
     context.draft.write(pl.DataFrame({"sentence_id": ids, "embedding": vectors_ND}))
     computation: dict[str, JsonValue] = {"vectors": f"object {given.name}"}
-    context.draft.note({"sentences": len(ids), "dimensions": vectors_ND.shape[1], COMPUTATION: computation})
+    context.draft.note(VectorsFigures(sentences=len(ids), dimensions=vectors_ND.shape[1], signature=computation))

@@ -17,7 +17,7 @@ import polars as pl
 
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.errors import EncoderError, NoEmbeddingError
-from bsl.models.runtime.precision import Computed
+from bsl.models.runtime.precision import Precision
 from bsl.storage.artifacts.refs import ArtifactRef, CheckpointRef, EmbeddingsRef
 from bsl.storage.errors import StorageError
 from bsl.storage.sources.model_sources import ResolvedModel
@@ -54,7 +54,7 @@ def embed_ranges(
     encoder: CheckpointRef | ResolvedModel,
     corpus: CorpusRef,
     config: EncoderConfig,
-    precision: Computed,
+    precision: Precision,
 ) -> tuple[int, int]:
     """Write the vectors of a large corpus, one file per range, in the order of ids.
 
@@ -106,7 +106,7 @@ def embed_shard(
     encoder: CheckpointRef | ResolvedModel,
     shard: Shard,
     config: EncoderConfig,
-    precision: Computed,
+    precision: Precision,
 ) -> None:
     """Embed a shard of a corpus.
 
@@ -148,7 +148,7 @@ def encoded(
 
 @lru_cache(maxsize=1)  # keeps the encoder loaded between shards
 def _encoding(
-    site: RunContext, encoder: CheckpointRef | ResolvedModel, _digest: str, config: EncoderConfig, precision: Computed
+    site: RunContext, encoder: CheckpointRef | ResolvedModel, _digest: str, config: EncoderConfig, precision: Precision
 ) -> ResumableEncoding:
     return ResumableEncoding(site, encoder, config, precision)
 

@@ -14,9 +14,11 @@ from bsl.storage.readers.read_report import ReadReport
 from bsl.storage.sources.model_sources import ResolvedModel
 from bsl.storage.sources.own_text import TextSource, records
 from bsl.tasks.embedding.encoders import encoder_folder
+from bsl.tasks.figures import ToLabelFigures
+from bsl.tasks.rendering.blocks import Table
 from bsl.tasks.stage.cached import StageContext, stage
 from bsl.tasks.stage.device import device_of
-from bsl.tasks.stage.ui import progress_of, show_table
+from bsl.tasks.stage.ui import progress_of, show
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,8 +59,8 @@ def choose_to_label(
     vectors = network.encode(texts["text"].to_list(), device=device_of(context.site), on_progress=progress)
     chosen = texts[spread_rows(vectors, count, seed)]
     context.draft.write(chosen)
-    context.draft.note({"seed": seed, "candidates": texts.height, "rows": chosen.height})
-    show_table(chosen.head(20).select("text").to_dicts(), f"The first of {chosen.height} texts to label")
+    context.draft.note(ToLabelFigures(seed=seed, candidates=texts.height, rows=chosen.height))
+    show(Table.of(f"The first of {chosen.height} texts to label", chosen.head(20).select("text").to_dicts()))
 
 
 def write_to_label(store: Store, chosen: CorpusRef, path: Path) -> None:
@@ -69,10 +71,10 @@ def write_to_label(store: Store, chosen: CorpusRef, path: Path) -> None:
 
 def to_label_summary(store: Store, chosen: CorpusRef) -> str:
     """Return a sentence on the file, from the figures of `choose_to_label`."""
-    figures = store.manifest(chosen).figures
+    figures = store.manifest(chosen).figures_as(ToLabelFigures)
     return (
-        f"{TO_LABEL}, beside this page, has {figures['rows']:,} of your texts, each nearest to the centre of a cluster "
-        f"(k-means of the original encoder's vectors of {figures['candidates']:,} texts, seed {figures['seed']}). Fill "
+        f"{TO_LABEL}, beside this page, has {figures.rows:,} of your texts, each nearest to the centre of a cluster "
+        f"(k-means of the original encoder's vectors of {figures.candidates:,} texts, seed {figures.seed}). Fill "
         "in the column label of some or all of them, then give the file with --labels."
     )
 

@@ -8,10 +8,11 @@ import polars as pl
 
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.transforms.config import TransformConfig
-from bsl.storage.artifacts.refs import ENCODER, CheckpointRef, EmbeddingsRef, TransformRef
+from bsl.storage.artifacts.refs import ENCODER, ArtifactRef, CheckpointRef, EmbeddingsRef
 from bsl.storage.sources.model_sources import ResolvedModel
 from bsl.tasks.embedding.encoders import encoder_folder
-from bsl.tasks.embedding.vectors import COMPUTATION, computation_of
+from bsl.tasks.embedding.vectors import computation_of
+from bsl.tasks.figures import VectorsFigures
 from bsl.tasks.stage.cached import StageContext, stage
 from bsl.tasks.stage.sigterm import stop_requested
 from bsl.tasks.stage.ui import progress_of
@@ -25,7 +26,7 @@ SETTINGS: Final = "transform.json"
 TENSORS: Final = "transform.safetensors"
 
 
-@stage(ref=TransformRef, version=1, uses_torch=True)
+@stage(ref=ArtifactRef, kind="transform", version=1, uses_torch=True)
 def fit_transform(context: StageContext, embeddings: EmbeddingsRef, config: TransformConfig) -> None:
     """Fit a transform on the vectors of sentences, without labels; an iterative fit resumes after a kill.
 
@@ -53,7 +54,7 @@ def fit_transform(context: StageContext, embeddings: EmbeddingsRef, config: Tran
 
 
 @stage(ref=EmbeddingsRef, version=3, uses_torch=True)
-def transform(context: StageContext, embeddings: EmbeddingsRef, fitted: TransformRef) -> None:
+def transform(context: StageContext, embeddings: EmbeddingsRef, fitted: ArtifactRef) -> None:
     """Apply a fitted transform to the vectors of evaluation sets."""
     restored = _restored(context, fitted)
     table = context.store.scan(embeddings).collect()
@@ -61,12 +62,13 @@ def transform(context: StageContext, embeddings: EmbeddingsRef, fitted: Transfor
     context.draft.write(table.select("sentence_id", embedding=pl.Series(vectors_NK.numpy())))
     before = computation_of(context.store, embeddings)
     computation = before | {"vectors": f"{before['vectors']}+{restored.config.name}", "fitted": str(fitted)}
-    context.draft.note({"sentences": table.height, "dimensions": vectors_NK.shape[1], COMPUTATION: computation})
+    figures = VectorsFigures(sentences=table.height, dimensions=vectors_NK.shape[1], signature=computation)
+    context.draft.note(figures)
 
 
 @stage(ref=CheckpointRef, version=4, uses_torch=True)
 def fold_transform(
-    context: StageContext, encoder: CheckpointRef | ResolvedModel, config: EncoderConfig, fitted: TransformRef
+    context: StageContext, encoder: CheckpointRef | ResolvedModel, config: EncoderConfig, fitted: ArtifactRef
 ) -> None:
     """Fold a linear transform into its encoder, which then computes the transformed vectors itself.
 
@@ -92,7 +94,7 @@ def fold_transform(
     context.draft.note({"max_length": folded.config.length, "dimensions": folded.width})
 
 
-def _restored(context: StageContext, fitted: TransformRef) -> Transform:
+def _restored(context: StageContext, fitted: ArtifactRef) -> Transform:
     from pydantic import TypeAdapter
     from safetensors.torch import load_file
 

@@ -16,6 +16,7 @@ from bsl.models.corpus.normalize import sentence_ids
 from bsl.storage.artifacts.manifest import installed_versions
 from bsl.storage.artifacts.schemas import SPARSE_EMBEDDINGS
 from bsl.storage.errors import SourceError
+from bsl.tasks.figures import VectorsFigures
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 
 SPARSE: Final = "sparse_embeddings"
 """Name of the table of sparse vectors."""
-COMPUTATION: Final = "signature"
-"""Figure in an embeddings artifact's manifest that describes the computation of its vectors."""
 
 
 @dataclass(frozen=True)
@@ -99,8 +98,7 @@ def open_vectors(store: Store, embeddings: EmbeddingsRef) -> Vectors:
 
 def computation_of(store: Store, embeddings: EmbeddingsRef) -> dict[str, JsonValue]:
     """Return the signature fields of an embeddings artifact; `unsigned` if its manifest has none."""
-    computation = store.manifest(embeddings).figures.get(COMPUTATION)
-    return computation if isinstance(computation, dict) else {"vectors": "unsigned"}
+    return store.manifest(embeddings).figures_as(VectorsFigures).signature
 
 
 def sparse_table(ids: pl.Series, table: csr_array) -> pl.DataFrame:

@@ -15,8 +15,9 @@ from bsl.models.evaluation.signature import WHOLE, rows_digest, signature
 from bsl.storage.artifacts.schemas import SCORES
 from bsl.tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from bsl.tasks.embedding.vectors import versions_of
+from bsl.tasks.rendering.blocks import Table
 from bsl.tasks.rendering.score_tables import score_rows
-from bsl.tasks.stage.ui import show_table
+from bsl.tasks.stage.ui import show
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -179,7 +180,7 @@ def publish_scores(
     named = rows.with_columns(model=pl.lit(model), seed=pl.lit(seed), checkpoint=pl.lit(checkpoint))
     scores = named.select(SCORES.names()).cast(SCORES)
     context.draft.write(scores)
-    show_table(score_rows(scores), title)
+    show(Table.of(title, score_rows(scores)))
 
 
 def with_signatures(

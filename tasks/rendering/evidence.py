@@ -8,10 +8,13 @@ import polars as pl
 
 from bsl.models.evaluation.signature import with_sign
 from bsl.models.evaluation.uses import USES
+from bsl.tasks.rendering.blocks import Prose, Table
 from bsl.tasks.rendering.numbers import p_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
+
+    from bsl.tasks.rendering.blocks import Block
 
 MRR: Final = "MRR (mean reciprocal rank) is the mean of 1 / rank of the correct answer."
 _ANSWERS: Final = {
@@ -23,13 +26,23 @@ _ANSWERS: Final = {
 _ROLES: Final = {"decides": "decides", "vetoes": "can veto", "reported": "reported only"}
 
 
-def answer_rows(proof: pl.DataFrame, draws: int | None = None) -> list[dict[str, str]]:
-    """Return a row per use of the encoder: better, same or worse, before → after × 100, and how it is measured.
+def answer_blocks(proof: pl.DataFrame, draws: int | None = None) -> list[Block]:
+    """Return the answer for each use of the encoder, and the question it answers; nothing without an answer.
 
     Args:
         proof: The table `proof`.
         draws: Number of bootstrap draws, which limits p.
     """
+    rows = answer_rows(proof, draws)
+    if not rows:
+        return []
+    table = Table.of("Before → after × 100, with the 95 % interval of the difference", rows)
+    uses = [USES[use] for use in proof["use"].drop_nulls()]
+    return [table, *(Prose(f"{use.title.capitalize()}: {use.question}", note=True) for use in uses)]
+
+
+def answer_rows(proof: pl.DataFrame, draws: int | None = None) -> list[dict[str, str]]:
+    """Return a row per use of the encoder: better, same or worse, before → after × 100, and how it is measured."""
     return [
         {
             "use": USES[row["use"]].title,
@@ -72,6 +85,7 @@ def proof_rows(proof: pl.DataFrame, draws: int | None = None) -> list[dict[str, 
     ]
 
 
-def weighed(scores: Iterable[tuple[float, float]]) -> list[dict[str, str]]:
-    """Return a row per share of the trained weights with its score on the general dev set."""
-    return [{"share": f"{share:g}", "general dev set": f"{100 * value:.1f}"} for share, value in scores]
+def share_tables(weighing: pl.DataFrame) -> list[Table]:
+    """Return the general score of each share of the trained weights; nothing if no share was scored."""
+    rows = [{"share": f"{share:g}", "general dev set": f"{100 * value:.1f}"} for share, value in weighing.iter_rows()]
+    return [Table.of("General dev set × 100 by share", rows)] if rows else []

@@ -22,10 +22,10 @@ def markdown(page: Page, *, pictures: bool = True) -> str:
         pictures: Whether charts are linked as files next to the page; the Prefect UI cannot open them.
     """
     found = " ".join(filter(None, [f"**{page.word}**" if page.word else "", sentence(page.sentence)]))
-    sections = [f"# {plain(page.title)}", found, *_rendered(page.lead, pictures=pictures)]
+    sections = [f"# {plain(page.title)}", found, *rendered(page.lead, pictures=pictures)]
     for part in page.parts:
         if part.blocks and not part.html_only:
-            sections += [f"## {plain(part.title)}", *_rendered(part.blocks, pictures=pictures)]
+            sections += [f"## {plain(part.title)}", *rendered(part.blocks, pictures=pictures)]
     return "\n\n".join(filter(None, sections)) + "\n"
 
 
@@ -34,7 +34,8 @@ def markdown_table(rows: Sequence[Mapping[str, Any]]) -> str:
     return grid(list(rows[0]), [[_cell(value) for value in row.values()] for row in rows]) if rows else "none"
 
 
-def _rendered(blocks: Sequence[Block], *, pictures: bool) -> Iterator[str]:
+def rendered(blocks: Sequence[Block], *, pictures: bool) -> Iterator[str]:
+    """Yield the paragraphs of blocks; `pictures` as for `markdown`."""
     for block in blocks:
         if pictures:
             yield from block.markdown()

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 INTERVALS: Final = "Figures × 100 with their 95 % intervals"
+_COMPARED: Final = "Differences × 100 on the same bootstrap draws, with 95 % interval and p"
 
 
 def score_rows(scores: pl.DataFrame) -> list[dict[str, str]]:
@@ -69,6 +70,11 @@ def difference_rows(comparison: pl.DataFrame, draws: int | None = None) -> list[
         }
         for row in rows
     ]
+
+
+def difference_table(comparison: pl.DataFrame, draws: int | None = None) -> Table:
+    """Return the table of `difference_rows`."""
+    return Table.of(_COMPARED, difference_rows(comparison, draws))
 
 
 def signature_rows(scores: pl.DataFrame) -> list[dict[str, str]]:

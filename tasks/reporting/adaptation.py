@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
-from bsl.models.corpus.labels import JUDGE
 from bsl.models.evaluation.uses import USES
-from bsl.models.evaluation.verdict import Verdict, Word
 from bsl.storage.artifacts.refs import (
     ENCODER,
+    ArtifactRef,
     CheckpointRef,
     ClassifierRef,
     CorpusRef,
@@ -18,16 +17,24 @@ from bsl.storage.artifacts.refs import (
     ProofRef,
     ReportRef,
     ViewsRef,
-    WeighingRef,
 )
 from bsl.storage.sources.labels import LabelSource
 from bsl.storage.sources.own_text import TextSource
 from bsl.storage.sources.sources import stem_of
-from bsl.tasks.adaptation import ADAPTED, DRAWS, SHARE, USE, VERDICT
 from bsl.tasks.corpus.labels import counts_line, split_of
 from bsl.tasks.embedding.to_label import TO_LABEL, to_label_summary, write_to_label
+from bsl.tasks.figures import (
+    AdaptationFigures,
+    ClassifierFigures,
+    ExportFigures,
+    LabelCounts,
+    LabelPairsFigures,
+    OwnCorpusFigures,
+    ProofFigures,
+    ShareFigures,
+)
 from bsl.tasks.rendering.blocks import Facts, Page, Part, Prose, Table
-from bsl.tasks.rendering.evidence import MRR, answer_of, answer_rows, proof_rows, weighed
+from bsl.tasks.rendering.evidence import MRR, answer_blocks, answer_of, proof_rows, share_tables
 from bsl.tasks.reporting.base_card import NO_CARD, BaseCard
 from bsl.tasks.reporting.card import CARD, OWN, Material, card, hub_id, model_material, use_section
 from bsl.tasks.reporting.classifier import card_part, classifier_part, classifier_summary
@@ -44,13 +51,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from bsl.models.corpus.labels import Use
-    from bsl.storage.artifacts.refs import ArtifactRef
+    from bsl.models.evaluation.verdict import Verdict
     from bsl.storage.artifacts.store import Store
 
-ROWS, CLASSIFIER = "rows", "classifier"
-"""Figures of a report: the result of `counts_of`; the accuracy of the classifier as a sentence, or empty."""
-SPLIT: Final = "split of labels"
-"""Figure of a report: the sentence of `split_of`; empty without labels."""
 _MARKS: Final = {"decides": "after", "vetoes": "before", "reported": "baseline"}
 _DRAWN: Final = (
     "The chart shows the adapted encoder minus the original encoder, with 95 % intervals; at 0 they are equal. A "
@@ -84,7 +87,7 @@ class AdaptationArtifacts(StageInputs):
     """Training pairs."""
     trained: CheckpointRef
     """The trained encoder."""
-    weighing: WeighingRef
+    weighing: ArtifactRef
     """Figures for each share of the training."""
     proof: ProofRef
     """Figures of the adapted encoder."""
@@ -117,18 +120,39 @@ class AdaptationContent(StageInputs):
     """What the original encoder's own card says."""
 
 
-def exported(verdict: Verdict, *, accepted: bool = False) -> str:
-    """Return a phrase for the exported encoder; `accepted` is whether it is the adapted one by `--accept`."""
-    if accepted:
-        return "the adapted encoder without proof, by --accept"
-    return "the adapted encoder" if verdict.word == "BETTER" else "the original encoder, unchanged"
+@dataclass(frozen=True)
+class Adapted:
+    """What the page and the card say about the encoder.
 
+    Attributes:
+        verdict: The verdict on the adapted encoder.
+        proof: The table `proof`.
+        training: Sentence of `training_summary`.
+        accepted: Whether the adapted encoder is exported without proof, by `--accept`.
+        draws: Number of bootstrap draws.
+        split: Sentence of `split_of`; empty without labels.
+    """
 
-def worse_uses(verdict: Verdict, proof: pl.DataFrame) -> set[str]:
-    """Return the uses for which the exported encoder is worse than the original; none if it is the original."""
-    if verdict.word != "BETTER":
-        return set()
-    return {row["use"] for row in proof.iter_rows(named=True) if row["use"] and answer_of(row) == "worse"}
+    verdict: Verdict
+    proof: pl.DataFrame
+    training: str
+    accepted: bool = False
+    draws: int | None = None
+    split: str = ""
+
+    @property
+    def exported(self) -> str:
+        """A phrase for the exported encoder."""
+        if self.accepted:
+            return "the adapted encoder without proof, by --accept"
+        return "the adapted encoder" if self.verdict.word == "BETTER" else "the original encoder, unchanged"
+
+    @property
+    def worse_uses(self) -> set[str]:
+        """The uses for which the exported encoder is worse than the original; none if it is the original."""
+        if self.verdict.word != "BETTER":
+            return set()
+        return {row["use"] for row in self.proof.iter_rows(named=True) if row["use"] and answer_of(row) == "worse"}
 
 
 def training_summary(views: Sequence[str], share: float) -> str:
@@ -146,196 +170,140 @@ def adaptation(
 ) -> None:
     """Publish the page of an adaptation and the encoder's card."""
     store = context.store
-    found = store.manifest(artifacts.proof).figures
-    verdict = Verdict(cast("Word", found[VERDICT]), str(found["reason"]), str(found["advice"]), str(found[USE]))
-    proof, weighing = (store.scan(ref).collect() for ref in (artifacts.proof, artifacts.weighing))
-    draws = int(str(found[DRAWS]))
-    training = training_summary(content.views, float(str(store.manifest(artifacts.weighing).figures[SHARE])))
-    log = store.scan(artifacts.trained, "training_log").collect()
+    found = store.manifest(artifacts.proof).figures_as(ProofFigures)
+    is_adapted = store.manifest(artifacts.adapted).figures_as(ExportFigures).adapted
+    share = store.manifest(artifacts.weighing).figures_as(ShareFigures).share
     counts = counts_of(store, artifacts)
     labels = split = ""
     if content.labels:
-        figures = store.manifest(artifacts.corpus).figures
+        figures = store.manifest(artifacts.corpus).figures_as(LabelCounts)
         use: Use = "adapt" if "labels" in content.views else "judge"
         split = split_of(figures, content.labels)
         labels = f"{content.labels.summary}. {counts_line(figures, content.labels, use)}."
+    pages, cards, accuracy = [], [], ""
+    if artifacts.classifier and content.labels:
+        tested, encoder = store.manifest(artifacts.classifier).figures_as(ClassifierFigures), artifacts.adapted.path
+        accuracy, cards = classifier_summary(tested), [card_part(tested, content.labels)]
+        confusion = store.scan(artifacts.classifier).collect()
+        pages = [classifier_part(tested, confusion, content.labels, f"{encoder}/{ENCODER}", str(context.ref))]
     notes = [split] if split else []
     if artifacts.to_label is not None:
         notes.append(to_label_summary(store, artifacts.to_label))
+    adapted = Adapted(
+        found.judgement,
+        store.scan(artifacts.proof).collect(),
+        training_summary(content.views, share),
+        accepted=is_adapted and found.verdict != "BETTER",
+        draws=found.draws,
+        split=split,
+    )
     samples = {"Crops of a sentence": artifacts.views, "Round trips": artifacts.trips}
     views = {title: ref for title, ref in samples.items() if ref}
     shown = (artifacts.passages, artifacts.weighing, artifacts.proof, artifacts.adapted)
     parts = [
-        answer_part(proof, draws),
+        Part(_ANSWERS, answer_blocks(adapted.proof, adapted.draws)),
         sample_part(store.scan(artifacts.proof, "samples").collect()),
-        *_classifier_parts(context, artifacts, content),
+        *pages,
         Part("Rows", [Facts({name: f"{count:,}" for name, count in counts.items()}), *map(Prose, notes)]),
-        *figure_parts(proof, content.missing, training, weighing, log, draws),
+        *figure_parts(
+            adapted,
+            content.missing,
+            store.scan(artifacts.weighing).collect(),
+            store.scan(artifacts.trained, "training_log").collect(),
+        ),
         text_part(store, artifacts.passages, views, content.sources, labels),
         settings_part(content.settings),
-        use_part(str(artifacts.adapted), worse_uses(verdict, proof)),
+        use_part(str(artifacts.adapted), adapted.worse_uses),
         Part("Artifacts", [Facts({ref.kind: ref.key for ref in shown})]),
     ]
-    accepted = verdict.word != "BETTER" and bool(store.manifest(artifacts.adapted).figures[ADAPTED])
     title = f"{encoder_name(content.encoder)} adapted to {text_name(content.sources)}"
-    publish(context, adaptation_page(title, verdict, proof, parts, accepted=accepted), command)
-    described = adapted_card(
-        content,
-        verdict,
-        proof,
-        training,
-        artifacts.adapted,
-        split,
-        draws,
-        _classifier_card(store, artifacts, content),
-        accepted=accepted,
-    )
+    publish(context, adaptation_page(title, adapted, parts), command)
+    described = adapted_card(content, adapted, artifacts.adapted, cards)
     if artifacts.to_label is not None:
         write_to_label(store, artifacts.to_label, context.draft.folder / TO_LABEL)
     (context.draft.folder / CARD).write_text(described, encoding="utf-8")
     context.draft.note(
-        {
-            **{name: found[name] for name in (VERDICT, USE, "used_for", "uses", "reason", "advice", DRAWS)},
-            "findings": [verdict.finding],
-            "missing": list(content.missing),
-            ROWS: {**counts},
-            SPLIT: split,
-            ADAPTED: accepted or verdict.word == "BETTER",
-            CLASSIFIER: classifier_summary(store.manifest(artifacts.classifier).figures)
-            if artifacts.classifier
-            else "",
-        }
+        AdaptationFigures(
+            **dict(found),
+            findings=[adapted.verdict.finding],
+            missing=list(content.missing),
+            rows=counts,
+            split=split,
+            adapted=is_adapted,
+            classifier=accuracy,
+        )
     )
-
-
-def _classifier_parts(context: StageContext, artifacts: AdaptationArtifacts, content: AdaptationContent) -> list[Part]:
-    if artifacts.classifier is None or content.labels is None:
-        return []
-    encoder = f"{artifacts.adapted.path}/{ENCODER}"
-    return [classifier_part(context.store, artifacts.classifier, content.labels, encoder, str(context.ref))]
-
-
-def _classifier_card(store: Store, artifacts: AdaptationArtifacts, content: AdaptationContent) -> list[Part]:
-    if artifacts.classifier is None or content.labels is None:
-        return []
-    return [card_part(store.manifest(artifacts.classifier).figures, content.labels)]
 
 
 def counts_of(store: Store, artifacts: AdaptationArtifacts) -> dict[str, int]:
     """Return the numbers of sentences and labels for training and for evaluation."""
-
-    def count(ref: ArtifactRef, name: str) -> int:
-        return int(str(store.manifest(ref).figures.get(name, 0)))
-
+    manifest = store.manifest(artifacts.corpus)
+    corpus, labels = manifest.figures_as(OwnCorpusFigures), manifest.figures_as(LabelCounts)
     return {
-        "training sentences": 0 if artifacts.views is None else count(artifacts.corpus, "sentences"),
-        "training labels": count(artifacts.pairs, "labels"),
-        "test labels": count(artifacts.corpus, f"labels {JUDGE}"),
-        "held-out sentences": count(artifacts.passages, "report sentences"),
+        "training sentences": corpus.sentences if artifacts.views else 0,
+        "training labels": store.manifest(artifacts.pairs).figures_as(LabelPairsFigures).labels,
+        "test labels": labels.test,
+        "held-out sentences": corpus.held_out,
     }
 
 
-def adaptation_page(
-    title: str, verdict: Verdict, proof: pl.DataFrame, parts: Sequence[Part], *, accepted: bool = False
-) -> Page:
-    """Return the page: the verdict and a chart of the differences above the sections; `accepted` as for `exported`."""
+def adaptation_page(title: str, adapted: Adapted, parts: Sequence[Part]) -> Page:
+    """Return the page: the verdict and a chart of the differences above the sections."""
     from bsl.tasks.rendering.charts import mark_of, score_chart  # matplotlib
 
     marks = [
         mark_of(USES[use].title if use else f"{name}, {metric}", _MARKS[role], *figure)
-        for use, name, metric, role, *figure in proof.select(
+        for use, name, metric, role, *figure in adapted.proof.select(
             "use", "evidence", "metric", "role", "difference", "ci_low", "ci_high"
         ).rows()
     ]
     chart = score_chart(marks, "Difference × 100 from the original encoder", line=0.0) if marks else None
-    sentences = [f"{verdict.sentence} Exported: {exported(verdict, accepted=accepted)}."]
-    return Page.of_result(title, sentences, chart, parts, verdict.word)
+    sentences = [f"{adapted.verdict.sentence} Exported: {adapted.exported}."]
+    return Page.of_result(title, sentences, chart, parts, adapted.verdict.word)
 
 
-def answer_part(proof: pl.DataFrame, draws: int | None = None) -> Part:
-    """Return the section on each use of the encoder, from the table `proof` and the number of its bootstrap draws."""
-    rows = answer_rows(proof, draws)
-    if not rows:
-        return Part(_ANSWERS)
-    table = Table.of("Before → after × 100, with the 95 % interval of the difference", rows)
-    asked = [
-        Prose(f"{USES[use].title.capitalize()}: {USES[use].question}", note=True) for use in proof["use"].drop_nulls()
-    ]
-    return Part(_ANSWERS, [table, *asked])
-
-
-def figure_parts(
-    proof: pl.DataFrame,
-    missing: Sequence[str],
-    training: str,
-    weighing: pl.DataFrame,
-    log: pl.DataFrame,
-    draws: int | None = None,
-) -> list[Part]:
+def figure_parts(adapted: Adapted, missing: Sequence[str], weighing: pl.DataFrame, log: pl.DataFrame) -> list[Part]:
     """Return the sections on the figures before and after, and on training.
 
     Args:
-        proof: the table `proof`.
-        missing: general sets that were not found.
-        training: the sentence of `training_summary`.
-        weighing: the table `weighing`.
-        log: the table `training_log`.
-        draws: number of bootstrap draws of the proof.
+        adapted: The encoder.
+        missing: General sets that were not found.
+        weighing: The table `weighing`.
+        log: The table `training_log`.
     """
     from bsl.tasks.rendering.training_curves import folded_curves  # matplotlib
 
     absent = [Prose(f"Not evaluated because they are not available: {', '.join(missing)}.")] if missing else []
-    table = Table.of("Figures × 100", proof_rows(proof, draws))
-    scores = [] if weighing.is_empty() else [Table.of("General dev set × 100 by share", weighed(weighing.iter_rows()))]
+    table = Table.of("Figures × 100", proof_rows(adapted.proof, adapted.draws))
     return [
         Part("All figures", [Prose(_HELD_OUT), table, Prose(_DRAWN, note=True), *absent]),
-        Part("Training", [Prose(training), *scores, *folded_curves(log)]),
+        Part("Training", [Prose(adapted.training), *share_tables(weighing), *folded_curves(log)]),
     ]
 
 
 def adapted_card(
-    content: AdaptationContent,
-    verdict: Verdict,
-    proof: pl.DataFrame,
-    training: str,
-    checkpoint: CheckpointRef,
-    split: str = "",
-    draws: int | None = None,
-    more: Sequence[Part] = (),
-    *,
-    accepted: bool = False,
+    content: AdaptationContent, adapted: Adapted, checkpoint: CheckpointRef, more: Sequence[Part] = ()
 ) -> str:
-    """Return the model card as Markdown.
-
-    Args:
-        content: What the page and the card tell about the run.
-        verdict: The verdict on the adapted encoder.
-        proof: The table `proof`.
-        training: Sentence of `training_summary`.
-        checkpoint: The exported encoder.
-        split: Sentence of `split_of`; empty without labels.
-        draws: Number of bootstrap draws.
-        more: Further sections.
-        accepted: As for `exported`.
-    """
-    better, name = accepted or verdict.word == "BETTER", encoder_name(content.encoder)
+    """Return the model card of the exported encoder as Markdown, with further sections `more`."""
+    verdict, name = adapted.verdict, encoder_name(content.encoder)
+    better = adapted.accepted or verdict.word == "BETTER"
     materials = [model_material("original encoder", content.encoder, content.base.licence)]
     if better:
         materials += _training_materials(content)
         if "round trips" in content.views:
             materials += [model_material("translation of views", model) for model in content.translators]
     unchanged = "The verdict on the trained encoder is not BETTER, so this is the original encoder, byte for byte."
-    about = f"A sentence encoder: {exported(verdict, accepted=accepted)}. {training if better else unchanged}"
+    about = f"A sentence encoder: {adapted.exported}. {adapted.training if better else unchanged}"
     page = Page(
         title=f"{name} adapted to {text_name(content.sources)}" if better else f"{name}, unchanged",
         word=verdict.word,
         sentence=verdict.sentence,
         lead=[Prose(f"{about} Compare its vectors by cosine.")],
         parts=[
-            replace(answer_part(proof, draws), title="Better and worse for"),
-            use_section(search="search" not in worse_uses(verdict, proof)),
-            Part("Figures", [Table.of(_MEASURED, proof_rows(proof, draws))]),
-            Part("Data", [Prose(line) for line in _data(content, split) if line]),
+            Part("Better and worse for", answer_blocks(adapted.proof, adapted.draws)),
+            use_section(search="search" not in adapted.worse_uses),
+            Part("Figures", [Table.of(_MEASURED, proof_rows(adapted.proof, adapted.draws))]),
+            Part("Data", [Prose(line) for line in _data(content, adapted.split) if line]),
             *more,
             Part("Limits", [Prose(_LIMITS)]),
         ],

@@ -7,16 +7,11 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from bsl.tasks.rendering.blocks import Code, Folded, Part, Prose, Row, Table
-from bsl.tasks.training.classifier import ACCURACY, BASELINE, MAJORITY, TESTED, TRAINED, class_rows
+from bsl.tasks.training.classifier import class_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pydantic import JsonValue
-
-    from bsl.storage.artifacts.refs import ClassifierRef
-    from bsl.storage.artifacts.store import Store
     from bsl.storage.sources.labels import LabelSource
+    from bsl.tasks.figures import ClassifierFigures
 
 _MOST_CLASSES: Final = 12  # of a confusion table; more classes are a list of confusions
 _MOST_CONFUSIONS: Final = 20
@@ -27,52 +22,53 @@ _CALIBRATED: Final = (
 )
 
 
-def classifier_summary(figures: Mapping[str, JsonValue]) -> str:
-    """Return the accuracy of a classifier and of the baseline, from the figures of its artifact, as a sentence."""
-    trained = int(str(figures[TRAINED]))
+def classifier_summary(figures: ClassifierFigures) -> str:
+    """Return the accuracy of a classifier and of the baseline, as a sentence."""
+    trained = figures.training_rows
     by = f"trained on the {trained:,} training rows" if trained else "cross-validated"
-    after, before, blind = (100 * float(str(figures[name])) for name in (ACCURACY, BASELINE, MAJORITY))
     return (
-        f"A linear classifier on the exported encoder's vectors is right on {after:.1f} % of {figures[TESTED]:,} test "
-        f"rows ({by}); on the original encoder's vectors on {before:.1f} %. The most frequent class alone: "
-        f"{blind:.1f} %."
+        f"A linear classifier on the exported encoder's vectors is right on {100 * figures.accuracy:.1f} % of "
+        f"{figures.test_rows:,} test rows ({by}); on the original encoder's vectors on "
+        f"{100 * figures.original_accuracy:.1f} %. The most frequent class alone: "
+        f"{100 * figures.majority_accuracy:.1f} %."
     )
 
 
-def classifier_part(store: Store, ref: ClassifierRef, labels: LabelSource, encoder: str, report: str) -> Part:
+def classifier_part(
+    figures: ClassifierFigures, confusion: pl.DataFrame, labels: LabelSource, encoder: str, report: str
+) -> Part:
     """Return the section.
 
     Args:
-        store: Store of the artifacts.
-        ref: The classifier.
+        figures: Figures of the classifier.
+        confusion: Its table `classifier`.
         labels: File of the labels.
         encoder: Path of the encoder's folder, for scikit-learn.
         report: Name of the report in commands.
     """
-    figures, confusion = store.manifest(ref).figures, store.scan(ref).collect()
     return Part(
         "Classifier",
         [
             Prose(classifier_summary(figures)),
             Code(f"bsl classify {report} new.csv out.csv", "sh"),
-            Table.of("Classes of the test labels, × 100", class_rows(confusion)),
+            class_table(confusion),
             Folded("Confusions", [confusion_table(confusion)]),
             Prose(_CALIBRATED, note=True),
             Prose("The same classifier in scikit-learn, without calibration (the encoder's path is in the store):"),
-            Code(scikit_learn(labels, encoder, float(str(figures["strength"]))), "python"),
+            Code(scikit_learn(labels, encoder, figures.strength), "python"),
         ],
     )
 
 
-def card_part(figures: Mapping[str, JsonValue], labels: LabelSource) -> Part:
-    """Return the section of the encoder's card, from the figures of the classifier's artifact."""
+def card_part(figures: ClassifierFigures, labels: LabelSource) -> Part:
+    """Return the section of the encoder's card."""
     folder = "path/to/this/folder"
     return Part(
         "Classifier",
         [
             Prose(classifier_summary(figures)),
             Code(f"bsl classify {folder} new.csv out.csv", "sh"),
-            Code(scikit_learn(labels, folder, float(str(figures["strength"]))), "python"),
+            Code(scikit_learn(labels, folder, figures.strength), "python"),
         ],
     )
 

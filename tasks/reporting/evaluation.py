@@ -11,11 +11,19 @@ from bsl.models.evaluation.config import BootstrapConfig
 from bsl.models.evaluation.signature import WHOLE
 from bsl.models.evaluation.sweep import MEAN
 from bsl.models.evaluation.verdict import deciding_comparison
-from bsl.storage.artifacts.refs import ComparisonRef, EvaluationRef, ScoresRef
+from bsl.storage.artifacts.refs import ArtifactRef, ComparisonRef, ScoresRef
 from bsl.storage.record import NotInKey, Record
+from bsl.tasks.figures import EvaluationFigures, ResultFigures
 from bsl.tasks.rendering.blocks import Folded, Page, Part, Table
 from bsl.tasks.rendering.paper_tables import PaperTable, tables_of
-from bsl.tasks.rendering.score_tables import INTERVALS, difference_rows, mean_rows, missing_sets, score_rows, signatures
+from bsl.tasks.rendering.score_tables import (
+    INTERVALS,
+    difference_table,
+    mean_rows,
+    missing_sets,
+    score_rows,
+    signatures,
+)
 from bsl.tasks.reporting.publish import publish
 from bsl.tasks.reporting.titles import system_names
 from bsl.tasks.stage.cached import StageContext, stage
@@ -23,16 +31,11 @@ from bsl.tasks.stage.cached import StageContext, stage
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pydantic import JsonValue
-
     from bsl.storage.artifacts.store import Store
 
-DRAWS: Final = "draws"
-"""Figure of an evaluation: the number of bootstrap draws; null without a comparison."""
 _MEANS: Final = "Means × 100 over the sets that all systems have"
 _FOLDED: Final = "All lines of the papers: also Pearson, and means over subsets (mean, wmean)"
 _MOST_NAMED: Final = 3  # systems in a title
-_COMPARED: Final = "Differences × 100 on the same bootstrap draws, with 95 % interval and p"
 
 
 class Missing(Record):
@@ -49,7 +52,7 @@ class Missing(Record):
         return cls(names=tuple(reasons), reasons=dict(reasons))
 
 
-@stage(ref=EvaluationRef, version=8)
+@stage(ref=ArtifactRef, kind="evaluation", version=8)
 def summarise(
     context: StageContext,
     scores: tuple[ScoresRef, ...],
@@ -61,8 +64,9 @@ def summarise(
     table = pl.concat([context.store.scan(ref).collect() for ref in scores])
     comparison = write_figures(context, table, comparisons)
     draws = draws_of(context.store, comparisons)
-    findings: list[JsonValue] = [*findings_of(table, comparison)]
-    context.draft.note({"missing": {**missing.reasons}, "findings": findings, DRAWS: draws})
+    findings = list(findings_of(table, comparison))
+    context.draft.note(EvaluationFigures(missing=missing.reasons))
+    context.draft.note(ResultFigures(findings=findings, draws=draws))
     publish(context, evaluation_page(table, comparison, missing.reasons, tables, draws))
 
 
@@ -117,8 +121,7 @@ def evaluation_page(
 
 def difference_part(comparison: pl.DataFrame | None, draws: int | None = None) -> Part:
     """Return the section of differences between systems; empty without the table `comparison`."""
-    rows = [] if comparison is None else [Table.of(_COMPARED, difference_rows(comparison, draws))]
-    return Part("Differences", rows)
+    return Part("Differences", [] if comparison is None else [difference_table(comparison, draws)])
 
 
 def findings_of(scores: pl.DataFrame, comparison: pl.DataFrame | None) -> Iterator[str]:

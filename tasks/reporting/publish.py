@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bsl.storage.artifacts.manifest import installed_versions
-from bsl.tasks.rendering.blocks import Charts, Code, Facts, Part
+from bsl.tasks.rendering.blocks import Code, Facts, Part, Prose
 from bsl.tasks.rendering.markdown import markdown
 from bsl.tasks.reporting.provenance import RunCommand, commit
-from bsl.tasks.stage.ui import show_chart, show_link, show_markdown
+from bsl.tasks.stage.ui import show_page
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,12 +43,7 @@ def publish(
     (draft / f"{name}.html").write_text(html(page), encoding="utf-8")
     path = f"{context.ref.path}/{name}.html"
     url = (folder.absolute() / path).as_uri() if folder else f"{context.store.url}/{path}"
-    show_link(url, "The page with charts, in the store")
-    show_markdown(markdown(page, pictures=False))
-    for block in page.lead:
-        if isinstance(block, Charts):
-            for chart in block.drawn:
-                show_chart(chart.name, chart.standalone(), chart.label)
+    show_page(replace(page, lead=[*page.lead, Prose(f"The page with charts, in the store: `{url}`")]))
 
 
 def page_of(store: Store, ref: ArtifactRef) -> Path:

@@ -11,8 +11,9 @@ from bsl.models.evaluation.published import AVERAGE, columns_of, rows_of
 from bsl.models.evaluation.reproduction import MOST, compare, estimate_over_seeds, overall
 from bsl.models.evaluation.signature import joint_signature
 from bsl.models.evaluation.verdict import STOPPED
-from bsl.storage.artifacts.refs import CorpusRef, ReportRef, ReproductionRef
+from bsl.storage.artifacts.refs import ArtifactRef, CorpusRef, ReportRef
 from bsl.storage.artifacts.schemas import REPRODUCTION
+from bsl.tasks.figures import IngestFigures, ReportFigures
 from bsl.tasks.rendering.blocks import Page, Part, Prose, Table
 from bsl.tasks.rendering.numbers import MISSING
 from bsl.tasks.reporting.publish import publish
@@ -62,7 +63,7 @@ class RowComparison(StageInputs):
     """Whether the recipe depends on the seed."""
 
 
-@stage(ref=ReproductionRef, version=8)
+@stage(ref=ArtifactRef, kind="reproduction", version=8)
 def reproduce(context: StageContext, reports: tuple[ReportRef, ...], comparison: RowComparison) -> None:
     """Compare the figures of a recipe's runs, one report per seed, with its published row."""
     row, cells = comparison.row, comparison.cells
@@ -88,16 +89,15 @@ def reproduce(context: StageContext, reports: tuple[ReportRef, ...], comparison:
 
 def _stopped(store: Store, reports: Sequence[ReportRef]) -> list[str]:
     """Return why trainings were stopped; their figures are those of an earlier or the original encoder."""
-    manifests = [store.manifest(ref).figures for ref in reports]
-    return [f"training was stopped: {figures['reason']}" for figures in manifests if figures.get("verdict") == STOPPED]
+    figures = [store.manifest(ref).figures_as(ReportFigures) for ref in reports]
+    return [f"training was stopped: {each.reason}" for each in figures if each.verdict == STOPPED]
 
 
 def _partial(store: Store, report: ReportRef, records: Mapping[str, int]) -> list[str]:
     """Return a reason for each incomplete source of the corpus."""
     inputs = store.manifest(report).provenance.inputs
-    counted = store.manifest(CorpusRef(key=inputs["corpus"].key)).figures["sources"]
-    assert isinstance(counted, list)  # recorded by ingest
-    read = {source["name"]: source["records"] for source in counted if isinstance(source, dict)}
+    counted = store.manifest(CorpusRef(key=inputs["corpus"].key)).figures_as(IngestFigures).sources
+    read = {source.name: source.records for source in counted}
     return [
         f"a part of the corpus only: {name} has {read[name]:,} of {total:,} records"
         for name, total in records.items()

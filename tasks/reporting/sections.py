@@ -8,11 +8,12 @@ import polars as pl
 
 from bsl.models.views.config import ORIGINAL
 from bsl.models.views.views import view_examples
+from bsl.tasks.corpus.passages import columns_table
 from bsl.tasks.rendering.blocks import Code, Facts, Folded, Part, Prose, Table
 from bsl.tasks.rendering.numbers import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping
 
     from bsl.storage.artifacts.refs import PassagesRef, ViewsRef
     from bsl.storage.artifacts.store import Store
@@ -24,7 +25,7 @@ _PARTS: Final = {"train": "{} not held out", "report": "held-out {}"}
 
 
 def text_part(
-    store: Store, passages: PassagesRef, views: Mapping[str, ViewsRef], sources: Sequence[TextSource], labels: str
+    store: Store, passages: PassagesRef, views: Mapping[str, ViewsRef], sources: tuple[TextSource, ...], labels: str
 ) -> Part:
     """Return the section on the user's text: its columns, counts of held-out sentences, samples.
 
@@ -42,7 +43,7 @@ def text_part(
         "Your text",
         [
             Facts(counts),
-            *([Table.of("Columns", [source.summary for source in sources])] if sources else []),
+            *([columns_table(sources)] if sources else []),
             *([Prose(labels)] if labels else []),
             Table.of("Held-out sentences", samples),
             *_view_samples(store, passages, views),

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from bsl.models.runtime.precision import Computed
+    from bsl.models.runtime.precision import Precision
     from bsl.models.runtime.progress import OnProgress
     from bsl.storage.artifacts.store import Store
     from bsl.tasks.stage.run_context import RunContext
@@ -73,7 +73,7 @@ class TextClassifier:
         return self.linear.probabilities(self.encode(texts, on_progress))
 
 
-def find_classifier(site: RunContext, name: str, precision: Computed) -> TextClassifier:
+def find_classifier(site: RunContext, name: str, precision: Precision) -> TextClassifier:
     """Find a classifier and its encoder.
 
     Args:

@@ -29,6 +29,7 @@ from bsl.tasks.corpus.ingest import ingest, locate_sources, summary_of
 from bsl.tasks.embedding.embed import embed
 from bsl.tasks.embedding.encode import ResumableEncoding
 from bsl.tasks.embedding.encoders import ResolvedEncoder, resolve
+from bsl.tasks.stage.device import precision_of
 from bsl.tasks.stage.progress import announce
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from bsl.models.runtime.precision import Computed
+    from bsl.models.runtime.precision import Precision
     from bsl.models.runtime.progress import OnProgress
     from bsl.storage.sources.sources import ResolvedSource
     from bsl.tasks.stage.run_context import RunContext
@@ -85,7 +86,7 @@ class Index:
         ]
 
 
-def index(site: RunContext, model: str, corpus: SourceSpec, precision: Computed, keep: tuple[str, ...] = ()) -> Index:
+def index(site: RunContext, model: str, corpus: SourceSpec, precision: Precision, keep: tuple[str, ...] = ()) -> Index:
     """Embed a corpus, or reuse its embeddings; a killed call resumes.
 
     Texts may have any length; the encoder truncates them.
@@ -138,7 +139,7 @@ def embed_file(
     model: str,
     source: SourceSpec,
     target: Path,
-    precision: Computed,
+    precision: Precision,
     advance: OnProgress,
     keep: tuple[str, ...] = (),
 ) -> int:
@@ -183,7 +184,7 @@ def embed_file(
     encoding = ResumableEncoding(site, found.encoder, found.config, precision)
     if note := encoding.cut_note(_frames(sources)):
         announce(note)
-    folder = _unfinished(target, sources, found, precision)
+    folder = _unfinished(target, sources, found, precision_of(site, precision))
     parts = sum(1 for _ in encoding.parts(equal_frames(_frames(sources), encoding.part), total, folder, advance))
     with atomic_write(target) as path:
         # Further files are from a call on another device, which has smaller parts.
@@ -202,7 +203,7 @@ def _check_kept(sources: Sequence[ResolvedSource], keep: tuple[str, ...]) -> Non
         require(source.name, source_columns(source), keep, "after --keep")
 
 
-def _unfinished(target: Path, sources: Sequence[ResolvedSource], encoder: ResolvedEncoder, precision: Computed) -> Path:
+def _unfinished(target: Path, sources: Sequence[ResolvedSource], encoder: ResolvedEncoder, precision: str) -> Path:
     """Return the folder of unfinished work; its name contains a digest of everything that decides the vectors."""
     decisive = [*(one.model_dump(mode="json") for one in sources), encoder.config.model_dump(mode="json"), precision]
     digest = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]

@@ -31,7 +31,7 @@ from bsl.storage.artifacts.keys import artifact_key, canonical
 from bsl.storage.artifacts.manifest import InputEntry, Provenance
 from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.storage.record import Record
-from bsl.tasks.stage.device import computing, device_of
+from bsl.tasks.stage.device import computing, device_of, precision_of
 from bsl.tasks.stage.lease import lease
 from bsl.tasks.stage.progress import StageRun, is_planning, notify, planned, running
 from bsl.tasks.stage.ui_page import collected, in_run
@@ -225,8 +225,12 @@ def _stage_of(module: str, name: str) -> Stage[..., Any]:
 
 
 def _on_this_machine(site: RunContext, arguments: Mapping[str, object]) -> dict[str, object]:
-    """Return the arguments with `auto` precisions resolved for this device, so that keys name the precision used."""
-    return {name: with_resolved_precision(value, lambda: device_of(site)) for name, value in arguments.items()}
+    """Return the arguments with `auto` precisions resolved for this device, so that keys name the precision used.
+
+    A precision is the argument `precision`, or a field of a configuration.
+    """
+    known = {name: with_resolved_precision(value, lambda: device_of(site)) for name, value in arguments.items()}
+    return known if known.get("precision") != "auto" else {**known, "precision": precision_of(site, "auto")}
 
 
 def _config(arguments: Mapping[str, object]) -> dict[str, JsonValue]:

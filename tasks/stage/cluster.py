@@ -16,12 +16,13 @@ import cloudpickle
 from pydantic import BaseModel
 
 from bsl.models.errors import ModelError
+from bsl.models.runtime.precision import with_resolved_precision
 from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.storage.assets.embedded import EMBEDDED
 from bsl.storage.errors import SourceError
 from bsl.storage.hub.models import HubModel
 from bsl.storage.sources.model_sources import ResolvedModel, resolve_model
-from bsl.tasks.stage.device import let_threads_sleep
+from bsl.tasks.stage.device import device_of, let_threads_sleep
 from bsl.tasks.stage.lease import lease
 from bsl.tasks.stage.progress import StageRun, is_planning, notify
 from bsl.tasks.stage.run_context import RunContext
@@ -58,6 +59,7 @@ def run_shards(site: RunContext, stage: Stage[..., R], calls: Sequence[tuple[Any
         for arguments in calls:
             yield stage(site, *arguments)
         return
+    calls = with_resolved_precision(calls, lambda: device_of(site))  # a worker's precision may be another
     refs = on_cluster(site.cluster, site.abroad(), stage, calls)
     for arguments, ref in zip(calls, refs, strict=True):
         expected = stage.ref_of(site, *arguments)

@@ -14,6 +14,7 @@ from bsl.models.errors import ModelError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from bsl.models.runtime.precision import Computed, Precision
     from bsl.tasks.stage.run_context import RunContext
 
 
@@ -36,6 +37,13 @@ def device_of(site: RunContext) -> str:
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def precision_of(site: RunContext, configured: Precision) -> Computed:
+    """Return the precision of a run context's device for a configured one, which may be `auto`."""
+    from bsl.models.runtime.precision import computed  # pydantic, which would slow down the help of commands
+
+    return configured if configured != "auto" else computed(configured, device_of(site))
 
 
 def _checked(device: str) -> str:

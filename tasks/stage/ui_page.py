@@ -8,6 +8,7 @@ inputs. Pages are made together with artifacts, so cached artifacts get no new p
 
 from __future__ import annotations
 
+import base64
 import logging
 import re
 import time
@@ -24,7 +25,9 @@ from prefect.runtime import flow_run
 
 from bsl.storage.artifacts.refs import LAST_PLACE, kind_of
 from bsl.storage.errors import StorageError
+from bsl.tasks.rendering.blocks import Charts
 from bsl.tasks.rendering.escaping import code, plain
+from bsl.tasks.rendering.markdown import markdown, rendered
 from bsl.tasks.rendering.numbers import sized
 
 if TYPE_CHECKING:
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
     from bsl.storage.artifacts.manifest import Manifest
     from bsl.storage.artifacts.refs import ArtifactRef
     from bsl.storage.artifacts.store import Store
+    from bsl.tasks.rendering.blocks import Block, Page
+    from bsl.tasks.rendering.svg import Chart
 
 logger = logging.getLogger(__name__)
 
@@ -56,12 +61,12 @@ class StagePage:
     """The content that a stage has shown so far.
 
     Attributes:
-        sections: Markdown.
-        pictures: name, data URL and description of each.
+        blocks: the stage's own blocks.
+        page: a complete page, shown instead of them; None for most stages.
     """
 
-    sections: list[str] = field(default_factory=list)
-    pictures: list[tuple[str, str, str]] = field(default_factory=list)
+    blocks: list[Block] = field(default_factory=list)
+    page: Page | None = None
 
     def publish(self, store: Store, ref: ArtifactRef, what: str) -> None:
         """Publish the page in the Prefect UI, with the first line of `what`; outside a run, do nothing."""
@@ -69,12 +74,25 @@ class StagePage:
             return
         manifest = store.manifest(ref)
         key = key_of(manifest)
-        text = page_text(title_of(manifest, what), self.sections, lineage_of(store, manifest))
+        text = f"{self.text(title_of(manifest, what))}\n\n{lineage_of(store, manifest)}"
         size = plain(f"{_size(manifest)} · {manifest.ref}")  # the list of artifacts cuts the end
         shown(f"page of {ref}", lambda: create_markdown_artifact(markdown=text, key=key, description=size))
-        for name, url, description in self.pictures:
-            picture, caption = f"{key}-{_slug(name)}", plain(description)
+        for chart in self.charts:
+            url = "data:image/svg+xml;base64," + base64.b64encode(chart.standalone().encode()).decode()
+            picture, caption = f"{key}-{_slug(chart.name)}", plain(chart.label)
             shown(f"picture of {ref}", partial(create_image_artifact, image_url=url, key=picture, description=caption))
+
+    def text(self, title: str) -> str:
+        """Return the complete page, or a title above the blocks, as Markdown."""
+        if self.page is not None:
+            return markdown(self.page, pictures=False).rstrip()
+        return "\n\n".join([title, *rendered(self.blocks, pictures=False)])
+
+    @property
+    def charts(self) -> list[Chart]:
+        """The charts of the blocks, or those above the sections of the page."""
+        blocks = self.blocks if self.page is None else self.page.lead
+        return [chart for block in blocks if isinstance(block, Charts) for chart in block.drawn]
 
 
 def shown(what: str, act: Callable[[], T]) -> T | None:
@@ -127,21 +145,6 @@ def collected() -> Iterator[StagePage]:
 def open_page() -> StagePage | None:
     """Return the page being collected; None outside a stage."""
     return _open.get()
-
-
-def page_text(title: str, sections: list[str], lineage: str) -> str:
-    """Return the page of an artifact: title, the stage's content, provenance.
-
-    Args:
-        title: heading and description of the stage.
-        sections: the stage's content. A section with a top-level heading, such as a report, replaces the title; the
-            others follow its introduction.
-        lineage: the artifact, its inputs and the run's last page.
-    """
-    leading = next((section for section in sections if section.startswith("# ")), title)
-    first, mark, rest = leading.partition("\n## ")
-    others = [section for section in sections if section is not leading]
-    return "\n\n".join(filter(None, [first.rstrip(), *others, f"{mark}{rest}".strip(), lineage]))
 
 
 def in_run() -> bool:

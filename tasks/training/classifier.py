@@ -21,20 +21,17 @@ from bsl.tasks.embedding.vectors import open_vectors
 from bsl.tasks.evaluation.own_labels import accuracies_of
 from bsl.tasks.evaluation.own_labels import class_rows as test_and_training
 from bsl.tasks.evaluation.own_text import HeldOutSet
+from bsl.tasks.figures import ClassifierFigures, ExportFigures
+from bsl.tasks.rendering.blocks import Table
 from bsl.tasks.rendering.numbers import MISSING
 from bsl.tasks.stage.cached import StageContext, stage
-from bsl.tasks.stage.ui import show_table
+from bsl.tasks.stage.ui import show
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-ACCURACY, BASELINE, MAJORITY = "accuracy", "original_accuracy", "majority_accuracy"
-"""Figures of a classifier: accuracy on test labels, on the original encoder's vectors, and of the most frequent class
-alone, without which labels that are noise look like a result."""
-TESTED, TRAINED = "test_rows", "training_rows"
-"""Figures of a classifier: rows of the test, and of the training before it (0: cross-validated)."""
 _LABELS: Final = "labels"
 
 
@@ -60,7 +57,7 @@ def train_classifier(
     assert labelled.labels is not None  # only labels train a classifier
     table = rows_of(labelled)[_LABELS]
     test, learnt = test_and_training(table)
-    adapted = bool(context.store.manifest(exported).figures["adapted"])
+    adapted = context.store.manifest(exported).figures_as(ExportFigures).adapted
     before, after = (open_vectors(context.store, ref) for ref in vectors)
     encoder = after if adapted else before
     baseline, predicted = (accuracies_of(one, test, learnt).predicted for one in (before, encoder))
@@ -80,16 +77,18 @@ def train_classifier(
     confusion = _confusion(tested_N, predicted, rows.names)
     context.draft.write(confusion)
     context.draft.note(
-        {
-            ACCURACY: float((predicted == tested_N).mean()),
-            BASELINE: float((baseline == tested_N).mean()),
-            MAJORITY: float(np.bincount(tested_N).max() / len(test)),
-            TESTED: len(test),
-            TRAINED: table.filter(part=TEACH).height,
-            **classifier.settings.model_dump(include={"strength", "temperature", "rows"}),
-        }
+        ClassifierFigures(
+            accuracy=float((predicted == tested_N).mean()),
+            original_accuracy=float((baseline == tested_N).mean()),
+            majority_accuracy=float(np.bincount(tested_N).max() / len(test)),
+            test_rows=len(test),
+            training_rows=table.filter(part=TEACH).height,
+            strength=classifier.settings.strength,
+            temperature=classifier.settings.temperature,
+            rows=classifier.settings.rows,
+        )
     )
-    show_table(class_rows(confusion), "Classes of the test labels, × 100")
+    show(class_table(confusion))
 
 
 def _confusion(gold_N: NDArray[np.int64], predicted_N: NDArray[np.int64], classes: Sequence[str]) -> pl.DataFrame:
@@ -99,13 +98,13 @@ def _confusion(gold_N: NDArray[np.int64], predicted_N: NDArray[np.int64], classe
     return counts.cast(CLASSIFIER)
 
 
-def class_rows(confusion: pl.DataFrame) -> list[dict[str, str]]:
-    """Return the precision and recall of each class × 100, and their harmonic mean F1, as rows of a table."""
+def class_table(confusion: pl.DataFrame) -> Table:
+    """Return the precision and recall of each class × 100, and their harmonic mean F1."""
     right = confusion.filter(pl.col("label") == pl.col("predicted")).select("label", right="rows")
     rows = confusion.group_by("label").agg(pl.col("rows").sum()).join(right, on="label", how="left").fill_null(0)
     found = confusion.group_by(label="predicted").agg(found=pl.col("rows").sum())
     table = rows.join(found, on="label", how="left").fill_null(0).sort("label")
-    return [
+    classes = [
         {
             "class": label,
             "test rows": f"{count:,}",
@@ -115,3 +114,4 @@ def class_rows(confusion: pl.DataFrame) -> list[dict[str, str]]:
         }
         for label, count, right, predicted in table.iter_rows()
     ]
+    return Table.of("Classes of the test labels, × 100", classes)

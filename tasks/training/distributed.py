@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bsl.models.errors import TrainingError
+from bsl.tasks.figures import Speed
 from bsl.tasks.stage.device import computing, cores, device_of
 from bsl.tasks.stage.sigterm import end_with_parent, stop_requested
-from bsl.tasks.training.worker import Speed, TrainingJob, run_job
+from bsl.tasks.training.worker import TrainingJob, run_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,8 @@ from bsl.storage.artifacts.refs import CorpusRef, EmbeddingsRef
 from bsl.storage.errors import SourceError
 from bsl.tasks.embedding.embed import embed
 from bsl.tasks.embedding.encoders import STORED_VECTORS, ResolvedEncoder, resolve
-from bsl.tasks.embedding.vectors import COMPUTATION, computation_of
+from bsl.tasks.embedding.vectors import computation_of
+from bsl.tasks.figures import VectorsFigures
 from bsl.tasks.stage.cached import StageContext, stage
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from bsl.models.encoder.config import EncoderConfig
     from bsl.models.objectives.config import AnyObjective
-    from bsl.models.runtime.precision import Computed
+    from bsl.models.runtime.precision import Precision
     from bsl.tasks.stage.run_context import RunContext
 
 
@@ -80,14 +81,14 @@ def check_teaching(site: RunContext, corpus: CorpusRef, teachers: Iterable[Teach
 
 
 def teacher_vectors(
-    site: RunContext, corpus: CorpusRef, teachers: tuple[Teacher, ...], precision: Computed
+    site: RunContext, corpus: CorpusRef, teachers: tuple[Teacher, ...], precision: Precision
 ) -> EmbeddingsRef | None:
     """Compute the teachers' vectors of a corpus, joined if there are several; None without a teacher."""
     vectors = [_vectors(site, corpus, teacher, precision) for teacher in teachers]
     return join_teachers(site, tuple(vectors)) if len(vectors) > 1 else next(iter(vectors), None)
 
 
-def _vectors(site: RunContext, corpus: CorpusRef, teacher: Teacher, precision: Computed) -> EmbeddingsRef:
+def _vectors(site: RunContext, corpus: CorpusRef, teacher: Teacher, precision: Precision) -> EmbeddingsRef:
     if isinstance(teacher, EmbeddingsRef):
         return teacher
     return embed(site, teacher.encoder, corpus, teacher.config, precision)
@@ -108,4 +109,4 @@ def join_teachers(context: StageContext, teachers: tuple[EmbeddingsRef, ...]) ->
     joined = np.concatenate([unit_vectors(x) / np.sqrt(len(vectors)) for x in vectors], axis=1).astype(np.float32)
     context.draft.write(pl.DataFrame({"sentence_id": ids, "embedding": joined}))
     computation = computation_of(context.store, teachers[0]) | {"vectors": f"mean of {len(teachers)} encoders"}
-    context.draft.note({"sentences": len(ids), "dimensions": joined.shape[1], COMPUTATION: computation})
+    context.draft.note(VectorsFigures(sentences=len(ids), dimensions=joined.shape[1], signature=computation))

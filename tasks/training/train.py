@@ -5,35 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import polars as pl
-from pydantic import BaseModel
 
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.training.config import TrainingConfig
 from bsl.storage.artifacts.refs import ENCODER, STATE, CheckpointRef, EmbeddingsRef, PairsRef
 from bsl.storage.sources.model_sources import ResolvedModel
 from bsl.tasks.corpus.evaluation_sets import ScoredSet
+from bsl.tasks.figures import Speed, TrainingFigures
+from bsl.tasks.rendering.blocks import Charts, Table
 from bsl.tasks.stage.cached import StageContext, stage
 from bsl.tasks.stage.device import device_of
 from bsl.tasks.stage.sigterm import stop_requested
-from bsl.tasks.stage.ui import progress_of, show_chart, show_table
+from bsl.tasks.stage.ui import progress_of, show
 from bsl.tasks.training.distributed import MEASURED, train_together
-from bsl.tasks.training.worker import Speed, TrainingJob, run_job
+from bsl.tasks.training.worker import TrainingJob, run_job
 
 if TYPE_CHECKING:
     from bsl.models.training.loop import TrainingResult
-
-
-class TrainingFigures(BaseModel):
-    """Figures of a checkpoint's manifest, from `bsl.models.training.loop.TrainingResult`; a score may be NaN."""
-
-    steps: int
-    start_dev_spearman: float | None
-    best_dev_spearman: float | None
-    best_step: int
-    finding: str
-    max_length: int
-    measured: Speed
-    """Separate, since it differs between equal runs."""
 
 
 @stage(ref=CheckpointRef, version=8, uses_torch=True)
@@ -74,27 +62,26 @@ def train(
     trained.save(context.draft.folder / ENCODER)
     write_snapshot(context.draft.folder / STATE, result.state)
     context.draft.write(result.log, "training_log")
-    figures = TrainingFigures(
-        steps=result.steps,
-        start_dev_spearman=result.start_dev,
-        best_dev_spearman=result.best_dev,
-        best_step=result.best_step,
-        finding=result.finding,
-        max_length=result.encoder.config.length,
-        measured=speed,
+    context.draft.note(
+        TrainingFigures(
+            steps=result.steps,
+            start_dev_spearman=result.start_dev,
+            best_dev_spearman=result.best_dev,
+            best_step=result.best_step,
+            finding=result.finding,
+            max_length=result.encoder.config.length,
+            measured=speed,
+        )
     )
-    context.draft.note(figures.model_dump())
-    _show(context, result)
+    _show(result)
 
 
-def _show(context: StageContext, result: TrainingResult) -> None:
-    key = context.ref.key[:12]
+def _show(result: TrainingResult) -> None:
     from bsl.tasks.rendering.charts import training_curves  # matplotlib
 
-    for chart in training_curves({"training": result.log}, most=2):  # the run's page has all
-        show_chart(chart.name, chart.standalone(), f"Training of checkpoint {key}: {chart.label}")
     evaluations = result.log.filter(pl.col("dev_spearman").is_not_null() | pl.col("uniformity").is_not_null())
     table = evaluations.drop("lr", "momentum", "grad_norm", "dev_spearman").with_columns(
         (100 * evaluations["dev_spearman"]).alias("dev Spearman × 100")
     )
-    show_table(table.to_dicts(), f"Evaluations during the training of checkpoint {key}")
+    charts = training_curves({"training": result.log}, most=2)  # the run's page has all
+    show(Table.of("Evaluations during the training", table.to_dicts()), Charts(charts))

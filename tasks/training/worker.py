@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel
-
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.training.config import TrainingConfig
 from bsl.storage.artifacts.refs import CheckpointRef, EmbeddingsRef, PairsRef
@@ -72,22 +70,6 @@ def run_job(
         ),
     )
     return result, SentenceEncoder(result.encoder, start.own_tokenizer)  # drops the start's prompts, as untrained
-
-
-class Speed(BaseModel):
-    """Speed of a training call's steps, without evaluations."""
-
-    pairs_per_s: float
-    tokens_per_s: float
-    mfu: float | None
-    """Share of the device's peak; None if that is unknown."""
-
-    @classmethod
-    def of(cls, result: TrainingResult) -> Speed:
-        """Return the speed of a result, rounded."""
-        speed = result.throughput
-        mfu = None if speed.mfu is None else round(speed.mfu, 4)
-        return cls(pairs_per_s=round(speed.pairs_per_s, 2), tokens_per_s=round(speed.tokens_per_s, 1), mfu=mfu)
 
 
 def _teacher(job: TrainingJob, teacher: EmbeddingsRef) -> TeacherVectors:

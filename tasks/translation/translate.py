@@ -22,7 +22,7 @@ import time
 from contextlib import closing, nullcontext
 from functools import lru_cache
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
@@ -34,6 +34,7 @@ from bsl.models.translation.loading import load_translator
 from bsl.models.translation.smoke_test import PLAIN_SENTENCES, smoke_test
 from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.storage.filesystem.caches import copy_folder, filling
+from bsl.tasks.figures import ShardFigures
 from bsl.tasks.stage.cached import StageContext, stage
 from bsl.tasks.stage.cluster import run_shards
 from bsl.tasks.stage.device import cores, device_of
@@ -106,8 +107,8 @@ def translate_missing(
                         f"{hop.direction}: stopped by SIGTERM with {done:,} of {total:,} missing sentences translated. "
                         "They are saved; run again to translate the others."
                     )
-                figures = store.manifest(next(parts)).figures
-                done, tokens = done + shard.rows, tokens + cast("int", figures["target_tokens"])
+                figures = store.manifest(next(parts)).figures_as(ShardFigures)
+                done, tokens = done + shard.rows, tokens + figures.target_tokens
                 advance(done, total, f"{tokens / (time.monotonic() - started):,.0f} tokens/s")
     if shards:
         recall.read()
@@ -137,7 +138,7 @@ def translate(context: StageContext, hop: ResolvedTranslator, shard: Shard) -> N
     )
     context.draft.write(part, "translations")
     tokens = sum(translation.n_tokens for translation in translations)
-    context.draft.note({"target_tokens": tokens, "seconds": round(time.monotonic() - started, 3)})
+    context.draft.note(ShardFigures(target_tokens=tokens, seconds=round(time.monotonic() - started, 3)))
 
 
 def try_translator(site: RunContext, hop: ResolvedTranslator) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -15,9 +16,11 @@ from bsl.models.views.views import (
     kept_views,
     view_samples,
 )
-from bsl.storage.artifacts.refs import CorpusRef, NliRef, ViewsRef
+from bsl.storage.artifacts.refs import ArtifactRef, CorpusRef, ViewsRef
+from bsl.tasks.figures import Outcome, ViewsFigures
+from bsl.tasks.rendering.blocks import Table
 from bsl.tasks.stage.cached import StageContext, stage
-from bsl.tasks.stage.ui import show_table
+from bsl.tasks.stage.ui import show
 from bsl.tasks.translation.route import Route, RouteTranslation
 from bsl.tasks.translation.translator import find_translator
 from bsl.tasks.views.methods import rewritten
@@ -35,7 +38,7 @@ def augment(
     site: RunContext,
     corpus: CorpusRef,
     config: AugmentConfig,
-    nli: NliRef | None = None,
+    nli: ArtifactRef | None = None,
     given: tuple[ViewsRef, ...] = (),
 ) -> ViewsRef:
     """Make the views of a corpus, or reuse cached ones; models are identified by content, not by path."""
@@ -59,7 +62,7 @@ def make_views(
     """Translate sentences that no translation memory has, combine the views of all methods, and filter them."""
     sentences, bits = context.store.scan(corpus), bits_for(context.store.manifest(corpus).rows)
     rewritings = [context.store.scan(part) for part in parts]
-    costs: list[JsonValue] = []
+    costs: list[dict[str, JsonValue]] = []
     counts: list[pl.DataFrame] = []
     samples: list[pl.DataFrame] = []
     with context.store.workspace() as scratch:
@@ -82,24 +85,32 @@ def make_views(
 
         context.draft.write_all(map(of_range, range(1 << bits)))
     drops = drop_table(counts)
-    outcomes: list[JsonValue] = [dict(row) for row in drops.select("method", "outcome", "n").iter_rows(named=True)]
-    context.draft.note({"hops": costs, "outcomes": outcomes})
-    _show(samples[0], drops)
-
-
-def _show(samples: pl.DataFrame, drops: pl.DataFrame) -> None:
-    drops = drops.with_columns(pl.col("outcome").str.replace_all("_", " "))
-    counts = (
-        drops.with_columns(share=(100 * pl.col("share")).round(2).cast(pl.String) + " %")
-        .drop("source", "text")
-        .rename({"n": "sentences"})
-    )
-    show_table(counts.to_dicts(), "Dropped sentences")
+    outcomes = [Outcome(**row) for row in drops.select("method", "outcome", "n").iter_rows(named=True)]
+    figures = ViewsFigures(hops=costs, outcomes=outcomes)
+    context.draft.note(figures)
     # One view per row, as four columns would exceed the page.
-    rows = [
-        {"view": method, "sentence": text} for sample in samples.to_dicts() for method, text in sample.items() if text
-    ]
-    show_table(rows, "A random sample of sentences and their views")
+    rows = [{"view": view, "sentence": text} for row in samples[0].to_dicts() for view, text in row.items() if text]
     dropped = drops.filter(~pl.col("outcome").str.starts_with("kept")).explode("source", "text")
     examples = dropped.select("method", "outcome", "source", result="text").to_dicts()
-    show_table(examples, "Examples of dropped sentences")
+    show(
+        *outcome_tables(figures),
+        Table.of("A random sample of sentences and their views", rows),
+        Table.of("Examples of dropped sentences", examples),
+    )
+
+
+def outcome_tables(figures: ViewsFigures) -> list[Table]:
+    """Return how many sentences got a view or were dropped, by method and reason, with their share of the method."""
+    totals = Counter[str]()
+    for row in figures.outcomes:
+        totals[row.method] += row.n
+    rows = [
+        {
+            "method": row.method,
+            "outcome": row.outcome.replace("_", " "),
+            "n": row.n,
+            "share": f"{100 * row.n / totals[row.method]:.2f} %",
+        }
+        for row in figures.outcomes
+    ]
+    return [Table.of("Dropped sentences", rows)] if rows else []

@@ -15,7 +15,7 @@ from bsl.models.views.annotated_pairs import entailed_views
 from bsl.models.views.config import CropView, DeletedView, EntailView, GivenView, MaskedView, SynonymView
 from bsl.models.views.synonyms import FILES
 from bsl.models.views.views import given_views
-from bsl.storage.artifacts.refs import CorpusRef, NliRef, ViewsRef
+from bsl.storage.artifacts.refs import ArtifactRef, CorpusRef, ViewsRef
 from bsl.storage.errors import SourceError
 from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.os_errors import writing
@@ -95,7 +95,7 @@ def deleted(
 
 
 @stage(ref=ViewsRef, version=1)
-def entail(context: StageContext, corpus: CorpusRef, nli: NliRef, view: EntailView) -> None:
+def entail(context: StageContext, corpus: CorpusRef, nli: ArtifactRef, view: EntailView) -> None:
     """Collect the hypotheses that each sentence entails, from labelled pairs."""
     sentences, pairs = context.store.scan(corpus), context.store.scan(nli)
     bits = bits_for(max(context.store.manifest(ref).rows for ref in (corpus, nli)))
@@ -168,7 +168,7 @@ def _frames(sources: Sequence[ResolvedSource], column: str, max_bad_share: float
         yield from read_beside(source, column, ReadReport(source.name), max_bad_share)
 
 
-def rewritten(site: RunContext, corpus: CorpusRef, nli: NliRef | None, view: AnyViewMethod) -> ViewsRef:
+def rewritten(site: RunContext, corpus: CorpusRef, nli: ArtifactRef | None, view: AnyViewMethod) -> ViewsRef:
     """Make a view without a translator, or reuse a cached one; models are identified by content, not by name.
 
     Raises:

@@ -11,23 +11,25 @@ from bsl.models.errors import TrainingError
 from bsl.models.runtime.partitions import bits_for, in_range
 from bsl.models.views.annotated_pairs import labelled_pairs, own_rehearsal, scored_pairs, with_rehearsal
 from bsl.models.views.pairs import PairConfig, build_pairs, count_pairs, require_pairs
-from bsl.storage.artifacts.refs import CorpusRef, NliRef, PairsRef, PassagesRef, ViewsRef
+from bsl.storage.artifacts.refs import ArtifactRef, CorpusRef, PairsRef, PassagesRef, ViewsRef
 from bsl.storage.sources.labels import LabelSource
 from bsl.tasks.corpus.evaluation_sets import ScoredSet, read_scored_set, resolve_scored_set
 from bsl.tasks.corpus.labels import labelled_rows
+from bsl.tasks.figures import LabelPairsFigures, PairsFigures
+from bsl.tasks.rendering.blocks import Table
 from bsl.tasks.stage.cached import StageContext, stage
-from bsl.tasks.stage.ui import show_table
+from bsl.tasks.stage.ui import show
 
 if TYPE_CHECKING:
-    from pydantic import JsonValue
-
     from bsl.models.runtime.partitions import Ranges
     from bsl.tasks.stage.run_context import RunContext
 
 SAMPLE_ROWS = 20
 
 
-def pairs_of(site: RunContext, corpus: CorpusRef, views: ViewsRef, nli: NliRef | None, config: PairConfig) -> PairsRef:
+def pairs_of(
+    site: RunContext, corpus: CorpusRef, views: ViewsRef, nli: ArtifactRef | None, config: PairConfig
+) -> PairsRef:
     """Make the training pairs of a configuration, or reuse cached ones.
 
     Raises:
@@ -95,12 +97,12 @@ def pair_own_labels(
         rehearsed["own text"] = own_rehearsal(context.store.scan(own).collect()["text"], seed)
     training = with_rehearsal(training, rehearsed, seed)
     context.draft.write(training)
-    context.draft.note({"labels": rows.height, "pairs": training.height})
+    context.draft.note(LabelPairsFigures(labels=rows.height, pairs=training.height))
     _show(context)
 
 
 @stage(ref=PairsRef, version=1)
-def pair_labelled(context: StageContext, corpus: CorpusRef, nli: NliRef, config: PairConfig) -> None:
+def pair_labelled(context: StageContext, corpus: CorpusRef, nli: ArtifactRef, config: PairConfig) -> None:
     """Pair premises with their hypotheses and annotated labels.
 
     Raises:
@@ -136,12 +138,18 @@ def _pair(context: StageContext, views: Ranges, config: PairConfig, bits: int) -
     require_pairs(counts)
     with context.store.workspace() as scratch:
         context.draft.write_all(build_pairs(views, config, bits, scratch))
-    pairings: list[JsonValue] = [dict(row) for row in counts.iter_rows(named=True)]
-    context.draft.note({"pairings": pairings})
-    show_table(counts.to_dicts(), "Pairs by pairing, and sentences that lack a view")
+    figures = PairsFigures(pairings=counts.to_dicts())
+    context.draft.note(figures)
+    show(*pairing_tables(figures))
     _show(context)
+
+
+def pairing_tables(figures: PairsFigures, training: str = "") -> list[Table]:
+    """Return the pairs of each pairing, and the sentences that lack a view; no table for pairs of labels."""
+    title = f"Pairs of {training}" if training else "Pairs by pairing"
+    return [Table.of(title, figures.pairings)] if figures.pairings else []
 
 
 def _show(context: StageContext) -> None:
     first = context.draft.scan().head(SAMPLE_ROWS).drop("pair_id", "sentence_id", "group").collect()
-    show_table(first.to_dicts(), "The first pairs in training order")
+    show(Table.of("The first pairs in training order", first.to_dicts()))

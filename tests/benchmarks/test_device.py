@@ -16,16 +16,9 @@ from benchmarks.device.bench import BUDGETS, SIZES, TOTAL, described
 from benchmarks.device.budget import finished, within
 from benchmarks.device.device_limits import Card, measured, seconds
 from benchmarks.device.fixtures import Fixtures
-from benchmarks.device.results import (
-    Check,
-    Rate,
-    at_least,
-    at_most,
-    holds,
-    markdown,
-    not_run,
-)
+from benchmarks.device.results import Rate, at_least, at_most, holds, markdown, not_run
 from bsl.storage.assets.embedded import embedded_path
+from bsl.tasks.diagnostics.finding import Finding
 from tests.servers import is_alive
 
 CPU = torch.device("cpu")
@@ -60,16 +53,16 @@ def test_measured_cpu_limits_are_positive_and_exclude_slow_bf16(lacking, monkeyp
 
 
 def test_slow_precision_is_reported_and_not_benchmarked(fixtures):
-    (row,) = [row for row in SLOW.rates() if isinstance(row, Check)]
-    assert row.name == "bf16"
+    (row,) = [row for row in SLOW.rates() if isinstance(row, Finding)]
+    assert row.subject == "bf16"
     assert row.verdict == "not run"
-    assert [row.name for row in CARD.rates()][1] == "limit: products, bf16"
+    assert [row.subject for row in CARD.rates()][1] == "limit: products, bf16"
     rows = [
         *training.rates(fixtures, SLOW, 1, 8, **SMALL),
         *encoding.rates(fixtures, SLOW, 16, **SMALL),
     ]
-    assert [row.name for row in rows if "fp32" in row.name and "peer" not in row.name]
-    assert not any("bf16" in row.name for row in rows)
+    assert [row.subject for row in rows if "fp32" in row.subject and "peer" not in row.subject]
+    assert not any("bf16" in row.subject for row in rows)
 
 
 def test_slow_work_is_timed_fewer_times():
@@ -91,7 +84,7 @@ def test_training_parity_checks_are_met_on_cpu(fixtures):
 def test_captured_and_plain_training_steps_have_separate_rows(fixtures, monkeypatch):
     """The rows are those of a GPU, with and without fixed shapes; no graph is captured."""
     monkeypatch.setattr(training, "_ways", lambda _: (True, False))
-    names = [rate.name for rate in training.rates(fixtures, CARD, 1, 64, **SMALL)]
+    names = [rate.subject for rate in training.rates(fixtures, CARD, 1, 64, **SMALL)]
     assert [name.partition("step, ")[2] for name in names[1:]] == ["fp32, captured", "fp32", "bf16, captured", "bf16"]
 
 
@@ -135,7 +128,7 @@ def broken_off(error):
 def test_failed_section_returns_its_rows_and_the_error():
     error = torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate")
     *before, last = within("training", broken_off(error), 60.0, must=False)
-    assert [row.name for row in before] == ["before"]
+    assert [row.subject for row in before] == ["before"]
     assert last == not_run("training: complete", "OutOfMemoryError: CUDA out of memory.")
     assert [*within("vectors", broken_off(error), 60.0, must=True)][-1].verdict == "MISSED"
 
@@ -159,16 +152,16 @@ def test_section_over_its_time_budget_is_cut_and_reported():
     began = time.monotonic()
     *rows, last = within("probes", slow(log), 0.3, must=True)
     assert time.monotonic() - began < 3
-    assert [row.name for row in rows] == ["first", "second"]
+    assert [row.subject for row in rows] == ["first", "second"]
     assert last == not_run("probes: complete", "cut after 0.3 s")
     assert log == ["cleaned up"]
 
 
 def test_time_budget_excludes_time_spent_by_the_consumer():
     rows = within("x", iter([Rate("one", 1.0, "x"), Rate("two", 1.0, "x")]), 0.2, must=False)
-    assert next(rows).name == "one"
+    assert next(rows).subject == "one"
     time.sleep(0.4)  # the reader's time
-    assert [row.name for row in rows] == ["two"]
+    assert [row.subject for row in rows] == ["two"]
 
 
 def test_time_budget_restores_the_previous_timer_and_handler():
@@ -248,7 +241,7 @@ def test_results_are_rendered_as_a_markdown_table():
     ]
     text = markdown("A card", rows)
     assert "| work | 1,234 pairs/s | 25.0% of products | 2.00 |" in text
-    assert "| two | needs 2 GPUs |  | not run |" in text
+    assert "| not run | two | needs 2 GPUs |" in text
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

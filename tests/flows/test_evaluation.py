@@ -3,7 +3,7 @@
 import pytest
 
 from bsl.flows.evaluation import evaluation
-from bsl.storage.artifacts.refs import EvaluationRef
+from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.storage.artifacts.store import Store
 from bsl.storage.errors import SourceError
 from bsl.tasks.stage.run_context import RunContext
@@ -20,7 +20,7 @@ def place(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def evaluated(place, prefect_server) -> EvaluationRef:
+def evaluated(place, prefect_server) -> ArtifactRef:
     store, models = place
     return evaluation(models, SUITE, None, RunContext(store=store.url, device="cpu", threads=1))
 

@@ -64,7 +64,7 @@ def test_ingest_publishes_corpus_figures_and_ui_page(site, tmp_path):
     assert figures["statistics"]["duplicates"] == 1
     page = shown(f"only-ingest-1-corpus-{ref.key[:6]}")
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("|")]
-    assert ["nli: records", "3"] in rows
+    assert ["nli", "3", "1"] in rows
     assert ["unique", "5"] in rows
     assert any("4" in row and "bad" in "".join(row) for row in rows), "the line that cannot be read"
     shown_texts = "".join(cell for row in rows for cell in row)

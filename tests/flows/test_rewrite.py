@@ -15,7 +15,7 @@ from bsl.models.views.config import AugmentConfig, CropView, DeletedView, Entail
 from bsl.models.views.pairs import PairConfig, ViewPair
 from bsl.models.views.views import view_samples
 from bsl.storage.artifacts.manifest import Provenance
-from bsl.storage.artifacts.refs import CorpusRef, NliRef, PairsRef, ViewsRef
+from bsl.storage.artifacts.refs import ArtifactRef, CorpusRef, PairsRef, ViewsRef
 from bsl.storage.errors import SourceError
 from bsl.storage.sources.sources import SourceSpec
 from bsl.tasks.corpus.config import IngestConfig
@@ -49,7 +49,7 @@ METHODS = ["original", "entail", "entail-2", "mlm", "synonym"]
 @flow
 def prepared(
     site: RunContext, config: IngestConfig, views: AugmentConfig, pairing: PairConfig
-) -> tuple[CorpusRef, NliRef, ViewsRef, PairsRef]:
+) -> tuple[CorpusRef, ArtifactRef, ViewsRef, PairsRef]:
     """Run all stages from sources to pairs."""
     sources = locate_sources(site, config)
     corpus = ingest(site, sources, config)

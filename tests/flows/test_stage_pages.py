@@ -10,9 +10,11 @@ from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 from pydantic import BaseModel, ConfigDict
 
 from bsl.storage.artifacts.refs import CorpusRef, PairsRef
+from bsl.tasks.rendering.blocks import Charts, Prose, Table
+from bsl.tasks.rendering.svg import Chart
 from bsl.tasks.stage.cached import StageContext, stage
 from bsl.tasks.stage.run_context import RunContext
-from bsl.tasks.stage.ui import show_chart, show_link, show_markdown, show_table
+from bsl.tasks.stage.ui import show
 
 CORPUS, PAIRS = "told-recipe-1-corpus-told-corpus-KEY", "told-recipe-3-pairs-told-pairs-KEY"
 HOSTILE = "# <script>alert(1)</script> | ![x](y)"
@@ -32,8 +34,7 @@ def told_corpus(context: StageContext, content: Content) -> None:
     ids = pl.Series("sentence_id", [1, 2], dtype=pl.UInt64)
     frame = pl.DataFrame([ids]).with_columns(text=pl.lit(content.text), source=pl.lit("t"), lang=pl.lit("en"))
     context.draft.write(frame)
-    show_table([{"text": content.text, "share": 0.5862006127283527, "n": 14908}], "A sample")
-    show_markdown("## Lengths\n\n| a |\n|---|\n| 1 |")
+    show(Table.of("A sample", [{"text": content.text, "share": 0.5862006127283527, "n": 14908}]), Prose("Lengths"))
 
 
 @stage(ref=PairsRef, version=1)
@@ -47,8 +48,7 @@ def told_pairs(context: StageContext, corpus: CorpusRef) -> None:
         }
     )  # fmt: skip
     context.draft.write(empty)
-    show_chart("curve", "<svg/>", "A curve")
-    show_link("file:///a b/report.html", "The page")
+    show(Charts([Chart("curve", "A curve", "<svg></svg>")]), Prose("The page: `file:///a b/report.html`"))
 
 
 @flow(name="bsl-pipeline")
@@ -73,12 +73,12 @@ def test_ui_artifact_keys_follow_the_pipeline_order(pages):
 
 def test_stage_page_has_title_docstring_and_escaped_text(pages):
     text = pages[CORPUS].data
-    assert text.startswith("# corpus, told corpus · told-recipe\n\nRead a corpus.\n\n## A sample\n\n")
+    assert text.startswith("# corpus, told corpus · told-recipe\n\nRead a corpus.\n\nA sample:\n\n")
     assert "2 rows of corpus" in text
     assert "| 0.5862 | 14,908 |" in text
     assert "\\<script\\>" in text
     assert "<script>" not in text
-    assert "## Lengths\n\n| a |" in text
+    assert "\n\nLengths\n\n" in text
     assert "![x](y)" not in text
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.__main__ import main
 from benchmarks.device import bench, budget, device_limits
-from benchmarks.device.results import Check
+from bsl.tasks.diagnostics.finding import Finding
 from tests.every import every
 
 ROOT = Path(__file__).parents[2]
@@ -29,10 +29,12 @@ def test_bench_finishes_when_every_section_exceeds_its_budget(monkeypatch):
     monkeypatch.setitem(bench.BUDGETS, "cpu", dict.fromkeys(bench.BUDGETS["cpu"], 0.05))
     monkeypatch.setattr(bench, "LEAST_S", 0.05)
     rows = list(bench.bench("cpu", quick=True))
-    cut = [row.name.removesuffix(": complete") for row in rows if isinstance(row, Check) and "cut after" in row.found]
+    cut = [
+        row.subject.removesuffix(": complete") for row in rows if isinstance(row, Finding) and "cut after" in row.found
+    ]
     sections = [name for name in bench.BUDGETS["cpu"] if name != "training"]
     assert set(cut) == {*sections, "training, 64 pairs a step"}
-    assert [row.name for row in rows][:1] == ["limit: products, fp32"]
+    assert [row.subject for row in rows][:1] == ["limit: products, fp32"]
 
 
 def test_unknown_device_exits_with_code_2(capsys):

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 from rich.table import Column, Table
@@ -143,30 +143,33 @@ def tables_of(store: Store, ref: ArtifactRef) -> dict[str, list[dict[str, Any]]]
 
 def figures_of(store: Store, ref: ArtifactRef) -> Iterator[tuple[str, list[dict[str, str]]]]:
     """Yield titles and rows: the scores of an evaluation or run, and the differences if it compared several systems."""
+    from bsl.tasks.figures import ResultFigures
     from bsl.tasks.rendering.score_tables import INTERVALS, difference_rows, score_rows
 
     yield INTERVALS, score_rows(store.scan(ref, "scores").collect())
     if "comparison" in store.manifest(ref).tables:
-        draws = store.manifest(ref).figures.get("draws")
-        comparison = store.scan(ref, "comparison").collect()
-        yield "Paired differences × 100", difference_rows(comparison, draws if isinstance(draws, int) else None)
+        draws = store.manifest(ref).figures_as(ResultFigures).draws
+        yield "Paired differences × 100", difference_rows(store.scan(ref, "comparison").collect(), draws)
 
 
 def findings_of(manifest: Manifest) -> list[str]:
     """Return the findings of a result, such as its verdict; none for other artifacts."""
-    return cast("list[str]", manifest.figures.get("findings", []))
+    from bsl.tasks.figures import ResultFigures
+
+    return manifest.figures_as(ResultFigures).findings
 
 
 def result_tables(store: Store, manifest: Manifest) -> Iterator[tuple[str, list[dict[str, str]]]]:
     """Yield the main tables of a report or an evaluation, with their titles; none for other artifacts."""
     from bsl.storage.artifacts.refs import ProofRef
+    from bsl.tasks.figures import ResultFigures
     from bsl.tasks.rendering.evidence import answer_rows, proof_rows
 
     if "scores" in manifest.tables:
         yield from figures_of(store, manifest.ref)
     if "uses" in manifest.figures and (proof := manifest.provenance.inputs.get("proof")):
         table = store.scan(ProofRef(key=proof.key)).collect()
-        draws = cast("int", manifest.figures["draws"])
+        draws = manifest.figures_as(ResultFigures).draws
         yield ANSWERS, answer_rows(table, draws)
         yield "All figures × 100", proof_rows(table, draws)
 

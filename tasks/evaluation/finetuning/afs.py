@@ -11,21 +11,19 @@ import polars as pl
 
 from bsl.models.evaluation.config import FOLDS_OF, BootstrapConfig, Supervision
 from bsl.models.views.annotated_pairs import both_orders, graded_pairs
-from bsl.storage.artifacts.refs import PredictionsRef, ScoresRef
+from bsl.storage.artifacts.refs import ArtifactRef, ScoresRef
 from bsl.storage.artifacts.schemas import PREDICTIONS
 from bsl.storage.readers.benchmarks.afs import HIGH
 from bsl.tasks.corpus.evaluation_sets import EvaluationSet, rows_of
-from bsl.tasks.embedding.vectors import COMPUTATION
 from bsl.tasks.evaluation.afs import AfsSet, find_afs_set, read_afs_set
 from bsl.tasks.evaluation.finetuning.finetune import CROSS, FineTuning, finetune, tuned_computation
 from bsl.tasks.evaluation.kind import TunedKind, digest_of, publish_scores, with_signatures
+from bsl.tasks.figures import PredictionsFigures
 from bsl.tasks.stage.cached import StageContext, stage
 from bsl.tasks.stage.cluster import run_shards
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    from pydantic import JsonValue
 
     from bsl.models.training.config import TrainingConfig
     from bsl.tasks.evaluation.config import EvaluationSettings
@@ -85,7 +83,7 @@ class SupervisedAfsKind(TunedKind[AfsFolds]):
         ]
 
 
-@stage(ref=PredictionsRef, version=5, uses_torch=True)
+@stage(ref=ArtifactRef, kind="predictions", version=5, uses_torch=True)
 def predict_afs(
     context: StageContext, tuning: FineTuning, arguments: AfsSet, protocol: Supervision, fold: int, seed: int
 ) -> None:
@@ -102,13 +100,14 @@ def predict_afs(
     rows = pairs[test].select("topic", gold="score", cosine=pl.Series(similarity(pairs[test])))
     predictions = rows.with_columns(row=pl.Series(test.astype(np.uint32))).select(PREDICTIONS.names())
     context.draft.write(predictions.sort("row").cast(PREDICTIONS))
-    context.draft.note({COMPUTATION: tuned_computation(context, tuning, protocol), "data": digest_of(arguments)})
+    computation = tuned_computation(context, tuning, protocol)
+    context.draft.note(PredictionsFigures(signature=computation, data=digest_of(arguments)))
 
 
 @stage(ref=ScoresRef, version=3)
 def score_afs_predictions(
     context: StageContext,
-    predictions: tuple[PredictionsRef, ...],
+    predictions: tuple[ArtifactRef, ...],
     protocol: Supervision,
     model: str,
     checkpoint: str,
@@ -118,14 +117,14 @@ def score_afs_predictions(
     from bsl.models.evaluation.afs import afs_scores
 
     tables = [context.store.scan(ref).collect() for ref in predictions]
-    noted = context.store.manifest(predictions[0]).figures  # all folds have the same settings
+    # All folds have the same settings.
+    noted = context.store.manifest(predictions[0]).figures_as(PredictionsFigures)
     scored = pl.concat(tables).sort("row")
     figures = afs_scores(scored, protocol, resamples=config.resamples, seed=config.seed)
     places = figures.select("dataset", "split").unique().rows()
-    computation = cast("dict[str, JsonValue]", noted[COMPUTATION])
-    crossed = computation["vectors"] == CROSS
+    crossed = noted.signature["vectors"] == CROSS
     named = figures.with_columns(protocol=pl.lit(f"{CROSS}-{protocol}" if crossed else protocol))
     by = "score" if crossed else "cosine"
-    signatures = with_signatures(named, dict.fromkeys(places, str(noted["data"])), computation, by=by)
+    signatures = with_signatures(named, dict.fromkeys(places, noted.data), noted.signature, by=by)
     title = f"Argument Facet Similarity of {model} ({protocol})"
     publish_scores(context, signatures, model, checkpoint, config.seed, title)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from bsl.models.evaluation.verdict import deciding_comparison
 from bsl.storage.artifacts.refs import (
     ArtifactRef,
@@ -18,8 +20,6 @@ from bsl.storage.artifacts.refs import (
 )
 from bsl.storage.sources.sources import SourceSpec
 from bsl.tasks.corpus.evaluation_sets import ScoredSet, read_scored_set
-from bsl.tasks.embedding.vectors import open_vectors
-from bsl.tasks.evaluation.sts import cosines_of
 from bsl.tasks.rendering.paper_tables import PaperTable
 from bsl.tasks.reporting.base_card import NO_CARD, BaseCard
 from bsl.tasks.reporting.evaluation import Missing
@@ -28,10 +28,6 @@ from bsl.tasks.settings import RunSettings
 from bsl.tasks.stage.cached import StageInputs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import polars as pl
-
     from bsl.models.evaluation.verdict import Verdict
     from bsl.storage.artifacts.store import Store
     from bsl.tasks.stage.cached import StageContext
@@ -132,15 +128,19 @@ class Run:
         return (row["dataset"], row["split"]) if row else None
 
 
-def compared_sets(
-    context: StageContext, vectors: Mapping[str, EmbeddingsRef], sets: tuple[ScoredSet, ...]
-) -> list[ComparedSet]:
-    """Return each set with the cosines of every system, except TF-IDF without a word of the set."""
-    opened = {name: open_vectors(context.store, ref) for name, ref in vectors.items()}
+def compared_sets(run: Run) -> list[ComparedSet]:
+    """Return each set with the cosines of the first and the last system; nothing if no systems were compared."""
+    systems = list(dict.fromkeys((run.settings.systems[0], run.settings.systems[-1])))
+    tables = [
+        run.store.scan(ref, "cosines").filter(pl.col("model").is_in(systems)) for ref in run.artifacts.comparisons
+    ]
+    if not tables:
+        return []
+    cosines = pl.concat(tables).unique().sort("row").collect()  # all comparisons have the first system
     compared = []
-    for scored in sets:
-        cosines = {name: cosines_of(vectors_of, scored) for name, vectors_of in opened.items()}
-        known = {name: values for name, values in cosines.items() if values.any() or not opened[name].is_sparse}
+    for scored in run.artifacts.sets:
+        rows = cosines.filter(dataset=scored.dataset, split=scored.split)
+        known = {name: rows.filter(model=name)["cosine"].to_numpy() for name in systems}
         pairs = read_scored_set(scored).select("sentence1", "sentence2", "score")
-        compared.append(ComparedSet(scored, pairs, known))
+        compared.append(ComparedSet(scored, pairs, {name: values for name, values in known.items() if len(values)}))
     return compared

@@ -4,30 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+import polars as pl
 
 from bsl.models.evaluation.published import AVERAGE
 from bsl.models.evaluation.signature import PRINTED
-from bsl.models.evaluation.significance.hierarchical import draws_of, figure_of, mean_draws
 from bsl.models.evaluation.sweep import MEAN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from bsl.models.evaluation.config import BootstrapConfig
     from bsl.models.evaluation.published import PublishedRow
     from bsl.tasks.rendering.charts import Mark
     from bsl.tasks.rendering.svg import Chart
     from bsl.tasks.reporting.run.content import Run
-    from bsl.tasks.reporting.run.tables import ComparedSet
 
 
-def headline(run: Run, sets: Sequence[ComparedSet], published: Sequence[PublishedRow]) -> Chart | None:
+def headline(run: Run, published: Sequence[PublishedRow]) -> Chart | None:
     """Return the chart, with published rows; None without figures."""
     from bsl.tasks.rendering.charts import figure_chart  # matplotlib
 
     if run.deciding is not None and run.deciding[0] == MEAN:
-        return _mean_chart(run, sets, published)
+        return _mean_chart(run, published)
     row = _place(run)
     if row is None:
         return None
@@ -55,33 +52,31 @@ def _place(run: Run) -> dict[str, Any] | None:
     return candidates.row(0, named=True) if candidates.height else None
 
 
-def _mean_chart(run: Run, sets: Sequence[ComparedSet], published: Sequence[PublishedRow]) -> Chart:
-    from bsl.tasks.rendering.charts import score_chart  # matplotlib
+def _mean_chart(run: Run, published: Sequence[PublishedRow]) -> Chart:
+    """Return each system's mean over the test sets; only compared systems have an interval."""
+    from bsl.tasks.rendering.charts import mark_of, score_chart  # matplotlib
 
-    tests = [scored for scored in sets if scored.source.split == "test"]
-    systems = [name for name in tests[0].cosines if all(name in scored.cosines for scored in tests)]
-    marks = [_mean_mark(name, tests, run) for name in systems]
-    names = {scored.source.dataset for scored in tests}
+    tests = [scored.dataset for scored in run.artifacts.sets if scored.split == "test"]
+    scores = run.scores.filter(
+        pl.col("dataset").is_in(tests), split="test", metric="spearman", protocol="all", subset="all"
+    )
+    means = pl.concat([run.store.scan(ref, "compared").filter(dataset=MEAN) for ref in run.artifacts.comparisons])
+    compared = {row["model"]: row for row in means.collect().iter_rows(named=True)}
+    marks = []
+    for (name,), rows in scores.group_by("model", maintain_order=True):
+        row = compared.get(name, {})
+        if rows.height == len(tests):
+            value = row.get("value", float(rows["value"].to_numpy().mean()))
+            marks.append(
+                mark_of(name, role_of(name, run.settings.systems), value, row.get("ci_low"), row.get("ci_high"))
+            )
     printed = [
         mark
         for row in published
-        if set(row.values) - {AVERAGE} == names
+        if set(row.values) - {AVERAGE} == set(tests)
         for mark in _published([row], AVERAGE, "spearman", "all")
     ]
     return score_chart([*marks, *printed], f"Spearman × 100, mean of {len(tests)} test sets, with 95 % interval")
-
-
-def _mean_mark(name: str, tests: Sequence[ComparedSet], run: Run) -> Mark:
-    from bsl.tasks.rendering.charts import mark_of  # matplotlib
-
-    bootstrap: BootstrapConfig = run.settings.evaluation.bootstrap
-    pairs = [(scored.pairs["score"].to_numpy().astype(np.float64), scored.cosines[name]) for scored in tests]
-    drawn = [
-        draws_of(gold, cosines[None], resamples=bootstrap.resamples, seed=bootstrap.seed + number)
-        for number, (gold, cosines) in enumerate(pairs)
-    ]
-    figure = figure_of(mean_draws(drawn))
-    return mark_of(name, role_of(name, run.settings.systems), figure.mean, figure.ci_low, figure.ci_high)
 
 
 def _published(rows: Sequence[PublishedRow], column: str, metric: str, protocol: str) -> Iterator[Mark]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from bsl.models.evaluation.published import rows_of
 from bsl.models.runtime.partitions import bits_for, in_range
 from bsl.models.views.views import view_examples
+from bsl.tasks.corpus.ingest import corpus_facts
+from bsl.tasks.figures import IngestFigures, PairsFigures, TrainingFigures, ViewsFigures
 from bsl.tasks.rendering.blocks import Charts, Facts, Folded, Page, Part, Prose, Table
 from bsl.tasks.rendering.paper_tables import tables_of
 from bsl.tasks.rendering.score_tables import all_scores, missing_sets, signatures
@@ -17,7 +19,8 @@ from bsl.tasks.reporting.run.content import compared_sets
 from bsl.tasks.reporting.run.headline import headline
 from bsl.tasks.reporting.run.tables import artifacts_of, lineage_of, pair_tables, stage_table
 from bsl.tasks.reporting.sections import settings_part, use_part
-from bsl.tasks.training.train import TrainingFigures
+from bsl.tasks.views.augment import outcome_tables
+from bsl.tasks.views.pairs import pairing_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,7 +36,6 @@ if TYPE_CHECKING:
 _EXAMPLES: Final = 5
 _SEEDS: Final = ("seed", "shuffle_seed")
 _MOST_SETS: Final = 8  # maximum number of sets with charts of pairs; the tables have all sets
-_COUNTED: Final = {"published": "in the corpus"}  # labels of ingest's counts with misleading names
 _LEGEND: Final = (
     "A box is an artifact of the store: its kind, the beginning of its key, its rows and size. A grey edge marks a "
     "cached artifact, made by an earlier run."
@@ -47,9 +49,9 @@ def run_page(run: Run) -> Page:
     """Return the page of a run."""
     manifests = lineage(run.store, run.artifacts.refs)
     artifacts = artifacts_of(manifests, run.context.draft.provenance.run, run.artifacts.vectors)
-    sets = compared_sets(run.context, run.artifacts.vectors, run.artifacts.sets)
+    sets = compared_sets(run)
     published = [row for system in run.content.published for row in rows_of(system)]
-    chart = headline(run, sets, published)
+    chart = headline(run, published)
     checkpoints = run.artifacts.checkpoints
     sentences = run.verdict.sentence if run.verdict else "Nothing was trained: the encoder is scored unchanged."
     parts = [
@@ -109,22 +111,17 @@ def _training_facts(run: Run) -> dict[str, str]:
 
 
 def _views(run: Run) -> Iterator[Block]:
-    statistics = run.store.manifest(run.artifacts.corpus).figures.get("statistics")
-    counted = statistics.items() if isinstance(statistics, Mapping) else ()
-    counts = {_COUNTED.get(name, name.replace("_", " ")): n for name, n in counted if isinstance(n, int)}
-    if counts:
-        yield Facts({name: f"{value:,}" for name, value in counts.items()})
+    if run.settings.ingest.own_text is None:
+        yield corpus_facts(run.store.manifest(run.artifacts.corpus).figures_as(IngestFigures).statistics)
     if run.artifacts.views is None:
         return
     if examples := _examples(run.store, run.artifacts.views):
         yield Table.of("Sentences and their views", examples)
         if trips := [name for name in examples[0] if name.startswith("bt-")]:
             yield Prose(f"{', '.join(trips)}: round trips, translated into that language and back.", note=True)
-    if outcomes := _outcomes(run.store, run.artifacts.views):
-        yield Table.of("Dropped sentences", outcomes)
+    yield from outcome_tables(run.store.manifest(run.artifacts.views).figures_as(ViewsFigures))
     for name, ref in zip(run.trainings, run.artifacts.pairs, strict=True):
-        if rows := _rows(run.store.manifest(ref).figures.get("pairings")):
-            yield Table.of(f"Pairs of {name}", rows)
+        yield from pairing_tables(run.store.manifest(ref).figures_as(PairsFigures), name)
 
 
 def _examples(store: Store, views: ViewsRef) -> list[dict[str, str]]:
@@ -132,20 +129,9 @@ def _examples(store: Store, views: ViewsRef) -> list[dict[str, str]]:
     return view_examples([in_range(table, number, bits) for number in range(1 << bits)], _EXAMPLES).to_dicts()
 
 
-def _outcomes(store: Store, views: ViewsRef) -> list[dict[str, Any]]:
-    """Return how many sentences got a view or were dropped, by method and reason, with their share of the method."""
-    rows = _rows(store.manifest(views).figures.get("outcomes"))
-    totals: dict[str, int] = {}
-    for row in rows:
-        totals[row["method"]] = totals.get(row["method"], 0) + int(row["n"])
-    shares = [f"{100 * int(row['n']) / totals[row['method']]:.2f} %" for row in rows]
-    names = [str(row["outcome"]).replace("_", " ") for row in rows]
-    return [{**row, "outcome": name, "share": share} for row, name, share in zip(rows, names, shares, strict=True)]
-
-
 def _translations(run: Run) -> Iterator[Block]:
-    hops = _rows(run.store.manifest(run.artifacts.views).figures.get("hops")) if run.artifacts.views else []
-    if hops:
+    views = run.artifacts.views
+    if views and (hops := run.store.manifest(views).figures_as(ViewsFigures).hops):
         yield Table.of("Sentences translated for this corpus; 0 if all were in the translation memory", hops)
 
 
@@ -182,10 +168,6 @@ def _pairs(run: Run, sets: Sequence[ComparedSet]) -> Iterator[Block]:
 
 def _missing(reasons: Mapping[str, str]) -> Block:
     return missing_sets(reasons) if reasons else Prose("None: every requested set was scored.")
-
-
-def _rows(value: object) -> list[dict[str, Any]]:
-    return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
 
 
 def seeds_of(value: object, prefix: str = "") -> Iterator[tuple[str, str]]:

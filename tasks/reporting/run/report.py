@@ -8,6 +8,7 @@ import polars as pl
 
 from bsl.models.evaluation.verdict import Verdict, verdict_of
 from bsl.storage.artifacts.refs import CheckpointRef, ReportRef
+from bsl.tasks.figures import LengthFigures, ReportFigures, TrainingFigures
 from bsl.tasks.reporting.card import CARD
 from bsl.tasks.reporting.evaluation import write_figures
 from bsl.tasks.reporting.model_card import CardSubject, folded_card, run_card
@@ -16,14 +17,13 @@ from bsl.tasks.reporting.publish import publish
 from bsl.tasks.reporting.run.content import ReportContent, Run, RunArtifacts
 from bsl.tasks.reporting.run.page import run_page, seeds_of
 from bsl.tasks.stage.cached import StageContext, stage
-from bsl.tasks.training.train import TrainingFigures
 
 if TYPE_CHECKING:
     from bsl.models.training.config import TrainingConfig
     from bsl.tasks.settings import RunSettings
 
 
-@stage(ref=ReportRef, version=22)
+@stage(ref=ReportRef, version=23)
 def report(context: StageContext, artifacts: RunArtifacts, content: ReportContent, command: RunCommand) -> None:
     """Publish the page, the scores, the comparisons, and the model cards of trained encoders."""
     table = pl.concat([context.store.scan(ref).collect() for ref in artifacts.scores])
@@ -32,11 +32,10 @@ def report(context: StageContext, artifacts: RunArtifacts, content: ReportConten
     seeds = dict(seeds_of(content.settings.model_dump(mode="json")))
     publish(context, run_page(Run(context, artifacts, content, table, comparison, verdict)), command, seeds)
     _write_cards(context, artifacts, content, table, verdict)
-    # Name of the run's result: a comparison of runs finds its vectors and figures by it.
     candidates = (content.settings.result, content.settings.systems[-1])
-    context.draft.note({"result": next((name for name in candidates if name in artifacts.vectors), "")})
+    context.draft.note(ReportFigures(result=next((name for name in candidates if name in artifacts.vectors), "")))
     if verdict:
-        context.draft.note({"verdict": verdict.word, "reason": verdict.reason, "advice": verdict.advice})
+        context.draft.note(ReportFigures(verdict=verdict.word, reason=verdict.reason, advice=verdict.advice))
 
 
 def _write_cards(
@@ -54,7 +53,7 @@ def _write_cards(
         encoders[folded_card(number)] = encoder
     rows = tuple(context.store.manifest(ref).rows for ref in artifacts.pairs)
     for file, (ref, system) in encoders.items():
-        length = int(str(context.store.manifest(ref).figures["max_length"]))
+        length = context.store.manifest(ref).figures_as(LengthFigures).max_length
         subject = CardSubject(ref, rows, length, system)
         card = run_card(content.title, content.settings, scores, subject, verdict, content.base)
         (context.draft.folder / file).write_text(card, encoding="utf-8")

@@ -11,10 +11,11 @@ from bsl.models.evaluation.config import BootstrapConfig
 from bsl.models.evaluation.reproduction import estimate_over_seeds
 from bsl.models.evaluation.signature import PLACE
 from bsl.models.evaluation.sweep import MEAN, SweepResult, mean_of, smallest_p
-from bsl.storage.artifacts.refs import SweepRef
+from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.storage.artifacts.schemas import SWEEP
 from bsl.tasks.embedding.vectors import open_vectors
 from bsl.tasks.evaluation.kinds import draws_of_sets
+from bsl.tasks.figures import ResultFigures, SweepFigures
 from bsl.tasks.rendering.blocks import Part, Prose, Table
 from bsl.tasks.rendering.numbers import counted
 from bsl.tasks.reporting.provenance import RunCommand
@@ -30,13 +31,11 @@ from bsl.tasks.stage.cached import StageContext, stage
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pydantic import JsonValue
-
     from bsl.models.evaluation.sweep import SetDraws
     from bsl.tasks.embedding.vectors import Vectors
 
 
-@stage(ref=SweepRef, version=11, uses_torch=True)
+@stage(ref=ArtifactRef, kind="sweep", version=11, uses_torch=True)
 def compare_systems(
     context: StageContext, systems: tuple[SweepSystem, ...], settings: SweepSettings, command: RunCommand
 ) -> None:
@@ -74,10 +73,11 @@ def compare_systems(
     if drawn and len(vectors) > 1:
         notes.append(_draws_note(resamples, len(vectors) - 1))
     faults = {system.label: "; ".join(system.faults) for system in systems if system.faults}
-    content = SweepContent(settings.title, table, systems, settings.axis, shown, faults, notes)
+    noted = SweepFigures(shown=shown, faults=faults, notes=notes)
     context.draft.write(table)
-    findings: list[JsonValue] = [*filter(None, [sentence])]
-    context.draft.note({"findings": findings, "shown": shown, "faults": {**faults}, "notes": [*notes]})
+    context.draft.note(ResultFigures(findings=[sentence] if sentence else []))
+    context.draft.note(noted)
+    content = SweepContent(settings.title, table, systems, settings.axis, noted)
     own_parts = [
         *_run_parts(context, [system.label for system in systems], settings),
         *_own_parts(context, settings),

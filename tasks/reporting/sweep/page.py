@@ -16,6 +16,7 @@ from bsl.tasks.reporting.sweep.system import SYSTEMS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from bsl.tasks.figures import SweepFigures
     from bsl.tasks.rendering.svg import Chart
     from bsl.tasks.reporting.sweep.system import SweepSystem
 
@@ -47,28 +48,27 @@ class SweepContent:
         table: the table `sweep`.
         systems: in the order of the table.
         axis: name of the setting; `SYSTEMS` if the systems have no order.
-        shown: the set that the chart draws.
-        faults: label → why runs of that system have no figures.
-        notes: notes on the figures.
+        figures: the set that the chart draws, faults, notes.
     """
 
     title: str
     table: pl.DataFrame
     systems: Sequence[SweepSystem]
     axis: str
-    shown: str
-    faults: Mapping[str, str]
-    notes: Sequence[str]
+    figures: SweepFigures
 
 
 def sweep_page(content: SweepContent, sentences: Sequence[str], more_parts: Sequence[Part]) -> Page:
     """Return the page; `more_parts` are the sections on runs and on the text."""
-    table = content.table
-    notes = [*content.notes, *([_ONE_SEED] if table["seeds"].max() == 1 else [])]
+    table, figures = content.table, content.figures
+    notes = [*figures.notes, *([_ONE_SEED] if table["seeds"].max() == 1 else [])]
     parts = [
-        *(Part(heading, [Table.of("Figures × 100", rows)]) for heading, rows in comparisons(table, content.shown)),
+        *(
+            Part(heading, [Table.of("Figures × 100", rows)])
+            for heading, rows in comparisons(table, content.figures.shown)
+        ),
         Part("All sets", _all_sets(content) if table["dataset"].n_unique() > 1 else []),
-        Part("Errors", [Prose(line) for line in fault_lines(content.faults)]),
+        Part("Errors", [Prose(line) for line in fault_lines(figures.faults)]),
         Part("How to read the figures", [*map(Prose, notes), Prose(_LEGEND, note=True)]),
         *more_parts,
     ]
@@ -77,7 +77,7 @@ def sweep_page(content: SweepContent, sentences: Sequence[str], more_parts: Sequ
 
 def _all_sets(content: SweepContent) -> list[Table | Folded]:
     """Return every system on every set, and differences on the sets that have no section of their own."""
-    above = {headline.dataset for headline in headlines(content.table, content.shown)}
+    above = {headline.dataset for headline in headlines(content.table, content.figures.shown)}
     others = content.table.filter(~pl.col("dataset").is_in(list(above)))
     parts = others.drop_nulls("reference").partition_by("dataset", "metric", "protocol", maintain_order=True)
     tables = [Table.of(heading, rows) for part in parts for heading, rows in _headed(part["dataset"][0], part)]
@@ -120,7 +120,7 @@ def sweep_chart(content: SweepContent) -> Chart | None:
     """
     from bsl.tasks.rendering.charts import Mark, mark_of, score_chart, setting_chart  # matplotlib
 
-    figures = shown_rows(content.table, content.shown).drop_nulls("mean")
+    figures = shown_rows(content.table, content.figures.shown).drop_nulls("mean")
     rows = {
         row["label"]: row for row in figures.unique("label", keep="first", maintain_order=True).iter_rows(named=True)
     }
@@ -130,7 +130,7 @@ def sweep_chart(content: SweepContent) -> Chart | None:
     marks = {
         label: mark_of(label, _role(row), row["mean"], row["ci_low"], row["ci_high"]) for label, row in rows.items()
     }
-    name = f"{content.shown}, × 100, with 95 % interval"
+    name = f"{content.figures.shown}, × 100, with 95 % interval"
     if content.axis != SYSTEMS:
         along = [replace(marks[one.label], line=one.line, place=one.place, published=one.published) for one in known]
         return setting_chart(along, content.axis, name)

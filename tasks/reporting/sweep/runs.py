@@ -11,6 +11,7 @@ import polars as pl
 from bsl.storage.artifacts.refs import CheckpointRef, CorpusRef, EmbeddingsRef, ReportRef, ScoresRef
 from bsl.storage.errors import ArtifactMissingError
 from bsl.tasks.evaluation.kinds import tables
+from bsl.tasks.figures import ReportFigures
 from bsl.tasks.rendering.blocks import Charts, Folded, Part, Table
 from bsl.tasks.rendering.paper_tables import tables_of
 from bsl.tasks.rendering.score_tables import all_scores
@@ -99,7 +100,7 @@ def dev_of(settings: Mapping[str, Any]) -> str:
 
 def _result(manifest: Manifest) -> str:
     """Return the name of a run's result among the systems of its report."""
-    return str(manifest.figures.get("result"))
+    return manifest.figures_as(ReportFigures).result
 
 
 def _vectors(store: Store, report: ReportRef) -> EmbeddingsRef:
@@ -140,15 +141,15 @@ def _fields(value: Any, path: str) -> Iterator[tuple[str, str]]:  # noqa: ANN401
 
 
 def _row(store: Store, name: str, manifest: Manifest) -> dict[str, object]:
-    corpus = manifest.provenance.inputs["corpus"].key
+    corpus, figures = manifest.provenance.inputs["corpus"].key, manifest.figures_as(ReportFigures)
     return {
         "run": name,
         "title": str(manifest.provenance.config["title"]),
         "report": manifest.key[:12],
         "corpus": corpus[:12],
         "sentences": f"{store.manifest(CorpusRef(key=corpus)).rows:,}",
-        "verdict": str(manifest.figures.get("verdict", "not trained")),
-        "reason": str(manifest.figures.get("reason", "–")),
+        "verdict": figures.verdict or "not trained",
+        "reason": figures.reason or "–",
     }
 
 

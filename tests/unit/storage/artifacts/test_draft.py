@@ -2,9 +2,9 @@
 
 import polars as pl
 import pytest
-from pydantic import BaseModel
+from pydantic import Field
 
-from bsl.storage.artifacts.manifest import Provenance
+from bsl.storage.artifacts.manifest import Figures, Provenance
 from bsl.storage.artifacts.refs import ViewsRef
 from bsl.storage.artifacts.schemas import VIEWS
 from bsl.storage.artifacts.store import Store
@@ -35,11 +35,12 @@ def test_write_all_without_frames_raises_value_error(tmp_path):
         draft.write_all([])
 
 
-class Counts(BaseModel):
-    rows: int
+class Counts(Figures):
+    rows: int = 0
+    left_out: int = Field(0, alias="left out")
 
 
-class Texts(BaseModel):
+class Texts(Figures):
     rows: str
 
 
@@ -49,5 +50,9 @@ def test_figures_are_read_as_the_model_of_their_stage(tmp_path):
         draft.write(pl.DataFrame(schema=VIEWS))
         draft.note({"rows": 3, "other": "text"})
     assert store.manifest(ref).figures_as(Counts) == Counts(rows=3)
+    with store.draft(ViewsRef(key="1" * 64), WHY) as draft:
+        draft.note(Counts(left_out=2))
+        assert draft.figures == {"left out": 2}
+        draft.write(pl.DataFrame(schema=VIEWS))
     with pytest.raises(CorruptArtifactError, match=r"views/0+: figures are no Texts \(rows: .*\)\. Delete"):
         store.manifest(ref).figures_as(Texts)

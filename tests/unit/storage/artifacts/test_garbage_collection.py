@@ -8,7 +8,7 @@ import pytest
 
 from bsl.storage.artifacts.garbage_collection import collect, collectable, leftovers, readable_manifests
 from bsl.storage.artifacts.leases import write_lease
-from bsl.storage.artifacts.refs import ArtifactRef, EvaluationRef, ReportRef
+from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.storage.errors import CorruptArtifactError
 from bsl.storage.filesystem.names import MANIFEST
 from tests.hostile import a_pipe, folder_of, key, made_from, made_long_ago, put, rewrite
@@ -16,8 +16,8 @@ from tests.hostile import a_pipe, folder_of, key, made_from, made_long_ago, put,
 DAY = timedelta(days=1)
 
 
-def report_on(store, ref, kind=ReportRef):
-    report = kind(key=key(9))
+def report_on(store, ref, kind="report"):
+    report = ArtifactRef(kind=kind, key=key(9))
     with store.draft(report, made_from(store, ref)) as draft:
         (draft.folder / "report.md").write_text("# Report")
     return report
@@ -33,7 +33,7 @@ def lease(store, ref):
 
 PROTECTED = {
     "input of a recent report": report_on,
-    "input of a recent evaluation": lambda store, ref: report_on(store, ref, EvaluationRef),
+    "input of a recent evaluation": lambda store, ref: report_on(store, ref, "evaluation"),
     "used by a recent run": lambda store, ref: store.used(ref),
     "leased": lease,
     "input of a leased artifact": lambda store, ref: lease(store, put(store, 3, made_from(store, ref))),

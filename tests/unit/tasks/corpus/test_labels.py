@@ -21,6 +21,7 @@ from bsl.storage.sources.own_text import ReadingConfig
 from bsl.tasks.corpus.labels import counts_line, evaluation_counts, labelled_rows
 from bsl.tasks.corpus.passages import read_passages, training_corpus
 from bsl.tasks.evaluation.own_text import HeldOutSet, check_enough
+from bsl.tasks.figures import LabelCounts
 from bsl.tasks.stage.run_context import RunContext
 from bsl.tasks.views.pairs import pair_own_labels
 
@@ -122,7 +123,7 @@ def test_counts_of_labels_add_up_and_name_rare_classes(
     source, passages = label_source(str(path)), _published(site, _parts(TEXTS, held=120))
     rows = labelled_rows(site.open_store(), passages, source, use=use)
     assert labelled_of(rows, "classes").names == ("bad", "good")
-    figures = site.open_store().manifest(_learnt(site, passages, source, use=use)).figures
+    figures = site.open_store().manifest(_learnt(site, passages, source, use=use)).figures_as(LabelCounts)
     line = counts_line(figures, source, use)
     start = "210 rows → 4 without text or label → 6 in classes of fewer than "
     assert line.startswith(f"{start}{needed} rows (`baad` 1: same as `bad`?, `rare` 5) → ")
@@ -133,7 +134,7 @@ def test_counts_of_labels_add_up_and_name_rare_classes(
 def test_counts_of_pairs_name_rows_that_contain_training_sentences(tmp_path: Path) -> None:
     path = tmp_path / "pairs.csv"
     pl.DataFrame({"one": TEXTS, "two": TEXTS[::-1], "score": range(400)}).write_csv(path)
-    figures = {"label_rows": 400, "idle_labels": 5, "labels judge": 395}
+    figures = LabelCounts(label_rows=400, idle_labels=5, test=395)
     assert counts_line(figures, label_source(str(path)), "judge") == (
         "400 rows → 5 that share texts with both parts or contain a training sentence → 395 test"
     )

@@ -15,7 +15,6 @@ from bsl.storage.sources.model_sources import resolve_model
 from bsl.tasks.embedding import shards as embed_shards
 from bsl.tasks.embedding.embed import embed
 from bsl.tasks.embedding.shards import ReusableVectors
-from bsl.tasks.embedding.vectors import COMPUTATION
 from bsl.tasks.stage import progress as watch
 from bsl.tasks.stage.run_context import RunContext
 from tests.corpora import publish_corpus
@@ -70,7 +69,7 @@ def test_sharded_embedding_equals_single_pass_embedding(tmp_path, model, monkeyp
     monkeypatch.setattr(embed_shards, "SHARD_ROWS", 12)
     whole, once = embedded(uncut := site_in(tmp_path / "whole"), model)
     assert shards_of(uncut) == []
-    assert whole.figures[COMPUTATION] == manifest.figures[COMPUTATION]
+    assert whole.figures["signature"] == manifest.figures["signature"]
     np.testing.assert_allclose(vectors, once, atol=1e-6)
 
 

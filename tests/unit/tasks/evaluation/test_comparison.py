@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from bsl.models.evaluation.config import BootstrapConfig
-from bsl.models.evaluation.significance.hierarchical import difference_of, draws_of, mean_draws
+from bsl.models.evaluation.significance.hierarchical import difference_of, draws_of, figure_of, mean_draws
 from bsl.models.evaluation.sweep import MEAN
 from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import EmbeddingsRef
@@ -46,7 +46,8 @@ def test_compare_pairs_differences_by_set_and_mean_excludes_dev(site):
         with store.draft(refs[-1], Provenance(stage_version=1, config={})) as draft:
             draft.write(pl.DataFrame({"sentence_id": ids, "embedding": vectors}))
     asked = {"first": refs[0], "second": refs[1], "names": ("old", "new"), "sets": sets, "config": DRAWN}
-    rows = store.scan(compare(site, **asked)).collect().rows(named=True)
+    ref = compare(site, **asked)
+    rows = store.scan(ref).collect().rows(named=True)
     assert [(row["dataset"], row["split"], row["n"]) for row in rows] == [
         ("one", "test", PAIRS), ("one", "dev", PAIRS), ("two", "test", PAIRS), (MEAN, "test", 2 * PAIRS),
     ]  # fmt: skip
@@ -75,3 +76,15 @@ def test_compare_pairs_differences_by_set_and_mean_excludes_dev(site):
         assert (row["value"], row["ci_low"], row["ci_high"], row["p_value"]) == (
             found.value, found.ci_low, found.ci_high, found.p_value,
         )  # fmt: skip
+
+    figures = store.scan(ref, "compared").filter(dataset=MEAN).collect().rows(named=True)
+    for row, of_system in zip(figures, drawn, strict=True):
+        mean = figure_of(mean_draws(of_system))
+        assert (row["value"], row["ci_low"], row["ci_high"]) == (mean.mean, mean.ci_low, mean.ci_high)
+    assert [row["model"] for row in figures] == ["old", "new"]
+    found = store.scan(ref, "cosines").collect()
+    for name in NAMES:
+        dataset, _, split = name.partition("/")
+        for place, model in enumerate(("old", "new")):
+            stored = found.filter(dataset=dataset, split=split, model=model).sort("row")["cosine"]
+            np.testing.assert_array_equal(stored, cosines[name][place])

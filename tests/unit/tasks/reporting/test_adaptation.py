@@ -14,17 +14,16 @@ from bsl.storage.artifacts.schemas import TRAINING_LOG
 from bsl.storage.sources.labels import LabelSource
 from bsl.storage.sources.own_text import TextSource
 from bsl.tasks.rendering.blocks import Page, Part, Prose
-from bsl.tasks.rendering.evidence import proof_rows
+from bsl.tasks.rendering.evidence import answer_blocks, proof_rows
 from bsl.tasks.rendering.html import html
 from bsl.tasks.rendering.markdown import markdown
 from bsl.tasks.reporting.adaptation import (
     AdaptationContent,
+    Adapted,
     adaptation_page,
     adapted_card,
-    answer_part,
     figure_parts,
     training_summary,
-    worse_uses,
 )
 from bsl.tasks.reporting.base_card import BaseCard
 from bsl.tasks.reporting.sections import use_part
@@ -88,9 +87,10 @@ def test_page_and_card_name_each_use_and_leave_out_search_after_a_loss() -> None
     )
     better = "| classifying | better | 84.4 → 92.0 | +7.60 [+4.00, +11.00] | 0.002 | decides |"
     worse = "| search in your text | worse | 17.6 → 7.0 | -10.60 [-13.00, -9.00] | 0.002 | reported only |"
-    parts = [answer_part(LOSING), use_part("checkpoint/1a2b", worse_uses(verdict, LOSING))]
-    page = markdown(adaptation_page("a adapted to b.csv", verdict, LOSING, parts))
-    card = adapted_card(CONTENT, verdict, LOSING, "Trained.", CheckpointRef(key="c" * 64))
+    adapted = Adapted(verdict, LOSING, "Trained.")
+    parts = [Part("Answers", answer_blocks(LOSING)), use_part("checkpoint/1a2b", adapted.worse_uses)]
+    page = markdown(adaptation_page("a adapted to b.csv", adapted, parts))
+    card = adapted_card(CONTENT, adapted, CheckpointRef(key="c" * 64))
     for text in (page, card):
         assert said in text
         assert better in text
@@ -98,9 +98,9 @@ def test_page_and_card_name_each_use_and_leave_out_search_after_a_loss() -> None
         assert "bsl search" not in text
     assert "bsl pairs checkpoint/1a2b" in page
     assert "bsl evaluate path/to/this/folder" in card
-    kept = replace(verdict, word="WORSE")
-    assert worse_uses(kept, LOSING) == set()
-    assert "bsl search" in adapted_card(CONTENT, kept, LOSING, "Trained.", CheckpointRef(key="c" * 64))
+    kept = Adapted(replace(verdict, word="WORSE"), LOSING, "Trained.")
+    assert kept.worse_uses == set()
+    assert "bsl search" in adapted_card(CONTENT, kept, CheckpointRef(key="c" * 64))
 
 
 WEIGHING = pl.DataFrame([(0.0, 0.7), (1.0, 0.69), (0.5, 0.699)], schema=["share", "value"], orient="row")
@@ -124,9 +124,10 @@ def _verdict(word: str) -> Verdict:
 
 
 def _page(word: str, proof: pl.DataFrame = PROOF, views: tuple[str, ...] = CONTENT.views) -> Page:
-    sections = figure_parts(proof, CONTENT.missing, training_summary(views, 0.5), WEIGHING, LOG)
+    adapted = Adapted(_verdict(word), proof, training_summary(views, 0.5))
+    sections = figure_parts(adapted, CONTENT.missing, WEIGHING, LOG)
     parts = [*sections, Part("Your text", [Prose("a|b.csv")])]
-    return adaptation_page(CONTENT.encoder, _verdict(word), proof, parts)
+    return adaptation_page(CONTENT.encoder, adapted, parts)
 
 
 def test_adaptation_page_shows_verdict_evidence_and_exported_encoder() -> None:
@@ -175,7 +176,8 @@ def test_card_repeats_licence_and_languages_of_the_original_encoder() -> None:
     content = CONTENT.model_copy(
         update={"views": ("labels",), "labels": labels, "base": base, "encoder": "./folder", "translators": ()}
     )
-    text = adapted_card(content, _verdict("BETTER"), PROOF, "", CheckpointRef(key="c" * 64), "Split by text.")
+    adapted = Adapted(_verdict("BETTER"), PROOF, "", split="Split by text.")
+    text = adapted_card(content, adapted, CheckpointRef(key="c" * 64))
     header = ModelCard(text).data
     assert (header.license, header.language, header.base_model) == ("apache-2.0", ["en", "de"], "org/base")
     assert "| labels | topics | your own data |" in text
@@ -184,20 +186,19 @@ def test_card_repeats_licence_and_languages_of_the_original_encoder() -> None:
 
 
 def test_accepted_encoder_is_described_as_adapted_without_proof() -> None:
-    verdict = _verdict("NOT PROVED")
-    training = training_summary(CONTENT.views, 0.25)
-    text = adapted_card(CONTENT, verdict, PROOF, training, CheckpointRef(key="c" * 64), accepted=True)
+    adapted = Adapted(_verdict("NOT PROVED"), PROOF, training_summary(CONTENT.views, 0.25), accepted=True)
+    text = adapted_card(CONTENT, adapted, CheckpointRef(key="c" * 64))
     assert "the adapted encoder without proof, by --accept" in text
     assert "Weights of the adapted encoder: 25 % from the trained encoder" in text
     assert "byte for byte" not in text
-    page = markdown(adaptation_page("e", verdict, PROOF, [], accepted=True))
+    page = markdown(adaptation_page("e", adapted, []))
     assert "Exported: the adapted encoder without proof, by --accept." in page
 
 
 def test_adapted_card_names_adapted_or_unchanged_original_encoder() -> None:
     training = training_summary(CONTENT.views, 0.5)
     adapted, kept, unproved = (
-        adapted_card(CONTENT, _verdict(word), PROOF, training, CheckpointRef(key="c" * 64))
+        adapted_card(CONTENT, Adapted(_verdict(word), PROOF, training), CheckpointRef(key="c" * 64))
         for word in ("BETTER", "WORSE", "NOT PROVED")
     )
     header = ModelCard(adapted).data
@@ -213,7 +214,8 @@ def test_adapted_card_names_adapted_or_unchanged_original_encoder() -> None:
     )
     taught = adapted_card(
         CONTENT.model_copy(update={"views": ("labels",), "labels": labels}),
-        *(_verdict("BETTER"), PROOF, training, CheckpointRef(key="c" * 64)),
+        Adapted(_verdict("BETTER"), PROOF, training),
+        CheckpointRef(key="c" * 64),
     )
     assert "| labels | topics |" in taught
     assert "| sentences |" not in taught

@@ -8,6 +8,7 @@ import polars as pl
 
 from bsl.storage.assets.embedded import embedded_path
 from bsl.storage.sources.labels import label_source
+from bsl.tasks.figures import ClassifierFigures
 from bsl.tasks.rendering.blocks import Page
 from bsl.tasks.rendering.markdown import markdown
 from bsl.tasks.reporting.classifier import classifier_part, confusion_table, scikit_learn
@@ -23,11 +24,12 @@ def test_section_shows_accuracy_baseline_classes_and_commands(tmp_path: Path) ->
     made = classified(tmp_path)
     store = made.site.open_store()
     assert made.held_out.labels is not None
-    part = classifier_part(store, made.classifier, made.held_out.labels, "path/to/encoder", "report/1234")
+    figures, confusion = store.manifest(made.classifier).figures_as(ClassifierFigures), store.scan(made.classifier)
+    labels = made.held_out.labels
+    part = classifier_part(figures, confusion.collect(), labels, "path/to/encoder", "report/1234")
     page = markdown(Page("An adaptation", "", "", [], [part]))
-    figures = store.manifest(made.classifier).figures
-    accuracy = 100 * float(str(figures["accuracy"]))
-    assert f"is right on {accuracy:.1f} % of {figures['test_rows']} test rows" in page
+    accuracy = 100 * figures.accuracy
+    assert f"is right on {accuracy:.1f} % of {figures.test_rows} test rows" in page
     most = store.scan(made.classifier).collect().group_by("label").agg(pl.col("rows").sum())["rows"]
     alone = f"The most frequent class alone: {100 * int(most.max()) / int(most.sum()):.1f} %."  # type: ignore[arg-type]
     assert f"on the original encoder's vectors on {accuracy:.1f} %. {alone}" in page

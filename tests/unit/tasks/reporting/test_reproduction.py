@@ -3,10 +3,12 @@
 import polars as pl
 import pytest
 
+from bsl.models.corpus.corpus import CorpusStatistics
 from bsl.models.evaluation.published import rows_of
 from bsl.storage.artifacts.manifest import InputEntry, Provenance
 from bsl.storage.artifacts.refs import CorpusRef, ReportRef
 from bsl.storage.artifacts.schemas import CORPUS, SCORES
+from bsl.tasks.figures import IngestFigures, SourceCounts
 from bsl.tasks.reporting.reproduction import RowComparison, reproduce
 from bsl.tasks.stage.run_context import RunContext
 
@@ -14,6 +16,8 @@ ROW = "BSL-BERT, NLI_entail"
 (PRINTED,) = rows_of(ROW)
 SETS = {name: value for name, value in PRINTED.values.items() if name != "avg"}
 SNLI = {"snli": 550_152}
+COUNTS = dict.fromkeys(("read", "empty", "too_short", "too_long", "duplicates", "unique", "published"), 0)
+NOTHING = CorpusStatistics(**COUNTS, mean_chars=0.0, quantiles={}, histogram=(), per_source={}, samples=())
 
 
 def score(dataset: str, value: float) -> dict[str, object]:
@@ -39,7 +43,8 @@ def reproduced(tmp_path):
     def call(*runs: dict[str, float], deviations=(), records=550_152, row=ROW, cells=(), margin=1.0, draws=True):
         with store.draft(corpus, Provenance(stage_version=1, config={})) as draft:
             draft.write(pl.DataFrame(schema=CORPUS))
-            draft.note({"sources": [{"name": "snli", "records": records}]})
+            source = SourceCounts(name="snli", records=records, unreadable=0, bad=[])
+            draft.note(IngestFigures(statistics=NOTHING, sources=[source]))
         entry = InputEntry(kind="corpus", key=corpus.key, digest=store.manifest(corpus).digest)
         reports = tuple(ReportRef(key=f"{number:064x}") for number, _ in enumerate(runs))
         for ref, figures in zip(reports, runs, strict=True):

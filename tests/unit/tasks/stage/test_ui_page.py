@@ -10,8 +10,10 @@ from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_RETRY_EXTRA_CODES, 
 from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.storage.artifacts.store import Store
+from bsl.tasks.rendering.blocks import Charts, Page, Part, Prose
+from bsl.tasks.rendering.svg import Chart
 from bsl.tasks.stage import ui_page as page
-from bsl.tasks.stage.ui_page import key_of, lineage_of, page_text, title_of
+from bsl.tasks.stage.ui_page import key_of, lineage_of, title_of
 
 LETTERS = iter(range(1, 256))
 
@@ -102,14 +104,14 @@ def test_pages_of_embeddings_name_their_pretrained_encoder(store, told):
     assert f"Made from `embedded:mini@{'0' * 12}`" in page
 
 
-def test_page_text_puts_the_verdict_above_the_lineage():
-    report = "# tiny: a run\n\n**BETTER** than the start\n\n## Scores\n\nmany"
-    text = page_text("# report · tiny", ["The page: `file`", report], "Made from `scores/1`")
-    assert text == (
-        "# tiny: a run\n\n**BETTER** than the start\n\nThe page: `file`\n\n## Scores\n\nmany\n\nMade from `scores/1`"
-    )
-    plain = page_text("# views · tiny", ["## A sample"], "Made from `corpus/1`")
-    assert plain == "# views · tiny\n\n## A sample\n\nMade from `corpus/1`"
+def test_page_of_a_report_replaces_title_and_blocks():
+    blocks = [Prose("A sample"), Charts([Chart("curve", "A curve", "<svg></svg>")])]
+    assert page.StagePage(blocks).text("# views · tiny") == "# views · tiny\n\nA sample"
+    assert [chart.name for chart in page.StagePage(blocks).charts] == ["curve"]
+    report = Page("tiny: a run", "BETTER", "than the start", [Prose("The page: `file`")], [Part("Scores", blocks)])
+    text = page.StagePage(blocks, report).text("# report · tiny")
+    assert text == "# tiny: a run\n\n**BETTER** than the start\n\nThe page: `file`\n\n## Scores\n\nA sample"
+    assert page.StagePage(blocks, report).charts == []
 
 
 class Failing(BaseHTTPRequestHandler):

@@ -14,7 +14,7 @@ from bsl.models.serving.classifier import LinearClassifier
 from bsl.tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from bsl.tasks.embedding.vectors import open_vectors
 from bsl.tasks.evaluation.comparison import paired_draws
-from bsl.tasks.training.classifier import class_rows, train_classifier
+from bsl.tasks.training.classifier import class_table, train_classifier
 from tests.classified import Classified, classified
 
 
@@ -56,16 +56,21 @@ def test_precision_and_recall_of_classes_are_those_of_scikit_learn(made: Classif
     gold, predicted = (confusion[name].repeat_by(confusion["rows"]).explode() for name in ("label", "predicted"))
     names = sorted({*gold})
     scores = precision_recall_fscore_support(gold, predicted, labels=names, zero_division=0)
-    for position, row in enumerate(class_rows(confusion)):
+    for position, row in enumerate(_rows(confusion)):
         assert row["class"] == names[position]
         expected = [f"{100 * metric[position]:.1f}" for metric in scores[:3]]
         assert [row["precision"], row["recall"], row["F1"]] == expected
         assert int(row["test rows"]) == scores[3][position]
 
 
+def _rows(confusion: pl.DataFrame) -> list[dict[str, str]]:
+    table = class_table(confusion)
+    return [dict(zip(table.heads, row.cells, strict=True)) for row in table.rows]
+
+
 def test_class_that_is_never_predicted_has_no_precision() -> None:
     confusion = pl.DataFrame({"label": ["a", "b"], "predicted": ["a", "a"], "rows": [3, 1]})
-    rows = class_rows(confusion)
+    rows = _rows(confusion)
     assert [row["precision"] for row in rows] == ["75.0", "–"]
     assert [row["recall"] for row in rows] == ["100.0", "0.0"]
 

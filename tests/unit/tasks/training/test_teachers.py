@@ -11,7 +11,7 @@ from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import CorpusRef, EmbeddingsRef
 from bsl.storage.sources.model_sources import resolve_model
 from bsl.tasks.embedding.embed import embed
-from bsl.tasks.embedding.vectors import COMPUTATION
+from bsl.tasks.figures import VectorsFigures
 from bsl.tasks.training.teachers import check_teaching, find_teachers, join_teachers
 from tests.corpora import publish_corpus
 from tests.tiny_encoder import ORIGINALS, write_tiny
@@ -59,7 +59,7 @@ def test_zero_teacher_vector_contributes_nothing_to_joined_vectors(site):
     for ref, vectors in zip(refs, tables, strict=True):
         with site.open_store().draft(ref, Provenance(stage_version=1, config={})) as draft:
             draft.write(pl.DataFrame({"sentence_id": pl.Series([1, 2], dtype=pl.UInt64), "embedding": vectors}))
-            draft.note({COMPUTATION: {}})
+            draft.note(VectorsFigures(signature={}))
     joined = site.open_store().scan(join_teachers(site, teachers=refs)).collect()["embedding"].to_numpy()
     half = np.sqrt(0.5)
     np.testing.assert_allclose(joined, [[0.6 * half, 0.8 * half, 0, half], [0, 0, half, 0]], atol=1e-6)

@@ -4,17 +4,27 @@ from datetime import UTC, datetime
 
 import polars as pl
 
+from bsl.flows.recipes import recipe
 from bsl.models.evaluation.published import rows_of
+from bsl.models.evaluation.sweep import MEAN
+from bsl.models.evaluation.verdict import Verdict
 from bsl.models.objectives.bsl_config import BSLConfig
 from bsl.models.training.config import TrainingConfig
 from bsl.storage.artifacts.manifest import InputEntry, Manifest, Provenance, TableEntry
+from bsl.storage.artifacts.refs import ComparisonRef, CorpusRef
+from bsl.storage.artifacts.schemas import COMPARED, COMPARISON
 from bsl.storage.filesystem.digests import FileEntry
+from bsl.tasks.corpus.evaluation_sets import ScoredSet
 from bsl.tasks.evaluation.kinds import tables
 from bsl.tasks.rendering.blocks import split_interval
 from bsl.tasks.rendering.paper_tables import tables_of
-from bsl.tasks.reporting.run.headline import role_of
+from bsl.tasks.reporting.evaluation import Missing
+from bsl.tasks.reporting.run.content import ReportContent, Run, RunArtifacts
+from bsl.tasks.reporting.run.headline import headline, role_of
 from bsl.tasks.reporting.run.report import gentler
 from bsl.tasks.reporting.run.tables import Artifact, lineage_of, stage_table
+from bsl.tasks.stage.cached import StageContext
+from bsl.tasks.stage.run_context import RunContext
 
 SYSTEMS = ("before BSL (mean)", "after BSL")
 RESULT = "after BSL"
@@ -38,6 +48,34 @@ def texts(row):
 def test_transformed_systems_have_role_after_and_tfidf_baseline():
     names = (*SYSTEMS, "after BSL + whitening (corpus)", "Unigram TF-IDF", "before BSL (mean) + flow (corpus)")
     assert [role_of(name, SYSTEMS) for name in names] == ["before", "after", "after", "baseline", "after"]
+
+
+def test_mean_chart_has_the_figures_of_the_comparison_and_plain_means_of_others(tmp_path):
+    site = RunContext(store=str(tmp_path / "store"))
+    store, ref, settings = site.open_store(), ComparisonRef(key="1" * 64), recipe("tiny").settings
+    before, after = settings.systems
+    place = {"dataset": MEAN, "subset": "all", "split": "test", "metric": "spearman", "protocol": "all", "n": 20}
+    means = [
+        {"model": name, **place, "value": mean, "ci_low": 0.3, "ci_high": 0.7}
+        for name, mean in ((before, 0.4), (after, 0.5))
+    ]
+    difference = {"model": after, "reference": before, **place, "value": 0.1, "ci_low": 0.05, "ci_high": 0.2}
+    comparison = pl.DataFrame([difference | {"p_value": 0.01, "seed": 0}]).select(COMPARISON.names()).cast(COMPARISON)
+    with store.draft(ref, Provenance(stage_version=1, config={})) as draft:
+        draft.write(comparison)
+        draft.write(pl.DataFrame(means).select(COMPARED.names()).cast(COMPARED), "compared")
+        context = StageContext(site, store, draft)
+    sets = tuple(ScoredSet.model_construct(dataset=name, split="test") for name in ("sts12", "sts13"))
+    artifacts = RunArtifacts(
+        corpus=CorpusRef(key="2" * 64), views=None, pairs=(), checkpoints=(), folded=(), scores=(),
+        comparisons=(ref,), vectors={}, sets=sets,
+    )  # fmt: skip
+    content = ReportContent(title="A run", missing=Missing(), tables=(), published=(), settings=settings, sources=())
+    systems = [scores_of(("sts12", "sts13")).with_columns(model=pl.lit(name)) for name in ("TF-IDF", before, after)]
+    run = Run(context, artifacts, content, pl.concat(systems), comparison, Verdict("BETTER", "by 10", "Use it."))
+    chart = headline(run, [])
+    assert chart is not None
+    assert chart.label.endswith(f"TF-IDF: 70.0; {before}: 40.0; {after}: 50.0")
 
 
 def test_headline_table_has_only_scored_sets_and_published_difference():

@@ -7,6 +7,7 @@ import pytest
 
 from bsl.models.evaluation.sweep import Choice
 from bsl.storage.artifacts.schemas import SWEEP
+from bsl.tasks.figures import SweepFigures
 from bsl.tasks.rendering.blocks import Part, Prose
 from bsl.tasks.rendering.html import html
 from bsl.tasks.rendering.markdown import markdown
@@ -64,9 +65,7 @@ CONTENT = SweepContent(
     pl.DataFrame([START, BSL, FAILED, *(row(r["label"], 0.5, dataset="crop") for r in (START, BSL))], schema=SWEEP),
     [SweepSystem(label=label) for label in ("original encoder", "BSL", "TSDAE")],
     "recipe",
-    TEXT,
-    {"TSDAE": "loss is nan at step 3"},
-    ("noted",),
+    SweepFigures(shown=TEXT, faults={"TSDAE": "loss is nan at step 3"}, notes=["noted"]),
 )
 
 

@@ -6,6 +6,7 @@ import pytest
 from bsl.models.evaluation.significance.paired import Difference
 from bsl.models.evaluation.sweep import MEAN
 from bsl.storage.artifacts.schemas import SWEEP
+from bsl.tasks.figures import SweepFigures
 from bsl.tasks.rendering.markdown import markdown
 from bsl.tasks.reporting.sweep.page import (
     SweepContent,
@@ -50,11 +51,12 @@ POINTS = [
 
 
 def content(table, systems=POINTS, axis="recipe", shown=MEAN, faults=None, notes=()):
-    return SweepContent("Systems", table, systems, axis, shown, faults or {}, notes)
+    figures = SweepFigures(shown=shown, faults=faults or {}, notes=list(notes))
+    return SweepContent("Systems", table, systems, axis, figures)
 
 
 def page_of(content):
-    return markdown(sweep_page(content, [finding(content.table, content.shown)], []))
+    return markdown(sweep_page(content, [finding(content.table, content.figures.shown)], []))
 
 
 def test_significance_requires_both_interval_and_corrected_p_value(table):
