@@ -205,7 +205,9 @@ def _quote_of_csv(body: Block, dialect: Dialect, width: int) -> str:
     single = _evidence(iter([body]), Dialect(dialect.separator, "'"), width)
     if not (single.fits and single.needed):
         return usual
-    return usual if _evidence(iter([body]), Dialect(dialect.separator, usual), width).bad < single.bad else "'"
+    double = _evidence(iter([body]), Dialect(dialect.separator, usual), width)
+    explains = double.fits and double.needed  # then an apostrophe at a field's start is part of the text
+    return usual if double.bad < single.bad or (double.bad == single.bad and explains) else "'"
 
 
 def _quote_of_tsv(path: str, bodies: Callable[[], Iterator[Block]], dialect: Dialect, width: int) -> str | None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # its target; underscores, except inside a word.
 _ACTIVE: Final = re.compile(r"[\\`*<>|~&$]|\](?=[(\[:])|(?<![^\W_])_|_(?![^\W_])")
 # Starts of a heading, list or rule, or a heading's underline; quotes, tables and fences start with a character above.
-_START: Final = re.compile(r"(?:#{1,6}|[-+]|[0-9]{1,9}[.)]|\[[ xX]\])(?= |$)|=+ *$|-{2,} *$")
+_START: Final = re.compile(r"(?:#{1,6}|[-+]|[0-9]{1,9}[.)]|\[[ xX]\])(?= |$)|=+ *$|-[- ]*$")
 _END: Final = re.compile(r"(?<![^ ])#+ *$")  # Markdown removes it from a heading
 _SPAN: Final = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 _SPACE: Final = re.compile("[\t\n\r\u2028\u2029]+")

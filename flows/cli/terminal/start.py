@@ -91,7 +91,7 @@ class FlowStart:
         from bsl.flows.prefect_server.crashed_runs import cancelled_when_stopped
 
         if self.watched and (expected := estimate(store, to_make)):
-            print(expected)
+            print(printable(expected))
         with watching(store, plan and plan.stages) if self.watched else nullcontext(), tags(TAG, *labels):
             try:
                 # Not `return_state`: a server that records the end twice, after a repeated request, answers without the

@@ -46,6 +46,10 @@ GOOD = {
     "CSV with single quotes": ("a,text\n1,'it''s, so'\n2,x\n", ["it's, so", "x"]),
     "CSV with all in single quotes": ("'a','text'\n'1','one'\n", ["one"]),
     "apostrophes in CSV": ("a,text\n1,'Tis\n2,'tis'\n3,don't\n", ["'Tis", "'tis'", "don't"]),
+    "apostrophes beside quoted fields": (
+        "a;text;b\n1;' so;0\n2;\"two\nlines\";1\n3;for ';1\n4;x;0\n",
+        ["' so", "two\nlines", "for '", "x"],
+    ),
     "sep= of Excel": ('sep=;\na;text\n1;"x; y"\n', ["x; y"]),
     "commas in a header": ("id;title, short;text\n1;a;x\n2;b;y, z\n", ["x", "y, z"]),
     "commas in a header alone": ("id,a;text\n1,x;one\n2,y;two\n", None),
