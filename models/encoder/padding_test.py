@@ -43,8 +43,6 @@ def reads_padding(backbone: PreTrainedModel, pad_id: int, longest: int, *, left:
         EncoderError: The architecture does not run on token ids alone; a sentence's vectors depend on other sentences
             of the same length; or padding on the left moves its positions.
     """
-    if backbone.config.model_type in READ_PADDING:
-        return True
     words = np.setdiff1d(np.arange(min(12, int(backbone.config.vocab_size))), [pad_id])
     if len(words) == 0:
         return True
@@ -52,12 +50,15 @@ def reads_padding(backbone: PreTrainedModel, pad_id: int, longest: int, *, left:
     first, second = (row[:longest] for row in np.split(ids, PADDING_TEST_LENGTHS[:1]))
     try:
         short, alone = _vectors(backbone, [second], pad_id), _vectors(backbone, [first], pad_id)
+        if backbone.config.model_type in READ_PADDING:
+            return True
         padded = _vectors(backbone, [first, second], pad_id)[1:, : len(second)]
         beside = _vectors(backbone, [first, first[::-1].copy()], pad_id)[:1]
-    except (TypeError, ValueError, KeyError, IndexError, AttributeError, RuntimeError, NotImplementedError) as error:
+    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RuntimeError) as error:
         raise EncoderError(
             f"the architecture {backbone.config.model_type} does not run on token ids alone "
-            f"({first_line(error):.200}). Choose a model that encodes texts, such as one of BERT's family."
+            f"({first_line(error):.200}). Correct its settings in config.json, or choose a model that encodes texts, "
+            "such as one of BERT's family."
         ) from error
     if left and not _close(_vectors(backbone, [first, second], pad_id, left=True)[1:, -len(second) :], short):
         raise EncoderError(

@@ -38,6 +38,16 @@ def test_architecture_that_needs_more_than_token_ids_is_refused_at_load(tmp_path
         SentenceEncoder.load(folder)
 
 
+@pytest.mark.parametrize(("setting", "value"), [("num_landmarks", 0), ("chunk_size_feed_forward", 3)])
+@pytest.mark.filterwarnings("ignore")
+def test_settings_with_which_the_architecture_fails_are_refused_at_load(tmp_path, setting, value):
+    folder = write(tmp_path / "model", BASES["nystromformer"](tmp_path))
+    settings = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**settings, setting: value}))
+    with pytest.raises(EncoderError, match=r"nystromformer does not run .* Correct its settings in config\.json"):
+        SentenceEncoder.load(folder)
+
+
 @pytest.mark.parametrize("setting", ["return_dict", "output_attentions", "output_hidden_states"])
 @pytest.mark.filterwarnings("ignore")
 def test_outputs_asked_for_in_the_configuration_change_nothing(tmp_path, setting):
