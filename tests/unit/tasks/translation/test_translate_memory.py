@@ -6,7 +6,7 @@ import pytest
 from bsl.models.runtime.partitions import in_range
 from bsl.storage.artifacts.store import Store
 from bsl.tasks.translation.translate import MemoryLookup
-from tests.unit.storage.artifacts.test_store_translation_memory import FINGERPRINT, publish
+from tests.unit.storage.artifacts.test_store_translation_memory import MEMORY, publish
 
 TOP = 2**63  # the first id of the upper range of two
 
@@ -26,7 +26,7 @@ def store(tmp_path):
 def recall(store, tmp_path):
     def of(*ids: int) -> MemoryLookup:
         (tmp_path / "scratch").mkdir()
-        made = MemoryLookup(store, FINGERPRINT, tmp_path / "scratch", 1, len(ids))
+        made = MemoryLookup(store, MEMORY, tmp_path / "scratch", 1, len(ids))
         made.ask_for(lambda number: in_range(sentences(*ids), number, 1))
         made.read()
         return made
@@ -66,7 +66,7 @@ def test_duplicate_translation_of_the_first_part_by_name_wins(store, recall):
 def test_memory_lookup_reads_few_rows_beyond_the_requested_ids(store, tmp_path):
     step = 2**64 // 4096  # evenly spread, as hashes are
     publish(store, 1, {step * n: f"t{n}" for n in range(4096)})
-    known = MemoryLookup(store, FINGERPRINT, tmp_path, 0, 8)
+    known = MemoryLookup(store, MEMORY, tmp_path, 0, 8)
     known.ask_for(lambda _: sentences(*(step * n for n in range(0, 4096, 512))))
     known.read()
     assert known.missing(0, sentences(0, step * 512, 7)).rows() == [(7, "s7")]
