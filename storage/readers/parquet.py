@@ -67,7 +67,7 @@ def batches_of(
     """
     if kind == "Parquet":
         table = pq.ParquetFile(stream)
-        return table.schema_arrow, table.iter_batches(batch_size=BATCH_ROWS, columns=columns and list(columns))
+        return table.schema_arrow, _complete(table, columns)
     with open_bytes(path) as (head, _):
         is_file = head.read(len(_FILE_MAGIC)) == _FILE_MAGIC
     if is_file:
@@ -75,6 +75,16 @@ def batches_of(
         return file.schema, (file.get_batch(number) for number in range(file.num_record_batches))
     reader = pa.ipc.open_stream(stream)
     return reader.schema, iter(reader)
+
+
+def _complete(table: pq.ParquetFile, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+    """Yield batches of a Parquet file, whose footer has the number of rows: damaged pages may end early, in silence."""
+    found, expected = 0, table.metadata.num_rows
+    for batch in table.iter_batches(batch_size=BATCH_ROWS, columns=columns and list(columns)):
+        found += batch.num_rows
+        yield batch
+    if found != expected:
+        raise pa.ArrowInvalid(f"found {found:,} of {expected:,} rows")
 
 
 def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -81,13 +81,14 @@ def packed(frame, form):
 
 @pytest.mark.parametrize("form", WRITERS)
 def test_error_names_the_file_whichever_byte_is_damaged(write, report, form):
-    """Some bytes may change without an error."""
+    """Some bytes may change without an error; no rows of Parquet are lost without one."""
     content, said = packed(pl.DataFrame({"text": ["a b c d e f g h", None, "é"] * 5, "label": range(15)}), form), []
     path = write("b.parquet" if form == "parquet" else "b.arrow", content)
-    for place in range(0, len(content), 3):
-        write(path, content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :])
+    for place in range(0, len(content), 2):
+        write(path, content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
         try:
-            list(read_table(path, format_of(path), Columns(("text",), ("label",)), report))
+            frames = list(read_table(path, format_of(path), Columns(("text",), ("label",)), report))
+            assert sum(frame.height for frame in frames) == 15 or form != "parquet"
         except SourceError as error:
             said.append(str(error))
     assert said
