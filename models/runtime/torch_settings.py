@@ -129,17 +129,23 @@ _evaluating: WeakKeyDictionary[torch.nn.Module, tuple[int, bool]] = WeakKeyDicti
 
 @contextmanager
 def evaluating(network: torch.nn.Module) -> Iterator[None]:
-    """Put a network into evaluation mode for the block; with several threads, until the last block ends."""
+    """Put a network into evaluation mode for the block.
+
+    Threads, and networks that share modules, may overlap: each module's mode returns when its last block ends.
+    """
+    modules = list(network.modules())
     with _switching:
-        others, was_training = _evaluating.get(network, (0, network.training))
-        _evaluating[network] = others + 1, was_training
-        network.eval()
+        for module in modules:
+            others, was_training = _evaluating.get(module, (0, module.training))
+            _evaluating[module] = others + 1, was_training
+            module.training = False
     try:
         yield
     finally:
         with _switching:
-            blocks, was_training = _evaluating.pop(network)
-            if blocks > 1:
-                _evaluating[network] = blocks - 1, was_training
-            else:
-                network.train(was_training)
+            for module in modules:
+                blocks, was_training = _evaluating.pop(module)
+                if blocks > 1:
+                    _evaluating[module] = blocks - 1, was_training
+                else:
+                    module.training = was_training

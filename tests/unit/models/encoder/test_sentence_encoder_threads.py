@@ -97,6 +97,18 @@ def test_training_mode_returns_after_the_last_evaluating_block_exits(tmp_path):
     assert encoder.training
 
 
+def test_encoder_that_shares_modules_ends_no_other_evaluating_block(tmp_path):
+    """Regression: dropout was in the vectors of one encoder after an `encode` of another with the same transformer."""
+    encoder, _ = tiny_encoder(tmp_path)
+    encoder.train()
+    other = encoder.without_normalize()
+    with evaluating(encoder):
+        with evaluating(other):
+            pass
+        assert not any(module.training for module in encoder.modules())
+    assert all(module.training for module in [*encoder.modules(), *other.modules()])
+
+
 def test_public_tokenizer_beside_encode_changes_no_vector(tmp_path):
     """Regression: a call of `encoder.tokenizer` set the truncation of an `encode` in another thread."""
     encoder = SentenceEncoder(*tiny_encoder(tmp_path))
