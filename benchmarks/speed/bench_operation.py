@@ -35,10 +35,11 @@ _BLOCK = 1 << 24
 
 def served() -> None:
     """Start the server of a command, before Prefect is imported."""
-    from bsl.flows.prefect_server.server import start_server
+    from bsl.flows.prefect_server.server import reserve_server
 
-    server = start_server()
+    server = reserve_server()
     if server is not None:
+        server.start()
         server.wait()
 
 

@@ -184,14 +184,6 @@ def reserve_server() -> EmbeddedServer | None:
     return None if os.environ.get("PREFECT_API_URL") else EmbeddedServer()
 
 
-def start_server() -> EmbeddedServer | None:
-    """Start the embedded server, as `reserve_server` returns it."""
-    server = reserve_server()
-    if server is not None:
-        server.start()
-    return server
-
-
 def check_server(address: str) -> str:
     """Check that a named server answers and accepts the credentials; return its version.
 

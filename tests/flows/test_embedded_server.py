@@ -15,17 +15,17 @@ import pytest
 import yaml
 from prefect.settings.models.root import Settings
 
-from bsl.flows.prefect_server.server import HEARTBEAT_SECONDS, RUN_SETTINGS, start_server, use_server
+from bsl.flows.prefect_server.server import HEARTBEAT_SECONDS, RUN_SETTINGS, reserve_server, use_server
 from bsl.flows.prefect_server.server_process import migration_lock
 from tests.servers import ROOT, is_alive
 from tests.tiny_encoder import write_tiny
 
 COMMAND = """
 import os, urllib.request
-from bsl.flows.prefect_server.server import start_server
-from bsl.flows.prefect_server.server import use_server
+from bsl.flows.prefect_server.server import reserve_server, use_server
 use_server()
-server = start_server()
+server = reserve_server()
+server.start()
 server.wait()
 url = os.environ["PREFECT_API_URL"]
 print(url, urllib.request.urlopen(url + "/admin/version").read().decode())
@@ -114,23 +114,25 @@ def test_embedded_server_start_failure_raises_os_error(tmp_path, monkeypatch):
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     monkeypatch.setenv("PREFECT_UI_URL", "")
     monkeypatch.setenv("PREFECT_API_DATABASE_CONNECTION_URL", f"sqlite+aiosqlite:///{tmp_path}/no/such/folder.db")
-    server = start_server()
+    server = reserve_server()
+    server.start()
     monkeypatch.delenv("PREFECT_API_URL")  # `use_server` set it for this process
     with pytest.raises(OSError, match="did not start"):
         server.wait()
 
 
-def test_start_server_returns_none_for_configured_api_url(monkeypatch):
+def test_no_server_is_reserved_beside_a_configured_one(monkeypatch):
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")
-    assert start_server() is None
+    assert reserve_server() is None
 
 
 # Short sleeps: Python handles a signal that comes just before a system call only after that call returns.
 RUNNING = """
 import os, signal, time
-from bsl.flows.prefect_server.server import start_server, use_server
+from bsl.flows.prefect_server.server import reserve_server, use_server
 use_server()
-server = start_server()
+server = reserve_server()
+server.start()
 server.wait()
 from prefect import flow, task
 from bsl.flows.prefect_server.crashed_runs import cancelled_when_stopped
@@ -181,8 +183,10 @@ def test_signal_ends_the_command_its_run_and_its_server(tmp_path, monkeypatch, n
 
 DYING = """
 import os, signal
-from bsl.flows.prefect_server.server import start_server
-print(start_server()._process.pid, flush=True)
+from bsl.flows.prefect_server.server import reserve_server
+server = reserve_server()
+server.start()
+print(server._process.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -213,9 +217,10 @@ def refuses(url: str, within: float) -> bool:
 
 VISITS = """
 import http.client, os
-from bsl.flows.prefect_server.server import start_server, use_server
+from bsl.flows.prefect_server.server import reserve_server, use_server
 use_server()
-server = start_server()
+server = reserve_server()
+server.start()
 server.wait()
 port = int(os.environ["PREFECT_API_URL"].rsplit(":", 1)[1].removesuffix("/api"))
 for method, headers in (

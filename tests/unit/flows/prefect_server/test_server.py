@@ -154,7 +154,7 @@ def test_proxy_that_httpx_cannot_parse_is_named_without_its_password(proxy, monk
     monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
     monkeypatch.setenv("HTTPS_PROXY", proxy)
     with pytest.raises(ValueError, match=r"HTTPS_PROXY is .*expected http://HOST:PORT") as raised:
-        server.start_server()
+        server.reserve_server()
     assert "SECRET" not in str(raised.value)
 
 
@@ -175,7 +175,7 @@ def test_socks_proxy_without_its_package_is_named_with_the_remedy(monkeypatch, t
     monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
     monkeypatch.setenv("ALL_PROXY", "socks5://user:secret@127.0.0.1:9")
     with pytest.raises(ImportError, match=r"ALL_PROXY is the SOCKS proxy socks5://….*`pip install 'httpx\[socks\]'`"):
-        server.start_server()
+        server.reserve_server()
 
 
 def test_server_of_the_active_profile_is_named(tmp_path, monkeypatch, caplog):
