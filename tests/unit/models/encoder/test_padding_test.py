@@ -1,7 +1,5 @@
 """A text's vector does not depend on the other texts of the call, whatever the architecture."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -36,26 +34,6 @@ def test_architecture_that_needs_more_than_token_ids_is_refused_at_load(tmp_path
     folder = write(tmp_path / "model", layout(network(tmp_path, model, tokenizer)))
     with pytest.raises(EncoderError, match=r"model: the architecture longt5 does not run on token ids alone"):
         SentenceEncoder.load(folder)
-
-
-@pytest.mark.parametrize(("setting", "value"), [("num_landmarks", 0), ("chunk_size_feed_forward", 3)])
-@pytest.mark.filterwarnings("ignore")
-def test_settings_with_which_the_architecture_fails_are_refused_at_load(tmp_path, setting, value):
-    folder = write(tmp_path / "model", BASES["nystromformer"](tmp_path))
-    settings = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**settings, setting: value}))
-    with pytest.raises(EncoderError, match=r"nystromformer does not run .* Correct its settings in config\.json"):
-        SentenceEncoder.load(folder)
-
-
-@pytest.mark.parametrize("setting", ["return_dict", "output_attentions", "output_hidden_states"])
-@pytest.mark.filterwarnings("ignore")
-def test_outputs_asked_for_in_the_configuration_change_nothing(tmp_path, setting):
-    folder = write(tmp_path, layout(roberta()))
-    expected = SentenceEncoder.load(folder).encode(TEXTS)
-    settings = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**settings, setting: setting != "return_dict"}))
-    assert np.array_equal(SentenceEncoder.load(folder).encode(TEXTS), expected)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -1,20 +1,20 @@
 """Tokenisation, batching and pooling give each sentence the vector it has alone."""
 
+from __future__ import annotations
+
 import json
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import RobertaConfig, RobertaModel
-from transformers.utils import logging as hf_logging
 
 from bsl.models.encoder import sentence_encoder as tokens_module
-from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.config import EncoderConfig, read_json
 from bsl.models.encoder.network import Encoder
 from bsl.models.encoder.pooling import POOLINGS
-from bsl.models.encoder.sentence_encoder import SentenceEncoder, token_ids
-from bsl.models.encoder.unpadded import budget_batches
+from bsl.models.encoder.sentence_encoder import CachedEncoder, SentenceEncoder, token_ids
 from bsl.models.errors import EncoderError, NoEmbeddingError, TrainingError
 from tests.fake_processes import as_process
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder, write_tiny
@@ -118,14 +118,6 @@ def test_bf16_encoding_is_opt_in_and_close_to_fp32(loaded):
     assert 0 < np.abs(exact - short).max() < 0.05
 
 
-def test_pooling_ignores_padding_tokens():
-    tokens_BTD = torch.tensor([[[1.0, 2.0], [3.0, 4.0], [99.0, 99.0]]])
-    mask_BT = torch.tensor([[1, 1, 0]])
-    assert POOLINGS["mean"].pool(tokens_BTD, mask_BT).tolist() == [[2.0, 3.0]]
-    assert POOLINGS["cls"].pool(tokens_BTD, mask_BT).tolist() == [[1.0, 2.0]]
-    assert POOLINGS["mean"].pool(tokens_BTD.bfloat16(), mask_BT).dtype == torch.float32
-
-
 @pytest.mark.parametrize("pooling", ["mean", "mean-sqrt", "weighted", "mean-after-first"])
 def test_mean_pooling_without_tokens_returns_zero(pooling):
     """sentence-transformers does the same: it divides by at least 1e-9."""
@@ -177,24 +169,6 @@ def test_truncation_preserves_the_final_special_token(loaded):
     assert ids[1, -1] == tokenizer.sep_token_id
 
 
-def test_budget_batches_cover_all_rows_within_the_token_budget():
-    lengths = np.array([3, 50, 7, 7, 1, 64, 20, 7])
-    parts = list(budget_batches(lengths, 60))
-    assert sorted(np.concatenate(parts).tolist()) == list(range(8))
-    assert all(len(p) == 1 or len(p) * lengths[p].max() <= 60 for p in parts)
-    assert parts[0].tolist() == [5]
-
-
-def test_checkpoint_with_missing_weights_is_rejected(tmp_path):
-    folder = write_tiny(tmp_path)
-    weights = load_file(folder / "model.safetensors")
-    lost = next(name for name in weights if "attention.self.query.weight" in name)
-    del weights[lost]
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(EncoderError, match=r"1 weights are missing.*query.*expected a complete encoder"):
-        SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=24))
-
-
 def test_missing_pooler_is_accepted_and_loading_is_deterministic(tmp_path):
     folder = write_tiny(tmp_path)
     weights = {n: w for n, w in load_file(folder / "model.safetensors").items() if "pooler" not in n}
@@ -220,27 +194,6 @@ def test_invalid_folder_max_length_and_tokenizer_raise_encoder_error(tmp_path):
         SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=24))
 
 
-def test_failed_load_restores_transformers_logging_verbosity(tmp_path):
-    write_tiny(tmp_path)
-    (tmp_path / "config.json").write_text('{"model_type": "unheard-of"}')
-    before = hf_logging.get_verbosity()
-    with pytest.raises(EncoderError, match="unheard-of"):
-        SentenceEncoder.load(tmp_path, EncoderConfig(model="model"))
-    assert hf_logging.get_verbosity() == before
-
-
-def test_roberta_padding_positions_reduce_the_maximum_length(tmp_path):
-    folder = write_tiny(tmp_path)
-    sizes = {"hidden_size": WIDTH, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 64}
-    RobertaModel(RobertaConfig(vocab_size=100, max_position_embeddings=64, pad_token_id=0, **sizes)).save_pretrained(
-        folder
-    )
-    with pytest.raises(EncoderError, match=r"accepts at most 63 tokens, but encoder\.max_length is 64"):
-        SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=64))
-    encoder = SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=63))
-    assert encoder.encode(["a man " * 100]).shape == (1, WIDTH)
-
-
 def test_nan_embedding_raises_encoder_error(tmp_path):
     encoder, tokenizer = tiny_encoder(tmp_path)
     with torch.no_grad():
@@ -263,3 +216,56 @@ def test_a_single_string_is_refused(loaded):
     encoder = SentenceEncoder(*loaded)
     with pytest.raises(TypeError, match="'a dog' is a string, expected a list of strings"):
         encoder.encode("a dog")
+
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_merged_weights_interpolate_between_both_encoders(tmp_path: Path) -> None:
+    start, trained = (SentenceEncoder(*tiny_encoder(tmp_path / str(seed), seed=seed)) for seed in (0, 1))
+    between = start.merged(trained, 0.25).network.state_dict()
+    first, second = start.network.state_dict(), trained.network.state_dict()
+    for name, weight in between.items():
+        expected = 0.75 * first[name].double() + 0.25 * second[name].double()
+        assert torch.allclose(weight.double(), expected, atol=1e-7), name
+    for share, end in ((0.0, start), (1.0, trained)):
+        assert (start.merged(trained, share).encode(ORIGINALS) == end.encode(ORIGINALS)).all()
+
+
+def test_merging_encoders_of_different_shapes_is_rejected(tmp_path: Path) -> None:
+    start = SentenceEncoder(*tiny_encoder(tmp_path / "one"))
+    other = SentenceEncoder(*tiny_encoder(tmp_path / "two", "modernbert"))
+    with pytest.raises(EncoderError, match="weights differ in names or shapes"):
+        start.merged(other, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("prompts", "used", "default"),
+    [
+        ({"query": "query: ", "passage": "passage: "}, "query: ", "query"),
+        ({"query": "query: "}, "title: ", "default"),
+        ({"query": "query: "}, "", None),
+        ({}, "", None),
+    ],
+)
+def test_save_writes_all_prompts_and_marks_the_default(tmp_path: Path, prompts, used, default) -> None:
+    network, tokenizer = tiny_encoder(tmp_path / "start")
+    network.config = network.config.model_copy(update={"prompt": used})
+    SentenceEncoder(network, tokenizer, prompts).save(tmp_path / "made")
+    saved = read_json(tmp_path / "made" / "config_sentence_transformers.json")
+    own = {default: used} if default else {}
+    assert saved == {"similarity_fn_name": "cosine", "prompts": prompts | own, "default_prompt_name": default}
+    again = SentenceEncoder.load(tmp_path / "made")
+    assert (again.prompt, again.prompts) == (used, prompts | own)
+
+
+def test_cached_encoder_embeds_each_text_once(tmp_path: Path) -> None:
+    network, tokenizer = tiny_encoder(tmp_path / "one")
+    cached = CachedEncoder(SentenceEncoder(network, tokenizer), device="cpu")
+    first = cached([ORIGINALS[0], ORIGINALS[1], ORIGINALS[0]])
+    assert (first[0] == first[2]).all()
+    with torch.no_grad():
+        for weight in network.parameters():
+            weight.zero_()
+    assert (cached([ORIGINALS[1]]) == first[1]).all()
