@@ -18,7 +18,7 @@ from bsl.models.errors import EmptyCorpusError, SentenceIdCollisionError
 from bsl.storage.artifacts.schemas import CORPUS
 
 
-def chunk(*texts: str | None, source: str = "snli", lang: str = "en", limit: int | None = None) -> TextChunk:
+def chunk(*texts, source="snli", lang="en", limit=None):
     return TextChunk(pl.Series("any", texts, dtype=pl.String), source, lang, limit)
 
 

@@ -10,18 +10,18 @@ from bsl.models.errors import EvaluationError
 ROWS = 400
 
 
-def ids(*texts: str) -> pl.Series:
+def ids(*texts):
     return sentences_of(pl.Series("text", list(texts)))
 
 
-def labelled(texts: dict[str, list[str]], groups: list[str], *, use="adapt", held=(), training=(), seed=0):
+def labelled(texts, groups, *, use="adapt", held=(), training=(), seed=0):
     """Return rows with their part."""
     rows = pl.DataFrame({**texts, "document": groups})
     parts = parts_of(rows, [*texts], ids("x", *held), ids("y", *training), use=use, seed=seed)
     return rows.with_columns(part=parts)
 
 
-def own_texts(rows: int = ROWS) -> list[str]:
+def own_texts(rows=ROWS):
     return [f"Sentence number {number}." for number in range(rows)]
 
 

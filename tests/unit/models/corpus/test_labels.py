@@ -17,7 +17,7 @@ from bsl.models.errors import EvaluationError, TrainingError
 from tests.every import every
 
 
-def ids(*texts: str) -> pl.Series:
+def ids(*texts):
     return sentences_of(pl.Series("text", list(texts)))
 
 
@@ -134,7 +134,7 @@ def test_scores_are_scaled_linearly_to_unit_range():
         shares(pl.Series([], dtype=pl.Float64))
 
 
-def divided(names=("teach", "judge"), /, **counts: tuple[int, int]) -> pl.DataFrame:
+def divided(names=("teach", "judge"), /, **counts):
     """Labelled rows by label: how many are of each part."""
     rows = [(label, names[part]) for label, parts in counts.items() for part in (0, 1) for _ in range(parts[part])]
     return pl.DataFrame(rows, schema={"label": pl.String, "part": pl.String}, orient="row")

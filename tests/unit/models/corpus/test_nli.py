@@ -23,11 +23,11 @@ ROWS = [
 ]
 
 
-def pairs(rows: list[tuple[str, str, int]]) -> pl.DataFrame:
+def pairs(rows):
     return pl.DataFrame(rows, schema={"premise": pl.String, "hypothesis": pl.String, "label": pl.Int8}, orient="row")
 
 
-def corpus(*texts: str) -> pl.LazyFrame:
+def corpus(*texts):
     frame = pl.LazyFrame({"text": list(texts)})
     return frame.select(sentence_ids(pl.col("text")).alias("sentence_id"), "text").sort("sentence_id")
 
@@ -35,25 +35,25 @@ def corpus(*texts: str) -> pl.LazyFrame:
 CORPUS = corpus(PREMISE, *ENTAILED, "The dogs sleep.")
 
 
-def entailed(corpus: pl.LazyFrame, nli: pl.LazyFrame, view: EntailView, bits: int = 0) -> pl.DataFrame:
+def entailed(corpus, nli, view, bits=0):
     with TemporaryDirectory() as scratch:
         return pl.concat(entailed_views(corpus, nli, view, bits, Path(scratch)))
 
 
-def test_nli_statistics_count_every_pair_by_outcome() -> None:
+def test_nli_statistics_count_every_pair_by_outcome():
     kept, statistics = build_nli([pairs(ROWS[:2]), pairs(ROWS[2:])], CORPUS)
     assert statistics.model_dump() == {"read": 6, "outside": 1, "duplicates": 1, "kept": 4}
     assert kept.height == 4
     assert dict(kept["label"].value_counts().rows()) == {0: 3, 2: 1}
 
 
-def test_nli_pairs_do_not_depend_on_order_or_chunks() -> None:
+def test_nli_pairs_do_not_depend_on_order_or_chunks():
     once, _ = build_nli([pairs(ROWS)], CORPUS)
     cut, _ = build_nli([pairs([row]) for row in reversed(ROWS)], CORPUS)
     assert_frame_equal(once, cut)
 
 
-def test_hypotheses_become_views_of_their_premise() -> None:
+def test_hypotheses_become_views_of_their_premise():
     nli, _ = build_nli([pairs(ROWS)], CORPUS)
     views = entailed(CORPUS, nli.lazy(), EntailView(hypotheses=2))
     assert set(views["method"]) == {"entail", "entail-2"}
@@ -64,7 +64,7 @@ def test_hypotheses_become_views_of_their_premise() -> None:
     assert_frame_equal(entailed(CORPUS, nli.lazy(), EntailView(hypotheses=8), bits=2), every)
 
 
-def test_first_hypothesis_depends_on_seed_not_row_order() -> None:
+def test_first_hypothesis_depends_on_seed_not_row_order():
     nli, _ = build_nli([pairs(ROWS)], CORPUS)
     firsts = set()
     for seed in range(20):

@@ -11,7 +11,7 @@ from tests.every import every
 TEXT = pl.col("text")
 
 
-def normalized(*texts: str | None) -> list[str | None]:
+def normalized(*texts):
     return pl.DataFrame({"text": list(texts)}, schema={"text": pl.String}).select(normalize(TEXT)).to_series().to_list()
 
 

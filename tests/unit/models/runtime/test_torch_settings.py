@@ -29,7 +29,7 @@ def test_products_are_ieee_whatever_the_caller_allows(precision, allowed, kind):
     assert torch.get_float32_matmul_precision() == allowed
 
 
-def switches_of_torch() -> list[object]:
+def switches_of_torch():
     """Return the switches that libraries read; torch raises an error where older and newer ones contradict."""
     newer = [torch.backends.cudnn.conv.fp32_precision, torch.backends.cudnn.rnn.fp32_precision]
     return [torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32, *newer]
@@ -95,7 +95,7 @@ def three_threads():
     torch.set_num_threads(before)
 
 
-def in_new_thread() -> int:
+def in_new_thread():
     found: list[int] = []
     thread = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
     thread.start()
@@ -115,7 +115,7 @@ def test_overlapping_threads_restore_both_threads_and_the_process(three_threads)
     own, opened, close = ExitStack(), threading.Event(), threading.Event()
     numbers: list[int] = []
 
-    def other() -> None:
+    def other():
         with torch_threads(1):
             opened.set()
             close.wait(60)

@@ -1,6 +1,5 @@
 """Batches by token budget, and smaller batches after an out-of-memory error."""
 
-from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -10,20 +9,20 @@ from bsl.models.errors import TranslationError
 from bsl.models.translation.batching import run_in_batches
 
 
-def lazily(run: Callable[[int, int], None]) -> Callable[[int, int], Callable[[], None]]:
+def lazily(run):
     return lambda start, end: partial(run, start, end)
 
 
-def test_batch_fits_token_budget_or_has_a_single_sentence() -> None:
+def test_batch_fits_token_budget_or_has_a_single_sentence():
     batches: list[tuple[int, int]] = []
     run_in_batches([40, 10, 8, 8, 2, 2, 2], 30, lazily(lambda *batch: batches.append(batch)))
     assert batches == [(0, 1), (1, 4), (4, 7)]
 
 
-def test_out_of_memory_halves_the_batch_and_continues() -> None:
+def test_out_of_memory_halves_the_batch_and_continues():
     calls: list[tuple[int, int]] = []
 
-    def three_rows_fit(start: int, end: int) -> None:
+    def three_rows_fit(start, end):
         if end - start > 3:
             raise torch.OutOfMemoryError("CUDA out of memory")
         calls.append((start, end))
@@ -32,10 +31,10 @@ def test_out_of_memory_halves_the_batch_and_continues() -> None:
     assert calls == [(0, 2), (2, 4), (4, 6), (6, 8), (8, 10)]  # 8 rows, then 4, then 2; never 8 again
 
 
-def test_cpu_allocation_failure_counts_as_out_of_memory() -> None:
+def test_cpu_allocation_failure_counts_as_out_of_memory():
     rows: list[int] = []
 
-    def allocate(start: int, end: int) -> None:
+    def allocate(start, end):
         torch.empty(2**60 if end - start > 1 else 1, dtype=torch.uint8)  # an exbibyte: refused for real
         rows.append(start)
 
@@ -51,10 +50,10 @@ def test_cpu_allocation_failure_counts_as_out_of_memory() -> None:
         "Out of memory",
     ],
 )
-def test_gpu_out_of_memory_messages_are_recognised(said: str) -> None:
+def test_gpu_out_of_memory_messages_are_recognised(said):
     rows: list[int] = []
 
-    def compute(start: int, end: int) -> None:
+    def compute(start, end):
         if end - start > 1:
             raise RuntimeError(said)
         rows.append(start)
@@ -63,13 +62,13 @@ def test_gpu_out_of_memory_messages_are_recognised(said: str) -> None:
     assert rows == [0, 1]
 
 
-def test_out_of_memory_retries_are_collected_after_submitted_batches() -> None:
+def test_out_of_memory_retries_are_collected_after_submitted_batches():
     told: list[str] = []
 
-    def submit(start: int, end: int) -> Callable[[], None]:
+    def submit(start, end):
         told.append(f"submit {start}-{end}")
 
-        def collect() -> None:
+        def collect():
             if (start, end) == (0, 4):
                 raise RuntimeError("CUDA failed with error out of memory")  # CTranslate2's message
             told.append(f"collect {start}-{end}")
@@ -82,16 +81,16 @@ def test_out_of_memory_retries_are_collected_after_submitted_batches() -> None:
     ]  # fmt: skip
 
 
-def test_single_sentence_that_does_not_fit_raises_memory_error() -> None:
-    def nothing_fits(start: int, end: int) -> None:
+def test_single_sentence_that_does_not_fit_raises_memory_error():
+    def nothing_fits(start, end):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     with pytest.raises(TranslationError, match="one sentence of 40 tokens does not fit"):
         run_in_batches([40, 3], 64, lazily(nothing_fits))
 
 
-def test_other_errors_are_raised_unchanged() -> None:
-    def breaks(start: int, end: int) -> None:
+def test_other_errors_are_raised_unchanged():
+    def breaks(start, end):
         raise RuntimeError("shapes do not match")
 
     with pytest.raises(RuntimeError, match="shapes do not match"):

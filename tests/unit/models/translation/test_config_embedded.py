@@ -1,14 +1,12 @@
 """The embedded translators translate real sentences, and batch size does not change a translation."""
 
 from functools import cache
-from pathlib import Path
 
 import polars as pl
 import pytest
 
 from bsl.models.errors import TranslationError
 from bsl.models.translation import loading
-from bsl.models.translation.batching import BatchedTranslator
 from bsl.models.translation.config import MINI, Resources, TranslatorConfig
 from bsl.models.translation.filters import FILTERS, Texts, translation_reason
 from bsl.models.translation.smoke_test import smoke_test
@@ -29,7 +27,7 @@ SENTENCES = (
 
 
 @cache
-def translator(name: str, source: str, target: str, token: str | None, budget: int | None = None) -> BatchedTranslator:
+def translator(name, source, target, token, budget=None):
     config = TranslatorConfig(
         model=f"embedded:{name}", source_lang=source, target_lang=target, target_token=token, precision="fp32"
     )
@@ -45,7 +43,7 @@ def translator(name: str, source: str, target: str, token: str | None, budget: i
         (BACK, "fr", "en", None),
     ],
 )
-def test_embedded_translators_pass_the_smoke_test(name: str, source: str, target: str, token: str | None) -> None:
+def test_embedded_translators_pass_the_smoke_test(name, source, target, token):
     config = TranslatorConfig(model=name, source_lang=source, target_lang=target)
     assert len(smoke_test(translator(name, source, target, token), config)) == 3
 
@@ -54,13 +52,13 @@ ENGINES = (("transformers", "fp32"), ("ctranslate2", "fp32"), ("ctranslate2", "i
 
 
 @pytest.fixture(scope="module")
-def conversions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def conversions(tmp_path_factory):
     return tmp_path_factory.mktemp("converted")
 
 
 @pytest.mark.parametrize("beam", BEAMS)
 @pytest.mark.parametrize("direction", ["en-de", "fr-en"])
-def test_every_engine_reproduces_the_pinned_translations(direction: str, beam: int, conversions: Path) -> None:
+def test_every_engine_reproduces_the_pinned_translations(direction, beam, conversions):
     for backend, precision in ENGINES:
         settings = {"backend": backend, "precision": precision, "beam": beam}
         config = MINI[direction].model_copy(update=settings)
@@ -70,21 +68,21 @@ def test_every_engine_reproduces_the_pinned_translations(direction: str, beam: i
         assert len(smoke_test(engine, pinned)) >= 2
 
 
-def test_another_direction_fails_the_pinned_translations(conversions: Path) -> None:
+def test_another_direction_fails_the_pinned_translations(conversions):
     german, french = (MINI[direction].model_copy(update={"precision": "int8"}) for direction in ("en-de", "en-fr"))
     engine = loading.load_translator(embedded_path(OUT), french, Resources("cpu", cores=1), conversions / OUT)
     with pytest.raises(TranslationError, match=r"expected 'Der Junge liest ein Buch\.', found 'Le garçon"):
         smoke_test(engine, german.model_copy(update={"pinned": embedded_pins(german)}))
 
 
-def test_batch_size_does_not_change_a_translation() -> None:
+def test_batch_size_does_not_change_a_translation():
     whole = translator(OUT, "en", "de", ">>deu<<").translate(SENTENCES)
     single = [translator(OUT, "en", "de", ">>deu<<", 1).translate([text])[0] for text in SENTENCES]
     assert [each.text for each in whole] == [each.text for each in single]
     assert [each.score for each in whole] == pytest.approx([each.score for each in single], abs=1e-3)
 
 
-def test_round_trips_pass_the_filters_and_share_words() -> None:
+def test_round_trips_pass_the_filters_and_share_words():
     there = translator(OUT, "en", "fr", ">>fra<<").translate(SENTENCES)
     back = translator(BACK, "fr", "en", None).translate([each.text for each in there])
     frame = pl.DataFrame({"source": SENTENCES, "text": [each.text for each in back]})

@@ -14,7 +14,6 @@ import torch
 from transformers import MarianMTModel
 
 from bsl.models.errors import TranslationError
-from bsl.models.translation.batching import BatchedTranslator
 from bsl.models.translation.config import Backend, Resources, TranslatorConfig
 from bsl.models.translation.ctranslate import convert_once
 from bsl.models.translation.loading import load_translator, resolve
@@ -33,17 +32,17 @@ BACKENDS: tuple[Backend, ...] = ("transformers", "ctranslate2")
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tiny(tmp_path_factory):
     return build_tiny_marian(tmp_path_factory.mktemp("marian"))
 
 
 @pytest.fixture(scope="module")
-def conversions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def conversions(tmp_path_factory):
     return tmp_path_factory.mktemp("converted")
 
 
 @cache
-def loaded(folder: Path, config: TranslatorConfig, conversions: Path, budget: int | None = None) -> BatchedTranslator:
+def loaded(folder, config, conversions, budget=None):
     return load_translator(folder, config, Resources("cpu", cores=1), conversions / folder.name, budget)
 
 
@@ -64,19 +63,17 @@ gc.freeze()  # as at the end of a command: the cycle is not collected, nor the t
 """
 
 
-def test_a_process_may_end_while_batches_are_computed(tmp_path: Path) -> None:
+def test_a_process_may_end_while_batches_are_computed(tmp_path):
     config = GERMAN.model_copy(update={"precision": "int8"}).model_dump_json()
     subprocess.run([sys.executable, "-c", _ENDS_EARLY, config, str(tmp_path / "converted")], check=True)
 
 
-def held_out(count: int, column: str) -> list[str]:
+def held_out(count, column):
     return pl.read_parquet(embedded_path("held-out") / "tatoeba-de.parquet")[column].head(count).to_list()
 
 
 @pytest.mark.parametrize(("config", "column"), [(GERMAN, "en"), (ENGLISH, "de")])
-def test_greedy_search_agrees_with_transformers_on_real_sentences(
-    config: TranslatorConfig, column: str, conversions: Path
-) -> None:
+def test_greedy_search_agrees_with_transformers_on_real_sentences(config, column, conversions):
     """At least 99 of 100 are equal; `bench_translation.py --parity` checks 2,000."""
     texts = held_out(100, column)
     reference, ours = (
@@ -89,7 +86,7 @@ def test_greedy_search_agrees_with_transformers_on_real_sentences(
 
 
 @pytest.mark.parametrize("limits", [{}, {"new_tokens_ratio": 0.5, "new_tokens_constant": 2}])
-def test_token_caps_equal_those_of_transformers(tiny: Path, conversions: Path, limits: dict[str, float]) -> None:
+def test_token_caps_equal_those_of_transformers(tiny, conversions, limits):
     config = TINY.model_copy(update=limits)
     reference = loaded(tiny, config.model_copy(update={"backend": "transformers"}), conversions)
     found = loaded(tiny, config, conversions).translate(SENTENCES[::3])
@@ -102,7 +99,7 @@ def test_token_caps_equal_those_of_transformers(tiny: Path, conversions: Path, l
             assert sum(each.n_tokens == cap for each, cap in zip(translations, caps, strict=True)) > 20
 
 
-def test_number_of_threads_does_not_change_translations(tiny: Path, conversions: Path) -> None:
+def test_number_of_threads_does_not_change_translations(tiny, conversions):
     """Texts are equal, scores up to rounding: some processors sum in another order. Threads are not in the key."""
     config = TINY.model_copy(update={"beam": 2})
     found = []
@@ -118,7 +115,7 @@ def test_number_of_threads_does_not_change_translations(tiny: Path, conversions:
         assert max(abs(one - each) for one, each in scored) <= 1e-5
 
 
-def test_no_repeat_ngram_gives_equal_texts_in_both_backends(tiny: Path, conversions: Path) -> None:
+def test_no_repeat_ngram_gives_equal_texts_in_both_backends(tiny, conversions):
     config = TINY.model_copy(update={"no_repeat_ngram": 3})
     reference = loaded(tiny, config.model_copy(update={"backend": "transformers"}), conversions)
     ours = loaded(tiny, config, conversions)
@@ -129,7 +126,7 @@ def test_no_repeat_ngram_gives_equal_texts_in_both_backends(tiny: Path, conversi
     assert sum(a.text == b.text for a, b in zip(free, found, strict=True)) < 40  # random weights do repeat
 
 
-def test_beam_search_agrees_with_generate_on_most_sentences(conversions: Path) -> None:
+def test_beam_search_agrees_with_generate_on_most_sentences(conversions):
     """Not exactly equal: the two stop a search by different rules."""
     config, texts = GERMAN.model_copy(update={"beam": 4, "no_repeat_ngram": 3}), held_out(30, "en")
     folder = embedded_path(FORWARD)
@@ -138,7 +135,7 @@ def test_beam_search_agrees_with_generate_on_most_sentences(conversions: Path) -
     assert sum(a.text == b.text for a, b in zip(expected, found, strict=True)) >= 25
 
 
-def test_beam_search_returns_scores_and_greedy_search_does_not(conversions: Path) -> None:
+def test_beam_search_returns_scores_and_greedy_search_does_not(conversions):
     folder, texts = embedded_path(FORWARD), held_out(5, "en")
     greedy, beam = (
         loaded(folder, GERMAN.model_copy(update={"beam": beam}), conversions).translate(texts) for beam in (1, 4)
@@ -147,7 +144,7 @@ def test_beam_search_returns_scores_and_greedy_search_does_not(conversions: Path
     assert all(each.score is not None and each.score < 0 for each in beam)
 
 
-def test_batches_and_order_do_not_change_a_translation(conversions: Path) -> None:
+def test_batches_and_order_do_not_change_a_translation(conversions):
     folder, texts = embedded_path(FORWARD), held_out(60, "en")
     whole = loaded(folder, GERMAN, conversions).translate(texts)
     single = loaded(folder, GERMAN, conversions, 1).translate(texts[::-1])[::-1]
@@ -155,7 +152,7 @@ def test_batches_and_order_do_not_change_a_translation(conversions: Path) -> Non
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_blank_and_punctuation_texts_are_returned_unchanged(tiny: Path, conversions: Path, backend: Backend) -> None:
+def test_blank_and_punctuation_texts_are_returned_unchanged(tiny, conversions, backend):
     translator = loaded(tiny, TINY.model_copy(update={"backend": backend}), conversions)
     passed = ["", " ", "...", "?!", "—", "***", "\N{NO-BREAK SPACE}"]
     first, *found, last = translator.translate(["Anna sings.", *passed, "Tom is asleep."])
@@ -165,7 +162,7 @@ def test_blank_and_punctuation_texts_are_returned_unchanged(tiny: Path, conversi
 
 
 @pytest.mark.parametrize("beam", [1, 4])
-def test_int8_translations_are_close_to_full_precision(conversions: Path, beam: int) -> None:
+def test_int8_translations_are_close_to_full_precision(conversions, beam):
     folder, texts = embedded_path(FORWARD), held_out(40, "en")
     full, small = (
         loaded(folder, GERMAN.model_copy(update={"precision": precision, "beam": beam}), conversions).translate(texts)
@@ -177,9 +174,7 @@ def test_int8_translations_are_close_to_full_precision(conversions: Path, beam: 
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_bin_weights_translate_like_safetensors(
-    tmp_path: Path, tiny: Path, conversions: Path, backend: Backend
-) -> None:
+def test_bin_weights_translate_like_safetensors(tmp_path, tiny, conversions, backend):
     config, folder = (
         TINY.model_copy(update={"backend": backend}),
         build_tiny_marian(tmp_path / "bin", safetensors=False),
@@ -189,11 +184,11 @@ def test_bin_weights_translate_like_safetensors(
 
 
 class _Payload:
-    def __reduce__(self) -> tuple[object, tuple[str]]:
+    def __reduce__(self):
         return Path.touch, (Path("payload-ran"),)
 
 
-def test_weights_with_pickled_code_are_rejected_and_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_with_pickled_code_are_rejected_and_not_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     folder = build_tiny_marian(tmp_path / "bin", safetensors=False)
     torch.save({"weights": _Payload()}, folder / "pytorch_model.bin")
@@ -204,7 +199,7 @@ def test_weights_with_pickled_code_are_rejected_and_not_run(tmp_path: Path, monk
     assert list((tmp_path / "converted").iterdir()) == []
 
 
-def test_nonzero_pad_embedding_is_rejected_for_ctranslate2(tmp_path: Path) -> None:
+def test_nonzero_pad_embedding_is_rejected_for_ctranslate2(tmp_path):
     folder = build_tiny_marian(tmp_path / "model")
     model = MarianMTModel.from_pretrained(folder)
     with torch.no_grad():
@@ -215,7 +210,7 @@ def test_nonzero_pad_embedding_is_rejected_for_ctranslate2(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_concurrent_conversions_create_one_model(tmp_path: Path, tiny: Path) -> None:
+def test_concurrent_conversions_create_one_model(tmp_path, tiny):
     target = tmp_path / "cache" / "model"
     # In processes, like workers: transformers' loading is not thread-safe.
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as workers:
@@ -238,9 +233,7 @@ def test_concurrent_conversions_create_one_model(tmp_path: Path, tiny: Path) -> 
         ({}, "mps", ("transformers", "fp16")),
     ],
 )
-def test_auto_resolves_backend_and_precision_for_the_device(
-    asked: dict[str, str], device: str, found: tuple[str, str]
-) -> None:
+def test_auto_resolves_backend_and_precision_for_the_device(asked, device, found):
     settled = resolve(
         TranslatorConfig.model_validate({"model": "m", "source_lang": "en", "target_lang": "de"} | asked), device
     )
@@ -248,6 +241,6 @@ def test_auto_resolves_backend_and_precision_for_the_device(
     assert resolve(settled, device) == settled
 
 
-def test_unsupported_precision_is_rejected() -> None:
+def test_unsupported_precision_is_rejected():
     with pytest.raises(TranslationError, match="transformers does not support int8 on cpu; it supports: fp32, bf16"):
         resolve(TINY.model_copy(update={"backend": "transformers", "precision": "int8"}), "cpu")

@@ -52,9 +52,7 @@ HE_SLEEPS = "The old man is asleep in his chair."
         ),
     ]
 )
-def test_filters_return_the_reason_to_drop_a_translation(
-    source: str, translation: str | None, reason: str | None
-) -> None:
+def test_filters_return_the_reason_to_drop_a_translation(source, translation, reason):
     frame = pl.DataFrame({"s": [source], "t": [translation]}, schema={"s": pl.String, "t": pl.String})
     assert frame.select(translation_reason(Texts(pl.col("s"), pl.col("t")), FILTERS)).item() == reason
 
@@ -69,26 +67,26 @@ def test_filters_return_the_reason_to_drop_a_translation(
         (None, "missing"),
     ]
 )
-def test_no_filter_drops_only_missing_or_empty_translations(translation: str | None, reason: str | None) -> None:
+def test_no_filter_drops_only_missing_or_empty_translations(translation, reason):
     frame = pl.DataFrame({"s": [HE_SLEEPS], "t": [translation]}, schema={"s": pl.String, "t": pl.String})
     assert frame.select(translation_reason(Texts(pl.col("s"), pl.col("t"), "de"), ())).item() == reason
     if translation:
         assert frame.select(view_reason(Texts(pl.col("s"), pl.col("t")), ())).item() is None
 
 
-def test_streamed_verdicts_equal_in_memory_verdicts() -> None:
+def test_streamed_verdicts_equal_in_memory_verdicts():
     frame = pl.LazyFrame({"s": [HE_SLEEPS] * 3000, "t": ["ja ja ja ja ja", None, "Der Mann schläft."] * 1000})
     query = frame.select(reason=translation_reason(Texts(pl.col("s"), pl.col("t")), FILTERS))
     assert_frame_equal(query.collect(engine="streaming"), query.collect())
     assert query.collect()["reason"].to_list() == ["loop", "missing", None] * 1000
 
 
-def test_loops_uses_the_given_number_of_repeats() -> None:
+def test_loops_uses_the_given_number_of_repeats():
     text = pl.DataFrame({"t": ["so so", "so so so", "so so so so"]})
     assert text.select(loops(pl.col("t"), 2))["t"].to_list() == [False, True, True]
 
 
-def test_drop_table_counts_and_shows_the_shortest_examples(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drop_table_counts_and_shows_the_shortest_examples(monkeypatch):
     rows = [
         ("bt-de", "A cat sleeps.", "Eine Katze schläft.", None, None),
         ("bt-de", "OK.", "OK.", None, None),
@@ -127,9 +125,7 @@ def test_drop_table_counts_and_shows_the_shortest_examples(monkeypatch: pytest.M
         ("Le vieil homme dort dans son fauteuil.", None, None),
     ]
 )
-def test_only_translations_clearly_in_another_language_are_dropped(
-    translation: str, lang: str | None, reason: str | None
-) -> None:
+def test_only_translations_clearly_in_another_language_are_dropped(translation, lang, reason):
     frame = pl.DataFrame({"s": [HE_SLEEPS], "t": [translation]})
     assert frame.select(translation_reason(Texts(pl.col("s"), pl.col("t"), lang), FILTERS)).item() == reason
     unlooked = [one for one in FILTERS if not isinstance(one, LanguageFilter)]
@@ -144,7 +140,7 @@ def test_only_translations_clearly_in_another_language_are_dropped(
         ("Grandfather sleeps.", 0.0, "too_far"),
     ],
 )
-def test_views_too_close_or_too_far_are_dropped_on_request(view: str, shared: float, reason: str | None) -> None:
+def test_views_too_close_or_too_far_are_dropped_on_request(view, shared, reason):
     frame = pl.DataFrame({"s": [HE_SLEEPS], "v": [view]})
     assert frame.select(overlap(pl.col("s"), pl.col("v"))).item() == pytest.approx(shared)
     band = (OverlapFilter(least=0.2, most=0.95),)
@@ -156,7 +152,7 @@ WORDS = st.sampled_from(["der", "alte", "Mann", "the", "old", "man", "ja", "…"
 
 
 @given(st.lists(st.tuples(st.lists(WORDS, max_size=12), st.none() | st.lists(WORDS, max_size=12)), max_size=20))
-def test_drop_table_counts_sum_to_all_rows(rows: list[tuple[list[str], list[str] | None]]) -> None:
+def test_drop_table_counts_sum_to_all_rows(rows):
     texts = [(" ".join(source), None if view is None else " ".join(view)) for source, view in rows]
     frame = pl.DataFrame(texts, schema={"source": pl.String, "text": pl.String}, orient="row")
     judged = frame.lazy().with_columns(

@@ -3,9 +3,8 @@
 import ctypes
 import logging
 import sys
-from pathlib import Path
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import ctranslate2
 import pytest
@@ -24,12 +23,12 @@ REAL = ctranslate2.Translator
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tiny(tmp_path_factory):
     return build_tiny_marian(tmp_path_factory.mktemp("marian"))
 
 
 @pytest.fixture(autouse=True)
-def _forgotten() -> Any:
+def _forgotten():
     """Clear cached answers before and after each test."""
     for found in (gpu.fault, loading._warn):
         found.cache_clear()
@@ -39,15 +38,15 @@ def _forgotten() -> Any:
 
 
 class FailsAtLoad:
-    def __init__(self, *_: object, **__: object) -> None:
+    def __init__(self, *_, **__):
         raise RuntimeError(MISSING)
 
 
 class FailsAtFirstBatch:
-    def __init__(self, *_: object, **__: object) -> None:
+    def __init__(self, *_, **__):
         self.num_translators = 1
 
-    def score_batch(self, *_: object, **__: object) -> object:
+    def score_batch(self, *_, **__):
         raise RuntimeError(MISSING)
 
     translate_batch = score_batch
@@ -59,27 +58,27 @@ class ComputesOnTheCpu:
     loads = 0
     compute_types: ClassVar[set[str]] = set()
 
-    def __init__(self, path: str, **options: Any) -> None:
+    def __init__(self, path, **options):
         type(self).loads += options["device"] == "cuda"
         self.compute_types.add(f"{options['device']} {options['compute_type']}")
         self._real = REAL(path, device="cpu", compute_type="float32")
 
-    def score_batch(self, *batch: Any) -> Any:
+    def score_batch(self, *batch):
         return self._real.score_batch(*batch)
 
 
 class ComputesWrongly(ComputesOnTheCpu):
     """A GPU that reads wrong numbers."""
 
-    def __init__(self, path: str, **options: Any) -> None:
+    def __init__(self, path, **options):
         super().__init__(path, **options)
         self._is_gpu = options["device"] == "cuda"
 
-    def score_batch(self, sources: Any, targets: Any) -> Any:
+    def score_batch(self, sources, targets):
         return self._real.score_batch(sources, [targets[0][::-1]] if self._is_gpu else targets)
 
 
-def play(monkeypatch: pytest.MonkeyPatch, translator: type, gpus: int = 1) -> None:
+def play(monkeypatch, translator, gpus=1):
     monkeypatch.setattr(ctranslate2, "Translator", translator)
     monkeypatch.setattr(ctranslate2, "get_cuda_device_count", lambda: gpus)
     kinds = {"float32", "float16", "int8", "int8_float16"}
@@ -87,9 +86,7 @@ def play(monkeypatch: pytest.MonkeyPatch, translator: type, gpus: int = 1) -> No
 
 
 @pytest.mark.parametrize("translator", [FailsAtLoad, FailsAtFirstBatch])
-def test_missing_gpu_libraries_fall_back_to_transformers(
-    translator: type, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_missing_gpu_libraries_fall_back_to_transformers(translator, tiny, tmp_path, monkeypatch, caplog):
     play(monkeypatch, translator)
     with caplog.at_level(logging.WARNING):
         settled = [resolve(AUTO.model_copy(update={"beam": beam}), "cuda") for beam in (1, 2, 3)]
@@ -103,9 +100,7 @@ def test_missing_gpu_libraries_fall_back_to_transformers(
     assert not (tmp_path / "converted").exists()
 
 
-def test_passed_gpu_check_selects_ctranslate2_and_is_cached(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_passed_gpu_check_selects_ctranslate2_and_is_cached(monkeypatch, caplog):
     play(monkeypatch, ComputesOnTheCpu, gpus=2)
     ComputesOnTheCpu.loads = 0
     for _ in range(3):
@@ -118,7 +113,7 @@ def test_passed_gpu_check_selects_ctranslate2_and_is_cached(
     assert not caplog.records
 
 
-def test_int8_on_gpu_computes_other_operations_in_fp16(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_int8_on_gpu_computes_other_operations_in_fp16(monkeypatch):
     play(monkeypatch, ComputesOnTheCpu)
     ComputesOnTheCpu.compute_types.clear()
     assert gpu.fault("cuda", "int8") is None
@@ -127,7 +122,7 @@ def test_int8_on_gpu_computes_other_operations_in_fp16(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
-def test_wrong_gpu_products_are_reported_as_fault(monkeypatch: pytest.MonkeyPatch, precision: Any) -> None:
+def test_wrong_gpu_products_are_reported_as_fault(monkeypatch, precision):
     play(monkeypatch, ComputesWrongly)
     found = gpu.fault("cuda", precision)
     assert found is not None
@@ -142,14 +137,12 @@ def test_wrong_gpu_products_are_reported_as_fault(monkeypatch: pytest.MonkeyPatc
         ("cuda", "bf16", "GPU 0 does not support bf16"),
     ],
 )
-def test_fault_names_unsupported_device_or_precision(
-    monkeypatch: pytest.MonkeyPatch, device: str, precision: Any, reason: str
-) -> None:
+def test_fault_names_unsupported_device_or_precision(monkeypatch, device, precision, reason):
     play(monkeypatch, ComputesOnTheCpu)
     assert gpu.fault(device, precision) == reason
 
 
-def test_explicit_backend_fails_without_fallback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_explicit_backend_fails_without_fallback(monkeypatch):
     play(monkeypatch, FailsAtFirstBatch)
     asked = AUTO.model_copy(update={"backend": "ctranslate2"})
     with pytest.raises(TranslationError, match=r"not support fp16 on cuda \(Library libcublas.*it supports: none"):
@@ -163,10 +156,8 @@ def test_explicit_backend_fails_without_fallback(monkeypatch: pytest.MonkeyPatch
         ("CUDA failed with error out of memory", "cuda: not enough memory for the translator"),
     ],
 )
-def test_gpu_error_does_not_name_the_model_folder(
-    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, told: str
-) -> None:
-    def fail(*_: object, **__: object) -> object:
+def test_gpu_error_does_not_name_the_model_folder(tiny, tmp_path, monkeypatch, said, told):
+    def fail(*_, **__):
         raise RuntimeError(said)
 
     play(monkeypatch, ComputesOnTheCpu)
@@ -177,7 +168,7 @@ def test_gpu_error_does_not_name_the_model_folder(
     assert str(tiny) not in str(caught.value)
 
 
-def test_damaged_model_file_error_asks_to_check_the_copy(tiny: Path, tmp_path: Path) -> None:
+def test_damaged_model_file_error_asks_to_check_the_copy(tiny, tmp_path):
     config = resolve(AUTO, "cpu")
     convert_once(tiny, tmp_path / "converted")
     (tmp_path / "converted" / "model.bin").write_bytes(b"no model")
@@ -187,9 +178,7 @@ def test_damaged_model_file_error_asks_to_check_the_copy(tiny: Path, tmp_path: P
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the wheel's libraries have Linux names")
 class TestCublas:
-    def test_cublas_libraries_are_loaded_globally_in_order(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_cublas_libraries_are_loaded_globally_in_order(self, tmp_path, monkeypatch):
         folder = tmp_path / "nvidia" / "cublas" / "lib"
         folder.mkdir(parents=True)
         for name in ("libcublas.so.12", "libcublasLt.so.12"):
@@ -200,7 +189,7 @@ class TestCublas:
         gpu.load_cublas()
         assert opened == [(str(folder / name), ctypes.RTLD_GLOBAL) for name in ("libcublasLt.so.12", "libcublas.so.12")]
 
-    def test_fault_names_the_broken_cublas_library(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_fault_names_the_broken_cublas_library(self, tmp_path, monkeypatch):
         folder = tmp_path / "nvidia" / "cublas" / "lib"
         folder.mkdir(parents=True)
         for name in ("libcublas.so.12", "libcublasLt.so.12"):
@@ -210,7 +199,7 @@ class TestCublas:
         assert "libcublasLt.so.12" in (gpu.fault("cuda", "fp16") or "")
 
 
-def named(folder: Path) -> ModuleType:
+def named(folder):
     """Return a namespace package in a folder, like the one that NVIDIA's wheels share."""
     from importlib.machinery import ModuleSpec
 

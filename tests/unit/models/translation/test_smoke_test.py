@@ -1,13 +1,10 @@
 """The smoke test stops a translator that runs but does not produce language."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from bsl.models.errors import TranslationError
-from bsl.models.runtime.progress import OnProgress
 from bsl.models.translation.batching import Translation
 from bsl.models.translation.config import Pin, TranslatorConfig
 from bsl.models.translation.smoke_test import PLAIN_SENTENCES, smoke_test
@@ -16,7 +13,7 @@ from tests.tiny_marian import build_tiny_marian, load_on_transformers
 GERMAN = dict(zip(PLAIN_SENTENCES["en"], PLAIN_SENTENCES["de"], strict=True))
 
 
-def config(source: str, target: str, pinned: dict[str, str] | None = None) -> TranslatorConfig:
+def config(source, target, pinned=None):
     pins = tuple(Pin(source=text, translation=translation) for text, translation in (pinned or {}).items())
     return TranslatorConfig(model="book", source_lang=source, target_lang=target, precision="fp32", pinned=pins)
 
@@ -27,15 +24,15 @@ class PhraseBook:
 
     phrases: dict[str, str]
 
-    def translate(self, texts: Sequence[str], on_progress: OnProgress | None = None) -> list[Translation]:
+    def translate(self, texts, on_progress=None):
         return [Translation(self.phrases[text], 1, 0.0) for text in texts]
 
 
-def test_valid_translations_pass_and_are_returned() -> None:
+def test_valid_translations_pass_and_are_returned():
     assert smoke_test(PhraseBook(GERMAN), config("en", "de")) == list(GERMAN.items())
 
 
-def test_matching_pinned_translations_pass() -> None:
+def test_matching_pinned_translations_pass():
     pinned = {"The boy is reading a book.": "Der Junge liest ein Buch."}
     assert smoke_test(PhraseBook(GERMAN), config("en", "de", pinned)) == list(pinned.items())
 
@@ -50,12 +47,12 @@ def test_matching_pinned_translations_pass() -> None:
         (dict(zip(GERMAN, PLAIN_SENTENCES["fr"], strict=True)), "letter trigrams"),  # the wrong target token
     ],
 )
-def test_bad_translations_fail_the_smoke_test(phrases: dict[str, str], fault: str) -> None:
+def test_bad_translations_fail_the_smoke_test(phrases, fault):
     with pytest.raises(TranslationError, match=fault):
         smoke_test(PhraseBook(phrases), config("en", "de"))
 
 
-def test_pinned_mismatch_error_shows_expected_and_found() -> None:
+def test_pinned_mismatch_error_shows_expected_and_found():
     pinned = GERMAN | {"The boy is reading a book.": "Der Knabe liest ein Buch."}
     shown = "1 of 3 differ .* expected 'Der Knabe liest ein Buch.', found 'Der Junge liest ein Buch.'"
     with pytest.raises(TranslationError, match=shown):
@@ -70,14 +67,14 @@ def test_pinned_mismatch_error_shows_expected_and_found() -> None:
         ({"gain": 1, "end_bias": 0}, "letter trigrams|the same translation"),
     ],
 )
-def test_random_weights_fail_the_smoke_test(tmp_path: Path, weights: dict[str, float], fault: str) -> None:
+def test_random_weights_fail_the_smoke_test(tmp_path, weights, fault):
     folder = build_tiny_marian(tmp_path / "marian", **weights)
     translator = load_on_transformers(folder, config("en", "de"))
     with pytest.raises(TranslationError, match=fault):
         smoke_test(translator, config("en", "de"))
 
 
-def test_plain_sentences_distinguish_every_language() -> None:
+def test_plain_sentences_distinguish_every_language():
     for lang, sentences in PLAIN_SENTENCES.items():
         for other in PLAIN_SENTENCES.keys() - {lang}:
             book = PhraseBook(dict(zip(PLAIN_SENTENCES["en"], sentences, strict=True)))
@@ -85,5 +82,5 @@ def test_plain_sentences_distinguish_every_language() -> None:
                 smoke_test(book, config("en", other))
 
 
-def test_language_without_plain_sentences_skips_the_smoke_test() -> None:
+def test_language_without_plain_sentences_skips_the_smoke_test():
     assert smoke_test(PhraseBook({}), config("nl", "en")) == []

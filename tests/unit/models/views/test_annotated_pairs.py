@@ -29,7 +29,7 @@ NLI = pl.LazyFrame(
 )
 
 
-def labelled(corpus: pl.LazyFrame, nli: pl.LazyFrame, seed: int | None, bits: int = 0) -> pl.DataFrame:
+def labelled(corpus, nli, seed, bits=0):
     with TemporaryDirectory() as scratch:
         return pl.concat(labelled_pairs(corpus, nli, seed, bits, Path(scratch)))
 

@@ -9,7 +9,7 @@ from polars.testing import assert_frame_equal
 
 from bsl.models.corpus.normalize import sentence_ids
 from bsl.models.errors import TrainingError
-from bsl.models.runtime.partitions import Ranges, in_range
+from bsl.models.runtime.partitions import in_range
 from bsl.models.views.pairs import PairConfig, ViewPair, build_pairs, count_pairs, require_pairs
 
 VIEWS = pl.LazyFrame(
@@ -30,16 +30,16 @@ VIEWS = pl.LazyFrame(
 BACK = ViewPair(view_1="bt-de", view_2="bt-fr")
 
 
-def whole(views: pl.LazyFrame, bits: int = 0) -> Ranges:
+def whole(views, bits=0):
     return lambda number: in_range(views, number, bits)
 
 
-def paired(views: pl.LazyFrame, config: PairConfig, bits: int = 0) -> pl.DataFrame:
+def paired(views, config, bits=0):
     with TemporaryDirectory() as scratch:
         return pl.concat(build_pairs(whole(views, bits), config, bits, Path(scratch)))
 
 
-def test_default_config_pairs_two_back_translations() -> None:
+def test_default_config_pairs_two_back_translations():
     pairs = paired(VIEWS, PairConfig(shuffle_seed=None))
     assert pairs.drop("pair_id", "label", "score", "group").rows() == [
         (1, "A man plays guitar.", "A man plays the guitar.", "en", "en", "bt-de|bt-fr"),
@@ -47,7 +47,7 @@ def test_default_config_pairs_two_back_translations() -> None:
     ]
 
 
-def test_pairs_have_the_columns_of_the_pairs_artifact() -> None:
+def test_pairs_have_the_columns_of_the_pairs_artifact():
     expected = {"pair_id": pl.UInt64, "sentence_id": pl.UInt64} | dict.fromkeys(
         ("text_1", "text_2", "lang_1", "lang_2", "source"), pl.String
     )
@@ -55,14 +55,14 @@ def test_pairs_have_the_columns_of_the_pairs_artifact() -> None:
     assert dict(paired(VIEWS, PairConfig()).schema) == expected
 
 
-def test_several_pairings_become_one_training_set() -> None:
+def test_several_pairings_become_one_training_set():
     german = ViewPair(view_1="original", view_2="bt-de")
     pairs = paired(VIEWS, PairConfig(pairings=(BACK, german)))
     assert dict(pairs["source"].value_counts().rows()) == {"bt-de|bt-fr": 2, "original|bt-de": 3}
     assert pairs["pair_id"].n_unique() == 5
 
 
-def test_pair_languages_come_from_the_pairing() -> None:
+def test_pair_languages_come_from_the_pairing():
     pairing = ViewPair(view_1="original", view_2="mt-ar", lang_2="ar")
     views = pl.concat([VIEWS, pl.LazyFrame({"sentence_id": [1], "method": ["mt-ar"], "text": ["رجل يعزف على الجيتار."]},
                                            schema=VIEWS.collect_schema())])  # fmt: skip
@@ -70,12 +70,12 @@ def test_pair_languages_come_from_the_pairing() -> None:
     assert pairs.select("text_2", "lang_1", "lang_2").rows() == [("رجل يعزف على الجيتار.", "en", "ar")]
 
 
-def test_pair_ids_match_pinned_values() -> None:
+def test_pair_ids_match_pinned_values():
     pairs = paired(VIEWS, PairConfig(shuffle_seed=None))
     assert pairs["pair_id"].to_list() == [17931770063574117977, 10985909307802278351]
 
 
-def test_shuffle_order_depends_on_seed_not_on_input_rows() -> None:
+def test_shuffle_order_depends_on_seed_not_on_input_rows():
     views = pl.LazyFrame(
         {"sentence_id": range(200), "text": [f"Sentence number {n}." for n in range(200)]},
         schema_overrides={"sentence_id": pl.UInt64},
@@ -92,7 +92,7 @@ def test_shuffle_order_depends_on_seed_not_on_input_rows() -> None:
 
 
 @pytest.mark.parametrize(("drop_identical", "pairs"), [(False, 2), (True, 1)])
-def test_count_pairs_counts_missing_views_and_identical_pairs(drop_identical: bool, pairs: int) -> None:
+def test_count_pairs_counts_missing_views_and_identical_pairs(drop_identical, pairs):
     config = PairConfig(drop_identical=drop_identical)
     [row] = count_pairs(whole(VIEWS), config, 0).to_dicts()
     assert row == {
@@ -109,17 +109,17 @@ def test_count_pairs_counts_missing_views_and_identical_pairs(drop_identical: bo
 @pytest.mark.parametrize(
     ("views", "found"), [(("bt-de", "bt-xx"), "3 sentences have only the first view, 0"), (("xx", "yy"), "0 s")]
 )
-def test_pairing_without_pairs_is_refused(views: tuple[str, str], found: str) -> None:
+def test_pairing_without_pairs_is_refused(views, found):
     config = PairConfig(pairings=(BACK, ViewPair(view_1=views[0], view_2=views[1])))
     with pytest.raises(TrainingError, match=f"{views[0]}.{views[1]} gives no pairs: {found}"):
         require_pairs(count_pairs(whole(VIEWS), config, 0))
 
 
-def test_require_pairs_accepts_a_pairing_with_pairs() -> None:
+def test_require_pairs_accepts_a_pairing_with_pairs():
     require_pairs(count_pairs(whole(VIEWS), PairConfig(), 0))
 
 
-def test_each_sentence_is_paired_with_all_translations_and_shuffled() -> None:
+def test_each_sentence_is_paired_with_all_translations_and_shuffled():
     langs = ("ar", "es", "tr", "de", "fr")
     english = [(number, "original", f"Sentence {number}.") for number in range(40)]
     translated = [
@@ -150,7 +150,7 @@ def test_each_sentence_is_paired_with_all_translations_and_shuffled() -> None:
 
 @pytest.mark.parametrize("seed", [None, 5])
 @pytest.mark.parametrize("threshold", [None, 0.01])
-def test_number_of_ranges_does_not_change_pairs_and_counts(seed: int | None, threshold: float | None) -> None:
+def test_number_of_ranges_does_not_change_pairs_and_counts(seed, threshold):
     texts = pl.LazyFrame({"text": [f"The man {n} walks the dog of the town {n % 7}." for n in range(300)]})
     sentences = texts.select(sentence_ids(pl.col("text")).alias("sentence_id"), "text")
     views = pl.concat(
@@ -167,7 +167,7 @@ def test_number_of_ranges_does_not_change_pairs_and_counts(seed: int | None, thr
     assert_frame_equal(count_pairs(whole(views, 3), config, 3), count_pairs(whole(views), config, 0))
 
 
-def test_drop_identical_refuses_a_pairing_of_identical_views() -> None:
+def test_drop_identical_refuses_a_pairing_of_identical_views():
     views = VIEWS.with_columns(text=pl.lit("OK.")).filter(pl.col("sentence_id") <= 2)
     config = PairConfig(pairings=(ViewPair(view_1="original", view_2="bt-de"),), drop_identical=True)
     with pytest.raises(TrainingError, match="both views of all 2 pairs are the same text"):

@@ -12,11 +12,11 @@ from bsl.models.views.pairs import WordCounts, thinned
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
-def frame(texts: list[str]) -> pl.DataFrame:
+def frame(texts):
     return pl.DataFrame({"id": range(len(texts)), "text": texts}, schema_overrides={"id": pl.UInt64})
 
 
-def thin(texts: pl.DataFrame, threshold: float, seed: int) -> pl.Series:
+def thin(texts, threshold, seed):
     counts = WordCounts()
     counts.add(texts["text"])
     return thinned(texts, counts.shares(), threshold, seed)
@@ -61,7 +61,7 @@ def test_smaller_slices_lower_peak_memory(monkeypatch):
     assert peak_of(monkeypatch, 1024, texts) < peak_of(monkeypatch, len(texts), texts) / 3
 
 
-def peak_of(monkeypatch, rows: int, texts: pl.DataFrame) -> int:
+def peak_of(monkeypatch, rows, texts):
     """Return the peak growth of the process in bytes while it subsamples `rows` texts at a time."""
     monkeypatch.setattr(thinning, "_ROWS", rows)
     CLEAR.write_text("5")  # resets the peak to the current memory use
@@ -70,6 +70,6 @@ def peak_of(monkeypatch, rows: int, texts: pl.DataFrame) -> int:
     return bytes_of("VmHWM") - before
 
 
-def bytes_of(field: str) -> int:
+def bytes_of(field):
     line = next(line for line in STATUS.read_text().splitlines() if line.startswith(field))
     return 1024 * int(line.split()[1])

@@ -1,7 +1,5 @@
 """Words replaced by WordNet synonyms: a tiny database in the real format, and the installed one if any."""
 
-from pathlib import Path
-
 import polars as pl
 import pytest
 from hypothesis import given
@@ -27,16 +25,16 @@ ONE_EACH = {
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     return write_tiny_wordnet(tmp_path_factory.mktemp("wordnet"))
 
 
 @pytest.fixture(scope="module")
-def synonyms(folder: Path):
+def synonyms(folder):
     return wordnet_synonyms(folder)
 
 
-def replaced(text: str, synonyms, view: SynonymView = ALL, seed: int = 0) -> str:
+def replaced(text, synonyms, view=ALL, seed=0):
     return replace_synonyms([text], [seed], synonyms, view)[0]
 
 
@@ -56,7 +54,7 @@ def replaced(text: str, synonyms, view: SynonymView = ALL, seed: int = 0) -> str
         ("a", ()),  # a function word, although WordNet has it as a vitamin
     ],
 )
-def test_synonym_has_the_inflection_of_its_word(synonyms, word: str, forms: tuple[str, ...]) -> None:
+def test_synonym_has_the_inflection_of_its_word(synonyms, word, forms):
     assert synonyms(word) == forms
 
 
@@ -64,32 +62,32 @@ def test_synonym_has_the_inflection_of_its_word(synonyms, word: str, forms: tupl
     ("word", "lemmas"),
     [("cats", ("feline",)), ("children", ("kid", "youngster")), ("ate", ("devour",)), ("watched", ("look at",))],
 )
-def test_synonym_without_inflection_is_a_lemma(folder: Path, word: str, lemmas: tuple[str, ...]) -> None:
+def test_synonym_without_inflection_is_a_lemma(folder, word, lemmas):
     assert wordnet_synonyms(folder, inflect=False)(word) == lemmas
 
 
-def test_abbreviations_and_single_letters_are_not_replaced(synonyms) -> None:
+def test_abbreviations_and_single_letters_are_not_replaced(synonyms):
     assert synonyms("b") == ("atomic number 5",)
     for text in ("Found in the seventh millennium b.c.", "plan b or c", "(b) a 3-c."):
         assert replaced(text, synonyms) == text
     assert count_replacements(["b.c. 7th 3-c."], synonyms, ALL)["words"] == 3
 
 
-def test_replacement_preserves_case_spacing_and_punctuation(synonyms) -> None:
+def test_replacement_preserves_case_spacing_and_punctuation(synonyms):
     assert replaced("Cats, on the  sofa!\t(big)", synonyms) == "Felines, on the  couch!\t(large)"
     assert replaced("CATS RAN", synonyms) == "FELINES SPRINTED"
 
 
-def test_name_inside_a_sentence_is_not_replaced(synonyms) -> None:
+def test_name_inside_a_sentence_is_not_replaced(synonyms):
     assert replaced("The cat of Big Sur", synonyms) == "The feline of Big Sur"
 
 
-def test_text_without_replaceable_words_is_unchanged(synonyms) -> None:
+def test_text_without_replaceable_words_is_unchanged(synonyms):
     assert [replaced(text, synonyms) for text in ("", "...", "The table is here.")] == ["", "...", "The table is here."]
 
 
 @given(st.lists(st.sampled_from([*ONE_EACH, "table", "the", "house"]), max_size=30), st.integers(0, 2**64 - 1))
-def test_replaced_words_equal_the_share_capped_by_replaceable_words(synonyms, words: list[str], seed: int) -> None:
+def test_replaced_words_equal_the_share_capped_by_replaceable_words(synonyms, words, seed):
     text = " ".join(words)
     wanted = max(round(0.3 * len(words)), min(len(words), 1))
     possible = min(wanted, sum(word in ONE_EACH for word in words))
@@ -101,7 +99,7 @@ def test_replaced_words_equal_the_share_capped_by_replaceable_words(synonyms, wo
     assert tuple(counts.values()) == (len(words), possible, wanted - possible)
 
 
-def test_replacement_depends_only_on_sentence_and_seed(synonyms) -> None:
+def test_replacement_depends_only_on_sentence_and_seed(synonyms):
     texts = [f"the child ran to a big cat on sofa {number} quickly" for number in range(50)]
     seeds = list(range(50))
     view = SynonymView()
@@ -111,7 +109,7 @@ def test_replacement_depends_only_on_sentence_and_seed(synonyms) -> None:
     assert replace_synonyms(texts, [seed + 50 for seed in seeds], synonyms, view) != whole
 
 
-def test_fewer_senses_give_fewer_synonyms(tmp_path: Path) -> None:
+def test_fewer_senses_give_fewer_synonyms(tmp_path):
     folder = write_tiny_wordnet(tmp_path)
     data = (folder / "data.noun").read_text()
     more = f"{len(data):08} 00 n 02 cat 0 tomcat 0 000 | a gloss  \n"
@@ -125,16 +123,14 @@ def test_fewer_senses_give_fewer_synonyms(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def installed(tmp_path, monkeypatch):
     """Return the folder in which nltk alone finds a WordNet."""
     monkeypatch.setattr(word_vectors, "_SYSTEM", ())
     monkeypatch.setattr("nltk.data.path", [str(tmp_path)])
     return tmp_path / "corpora" / "wordnet"
 
 
-def test_wordnet_identity_depends_on_content_not_folder(
-    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wordnet_identity_depends_on_content_not_folder(installed, tmp_path, monkeypatch):
     write_tiny_wordnet(installed)
     first = find_wordnet(FILES)
     other = write_tiny_wordnet(tmp_path / "other")
@@ -146,7 +142,7 @@ def test_wordnet_identity_depends_on_content_not_folder(
     assert find_wordnet(FILES).identity != first.identity
 
 
-def test_missing_wordnet_error_gives_the_install_command(installed: Path) -> None:
+def test_missing_wordnet_error_gives_the_install_command(installed):
     with pytest.raises(SourceError, match=r"no WordNet database .*apt-get install wordnet-base"):
         find_wordnet(FILES)
     (write_tiny_wordnet(installed) / "verb.exc").unlink()
@@ -154,7 +150,7 @@ def test_missing_wordnet_error_gives_the_install_command(installed: Path) -> Non
         find_wordnet(FILES)
 
 
-def _installed() -> Path | None:
+def _installed():
     try:
         return find_wordnet(FILES).folder
     except SourceError:
@@ -162,7 +158,7 @@ def _installed() -> Path | None:
 
 
 @pytest.mark.skipif(_installed() is None, reason="needs WordNet: apt-get install wordnet-base")
-def test_installed_wordnet_gives_expected_synonyms() -> None:
+def test_installed_wordnet_gives_expected_synonyms():
     synonyms = wordnet_synonyms(_installed())
     assert {"kid", "youngster"} <= set(synonyms("child"))
     assert {"kids", "youngsters"} <= set(synonyms("children"))
@@ -175,7 +171,7 @@ def test_installed_wordnet_gives_expected_synonyms() -> None:
 
 @pytest.mark.skipif(_installed() is None, reason="needs WordNet: apt-get install wordnet-base")
 @pytest.mark.parametrize("inflect", [False, True])
-def test_installed_wordnet_replaces_30_percent_of_words(inflect: bool) -> None:
+def test_installed_wordnet_replaces_30_percent_of_words(inflect):
     premises = pl.read_parquet(embedded_path("nli-sample") / "train.parquet")["premise"].unique(maintain_order=True)
     synonyms = wordnet_synonyms(_installed(), inflect=inflect)
     counts = count_replacements(premises.head(3000), synonyms, SynonymView(inflect=inflect))
