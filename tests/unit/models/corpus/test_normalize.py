@@ -51,10 +51,6 @@ def test_normalize_cleans_whitespace_control_characters_and_unicode(raw, expecte
     assert normalized(raw) == [expected]
 
 
-def test_normalize_treats_each_row_separately():
-    assert normalized("clean", "  dirty ", None, "e\u0301") == ["clean", "dirty", None, "\u00e9"]
-
-
 GOLDEN = {  # XXH64, seed 0, of the UTF-8 bytes: a change orphans all existing corpora, views and translations
     "": 0xEF46DB3751D8E999,
     "a": 0xD24EC4F1A98C6E5B,
