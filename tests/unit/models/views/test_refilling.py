@@ -44,8 +44,7 @@ def roberta(tmp_path_factory):
 
 @pytest.fixture(params=["bert", "roberta"])
 def model(request):
-    found: RefillModel = request.getfixturevalue(request.param)
-    return found
+    return request.getfixturevalue(request.param)
 
 
 def test_refill_depends_only_on_sentence_and_seed(model):
@@ -62,14 +61,10 @@ def test_refill_preserves_whitespace_and_unmasked_words(model):
         assert sum(one == other for one, other in words) >= len(words) // 2
 
 
-def test_refill_writes_no_special_or_partial_tokens(model):
-    view = MaskedView(share=1.0, top_k=50)
-    for text in refill(TEXTS, SEEDS, model, view, 2048):
-        assert not re.search(r"\[\w+\]|</?\w+>|##|Ġ|\ufffd", text)
-
-
-def test_refill_leaves_empty_texts_unchanged(model):
+def test_refill_writes_no_special_or_partial_tokens_and_leaves_empty_texts(model):
     assert refill(["", " "], [0, 1], model, VIEW, 64) == ["", " "]
+    for text in refill(TEXTS, SEEDS, model, MaskedView(share=1.0, top_k=50), 2048):
+        assert not re.search(r"\[\w+\]|</?\w+>|##|Ġ|\ufffd", text)
 
 
 def test_refill_preserves_capitals_with_an_uncased_model(bert):
