@@ -10,13 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from bsl.models.errors import EvaluationError
 from bsl.models.evaluation.labels import Labelled, class_accuracies
 from bsl.models.evaluation.probe.problem import senteval_order
-from bsl.models.serving.classifier import (
-    SETTINGS,
-    WEIGHTS,
-    LinearClassifier,
-    fit_classifier,
-    temperature,
-)
+from bsl.models.serving.classifier import SETTINGS, WEIGHTS, LinearClassifier, fit_classifier, temperature
 
 NAMES = ("a", "b", "c", "d")
 
