@@ -54,7 +54,7 @@ def test_fold_leaves_the_encoder_and_random_state_unchanged_and_checks_the_width
         fold(encoder, torch.zeros(3, 31).double(), torch.zeros(31).double())
 
 
-def encoder_of(architecture: str, settings: dict, **fields) -> Encoder:
+def encoder_of(architecture, settings, **fields):
     torch.manual_seed(0)
     usual = {"vocab_size": 50, "max_position_embeddings": 40, "pad_token_id": PAD, "bos_token_id": 2, "eos_token_id": 3}
     backbone = AutoModel.from_config(CONFIG_MAPPING[architecture](**usual, **SIZES, **settings)).eval()

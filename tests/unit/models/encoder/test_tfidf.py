@@ -13,7 +13,7 @@ from bsl.models.evaluation.correlation import sparse_cosines
 CORPUS = ["a dog runs", "a cat sleeps", "a dog sleeps"]
 
 
-def idf(documents: int) -> float:
+def idf(documents):
     return math.log((1 + len(CORPUS)) / (1 + documents)) + 1  # scikit-learn's smoothed idf
 
 
