@@ -40,8 +40,8 @@ def reads_padding(backbone: PreTrainedModel, pad_id: int, longest: int, *, left:
             follow the tokenizer.
 
     Raises:
-        EncoderError: The architecture does not run on token ids alone; its vectors are not finite, or depend on other
-            sentences of the same length; or padding on the left moves its positions.
+        EncoderError: The architecture does not run on token ids alone; a sentence's vectors depend on other sentences
+            of the same length; or padding on the left moves its positions.
     """
     words = np.setdiff1d(np.arange(min(12, int(backbone.config.vocab_size))), [pad_id])
     if len(words) == 0:
@@ -60,8 +60,6 @@ def reads_padding(backbone: PreTrainedModel, pad_id: int, longest: int, *, left:
             f"({first_line(error):.200}). Correct its settings in config.json, or choose a model that encodes texts, "
             "such as one of BERT's family."
         ) from error
-    if not alone.isfinite().all():
-        raise EncoderError("its weights give vectors that are not finite. Get the model from its publisher again.")
     if left and not _close(_vectors(backbone, [first, second], pad_id, left=True)[1:, -len(second) :], short):
         raise EncoderError(
             f"padding_side in tokenizer_config.json is left, which moves the positions of the architecture "

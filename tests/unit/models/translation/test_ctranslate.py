@@ -208,10 +208,7 @@ def test_damaged_translator_folder_error_names_the_folder(tmp_path, tiny, backen
         path.write_text(content if isinstance(content, str) else json.dumps(json.loads(whole) | content))
     with pytest.raises(TranslationError, match=str(tmp_path)):
         load_translator(
-            path.parent,
-            TINY.model_copy(update={"backend": backend}),
-            Resources("cpu", cores=1),
-            tmp_path / "converted",
+            path.parent, TINY.model_copy(update={"backend": backend}), Resources("cpu", cores=1), tmp_path / "converted"
         )
     assert not (tmp_path / "converted").exists()
 
