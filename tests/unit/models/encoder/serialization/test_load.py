@@ -165,8 +165,8 @@ def test_excess_saved_max_length_is_reduced_and_logged_once(tmp_path, caplog):
 
 def test_normalize_is_true_only_without_truncated_dimensions(tmp_path):
     for kept, normalized in ((8, False), (32, True)):
-        files = {**layout(bert(), "Normalize"), "config_sentence_transformers.json": {"truncate_dim": kept}}
-        assert saved_config(write(tmp_path / str(kept), files), "x").normalize is normalized
+        folder = write(tmp_path / str(kept), layout(bert(), "Normalize", dims=kept))
+        assert saved_config(folder, "x").normalize is normalized
 
 
 def test_configured_dropout_replaces_the_saved_dropout(tmp_path):
