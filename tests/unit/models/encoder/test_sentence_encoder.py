@@ -9,12 +9,13 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import torch
+from pydantic import ValidationError
 from safetensors.torch import load_file, save_file
 
 from bsl.models.encoder import sentence_encoder as tokens_module
 from bsl.models.encoder.config import EncoderConfig, read_json
 from bsl.models.encoder.network import Encoder
-from bsl.models.encoder.pooling import POOLINGS
+from bsl.models.encoder.pooling import POOLINGS, pooling_of
 from bsl.models.encoder.sentence_encoder import CachedEncoder, SentenceEncoder, token_ids
 from bsl.models.encoder.texts import texts_of
 from bsl.models.encoder.unpadded import budget_batches
@@ -110,6 +111,27 @@ def test_bf16_encoding_is_opt_in_and_close_to_fp32(loaded):
     exact, short = encoder.encode(TEXTS), encoder.encode(TEXTS, bf16=True)
     np.testing.assert_array_equal(exact, encoder.encode(TEXTS))
     assert 0 < np.abs(exact - short).max() < 0.05
+
+
+def test_joined_poolings_concatenate_their_vectors_in_the_given_order():
+    tokens_BTD = torch.tensor([[[1.0, 2.0], [3.0, 0.0], [99.0, 99.0]]])
+    pooling = pooling_of("max+cls+mean")
+    assert pooling.pool(tokens_BTD, torch.tensor([[1, 1, 0]])).tolist() == [[3.0, 2.0, 1.0, 2.0, 2.0, 1.0]]
+    assert [mode.name for mode in pooling.modes] == ["max", "cls", "mean"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("men", r"unknown pooling 'men', expected mean, cls, .* joined by \+\. Did you mean 'mean'\?"),
+        ("cls+", "unknown pooling '', expected mean"),
+        ("cls+maxx", r"unknown pooling 'maxx', .* Did you mean 'max'\?"),
+        ("cls+first-last", "pooling first-last cannot be joined, expected mean"),
+    ],
+)
+def test_other_poolings_are_refused_with_the_closest_name(name, message):
+    with pytest.raises(ValidationError, match=message):
+        EncoderConfig(model="x", pooling=name)
 
 
 @pytest.mark.parametrize("pooling", ["mean", "mean-sqrt", "weighted", "mean-after-first"])
