@@ -33,10 +33,7 @@ def normalized(*texts):
         (" \t\x00 ", ""),
         ("co\u00adoper\u200bation\u2060", "cooperation"),
         ("\u200ea\u202eb\u2066c\u061c", "abc"),
-        *(
-            (blank, "")
-            for blank in ("\u200b", "\u00ad", "\u200d \u200c", "\u2800", "\u3164", "\ufe0f", "\u2060 \ufeff")
-        ),
+        *((blank, "") for blank in ["\u200b", "\xad", "\u200d \u200c", "⠀", "ㅤ", "️", "\u2060 \ufeff"]),
         ("zero\u200dwidth, \u200cjoiners", "zerowidth, joiners"),
         ("e\u200d\u0301\u200d", "\u00e9"),
         ("\u304b\u200d\u3099\u200d", "\u304c"),
@@ -75,5 +72,3 @@ def test_streamed_sentence_ids_equal_reference_xxh64():
 def test_invalid_normalize_settings_are_rejected():
     with pytest.raises(ValidationError, match="expected at most max_chars"):
         NormalizeConfig(min_chars=10, max_chars=9)
-    with pytest.raises(ValidationError, match="extra"):
-        NormalizeConfig(min_char=1)

@@ -31,13 +31,8 @@ def test_method_name_and_language_follow_from_the_hops():
         (lambda: AugmentConfig(original=False), r"no views\. Set"),
         (lambda: CropView(least=0.9, most=0.4), r"least is 0\.9, expected at most the value of most \(0\.4\)"),
         (lambda: PairConfig(labelled=True, scored="stsb/train"), "no pair has a label and a score"),
-        (lambda: hop("en", "de", beem=4), "beem"),
-        (lambda: hop("en", "de", beam=0), "beam"),
         (lambda: hop("en", "de", target_token="deu"), "target_token"),
         (lambda: hop("English", "de"), "source_lang"),
-        (lambda: AugmentConfig(backend="marian"), "backend"),
-        (lambda: AugmentConfig(precision="fp8"), "precision"),
-        (lambda: AugmentConfig(beam=0), "beam"),
     ],
 )
 def test_inconsistent_settings_are_refused(made, message):
