@@ -1,4 +1,4 @@
-"""The embedded translators translate real sentences, and batch size does not change a translation."""
+"""The embedded translators translate real sentences."""
 
 from functools import cache
 
@@ -29,9 +29,9 @@ def folder_of(config):
 
 
 @cache
-def translator(direction, budget=None):
+def translator(direction):
     config = MINI[direction].model_copy(update={"precision": "fp32"})
-    return load_on_transformers(folder_of(config), config, token_budget=budget)
+    return load_on_transformers(folder_of(config), config)
 
 
 @pytest.fixture(scope="module")
@@ -61,13 +61,6 @@ def test_another_direction_fails_the_pinned_translations(conversions):
     engine = loading.load_translator(folder, french, Resources("cpu", cores=1), conversions / folder.name)
     with pytest.raises(TranslationError, match=r"expected 'Der Junge liest ein Buch\.', found 'Le garçon"):
         smoke_test(engine, german.model_copy(update={"pinned": embedded_pins(german)}))
-
-
-def test_batch_size_does_not_change_a_translation():
-    whole = translator("en-de").translate(SENTENCES)
-    single = [translator("en-de", 1).translate([text])[0] for text in SENTENCES]
-    assert [each.text for each in whole] == [each.text for each in single]
-    assert [each.score for each in whole] == pytest.approx([each.score for each in single], abs=1e-3)
 
 
 def test_round_trips_pass_the_filters_and_share_words():

@@ -74,9 +74,10 @@ def test_token_budget_and_repetition_do_not_change_order_or_translations(folder,
     sample = SENTENCES[::40]
     whole = translator.translate(sample)
     assert translator.translate(sample) == whole
-    for budget in (64, 300):
+    for budget in (1, 64, 300):
         cut = load(folder, budget).translate(sample[::-1])[::-1]
         assert [translation.text for translation in cut] == [translation.text for translation in whole], budget
+        assert [each.score for each in cut] == pytest.approx([each.score for each in whole], abs=1e-3)
 
 
 def test_progress_ends_at_the_total_number_of_sentences(translator):
