@@ -20,7 +20,7 @@ from bsl.models.errors import EncoderError
 from bsl.storage.errors import SourceError, StorageError
 from bsl.storage.sources.model_sources import resolve_model
 from tests.differential.encoder_folders import BASES
-from tests.layouts import TEXTS, bert, dense_head, layout, opened, roberta, vectors_of, write
+from tests.layouts import TEXTS, bert, dense_head, layout, modules, opened, roberta, vectors_of, write
 from tests.tiny_encoder import write_tiny
 from tests.tiny_heads import ours
 from tests.tiny_words import WIDTH, words
@@ -49,11 +49,8 @@ def pickled(value):
 
 
 def listed(*kinds, **first):
-    """Return the content of modules.json; a kind without a package is one of sentence-transformers."""
-    made = [
-        {"idx": n, "name": str(n), "path": f"{n}_{kind}" if n else "", "type": f"sentence_transformers.models.{kind}"}
-        for n, kind in enumerate(kinds)
-    ]
+    """Return the content of modules.json, with other fields of the first module."""
+    made = modules(*kinds)
     return [{**made[0], **first}, *made[1:]]
 
 
