@@ -36,15 +36,6 @@ def test_token_vectors_match_a_padded_pass_in_row_order(tmp_path, monkeypatch, a
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
 
 
-def test_pooled_token_vectors_are_the_sentence_vectors(tmp_path):
-    encoder = ours(tmp_path, "CNN")
-    tokens = token_ids(encoder.tokenizer, TEXTS, 24)
-    with torch.inference_mode():
-        x_BTD, mask_BT = encoder.network.token_vectors(tokens, ROWS)
-        mean_BD = x_BTD.sum(1) / mask_BT.sum(1, keepdim=True)
-        torch.testing.assert_close(mean_BD, encoder.network.embed(tokens, ROWS, 20), rtol=0, atol=1e-6)
-
-
 @pytest.mark.parametrize("kernels", [(1,), (3, 1), (5, 7)])
 def test_packed_convolutions_equal_convolutions_of_single_sentences(kernels):
     torch.manual_seed(3)

@@ -10,19 +10,18 @@ import pyarrow as pa
 import pytest
 import torch
 from pydantic import ValidationError
-from safetensors.torch import load_file, save_file
 
 from bsl.models.encoder import sentence_encoder as tokens_module
 from bsl.models.encoder.config import EncoderConfig, read_json
 from bsl.models.encoder.network import Encoder
-from bsl.models.encoder.pooling import POOLINGS, pooling_of
+from bsl.models.encoder.pooling import POOLINGS
 from bsl.models.encoder.sentence_encoder import CachedEncoder, SentenceEncoder, token_ids
 from bsl.models.encoder.texts import texts_of
 from bsl.models.encoder.unpadded import budget_batches
 from bsl.models.errors import EncoderError, NoEmbeddingError, TrainingError
 from bsl.storage.assets.embedded import embedded_path
 from tests.fake_processes import as_process
-from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder, write_tiny
+from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder
 
 TEXTS = ORIGINALS + BACK_DE + BACK_FR + ["A man.", "dogs"]
 ROWS = np.array([5, 0, 13, 7, 7, 2])
@@ -104,20 +103,6 @@ def test_encode_reports_progress_restores_mode_and_accepts_empty_input(loaded):
     assert encoder.training
     assert seen[-1][:2] == (len(TEXTS), len(TEXTS))
     assert SentenceEncoder(encoder, tokenizer).encode([]).shape == (0, WIDTH)
-
-
-def test_bf16_encoding_is_opt_in_and_close_to_fp32(loaded):
-    encoder = SentenceEncoder(*loaded)
-    exact, short = encoder.encode(TEXTS), encoder.encode(TEXTS, bf16=True)
-    np.testing.assert_array_equal(exact, encoder.encode(TEXTS))
-    assert 0 < np.abs(exact - short).max() < 0.05
-
-
-def test_joined_poolings_concatenate_their_vectors_in_the_given_order():
-    tokens_BTD = torch.tensor([[[1.0, 2.0], [3.0, 0.0], [99.0, 99.0]]])
-    pooling = pooling_of("max+cls+mean")
-    assert pooling.pool(tokens_BTD, torch.tensor([[1, 1, 0]])).tolist() == [[3.0, 2.0, 1.0, 2.0, 2.0, 1.0]]
-    assert [mode.name for mode in pooling.modes] == ["max", "cls", "mean"]
 
 
 @pytest.mark.parametrize(
@@ -225,15 +210,6 @@ def test_truncation_preserves_the_final_special_token(loaded):
     tokenizer.pad_token = None
     with pytest.raises(EncoderError, match="no padding token"):
         token_ids(tokenizer, ["a man"], 24)
-
-
-def test_missing_pooler_is_accepted_and_loading_is_deterministic(tmp_path):
-    folder = write_tiny(tmp_path)
-    weights = {n: w for n, w in load_file(folder / "model.safetensors").items() if "pooler" not in n}
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    one, two = (SentenceEncoder.load(folder, EncoderConfig(model="x")).network for _ in range(2))
-    assert not any("pooler" in name for name in one.state_dict())
-    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
 
 
 def test_nan_embedding_raises_encoder_error(tmp_path):

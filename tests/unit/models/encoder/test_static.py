@@ -166,14 +166,6 @@ def test_words_are_lower_cased_for_an_uncased_vocabulary(tmp_path):
         assert encoder.tokenizer.tokenize("THE cat") == expected
 
 
-def test_vector_is_the_mean_of_known_words_or_zero(tmp_path):
-    vectors = saved(tmp_path / "words", split="whitespace", case="lower").encode(WORD_TEXTS)
-    rows = dict(zip(WORDS, WORD_TABLE, strict=True))
-    for text, vector in zip(WORD_TEXTS, vectors, strict=True):
-        known = [rows[word] for word in text.lower().split() if word in rows]
-        np.testing.assert_allclose(vector, np.mean(known, axis=0) if known else np.zeros(6), atol=1e-6)
-
-
 @pytest.mark.parametrize(
     "config", [{"case": "kept"}, {"split": "punctuation", "case": "lower", "marks": False}, {"split": "whitespace"}]
 )

@@ -28,12 +28,6 @@ def test_tfidf_cosines_match_hand_computed_values():
     np.testing.assert_allclose(found, [expected, 1, 0, 0], atol=1e-12)
 
 
-def test_sparse_cosine_of_unit_vectors_is_their_dot_product():
-    vectors = TfIdf([CORPUS]).vectors(["Dog runs", "cat dog", "a dog", "dog runs a"])
-    products = np.asarray(vectors[:2].multiply(vectors[2:]).sum(axis=1)).ravel()
-    assert sparse_cosines(vectors[:2], vectors[2:]).tolist() == products.tolist()
-
-
 def test_corpus_without_words_is_rejected():
     with pytest.raises(EvaluationError, match="none of 1 texts contains a word"):
         TfIdf([["!!"]])
