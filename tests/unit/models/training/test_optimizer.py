@@ -1,0 +1,200 @@
+"""Optimizer and schedules equal restatements in float64, torch, hand-computed tables and transformers' schedule."""
+
+import math
+
+import pytest
+import torch
+from transformers import get_linear_schedule_with_warmup
+
+from bsl.flows.recipes.paper import PAPER_TRAINING, RELEASED_TRAINING
+from bsl.models.objectives.bsl import momentum_at
+from bsl.models.objectives.bsl_config import BSLConfig
+from bsl.models.objectives.objective import Objective
+from bsl.models.training.config import CollapseConfig, TrainingConfig
+from bsl.models.training.optimizer import learning_rate, make_optimizer, set_step
+from tests.every import every
+
+RATES = [0.0, 0.02, 0.05, 0.05, 0.01, 0.03]  # a warm-up from 0, and later steps
+
+
+class Weights(Objective):
+    """A matrix with weight decay and a bias without."""
+
+    def __init__(self):
+        torch.manual_seed(2)
+        super().__init__(torch.nn.Linear(3, 2, dtype=torch.float64), None)
+
+    def forward(self, *_):
+        return self.online.weight.pow(3).sum() + (2 * self.online.bias).exp().sum()
+
+
+class Slope(Weights):
+    """The same under a loss with a constant gradient."""
+
+    def forward(self, *_):
+        return self.online.weight.sum() + self.online.bias.sum()
+
+
+class Rows(Objective):
+    """An embedding of two rows at BERT's scale; the loss uses only the first."""
+
+    def __init__(self):
+        torch.manual_seed(0)
+        super().__init__(torch.nn.Embedding.from_pretrained(0.03 * torch.randn(2, 16), freeze=False), None)
+
+    def forward(self, *_):
+        return self.online.weight[0].square().sum()
+
+
+def trained(objective, config, rates, tensor_rate=False):
+    optimizer = make_optimizer(objective, config)
+    for group in optimizer.param_groups:
+        group["lr"] = torch.tensor(0.3) if tensor_rate else group["lr"]
+    for step, rate in enumerate(rates, 1):
+        set_step(optimizer, rate, step, config)
+        optimizer.zero_grad()
+        objective().backward()
+        optimizer.step()
+    return objective.online
+
+
+def restated(config, l2):
+    """Restate transformers.AdamW with `correct_bias=False`: p − lr · m / (√v + ε), after the decay of p."""
+    objective = Weights()
+    params = list(objective.parameters())
+    moments = [(torch.zeros_like(p), torch.zeros_like(p)) for p in params]
+    for rate in RATES:
+        slopes = torch.autograd.grad(objective(), params)
+        for p, g, (m, v) in zip(params, slopes, moments, strict=True):
+            decay = config.weight_decay if p.ndim == 2 else 0.0
+            with torch.no_grad():
+                g = g + decay * p if l2 else g
+                p.mul_(1.0 if l2 else 1 - rate * decay)
+                m.mul_(0.9).add_(0.1 * g)
+                v.mul_(0.999).add_(0.001 * g * g)
+                p.sub_(rate * m / (v.sqrt() + config.eps))
+    return objective.online
+
+
+@pytest.mark.parametrize("kind", ["adamw", "adam"])
+def test_steps_without_bias_correction_equal_the_restated_optimizer(kind):
+    config = TrainingConfig(optimizer=kind, weight_decay=0.3, eps=1e-3, bias_correction=False)
+    found, expected = trained(Weights(), config, RATES), restated(config, l2=kind == "adam")
+    torch.testing.assert_close(found.weight, expected.weight, rtol=1e-12, atol=0)
+    torch.testing.assert_close(found.bias, expected.bias, rtol=1e-12, atol=0)
+
+
+def test_steps_with_bias_correction_equal_torch_adamw():
+    config, plain = TrainingConfig(weight_decay=0.3, eps=1e-3), Weights()
+    groups = [{"params": [plain.online.weight], "weight_decay": 0.3}, {"params": [plain.online.bias]}]
+    optimizer = torch.optim.AdamW(groups, weight_decay=0.0, eps=1e-3, fused=True)
+    for rate in RATES:
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        optimizer.zero_grad()
+        plain().backward()
+        optimizer.step()
+    assert torch.equal(trained(Weights(), config, RATES).weight, plain.online.weight)
+    # Captured steps read the learning rate from its tensor.
+    torch.testing.assert_close(trained(Weights(), config, RATES, tensor_rate=True).weight, plain.online.weight)
+
+
+@pytest.mark.parametrize(("step", "larger"), [(1, math.sqrt(10)), (12, 6.57), (500, 1.59)])
+def test_first_steps_are_larger_without_bias_correction(step, larger):
+    config = TrainingConfig(weight_decay=0.0, eps=1e-12, bias_correction=False)
+    before, after = (trained(Slope(), config, [1.0] * count).bias for count in (step - 1, step))
+    # With correction, each step of a constant gradient equals the learning rate.
+    assert (before - after).abs().max().item() == pytest.approx(larger, rel=0.01)
+
+
+@every(
+    [
+        (1, 20, 0.1, "linear", 0.0),
+        (2, 20, 0.1, "linear", 0.5),
+        (3, 20, 0.1, "linear", 1.0),
+        (12, 20, 0.1, "linear", 0.5),
+        (20, 20, 0.1, "linear", 1 / 18),
+        (20, 20, 0.1, "constant", 1.0),
+        (1, 20, 0.0, "linear", 1.0),
+        (11, 20, 0.0, "linear", 0.5),
+        (2, 15, 0.1, "linear", 0.5),  # ⌈1.5⌉ = 2 warm-up steps
+        (1, 1, 0.0, "linear", 1.0),
+    ]
+)
+def test_learning_rate_equals_hand_computed_values(step, total, warmup, decay, expected):
+    config = TrainingConfig(lr=1.0, warmup=warmup, decay=decay)
+    assert learning_rate(step, total, config) == pytest.approx(expected, abs=1e-15)
+
+
+@pytest.mark.parametrize("config", [PAPER_TRAINING, RELEASED_TRAINING])
+def test_preset_learning_rates_equal_the_transformers_linear_schedule(config):
+    total = 137
+    optimizer = torch.optim.AdamW([torch.zeros(1, requires_grad=True)], lr=config.lr)
+    peer = get_linear_schedule_with_warmup(optimizer, 14, total)  # ⌈13.7⌉
+    for step in range(1, total + 1):
+        assert learning_rate(step, total, config) == pytest.approx(optimizer.param_groups[0]["lr"], rel=1e-12)
+        optimizer.step()
+        peer.step()
+
+
+SHARED = {
+    "eps": 1e-6,  # Table 8; the released code has it too
+    "bias_correction": True,
+    "order": "random",
+    "batch_size": 64,
+    "drop_last": True,
+    "epochs": 1,
+    "max_steps": None,
+    "warmup": 0.1,
+    "decay": "linear",
+    "clip": 1.0,
+    "seed": 0,
+    "precision": "fp32",
+    "length_buckets": None,
+    "select": "best",
+    "collapse": CollapseConfig().model_dump(),
+}
+SHARED_OBJECTIVE = {
+    "name": "bsl",
+    "norm": "batch",
+    "momentum": 0.999,
+    "momentum_schedule": "constant",
+    "target_norm": "none",
+    "target_norm_momentum": 0.9,
+    "dims": (),
+    "contrastive_weight": 0.0,
+    "temperature": 0.05,
+}
+EVERY_TENTH = {"eval_every": None, "dev_similarity": "cosine"}
+FLOOR_OF_TENTH = {"eval_every": "tenth", "dev_similarity": "best-of-four"}
+PAPER = {"predictor": "paper", "k": 8, "target_dropout": False, "loss_scale": "paper"}
+RELEASED = {"predictor": "released", "k": 10, "target_dropout": True, "loss_scale": "released"}
+
+
+@pytest.mark.parametrize(
+    ("config", "optimiser", "objective"),
+    [
+        (PAPER_TRAINING, {"optimizer": "adamw", "lr": 5e-4, "weight_decay": 0.01} | EVERY_TENTH, PAPER),
+        (RELEASED_TRAINING, {"optimizer": "adamw", "lr": 1e-4, "weight_decay": 0.0} | FLOOR_OF_TENTH, RELEASED),
+    ],
+)
+def test_presets_equal_the_published_settings(config, optimiser, objective):
+    assert config.model_dump() == SHARED | optimiser | {"objective": SHARED_OBJECTIVE | objective}
+
+
+@pytest.mark.parametrize(
+    ("config", "low", "high"), [(PAPER_TRAINING, 0.99, 1.01), (TrainingConfig(optimizer="adam"), 0, 0.1)]
+)
+def test_share_of_an_unused_word_embedding_left_after_500_steps(config, low, high):
+    """Adam's weight decay shrinks it; the paper's preset does not."""
+    before = Rows().online.weight[1].norm().item()
+    rates = [learning_rate(step, 500, config) for step in range(1, 501)]
+    assert low <= trained(Rows(), config, rates).weight[1].norm().item() / before <= high
+
+
+@pytest.mark.parametrize(
+    ("schedule", "step", "expected"), [("constant", 100, 0.99), ("cosine", 50, 0.995), ("cosine", 100, 1.0)]
+)
+def test_target_momentum_equals_hand_computed_values(schedule, step, expected):
+    assert momentum_at(step, 100, BSLConfig(momentum=0.99, momentum_schedule=schedule)) == pytest.approx(expected)
+    assert Rows().momentum(step, 100) is None
