@@ -46,15 +46,6 @@ def test_cache_file_is_reused_for_equal_content_only(tokenizer, tmp_path):
     assert len(list(tmp_path.iterdir())) == 4 + 1  # four caches and the model, no leftovers
 
 
-def test_null_text_error_names_the_row_in_any_chunk(tokenizer, tmp_path, monkeypatch):
-    monkeypatch.setattr(token_cache, "CHUNK", 4)
-    holed = PAIRS.with_columns(text_2=pl.when(pl.int_range(12) != 9).then("text_2"))
-    with pytest.raises(TrainingError, match="text_2 of pair 9 is null"):
-        open_token_cache(tmp_path, holed.lazy(), reader(tokenizer, 24))
-    with pytest.raises(TrainingError, match=r"lack the columns \['text_2'\]"):
-        open_token_cache(tmp_path, PAIRS.drop("text_2").lazy(), reader(tokenizer, 24))
-
-
 ALL = frozenset({"label", "score", "group", "sentence_id"})
 LABELLED = PAIRS.with_columns(
     label=pl.int_range(12) % 3,
@@ -83,13 +74,7 @@ def test_batches_include_the_fields_required_by_the_objective(tokenizer, tmp_pat
     np.testing.assert_array_equal(columns["teacher"], teacher.vectors[rows])
 
 
-def test_unneeded_fields_are_omitted_from_batches_and_digest(tokenizer, tmp_path):
-    plain, labelled = (open_token_cache(tmp_path, pairs.lazy(), reader(tokenizer, 24)) for pairs in (PAIRS, LABELLED))
-    assert plain.digest == labelled.digest
-    assert labelled.take(np.arange(3)).columns == {}
-
-
-def test_digest_changes_with_labels_scores_ids_and_teacher_vectors(tokenizer, tmp_path, teacher):
+def test_digest_changes_with_needed_fields_and_teacher_vectors_only(tokenizer, tmp_path, teacher):
     other = TeacherVectors(teacher.ids, teacher.vectors + 1)
     changes = [LABELLED.with_columns(pl.col(name).reverse()) for name in ("label", "score", "sentence_id")]
     digests = {
@@ -97,11 +82,21 @@ def test_digest_changes_with_labels_scores_ids_and_teacher_vectors(tokenizer, tm
         for pairs, vectors in [(LABELLED, teacher), (LABELLED, other), *((change, teacher) for change in changes)]
     }
     assert len(digests) == 5
+    plain, labelled = (open_token_cache(tmp_path, pairs.lazy(), reader(tokenizer, 24)) for pairs in (PAIRS, LABELLED))
+    assert plain.digest == labelled.digest
+    assert labelled.take(np.arange(3)).columns == {}
 
 
 @pytest.mark.parametrize(
     ("needs", "pairs", "message"),
     [
+        ("label", LABELLED.drop("text_2"), r"lack the columns \['text_2'\], expected \['text_1', 'text_2'\]"),
+        (
+            "label",
+            LABELLED.with_columns(text_2=pl.when(pl.int_range(12) != 9).then("text_2")),
+            "text_2 of pair 9 is null",
+        ),
+        ("score", LABELLED.with_columns(score=pl.when(pl.int_range(12) != 5).then("score")), "score of pair 5 is null"),
         ("label", LABELLED.drop("label"), "label of pair 0 is missing, but the objective or the order needs it"),
         ("group", LABELLED.with_columns(group=None), "group of pair 0 is null, but the objective or the order"),
         ("score", LABELLED.with_columns(score=pl.int_range(12) / 10), r"score of pair 11 is 1\.1, expected 0 to 1"),
@@ -118,9 +113,6 @@ def test_missing_or_invalid_field_error_names_column_and_row(
     monkeypatch.setattr(token_cache, "CHUNK", 4)
     with pytest.raises(TrainingError, match=message):
         open_token_cache(tmp_path, pairs.lazy(), reader(tokenizer, 24), frozenset({needs}), teacher)
-
-
-def test_missing_teacher_is_refused_when_the_objective_needs_it(tokenizer, tmp_path):
     with pytest.raises(TrainingError, match="needs a teacher's vectors, but there is no teacher"):
         open_token_cache(tmp_path, LABELLED.lazy(), reader(tokenizer, 24), frozenset({"sentence_id"}))
 
