@@ -31,11 +31,7 @@ def test_use_asked_for_decides_else_the_use_of_the_labels(
     [
         ("classify", None, r"--for classify: needs other labels .found no labels, expected texts with a class"),
         ("classify", "pairs", r"found pairs with a score, expected texts with a class.* --for similarity, search$"),
-        (
-            "similarity",
-            "classes",
-            r"found texts with a class, expected pairs with a score.* --for classify, group, sea",
-        ),
+        ("similarity", "classes", r"found texts with a class, expected pairs with .* --for classify, group, sea"),
         ("group", None, r"Give them with --labels, or use one of --for search$"),
     ]
 )
