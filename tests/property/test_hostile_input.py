@@ -7,30 +7,22 @@ values are printed.
 import json
 import random
 import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
 import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from pydantic import BaseModel
 
-from bsl.flows.cli.terminal.overrides import configured
-from bsl.flows.config import PipelineConfig, override
-from bsl.flows.recipes import RECIPES, recipe
 from bsl.storage.artifacts.garbage_collection import collectable
-from bsl.storage.artifacts.keys import artifact_key
 from bsl.storage.artifacts.store import Store
 from bsl.storage.errors import StorageError
 from bsl.storage.filesystem.names import MANIFEST
 from bsl.storage.readers.columns import Columns
-from bsl.storage.readers.formats import columns_of, format_of, read_table
+from bsl.storage.readers.formats import format_of, read_table
 from bsl.storage.readers.read_report import ReadReport
 from tests.hostile import folder_of, put
-from tests.hostile_values import SEED, VALUES, Draw, spoiled
+from tests.hostile_values import SEED, Draw, spoiled
 
 
 @pytest.fixture
@@ -105,36 +97,6 @@ def table_of(path: Path, report: ReadReport, column: str = "text") -> pl.DataFra
     return pl.concat([pl.DataFrame(schema={column: pl.String}), *frames])
 
 
-TYPES: list[pa.DataType] = [
-    pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.int8(), pa.uint64(), pa.float16(), pa.float64(),
-    pa.bool_(), pa.null(), pa.decimal128(9, 2), pa.decimal256(50, 3), pa.date32(), pa.timestamp("us", "+05:30"),
-    pa.duration("s"), pa.list_(pa.string()), pa.struct([("x", pa.int8())]), pa.dictionary(pa.int8(), pa.string()),
-    pa.map_(pa.string(), pa.int8()),
-]  # fmt: skip
-
-
-def test_random_parquet_file_is_read_or_raises_storage_error(tmp_path, draw):
-    dice, path = draw.dice, tmp_path / "a.parquet"
-
-    def read() -> pl.DataFrame:
-        found = columns_of(str(path), format_of(str(path)))
-        return table_of(path, ReadReport("fuzz"), dice.choice(found or ("text",)))
-
-    for _ in draw.rounds(0.16):
-        dtype = dice.choice(TYPES)
-        names = [dice.choice(["text", "label", "", "a.b", "é"]) for _ in range(dice.randrange(1, 4))]
-        columns = [pa.nulls(3, dice.choice([dtype, pa.string()])) for _ in names]
-        if dice.random() < 0.5:
-            columns[0] = pa.array(["a", None, "c"])
-        try:
-            pq.write_table(pa.Table.from_arrays(columns, names=names), path)
-        except pa.ArrowException:
-            continue
-        if dice.random() < 0.7:
-            path.write_bytes(damaged(path.read_bytes(), dice))
-        draw.tried(read, StorageError)
-
-
 def test_damaged_manifest_raises_storage_error_and_deletes_nothing(tmp_path, draw):
     """Nothing appears outside the store and the export, and no artifact is deleted."""
     room = tmp_path / "room"
@@ -157,33 +119,3 @@ def test_damaged_manifest_raises_storage_error_and_deletes_nothing(tmp_path, dra
         assert store.defect(other) is None
         assert {path.name for path in tmp_path.iterdir()} == {"room"}
         assert {path.name for path in room.iterdir()} <= {"store", "out"}
-
-
-def places(model: BaseModel, above: str = "") -> Iterator[str]:
-    for name in type(model).model_fields:
-        value = getattr(model, name)
-        yield f"{above}{name}"
-        if isinstance(value, BaseModel):
-            yield from places(value, f"{above}{name}.")
-
-
-def test_random_setting_is_accepted_or_raises_value_error(draw):
-    """An accepted configuration has an artifact key and equals its own JSON round trip."""
-    dice = draw.dice
-    bases = {name: (recipe(name), list(places(recipe(name)))) for name in dice.sample(list(RECIPES), 4)}
-
-    def changed() -> PipelineConfig:
-        name = dice.choice(list(bases))
-        base, fields = bases[name]
-        if dice.random() < 0.5:
-            whole = spoiled(base.model_dump(mode="json"), dice)
-            return override(base, whole if isinstance(whole, dict) else {"title": whole})
-        value = dice.choice(VALUES)
-        text = dice.choice([str(value).encode(errors="replace").decode(), json.dumps(value), "[" * 5000])
-        return configured(name, [f"{dice.choice(fields)}={text}" for _ in range(dice.randrange(1, 3))])
-
-    for _ in draw.rounds(0.13):
-        config = draw.tried(changed, ValueError)
-        if config is not None:
-            artifact_key("fuzz", "corpus", 1, {"config": config})
-            assert type(config).model_validate_json(config.model_dump_json()) == config

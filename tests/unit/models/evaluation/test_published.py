@@ -105,20 +105,6 @@ def _unruled(line: list[str]) -> list[str]:
     return [] if line[0].startswith(("<i>", "---")) else line
 
 
-@every([place for place in PRINTED if place[0] != "SCL"])
-def test_quoted_rows_cite_the_source_in_the_caption(paper: str, table: str) -> None:
-    lines, caption = captioned((beside_the_mirror("papers") / TEXTS[paper]).read_text(encoding="utf-8"), table)
-    named = re.findall(r"\(([A-Z][^()]*\d{4}[^()]*)\)", caption)
-    marks = re.findall(rf"[{MARKS}]", caption.split("marked with", 1)[1]) if "marked with" in caption else []
-    cited = dict(zip(marks, named, strict=True)) if marks else {}
-    theirs = set()
-    for label in [line[0] for line in map(_unruled, lines[1:]) if line]:
-        mark = MARK.search(label)
-        baseline = named[0] if named and not marks and not label.startswith("Ours") else ""
-        theirs.add((MARK.sub("", label), cited[mark[1]] if mark else baseline))
-    assert {(row.printed, row.quoted_from) for row in rows_in(paper, table)} == theirs
-
-
 def test_no_table_of_results_is_missing_and_rows_of_a_table_are_contiguous() -> None:
     here = [(row.paper, row.table) for row in published_rows() if row.kind == "paper"]
     assert [place for place, _ in groupby(here)] == PRINTED

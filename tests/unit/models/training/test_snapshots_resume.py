@@ -1,10 +1,6 @@
 """A resumed training run equals an uninterrupted one to the bit, however it was interrupted."""
 
-import random
 import shutil
-import signal
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -76,27 +72,6 @@ def test_every_objective_resumes_to_the_same_result(folder, tmp_path, name):
     assert resumed.log.equals(whole.log)
     torch.testing.assert_close(resumed.state.tensors, whole.state.tensors, rtol=0, atol=0)
     assert (whole.log["momentum"].drop_nulls().len() > 0) == hasattr(objective, "momentum")
-
-
-@pytest.mark.slow
-def test_repeatedly_killed_process_resumes_to_the_same_result(folder, undisturbed, tmp_path):
-    work = tmp_path / "work"
-    killed_at = sorted(random.Random(7).sample(range(2, STEPS - 1), 2))
-    for step, name in [*((step, "SIGKILL") for step in killed_at), (STEPS - 1, "SIGTERM")]:
-        command = [sys.executable, "-m", "tests.tiny_training", str(work), str(folder), str(step), name]
-        process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-        # SIGKILL leaves the snapshot before the step; SIGTERM saves the step and logs it.
-        assert process.returncode == -signal.Signals[name], process.stderr
-        assert (work / f"step-{step:08d}").is_dir() == (name == "SIGTERM")
-    assert f"stopped on request after step {STEPS - 1} of {STEPS}. Its state is saved in {work}" in process.stderr
-    assert_same(run(folder, work=work), undisturbed, tmp_path / "out")
-
-
-def test_finished_run_is_loaded_without_training(folder, undisturbed, tmp_path):
-    run(folder, work=tmp_path / "work")
-    again = run(folder, work=tmp_path / "work")
-    assert again.throughput.pairs_per_s == 0
-    assert_same(again, undisturbed, tmp_path / "out")
 
 
 @pytest.mark.parametrize(

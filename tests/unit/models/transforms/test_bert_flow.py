@@ -64,23 +64,6 @@ def test_stopped_fit_resumes_to_identical_tensors(vectors_ND, fitted, tmp_path):
         QUICK.model_copy(update={"lr": 1e-2}).fitted(vectors_ND, Execution(work=tmp_path))
 
 
-def test_killed_fit_resumes_from_its_last_snapshot(vectors_ND, fitted, tmp_path, monkeypatch):
-    monkeypatch.setattr("bsl.models.transforms.bert_flow.SAVE_EVERY", 8)
-    steps = iter(range(1, 100))
-
-    def die_at_19() -> bool:
-        if next(steps) == 19:
-            raise KeyboardInterrupt
-        return False
-
-    with pytest.raises(KeyboardInterrupt):
-        QUICK.fitted(vectors_ND, Execution(work=tmp_path, should_stop=die_at_19))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000008", "step-00000016"]
-    resumed = QUICK.fitted(vectors_ND, Execution(work=tmp_path, should_stop=lambda: next(steps) < 0))
-    assert next(steps) == 24  # four more steps
-    assert torch.equal(resumed.apply(vectors_ND[:9]), fitted.apply(vectors_ND[:9]))
-
-
 def test_optimizer_step_equals_the_released_update_rule(vectors_ND):
     config = QUICK.model_copy(update={"clip": 0.01, "lr": 1e-2})
     ours, theirs = (Glow(vectors_ND.shape[1], config) for _ in range(2))
