@@ -148,6 +148,14 @@ def test_preset_predictors_have_the_published_parameter_counts(config, expected)
         assert sum(p.numel() for p in Predictor(768, config).parameters()) == expected
 
 
+@pytest.mark.parametrize(
+    ("schedule", "step", "expected"), [("constant", 100, 0.99), ("cosine", 50, 0.995), ("cosine", 100, 1.0)]
+)
+def test_target_momentum_equals_hand_computed_values(tmp_path, schedule, step, expected):
+    config = BSLConfig(k=1, momentum=0.99, momentum_schedule=schedule)
+    assert BSL(tiny_encoder(tmp_path)[0], config).momentum(step, 100) == pytest.approx(expected)
+
+
 def test_config_label_names_the_negatives():
     assert BSLConfig(target_norm="center").label == "BSL"
     assert BSLConfig(contrastive_weight=0.1).label == "BSL + in-batch negatives"

@@ -5,8 +5,6 @@ import torch
 from transformers import get_linear_schedule_with_warmup
 
 from bsl.flows.recipes.paper import PAPER_TRAINING, RELEASED_TRAINING
-from bsl.models.objectives.bsl import momentum_at
-from bsl.models.objectives.bsl_config import BSLConfig
 from bsl.models.objectives.objective import Objective
 from bsl.models.training.config import TrainingConfig
 from bsl.models.training.optimizer import learning_rate, make_optimizer, set_step
@@ -107,11 +105,3 @@ def test_preset_learning_rates_equal_the_transformers_linear_schedule(config):
         assert learning_rate(step, total, config) == pytest.approx(optimizer.param_groups[0]["lr"], rel=1e-12)
         optimizer.step()
         peer.step()
-
-
-@pytest.mark.parametrize(
-    ("schedule", "step", "expected"), [("constant", 100, 0.99), ("cosine", 50, 0.995), ("cosine", 100, 1.0)]
-)
-def test_target_momentum_equals_hand_computed_values(schedule, step, expected):
-    assert momentum_at(step, 100, BSLConfig(momentum=0.99, momentum_schedule=schedule)) == pytest.approx(expected)
-    assert Weights().momentum(step, 100) is None
