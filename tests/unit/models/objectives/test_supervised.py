@@ -14,6 +14,7 @@ from bsl.models.objectives.objective import Batch
 from bsl.models.objectives.scl import contrast, contrasts_of, further_pairs
 from bsl.models.objectives.supervised import PairClassifier, binary_cross_entropy, cross_entropy, sigmoid_error
 from bsl.models.objectives.supervised_config import SCLConfig, SoftmaxConfig
+from tests.equal_losses import assert_equal_losses
 from tests.tiny_encoder import pairs_of, tiny_encoder
 
 WIDTH = 5
@@ -65,14 +66,6 @@ def restated_scl(u, v, batch, temperature):
     return sum(losses) / len(losses)
 
 
-def equal(ours, theirs, *variables):
-    assert ours.item() == pytest.approx(theirs.item(), abs=1e-12)
-    for found, expected in zip(
-        *(torch.autograd.grad(loss, variables, retain_graph=True) for loss in (ours, theirs)), strict=True
-    ):
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
-
-
 @pytest.mark.parametrize(
     "config", [SoftmaxConfig(), SoftmaxConfig(features=("|u-v|", "u*v")), SoftmaxConfig(head="two-layer")], ids=str
 )
@@ -83,7 +76,7 @@ def test_pair_classification_loss_equals_its_publication(config):
     u, v = draw(0)
     ours = cross_entropy(classifier(u, v), torch.tensor(LABELS))
     theirs = restated_cross_entropy(u, v, LABELS, classifier, config.features)
-    equal(ours, theirs, u, v, *classifier.parameters())
+    assert_equal_losses(ours, theirs, [u, v, *classifier.parameters()], 1e-12, 1e-12)
 
 
 @pytest.mark.parametrize(("similarity", "temperature"), [("dot", 1.0), ("dot", 0.1), ("cosine", 0.05)])
@@ -92,7 +85,7 @@ def test_scl_contrastive_loss_equals_its_publication(similarity, temperature):
     config = SCLConfig(similarity=similarity, temperature=temperature)
     ours = contrast(u, v, contrasts_of(batch_of(), config), config)
     sides = (u, v) if similarity == "dot" else [x / x.norm(dim=1, keepdim=True) for x in (u, v)]
-    equal(ours, restated_scl(*sides, batch_of(), temperature), u, v)
+    assert_equal_losses(ours, restated_scl(*sides, batch_of(), temperature), [u, v], 1e-12, 1e-12)
 
 
 def test_anchors_are_entailed_rows_and_positives_share_their_premise():
@@ -193,6 +186,6 @@ def test_cross_encoder_losses_equal_their_formulas_and_stay_finite():
     sigmas = [1 / (1 + torch.exp(-value)) for value in values]
     cross = -sum(s * torch.log(p) + (1 - s) * torch.log(1 - p) for p, s in zip(sigmas, scores, strict=True)) / 6
     squared = sum((p - s) ** 2 for p, s in zip(sigmas, scores, strict=True)) / 6
-    equal(binary_cross_entropy(values, scores), cross, values)
-    equal(sigmoid_error(values, scores), squared, values)
+    assert_equal_losses(binary_cross_entropy(values, scores), cross, [values], 1e-12, 1e-12)
+    assert_equal_losses(sigmoid_error(values, scores), squared, [values], 1e-12, 1e-12)
     assert math.isfinite(binary_cross_entropy(torch.tensor([1e4, -1e4]), torch.tensor([0.0, 1.0])).item())

@@ -14,8 +14,6 @@ from bsl.models.evaluation.probe.problem import Part, make_problem
 from bsl.models.evaluation.probe.search import STRENGTHS, Outcome, probe, probe_rows
 from tests.every import every
 
-CONFIG = ProbeConfig(folds=3, tolerance=1e-9)
-
 
 def rows(n: int, width: int, classes: int) -> tuple[np.ndarray, np.ndarray]:
     random = np.random.default_rng(0)
@@ -86,26 +84,11 @@ def test_sparse_and_dense_features_give_the_same_weights(classes, shape):
             assert slope_norm(x[held], y[held], c, sparse[fold, place]) <= 2 * tolerance * norms[fold, place]
 
 
-def cut(x, y, layout: str):
-    names = {"nested": ("all",), "kfold": ("train", "test"), "split": ("train", "dev", "test")}[layout]
-    spans = np.split(np.arange(180), {1: [], 2: [120], 3: [90, 130]}[len(names)])
-    parts = {name: Part(x[span], y[span], np.arange(len(span))) for name, span in zip(names, spans, strict=True)}
-    return make_problem("words", layout, parts, ("a", "b"), folds=3, seed=1111)
-
-
-@pytest.mark.parametrize("layout", ["nested", "kfold", "split"])
-def test_sparse_and_dense_tasks_give_the_same_predictions(layout):
-    x, y = words(180, 60, 2)
-    outcomes = [probe([cut(form, y, layout)], "fast", CONFIG)[0] for form in (csr_array(x), x)]
-    for sparse, dense in zip(*outcomes, strict=True):
-        assert (sparse.dev, sparse.penalty) == (dense.dev, dense.penalty)
-        assert sparse.predicted.tolist() == dense.predicted.tolist()
-
-
 def test_nested_search_selects_and_predicts_like_scikit_learn():
     x, y = rows(180, 6, 2)
     cutter = StratifiedKFold(n_splits=3, shuffle=True, random_state=1111)
-    outcomes = probe([cut(x, y, "nested")], "fast", CONFIG)[0]
+    task = make_problem("mr", "nested", {"all": Part(x, y, np.arange(180))}, ("a", "b"), folds=3, seed=1111)
+    outcomes = probe([task], "fast", ProbeConfig(folds=3, tolerance=1e-9))[0]
     for outcome, (train, test) in zip(outcomes, cutter.split(x, y), strict=True):
         fits = [(train[a], train[b]) for a, b in cutter.split(x[train], y[train])]
         means = tuple(
