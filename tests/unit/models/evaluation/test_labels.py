@@ -8,7 +8,6 @@ import pytest
 from scipy.sparse import csr_array
 
 from bsl.models.evaluation.labels import Labelled, centroid_accuracy, class_accuracies, labelled_of, neighbour_accuracy
-from bsl.models.evaluation.probe.problem import Part, make_problem
 from tests.every import every
 
 ROWS = 200
@@ -74,15 +73,6 @@ def test_probe_of_many_rows_and_classes_predicts_as_the_exact_one(monkeypatch):
     assert found[0].mean() == pytest.approx(found[1].mean(), abs=0.001)
 
 
-def test_grouping_excludes_the_example_itself():
-    """Vectors without any order: accuracies are by chance, half; an example in its own centroid would be found."""
-    vectors, alone = normal(ROWS, 64, seed=1), np.arange(ROWS)
-    assert abs(neighbour_accuracy(vectors, HALF, alone).mean() - 0.5) < 0.12
-    assert abs(centroid_accuracy(vectors, HALF, alone).mean() - 0.5) < 0.05
-    rare = np.where(np.arange(ROWS) < 3, 2, HALF)  # one example of three, fewer than five
-    assert centroid_accuracy(np.eye(3, dtype=np.float32)[rare], rare, alone).mean() == 1
-
-
 @every([("document", "writer"), ("text_1", "t")])
 def test_no_row_is_judged_by_rows_of_its_group_or_with_its_text(column, word):
     """Regression: vectors know only the writer, whose rows have one class: accuracies were 1, not those of chance."""
@@ -98,22 +88,13 @@ def test_no_row_is_judged_by_rows_of_its_group_or_with_its_text(column, word):
     assert 0.2 < found.grouping.mean() < 0.65
 
 
-def test_folds_of_a_search_and_of_its_test_divide_no_unit():
-    units, labels = np.arange(120) % 24, np.arange(120) % 3
-    part = Part(np.zeros((120, 2), dtype=np.float32), labels, np.random.default_rng(0).permutation(120), units)
-    problem = make_problem("grouped", "nested", {"all": part}, ("a", "b", "c"), folds=4, seed=0)
-    of_rows = units[part.order]
-    assert sorted(row for outer in problem.folds for row in outer.test) == list(range(120))
-    for outer in problem.folds:
-        for fit, judged_rows in [(outer.train, outer.test), *((one.fit, one.dev) for one in outer.inner)]:
-            assert not set(of_rows[fit]) & set(of_rows[judged_rows])
-
-
 def test_row_that_is_an_example_in_all_draws_has_the_accuracy_of_its_neighbour(monkeypatch):
     gold = np.array([0] * 20 + [1])
     found = centroid_accuracy(np.eye(2, dtype=np.float32)[gold], gold, np.arange(21))
     assert found.tolist()[:20] == [1.0] * 20
     assert np.isnan(found[20])
+    rare = np.where(np.arange(ROWS) < 3, 2, HALF)  # one example of three, fewer than five
+    assert centroid_accuracy(np.eye(3, dtype=np.float32)[rare], rare, np.arange(ROWS)).mean() == 1
     vectors = np.eye(2, dtype=np.float32)[HALF]
     monkeypatch.setattr("bsl.models.evaluation.labels.DRAWS", 1)
     assert np.isnan(centroid_accuracy(vectors, HALF, np.arange(ROWS))).sum() == 10

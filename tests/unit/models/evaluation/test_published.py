@@ -3,7 +3,7 @@
 import os
 import re
 from collections import defaultdict
-from itertools import groupby
+from itertools import groupby, takewhile
 from pathlib import Path
 
 import pytest
@@ -20,8 +20,7 @@ PRINTED = [  # every table of results; the papers' other tables show settings an
     *(("IS-BERT", number) for number in ["1", "2", "3", "4"]),
     *(("SCL", number) for number in ["2", "3", "4", "5", "6", "7"]),
 ]
-MARKS = "†‡*◦"
-MARK = re.compile(rf"\s*\[?([{MARKS}])\]?$")
+MARK = re.compile(r"\s*\[?([†‡*◦])\]?$")
 PINNED = re.compile(r"README\.md at [0-9a-f]{7}$")  # figures read from that file, not from REFERENCE.md
 
 Cell = tuple[str, str, str]  # row label, column heading, text
@@ -37,15 +36,10 @@ def rows_in(paper: str, table: str) -> list[PublishedRow]:
     return [row for row in published_rows() if (row.paper, row.table) == (paper, table)]
 
 
-def captioned(text: str, number: str) -> tuple[list[list[str]], str]:
-    """Return the tab-separated lines of a table, header first, and the caption below it."""
-    before, after = text.split(f"\nTable {number}: ", 1)
-    lines: list[list[str]] = []
-    for line in reversed(before.rstrip("\n").split("\n")):
-        if "\t" not in line:
-            break
-        lines.insert(0, line.split("\t"))
-    return lines, after.split("\n", 1)[0]
+def captioned(text: str, number: str) -> list[list[str]]:
+    """Return the tab-separated lines above a table's caption, header first."""
+    lines = text.split(f"\nTable {number}: ", 1)[0].rstrip("\n").split("\n")
+    return [line.split("\t") for line in list(takewhile(lambda line: "\t" in line, reversed(lines)))[::-1]]
 
 
 def uncaptioned(text: str) -> dict[str, list[list[str]]]:
@@ -66,7 +60,7 @@ def cells_of(lines: list[list[str]]) -> list[Cell]:
     return [
         (MARK.sub("", line[0]), heading, figure)
         for line in body
-        if len(line) == len(header)
+        if len(line) == len(header) and not line[0].startswith(("<i>", "---"))  # a group's heading, a rule
         for heading, text in zip(header[1:], line[1:], strict=True)
         for figure in text.split(" \\pm ")
     ]
@@ -88,21 +82,14 @@ def spelt(heading: str) -> str:
 @every(PRINTED)
 def test_published_cells_equal_the_printed_tables(paper: str, table: str) -> None:
     text = (beside_the_mirror("papers") / TEXTS[paper]).read_text(encoding="utf-8")
-    lines = uncaptioned(text)[table] if paper == "SCL" else captioned(text, table)[0]
-    printed = [
-        (label, spelt(heading), figure) for label, heading, figure in cells_of([*lines[:1], *map(_unruled, lines[1:])])
-    ]
+    lines = uncaptioned(text)[table] if paper == "SCL" else captioned(text, table)
+    printed = [(label, spelt(heading), figure) for label, heading, figure in cells_of(lines)]
     ours = [
         (row.printed, spelt(heading_of(row, column)), figure or "-")
         for row in rows_in(paper, table)
         for column, figure in row.cells.items()
     ]
     assert ours == printed
-
-
-def _unruled(line: list[str]) -> list[str]:
-    """Return no cells for a group heading, which empty cells fill up, or for the rule below a header."""
-    return [] if line[0].startswith(("<i>", "---")) else line
 
 
 def test_no_table_of_results_is_missing_and_rows_of_a_table_are_contiguous() -> None:

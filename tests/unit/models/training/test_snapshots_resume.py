@@ -2,21 +2,23 @@
 
 import shutil
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.errors import DamagedSnapshotError, InterruptedRunError, ResumeError
 from bsl.models.objectives.bsl_config import BSLConfig
 from bsl.models.objectives.config import OBJECTIVE_CONFIGS
 from bsl.models.objectives.distillation_config import DistilConfig
 from bsl.models.training.snapshots import newest_snapshot, read_snapshot, save_snapshot, write_snapshot
-from tests.tiny_encoder import write_tiny
+from tests.exports import library_vectors
+from tests.tiny_encoder import ORIGINALS, write_tiny
 from tests.tiny_training import CONFIG, STEPS, run
 
 SMALL = {"k": 2, "target_norm": "center", "momentum": 0.9}
-ROOT = Path(__file__).parents[4]
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +62,7 @@ OBJECTIVES = {name: config() for name, config in OBJECTIVE_CONFIGS.items() if na
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)
-def test_every_objective_resumes_to_the_same_result(folder, tmp_path, name):
+def test_every_objective_resumes_to_the_same_result_and_exports_its_encoder(folder, tmp_path, name):
     objective = OBJECTIVES[name]
     objective = objective.model_copy(update=SMALL if hasattr(objective, "momentum") else {})
     bias = {"bias_correction": name != "isbert"}  # as released
@@ -72,6 +74,12 @@ def test_every_objective_resumes_to_the_same_result(folder, tmp_path, name):
     assert resumed.log.equals(whole.log)
     torch.testing.assert_close(resumed.state.tensors, whole.state.tensors, rtol=0, atol=0)
     assert (whole.log["momentum"].drop_nulls().len() > 0) == hasattr(objective, "momentum")
+    start = SentenceEncoder.load(folder, EncoderConfig(model="tiny", max_length=24))
+    made = start.with_network(resumed.encoder)
+    made.save(tmp_path / "out")
+    vectors = made.encode(ORIGINALS)
+    assert np.abs(library_vectors(tmp_path / "out", ORIGINALS) - vectors).max() <= 1e-5
+    assert vectors.shape[1] != start.width or np.abs(vectors - start.encode(ORIGINALS)).max() > 1e-4
 
 
 @pytest.mark.parametrize(

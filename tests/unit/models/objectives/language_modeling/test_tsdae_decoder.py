@@ -16,24 +16,15 @@ from bsl.models.errors import TrainingError
 from bsl.models.objectives.language_modeling import tsdae as module
 from bsl.models.objectives.language_modeling.config import TSDAEConfig
 from bsl.models.objectives.language_modeling.tsdae import TSDAE, Decoder
+from tests.equal_losses import assert_equal_losses
 from tests.tiny_encoder import BACK_DE, WIDTH, tiny_encoder
 
 SIZE = {"vocab_size": 60, "hidden_size": WIDTH, "num_hidden_layers": 2, "num_attention_heads": 4}
 USUAL = {**SIZE, "intermediate_size": 48, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 PUBLISHED = [
     (hf.BertModel, hf.BertLMHeadModel, hf.BertConfig(**USUAL), "bert"),
-    (
-        hf.RobertaModel,
-        hf.RobertaForCausalLM,
-        hf.RobertaConfig(**USUAL, pad_token_id=0),
-        "roberta",
-    ),
-    (
-        hf.XLMRobertaModel,
-        hf.XLMRobertaForCausalLM,
-        hf.XLMRobertaConfig(**USUAL, pad_token_id=0),
-        "roberta",
-    ),
+    (hf.RobertaModel, hf.RobertaForCausalLM, hf.RobertaConfig(**USUAL, pad_token_id=0), "roberta"),
+    (hf.XLMRobertaModel, hf.XLMRobertaForCausalLM, hf.XLMRobertaConfig(**USUAL, pad_token_id=0), "roberta"),
 ]
 PARTS = {"value": "self.value", "output": "output.dense", "norm": "output.LayerNorm"}
 
@@ -68,11 +59,12 @@ def test_bert_and_roberta_decoders_equal_transformers(kind, published, config, b
     found = outputs(backbone, decoder, tokens, vectors)
     torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
     assert (found - outputs(backbone, decoder, tokens, vectors.detach() + 1)).abs().max() > 1e-2
-    slope = torch.randn_like(found)
-    (wanted,) = torch.autograd.grad((expected * slope).sum(), vectors, retain_graph=True)
-    torch.testing.assert_close(torch.autograd.grad((found * slope).sum(), vectors, retain_graph=True)[0], wanted)
-    (expected * slope).sum().backward()
-    (found * slope).sum().backward()
+    slope, by_vector = torch.randn_like(found), []
+    for states in (found, expected):
+        (states * slope).sum().backward()
+        by_vector.append(vectors.grad)
+        vectors.grad = None
+    torch.testing.assert_close(*by_vector)
     for name, p in backbone.named_parameters():
         torch.testing.assert_close(p.grad, theirs.get_parameter(name).grad, rtol=1e-7, atol=1e-9)
     for layer, attention in zip(theirs.encoder.layer, decoder.attentions, strict=True):
@@ -121,9 +113,7 @@ def test_modernbert_decoder_equals_the_restated_layers(tokens):
     found = outputs(backbone, decoder, tokens, vectors)
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
     slope, learning = torch.randn_like(found), [vectors, *backbone.parameters(), *decoder.parameters()]
-    wanted = torch.autograd.grad((expected * slope).sum(), learning)
-    for gradient, ours in zip(wanted, torch.autograd.grad((found * slope).sum(), learning), strict=True):
-        torch.testing.assert_close(ours, gradient, rtol=1e-4, atol=1e-5)
+    assert_equal_losses((found * slope).sum(), (expected * slope).sum(), learning, 1e-4, 1e-5)
 
 
 def test_padded_decoder_equals_the_decoder_by_length(tokens, monkeypatch):
