@@ -16,7 +16,6 @@ from bsl.models.objectives import config
 from bsl.models.objectives.config import OBJECTIVE_CONFIGS
 from bsl.models.objectives.contrastive_config import SimCSEConfig
 from bsl.models.objectives.info_nce import info_nce, nt_xent
-from bsl.models.objectives.supervised import squared_error
 from bsl.models.training.distributed import all_reduce_gradients
 from tests.fake_processes import as_process
 from tests.tiny_encoder import every_field, pairs_of, tiny_encoder
@@ -58,11 +57,6 @@ def test_contrastive_losses_equal_their_publications():
     assert nt_xent(one, two, TEMPERATURE).item() == pytest.approx(restated_nt_xent(one, two), abs=1e-12)
     assert info_nce(one, two, TEMPERATURE).item() == pytest.approx(restated_simcse(one, two), abs=1e-12)
     assert info_nce(two, one, TEMPERATURE).item() != pytest.approx(restated_simcse(one, two), abs=1e-3)
-
-
-def test_regression_loss_is_mean_squared_error_of_cosines():
-    h1, h2, scores = torch.tensor([[1.0, 0], [3, 4]]), torch.tensor([[2.0, 0], [4, 3]]), torch.tensor([1.0, 0.5])
-    assert squared_error(h1, h2, scores).item() == pytest.approx((0.96 - 0.5) ** 2 / 2, abs=1e-7)
 
 
 def test_losses_are_computed_in_full_precision_inside_autocast():
