@@ -133,7 +133,7 @@ def test_docstring_examples_give_the_documented_output(encoder):
         assert doctest.testmod(importlib.import_module(module), extraglobs=names).failed == 0
 
 
-def test_simcse_encodes_the_first_view_twice_with_different_dropout(encoder):
+def test_simcse_encodes_the_first_view_twice_with_different_dropout(encoder, tmp_path):
     objective = SimCSEConfig(head="none", temperature=1.0).build(encoder[0])
     pairs = pairs_of(encoder[1])
     torch.manual_seed(4)
@@ -143,9 +143,5 @@ def test_simcse_encodes_the_first_view_twice_with_different_dropout(encoder):
         torch.manual_seed(4)
         loss = objective(replace(pairs, view_2=view_2))
         assert loss.item() == pytest.approx(info_nce(twice[:4], twice[4:], 1.0).item(), abs=1e-6)
-
-
-def test_simcse_without_dropout_is_refused(tmp_path):
-    encoder, _ = tiny_encoder(tmp_path, dropout=0.0)
     with pytest.raises(TrainingError, match=r"has no dropout.*Set encoder\.dropout"):
-        SimCSEConfig().build(encoder)
+        SimCSEConfig().build(tiny_encoder(tmp_path, dropout=0.0)[0])

@@ -79,11 +79,6 @@ def test_steps_with_bias_correction_equal_torch_adamw():
 
 @every(
     [
-        (1, 20, 0.1, "linear", 0.0),
-        (2, 20, 0.1, "linear", 0.5),
-        (3, 20, 0.1, "linear", 1.0),
-        (12, 20, 0.1, "linear", 0.5),
-        (20, 20, 0.1, "linear", 1 / 18),
         (20, 20, 0.1, "constant", 1.0),
         (1, 20, 0.0, "linear", 1.0),
         (11, 20, 0.0, "linear", 0.5),

@@ -89,17 +89,13 @@ def test_smaller_last_batches_and_a_cpu_by_default_use_packed_steps(tmp_path, ta
 
 @pytest.mark.parametrize(
     ("objective", "reason"),
-    [
-        (MaskedLMConfig(), "MaskedLM selects its inputs on the CPU"),
-        (SCLConfig(), "SCL reads group, label on the CPU"),
-    ],
+    [(MaskedLMConfig(), "MaskedLM selects its inputs on the CPU"), (SCLConfig(), "SCL reads group, label on the CPU")],
 )
 def test_objective_with_cpu_inputs_logs_reason_for_packed_steps(tmp_path, taken, caplog, objective, reason):
     with caplog.at_level(logging.INFO, static_steps.__name__):
         run(write_tiny(tmp_path / "model"), config_of(objective), static_shapes=True, dev=None)
     assert not taken
-    said = [record.getMessage() for record in caplog.records if record.name == static_steps.__name__]
-    assert said == [f"training steps are packed instead of static shapes: {reason}"]
+    assert f"training steps are packed instead of static shapes: {reason}" in caplog.messages
 
 
 def test_failed_step_restores_the_buffers():
