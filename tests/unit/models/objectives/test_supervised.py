@@ -1,7 +1,6 @@
 """Supervised objectives (labels and scores) equal float64 restatements of their publications."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,13 +21,10 @@ LABELS = [0, 1, 2, 0, 0, 2, 1, 0]
 GROUPS = [7, 7, 7, 7, 3, 3, 9, 7]
 
 
-def batch_of(labels=LABELS, groups=GROUPS):
-    rows = len(labels)
-    tokens = Tokens(np.arange(2 * rows, dtype=np.int32), np.arange(2 * rows + 1), 0)
-    numbers = np.arange(rows)
-    return Batch(
-        tokens, numbers, numbers + rows, {"label": np.array(labels), "group": np.array(groups, dtype=np.uint64)}
-    )
+def batch_of(ids=range(16)):
+    tokens = Tokens(np.array(ids, dtype=np.int32), np.arange(17), 0)
+    known = {"label": np.array(LABELS), "group": np.array(GROUPS, dtype=np.uint64)}
+    return Batch(tokens, np.arange(8), np.arange(8, 16), known)
 
 
 def draw(seed):
@@ -37,16 +33,12 @@ def draw(seed):
     return u.requires_grad_(), v.requires_grad_()
 
 
-def joined(u, v, features):
-    made = {"u": u, "v": v, "|u-v|": abs(u - v), "u*v": u * v}
-    return torch.cat([made[name] for name in features])
-
-
 def restated_cross_entropy(u, v, labels, classifier, features):
     """SBERT section 3: −log softmax(W (u, v, |u − v|)) of the label, row by row; the layers are affine maps."""
     total = 0.0
     for row, label in enumerate(labels):
-        x = joined(u[row], v[row], features)
+        made = {"u": u[row], "v": v[row], "|u-v|": abs(u[row] - v[row]), "u*v": u[row] * v[row]}
+        x = torch.cat([made[name] for name in features])
         for layer in classifier.layers:
             x = layer.weight @ x + layer.bias
         total = total - torch.log(torch.exp(x[label]) / sum(torch.exp(value) for value in x))
@@ -112,10 +104,8 @@ def test_sampled_positives_and_negatives_are_limited_to_the_available(positives,
 
 
 def test_sampled_negatives_depend_only_on_the_batch():
-    other = replace(batch_of(), tokens=Tokens(np.arange(16, dtype=np.int32)[::-1].copy(), np.arange(17), 0))
-    one, again, two = (
-        contrasts_of(batch, SCLConfig(negatives=2)).negatives for batch in (batch_of(), batch_of(), other)
-    )
+    batches = batch_of(), batch_of(), batch_of(range(15, -1, -1))
+    one, again, two = (contrasts_of(batch, SCLConfig(negatives=2)).negatives for batch in batches)
     assert (one == again).all()
     assert (one != two).any()
 
@@ -124,10 +114,8 @@ def test_augment_control_classifies_the_pairs_contrasted_by_scl():
     batch = batch_of()
     premises, hypotheses, labels = further_pairs(batch, contrasts_of(batch, SCLConfig()))
     pairs = set(zip(premises.tolist(), hypotheses.tolist(), labels.tolist(), strict=True))
-    expected = {
-        (i, j, LABELS[j] if GROUPS[i] == GROUPS[j] else 2) for i in (0, 3, 4, 7) for j in range(len(LABELS)) if i != j
-    }
-    assert pairs == expected
+    labels_of = {i: [LABELS[j] if GROUPS[i] == GROUPS[j] else 2 for j in range(8)] for i in (0, 3, 4, 7)}
+    assert pairs == {(i, j, label) for i, row in labels_of.items() for j, label in enumerate(row) if i != j}
     assert len(premises) == len(pairs)
 
 

@@ -1,9 +1,8 @@
-"""TSDAE: the restated loss, sentence-transformers' own loss, refusals, and training on real sentences."""
+"""TSDAE: the restated loss, sentence-transformers' own loss, and a refusal."""
 
 import numpy as np
 import pytest
 import torch
-from transformers import RobertaConfig, RobertaModel
 
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
@@ -16,22 +15,9 @@ DAMAGED = ["man guitar", "dogs snow.", "children long", "A red bus."]
 PAIRS = DAMAGED + DAMAGED[::-1], ORIGINALS + BACK_DE[::-1]
 
 
-def write(folder, architecture):
-    """Write a tiny encoder's folder; RoBERTa, which counts positions from its padding id, gets the same tokenizer."""
-    write_tiny(folder, "bert" if architecture == "roberta" else architecture, dropout=0.0)
-    if architecture == "roberta":
-        torch.manual_seed(0)
-        settings = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
-        config = RobertaConfig(
-            vocab_size=60, **settings, pad_token_id=0, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
-        )
-        RobertaModel(config, add_pooling_layer=False).save_pretrained(folder)
-    return folder
-
-
 @pytest.fixture(params=["bert", "roberta", "modernbert"])
 def setting(request, tmp_path):
-    folder = write(tmp_path, request.param)
+    folder = write_tiny(tmp_path, request.param, dropout=0.0)
     encoder = SentenceEncoder.load(folder, EncoderConfig(model=str(folder), pooling="cls", max_length=24))
     torch.manual_seed(1)
     return TSDAEConfig().build(encoder.network, encoder.tokenizer), pairs_of(encoder.tokenizer, *PAIRS)
@@ -61,7 +47,7 @@ def test_loss_equals_the_sentence_transformers_loss(architecture, tmp_path):
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.losses import DenoisingAutoEncoderLoss
 
-    folder = write(tmp_path / "start", architecture)
+    folder = write_tiny(tmp_path / "start", architecture, dropout=0.0)
     encoder = SentenceEncoder.load(folder, EncoderConfig(model=str(folder), pooling="cls", max_length=24))
     objective = TSDAEConfig().build(encoder.network, encoder.tokenizer).eval()
     encoder.save(tmp_path / "st")
