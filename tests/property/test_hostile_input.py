@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import random
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import polars as pl
@@ -31,20 +30,20 @@ BYTES = [
 ]  # fmt: skip
 
 
-VALUES: list[object] = [
+VALUES = [
     None, True, False, 0, -1, 1, 2**31, 2**63, 2**64, -(2**63), 10**400, 0.0, -0.0, 1e308, float("inf"), float("nan"),
     1e-320, "", " ", "x", "é", "\x00", "\ud800", "a\nb", "../..", "/etc/passwd", "x" * 5000, "Infinity", "[/]", "<b>",
     "%s", "{}", [], {}, [[]], [None], {"": ""}, {"a": {"b": {"c": []}}}, ["x", "x"], [1, "a", None],
 ]  # fmt: skip
 
 
-def rounds(name: str) -> Iterator[tuple[int, random.Random]]:
+def rounds(name):
     dice = random.Random(f"{SEED} {name}")
     for number in range(INPUTS):
         yield number, dice
 
 
-def damaged(content: bytes, dice: random.Random) -> bytes:
+def damaged(content, dice):
     """Return the content with random bytes removed, inserted, replaced or repeated."""
     for _ in range(dice.choice([1, 1, 1, 2, 5, 20])):
         start = dice.randrange(len(content) + 1)
@@ -54,7 +53,7 @@ def damaged(content: bytes, dice: random.Random) -> bytes:
     return content
 
 
-def spoiled(value: object, dice: random.Random) -> object:
+def spoiled(value, dice):
     """Return a JSON value with a random part replaced, removed or added."""
     if isinstance(value, dict) and value and dice.random() < 0.85:
         name = dice.choice(list(value))
@@ -82,7 +81,7 @@ FILES = {
 }
 
 
-def read(path: str, report: ReadReport) -> pl.Series | str:
+def read(path, report):
     """Return the texts, or the error message."""
     try:
         frames = list(read_table(path, format_of(path), Columns(("text",)), report))

@@ -21,7 +21,7 @@ TRICKY = st.text(
 )
 
 
-def normalized(texts: list[str]) -> list[str]:
+def normalized(texts):
     return pl.DataFrame({"t": texts}, schema={"t": pl.String}).select(normalize(pl.col("t"))).to_series().to_list()
 
 
@@ -35,11 +35,11 @@ def test_normalised_text_is_nfc_and_stripped_without_control_characters_and_stay
         assert not any(unicodedata.category(character) == "Cc" for character in text)
 
 
-def published(chunks: list[TextChunk], memory_bytes: int) -> str:
+def published(chunks, memory_bytes):
     """Return the sha256 of a corpus's Parquet bytes."""
     digest = hashlib.sha256()
 
-    def write(part: pl.DataFrame) -> None:
+    def write(part):
         content = io.BytesIO()
         part.write_parquet(content, compression="zstd", row_group_size=131_072)
         digest.update(content.getvalue())

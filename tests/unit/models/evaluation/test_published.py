@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bsl.models.evaluation.published import AVERAGE, PublishedRow, columns_of, published_rows, rows_of
+from bsl.models.evaluation.published import AVERAGE, columns_of, published_rows, rows_of
 from bsl.storage.datasets.registry import DATASETS
 from tests.every import every
 
@@ -26,25 +26,25 @@ PINNED = re.compile(r"README\.md at [0-9a-f]{7}$")  # figures read from that fil
 Cell = tuple[str, str, str]  # row label, column heading, text
 
 
-def beside_the_mirror(name: str) -> Path:
+def beside_the_mirror(name):
     if SHARED is None or not (SHARED / name).exists():
         pytest.skip(f"{name} does not exist; BSL_DATA_MIRROR must name a folder beside it")
     return SHARED / name
 
 
-def rows_in(paper: str, table: str) -> list[PublishedRow]:
+def rows_in(paper, table):
     return [row for row in published_rows() if (row.paper, row.table) == (paper, table)]
 
 
-def captioned(text: str, number: str) -> list[list[str]]:
+def captioned(text, number):
     """Return the tab-separated lines above a table's caption, header first."""
     lines = text.split(f"\nTable {number}: ", 1)[0].rstrip("\n").split("\n")
     return [line.split("\t") for line in list(takewhile(lambda line: "\t" in line, reversed(lines)))[::-1]]
 
 
-def uncaptioned(text: str) -> dict[str, list[list[str]]]:
+def uncaptioned(text):
     """Return SCL's tables by number: its text lacks captions, so their order identifies them."""
-    tables: list[list[list[str]]] = []
+    tables = []
     for line in (line for line in text.split("\n") if line.startswith("| ")):
         cells = [cell.strip() for cell in line.removeprefix("|").removesuffix("|").split("|")]
         if "Avg." in cells:
@@ -55,7 +55,7 @@ def uncaptioned(text: str) -> dict[str, list[list[str]]]:
     return dict(zip("234567", tables, strict=True))
 
 
-def cells_of(lines: list[list[str]]) -> list[Cell]:
+def cells_of(lines):
     header, *body = lines
     return [
         (MARK.sub("", line[0]), heading, figure)
@@ -66,7 +66,7 @@ def cells_of(lines: list[list[str]]) -> list[Cell]:
     ]
 
 
-def heading_of(row: PublishedRow, column: str) -> str:
+def heading_of(row, column):
     if (row.paper, row.table) in {("BSL", "6"), ("BSL", "7")}:
         return row.system.rsplit(" ", 1)[1]
     if row.suite in {"afs", "stsb-supervised"}:
@@ -75,12 +75,12 @@ def heading_of(row: PublishedRow, column: str) -> str:
     return own.get(column) or DATASETS[column].heading
 
 
-def spelt(heading: str) -> str:
+def spelt(heading):
     return heading.replace("-", "").upper().replace("SST2", "SST")
 
 
 @every(PRINTED)
-def test_published_cells_equal_the_printed_tables(paper: str, table: str) -> None:
+def test_published_cells_equal_the_printed_tables(paper, table):
     text = (beside_the_mirror("papers") / TEXTS[paper]).read_text(encoding="utf-8")
     lines = uncaptioned(text)[table] if paper == "SCL" else captioned(text, table)
     printed = [(label, spelt(heading), figure) for label, heading, figure in cells_of(lines)]
@@ -92,7 +92,7 @@ def test_published_cells_equal_the_printed_tables(paper: str, table: str) -> Non
     assert ours == printed
 
 
-def test_no_table_of_results_is_missing_and_rows_of_a_table_are_contiguous() -> None:
+def test_no_table_of_results_is_missing_and_rows_of_a_table_are_contiguous():
     here = [(row.paper, row.table) for row in published_rows() if row.kind == "paper"]
     assert [place for place, _ in groupby(here)] == PRINTED
 
@@ -110,7 +110,7 @@ NOT_THE_MEAN = {  # printed averages that differ from the mean of the printed ce
 }
 
 
-def test_averages_equal_row_means_except_known_misprints() -> None:
+def test_averages_equal_row_means_except_known_misprints():
     off = set()
     for row in published_rows():
         figures = row.values
@@ -124,7 +124,7 @@ def test_averages_equal_row_means_except_known_misprints() -> None:
     assert off == set(NOT_THE_MEAN)
 
 
-def test_system_has_the_same_score_in_every_table_and_columns_are_declared_datasets() -> None:
+def test_system_has_the_same_score_in_every_table_and_columns_are_declared_datasets():
     figures = defaultdict(set)
     for row in published_rows():
         for column, value in row.values.items():
@@ -134,7 +134,7 @@ def test_system_has_the_same_score_in_every_table_and_columns_are_declared_datas
     assert columns - {AVERAGE} <= set(DATASETS)
 
 
-def test_field_scores_appear_in_reference_document() -> None:
+def test_field_scores_appear_in_reference_document():
     text = beside_the_mirror("REFERENCE.md").read_text(encoding="utf-8")
     read_there = [row for row in published_rows() if row.kind == "field" and not PINNED.search(row.quoted_from)]
     assert len(read_there) > 20
@@ -142,21 +142,21 @@ def test_field_scores_appear_in_reference_document() -> None:
         assert all(re.search(rf"(?<![\d.]){re.escape(figure)}(?!\d)", text) for figure in row.cells.values()), row
 
 
-def test_ambiguous_printed_names_map_to_distinct_systems() -> None:
+def test_ambiguous_printed_names_map_to_distinct_systems():
     names = {row.system for row in published_rows() if row.printed.startswith("IS-BERT")}
     assert names == {"IS-BERT-NLI", "IS-BERT-task", "IS-BERT-AFS"}
     flows = [row.system for row in rows_in("BSL", "1") if row.printed == "BERT-flow"]
     assert flows == ["BERT-flow", "BERT-flow on SBERT"]
 
 
-def test_unknown_system_error_suggests_nearest_name() -> None:
+def test_unknown_system_error_suggests_nearest_name():
     with pytest.raises(ValueError, match=r"unknown published system 'BSL-BRET'. Did you mean 'BSL-BERT.*all \d+\."):
         rows_of("BSL-BRET")
     with pytest.raises(ValueError, match=r"unknown published system 'zzz'\. Column"):
         rows_of("zzz")
 
 
-def test_rows_include_source_and_printed_decimals() -> None:
+def test_rows_include_source_and_printed_decimals():
     (tfidf,) = (row for row in rows_of("Unigram-TFIDF") if row.suite == "senteval")
     assert (tfidf.cells["mr"], tfidf.cells["trec"], tfidf.cells["sst2"]) == ("73.7", "85.0", "")
     assert tfidf.source == "BSL, Table 2, quoted from Hill et al., 2016"

@@ -1,9 +1,5 @@
 """Retrieval probes on unlabelled text."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 import polars as pl
 import pytest
@@ -15,21 +11,16 @@ from bsl.models.evaluation.retrieval import Retrieval, reciprocal_ranks
 from bsl.models.evaluation.significance.hierarchical import difference_of
 from bsl.models.evaluation.sweep import SetDraws, mean_of, outcome_draws
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
 VECTORS = {"a": [1.0, 0.0], "b": [2.0, 0.1], "c": [0.0, 3.0], "d": [0.1, 1.0], "e": [1.0, 0.0], "f": [1.0, 0.0]}
 
 
-def _probe(queries: Sequence[str], targets: Sequence[str], gold: list[int], own: list[int] | None = None) -> Retrieval:
+def _probe(queries, targets, gold, own=None):
     numbers = np.arange(len(queries))
     mine = np.array(own) if own else np.full(len(queries), -1)
     return Retrieval("neighbour", tuple(queries), tuple(targets), np.array(gold), numbers, mine)
 
 
-def _encode(texts: Sequence[str]) -> NDArray[np.float32]:
+def _encode(texts):
     return np.array([VECTORS[text] for text in texts], dtype=np.float32)
 
 
@@ -43,11 +34,11 @@ def _encode(texts: Sequence[str]) -> NDArray[np.float32]:
         ("a", "aef", [0], None, [2]),
     ],
 )
-def test_ranks_are_by_cosine_exclude_the_query_and_share_the_mean_of_ties(queries, targets, gold, own, ranks) -> None:
+def test_ranks_are_by_cosine_exclude_the_query_and_share_the_mean_of_ties(queries, targets, gold, own, ranks):
     assert 1 / reciprocal_ranks(_encode, _probe(queries, targets, gold, own)) == pytest.approx(ranks)
 
 
-def test_reciprocal_ranks_equal_a_float64_sort() -> None:
+def test_reciprocal_ranks_equal_a_float64_sort():
     generator = np.random.default_rng(3)
     texts = [str(number) for number in range(600)]
     table = generator.normal(size=(600, 8))
@@ -58,7 +49,7 @@ def test_reciprocal_ranks_equal_a_float64_sort() -> None:
     assert ranks == pytest.approx(expected, abs=1e-5)  # the tolerance allows for near-ties within rounding
 
 
-def _held(documents: int = 40, each: int = 5) -> pl.DataFrame:
+def _held(documents=40, each=5):
     rows = [
         (d, n, 1000 * d + n, f"Word {n} of many words in number {d} here.", f"Title {d}")
         for d in range(documents)
@@ -69,7 +60,7 @@ def _held(documents: int = 40, each: int = 5) -> pl.DataFrame:
     return frame.cast(kinds).with_columns(unit="document")
 
 
-def test_probes_pair_neighbours_titles_and_crops() -> None:
+def test_probes_pair_neighbours_titles_and_crops():
     held = _held()
     found = retrieval_questions(held, questions=50)
     neighbour, title, crop = (found[name] for name in ("neighbour", "title", "crop"))
@@ -84,7 +75,7 @@ def test_probes_pair_neighbours_titles_and_crops() -> None:
     assert len(crop) == 50
 
 
-def test_probes_exclude_queries_that_are_their_own_answer() -> None:
+def test_probes_exclude_queries_that_are_their_own_answer():
     """Half of the documents have their title as first sentence; one sentence of each document has equal halves."""
     titled, halves = (pl.col("position") == 0) & (pl.col("document") < 20), pl.col("position") == 2
     repeated = pl.format("word{} word{}", "document", "document")
@@ -96,7 +87,7 @@ def test_probes_exclude_queries_that_are_their_own_answer() -> None:
         reciprocal_ranks(_encode, _probe(["a", "c"], ["a", "b", "c"], [1, 2], own=[0, 2]))
 
 
-def test_probes_without_enough_data_are_omitted() -> None:
+def test_probes_without_enough_data_are_omitted():
     lone = _held(documents=100, each=1)
     assert {*retrieval_questions(lone.with_columns(title=pl.lit(None, pl.String)))} == {"crop"}
     assert "title" not in retrieval_questions(lone.with_columns(text=pl.col("title")))
@@ -104,7 +95,7 @@ def test_probes_without_enough_data_are_omitted() -> None:
     assert retrieval_questions(_held(documents=9, each=20)) == {}
 
 
-def test_noise_on_one_document_is_rarely_significant() -> None:
+def test_noise_on_one_document_is_rarely_significant():
     """Regression: draws of a single document, a file of sentences, had no width, so all noise was a difference."""
     lines = pl.DataFrame({"text": [f"Word {n} stands beside the word {n * n} in a line." for n in range(3000)]})
     lines = lines.with_columns(

@@ -9,11 +9,11 @@ from bsl.models.evaluation.significance.paired import Difference
 from bsl.models.evaluation.sweep import MEAN, SetDraws, SweepResult, enough_draws, mean_of, outcome_draws, smallest_p
 
 
-def flat(*figures: float) -> tuple[BootstrapDraws, ...]:
+def flat(*figures):
     return tuple(BootstrapDraws(np.array([figure]), np.full((2000, 1), figure)) for figure in figures)
 
 
-def drawn(*shifts: float) -> tuple[BootstrapDraws, ...]:
+def drawn(*shifts):
     """Return draws on 400 questions whose difficulty all methods share."""
     generator = np.random.default_rng(99)
     hard = generator.random(400)
@@ -26,7 +26,7 @@ def sets():
     """Return two sets with three methods each; the second method has a single seed."""
     generator = np.random.default_rng(7)
 
-    def draws(level: float, seeds: int) -> BootstrapDraws:
+    def draws(level, seeds):
         figures = level + 0.01 * generator.normal(size=seeds)
         return BootstrapDraws(figures, figures + 0.02 * generator.normal(size=(200, seeds)))
 
@@ -71,7 +71,7 @@ def test_enough_draws_allow_significance_after_correction(comparisons):
     assert enough_draws(10_000, 3) == 10_000
 
 
-def weighed(one: float, other: float, size: int = 1) -> set[float]:
+def weighed(one, other, size=1):
     """Return the means of two documents drawn 0 to 11 times each; the first has `size` times as many questions."""
     times = [(size * a, b) for a in range(12) for b in range(12) if a + b]
     return {round((a * one + b * other) / (a + b), 9) for a, b in times}
@@ -115,7 +115,7 @@ def test_verdict_requires_both_interval_and_p_value(low, high, p, word):
     assert Difference(0.0, low, high, p).verdict == word
 
 
-def chosen(labels, systems, **checks: tuple[BootstrapDraws, ...]):
+def chosen(labels, systems, **checks):
     """Choose on one set; `checks` are systems' draws on the sets where none may lose more than half a point."""
     own = [SetDraws(name, "spearman", "", draws) for name, draws in checks.items()]
     return SweepResult(tuple(labels), (SetDraws("text", "MRR", "text", systems), *own)).choice("text", checks, 0.005)

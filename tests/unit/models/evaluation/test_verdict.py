@@ -1,9 +1,6 @@
 """Verdicts of a run and of an adaptation: which figures decide, which uses are named, and the advice."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -11,11 +8,6 @@ from bsl.models.evaluation.proof import AdaptationComparison
 from bsl.models.evaluation.sweep import MEAN
 from bsl.models.evaluation.verdict import adaptation_verdict, verdict_of
 from tests.every import every
-
-if TYPE_CHECKING:
-    from bsl.models.evaluation.proof import Role
-    from bsl.models.evaluation.uses import UseName
-    from bsl.models.evaluation.verdict import Verdict
 
 SYSTEMS = ("before BSL (mean)", "after BSL")
 GENTLER = "Lower training.lr."
@@ -55,19 +47,17 @@ def test_verdict_of_a_run_requires_a_relevant_difference_on_a_test_set(figures, 
     assert said in found.sentence
 
 
-def judged(rows: list[AdaptationComparison], max_forgetting: float = 0.5) -> Verdict:
+def judged(rows, max_forgetting=0.5):
     return adaptation_verdict(rows, max_forgetting, "proof.shares=[0.125]")
 
 
-def row(
-    role: Role, difference: float, half: float = 0.001, use: UseName | None = None, metric: str = "Spearman"
-) -> AdaptationComparison:
+def row(role, difference, half=0.001, use=None, metric="Spearman"):
     spread = (difference, difference - half, difference + half, 0.01)
     use = "classify" if role == "decides" and use is None else use
     return AdaptationComparison("some set", metric, use, role, 0.5, 0.5 + difference, *spread, 200)
 
 
-def search(difference: float, half: float = 0.001, role: Role = "reported") -> AdaptationComparison:
+def search(difference, half=0.001, role="reported"):
     return row(role, difference, half, "search", "MRR")
 
 
@@ -107,7 +97,7 @@ GROUPS = "better for grouping and few examples (--for group), Spearman × 100 50
         ([LOST, GROUPED], "WORSE for classifying", GROUPS),
     ]
 )
-def test_verdict_of_an_adaptation(rows: list[AdaptationComparison], headline: str, said: str) -> None:
+def test_verdict_of_an_adaptation(rows, headline, said):
     verdict = judged(rows)
     assert verdict.headline == headline
     assert said in verdict.finding
@@ -122,11 +112,11 @@ def test_verdict_of_an_adaptation(rows: list[AdaptationComparison], headline: st
         ([GAINED, GROUPED], "--for group"),
     ]
 )
-def test_verdict_is_silent_about(rows: list[AdaptationComparison], unsaid: str) -> None:
+def test_verdict_is_silent_about(rows, unsaid):
     assert unsaid not in judged(rows).finding
 
 
-def test_advice_names_max_forgetting_that_allows_the_loss() -> None:
+def test_advice_names_max_forgetting_that_allows_the_loss():
     rows = [GAINED, row("vetoes", -0.0062)]
     found = re.search(r"\+2\.00 \[.*--set proof\.max_forgetting=([\d.]+)\.$", judged(rows).advice)
     assert found is not None
@@ -134,7 +124,7 @@ def test_advice_names_max_forgetting_that_allows_the_loss() -> None:
 
 
 @every([("decides", "classify"), ("reported", "group"), ("reported", "search"), ("vetoes", None)])
-def test_advice_says_if_a_classifier_on_the_original_encoder_is_as_good(role: Role, use: UseName | None) -> None:
+def test_advice_says_if_a_classifier_on_the_original_encoder_is_as_good(role, use):
     """Whatever decides; silent if the classifier gains or loses significantly, or was not tested."""
     said = (
         "A classifier needs no adaptation: on 200 test rows, one on the original encoder's vectors is as good within "

@@ -29,7 +29,7 @@ CASES = {  # objective, training, encoder, least fall of the loss, least rise of
 }
 
 
-def pairs_for(name: str) -> pl.DataFrame:
+def pairs_for(name):
     """Return entailed pairs of the embedded sample; for language models, a sentence twice, for TSDAE once damaged."""
     sample = pl.read_parquet(embedded_path("nli-sample") / "train.parquet")
     if name == "masked-lm":

@@ -9,7 +9,7 @@ from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.errors import EvaluationError, InterruptedRunError, ResumeError
 from bsl.models.training.snapshots import Execution
 from bsl.models.transforms.bert_flow import Flow
-from bsl.models.transforms.config import FlowConfig, Transform
+from bsl.models.transforms.config import FlowConfig
 from bsl.models.transforms.glow import FlatAdam, Glow
 from bsl.storage.assets.embedded import embedded_path
 
@@ -17,7 +17,7 @@ QUICK = FlowConfig(max_steps=20, batch_size=32)
 
 
 @pytest.fixture(scope="module")
-def vectors_ND() -> torch.Tensor:
+def vectors_ND():
     """Return vectors of 800 NLI sentences from `bert-mini`."""
     folder = embedded_path("bert-mini")
     encoder = SentenceEncoder.load(folder, EncoderConfig(model="embedded:bert-mini", pooling="first-last"))
@@ -26,7 +26,7 @@ def vectors_ND() -> torch.Tensor:
 
 
 @pytest.fixture(scope="module")
-def fitted(vectors_ND) -> Transform:
+def fitted(vectors_ND):
     return QUICK.fitted(vectors_ND)
 
 

@@ -25,7 +25,7 @@ NONE = Provenance(stage_version=1, config={})
 
 
 @pytest.fixture
-def vectors_ND() -> torch.Tensor:
+def vectors_ND():
     """Return correlated vectors of very different variances, far from the origin."""
     generator = torch.Generator().manual_seed(0)
     mixture_DD = torch.randn(D, D, generator=generator) * torch.tensor([10.0, 3.0, 1.0, 1.0, 0.3, 0.1])

@@ -13,7 +13,7 @@ from tests.equal_losses import assert_equal_losses
 MIXINGS = ("reversal", "convolution")
 
 
-def unsettled(width: int, mixing: str, **settings: int) -> Glow:
+def unsettled(width, mixing, **settings):
     """Return a float64 network with every parameter moved away from its initial value."""
     glow = Glow(width, FlowConfig(mixing=mixing, hidden=5, **settings)).double()
     generator = torch.Generator().manual_seed(7)
@@ -23,12 +23,12 @@ def unsettled(width: int, mixing: str, **settings: int) -> Glow:
     return glow
 
 
-def vectors(rows: int, width: int) -> torch.Tensor:
+def vectors(rows, width):
     generator = torch.Generator().manual_seed(3)
     return 2 * torch.randn(rows, width, generator=generator, dtype=torch.float64) + 0.5
 
 
-def plain(glow: Glow, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def plain(glow, x):
     """Return z and log p of a vector, by the definitions, from the network's weights alone."""
     weights = dict(glow.named_parameters()) | dict(glow.named_buffers())
     done, log_p = [], torch.zeros((), dtype=x.dtype)

@@ -15,13 +15,13 @@ from bsl.models.evaluation.probe.search import STRENGTHS, Outcome, probe, probe_
 from tests.every import every
 
 
-def rows(n: int, width: int, classes: int) -> tuple[np.ndarray, np.ndarray]:
+def rows(n, width, classes):
     random = np.random.default_rng(0)
     y = random.integers(0, classes, n)
     return (random.normal(size=(n, width)) + 0.7 * random.normal(size=(classes, width))[y]).astype(np.float32), y
 
 
-def words(texts: int, vocabulary: int, classes: int) -> tuple[np.ndarray, np.ndarray]:
+def words(texts, vocabulary, classes):
     """Draw unit rows of six words whose frequencies depend on the class; the last words are in no row."""
     random = np.random.default_rng(1)
     y = random.integers(0, classes, texts)
@@ -31,20 +31,20 @@ def words(texts: int, vocabulary: int, classes: int) -> tuple[np.ndarray, np.nda
     return x / np.linalg.norm(x, axis=1, keepdims=True), y
 
 
-def folds_of(n: int, count: int) -> list[np.ndarray]:
+def folds_of(n, count):
     return [np.flatnonzero(np.arange(n) % count != fold) for fold in range(count)]
 
 
-def fit(x, y, folds, grid, **options) -> np.ndarray:
+def fit(x, y, folds, grid, **options):
     x = torch.from_numpy(x) if isinstance(x, np.ndarray) else x
     return fit_logistic(x, torch.from_numpy(y), int(y.max()) + 1, folds, [grid] * len(folds), **options).numpy()
 
 
-def exact(c: float, x: np.ndarray, y: np.ndarray) -> LogisticRegression:
+def exact(c, x, y):
     return LogisticRegression(C=c, solver="newton-cholesky", tol=1e-8).fit(x.astype(np.float64), y)
 
 
-def slope_norm(x: np.ndarray, y: np.ndarray, c: float, weights: np.ndarray) -> float:
+def slope_norm(x, y, c, weights):
     """Return the norm of the gradient of scikit-learn's objective at weights (P, C) of our form, restated in NumPy."""
     scores = x.astype(np.float64) @ weights[:-1] + weights[-1]
     chance = np.exp(scores - scores.max(axis=1, keepdims=True))

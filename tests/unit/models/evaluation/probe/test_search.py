@@ -14,19 +14,19 @@ PLAIN = Restated(folds=3, dtype=torch.float64, max_epoch=24, tenacity=2)
 CONFIG = ProbeConfig(folds=3, max_epoch=24, tenacity=2)
 
 
-def rows(n: int, width: int, classes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def rows(n, width, classes, seed=0):
     random = np.random.default_rng(seed)
     y = random.integers(0, classes, n)
     return (random.normal(size=(n, width)) + random.normal(size=(classes, width))[y]).astype(np.float32), y
 
 
-def problem(layout: str, *parts: tuple[np.ndarray, np.ndarray], classes: int):
+def problem(layout, *parts, classes):
     splits = {"nested": ("all",), "kfold": ("train", "test"), "split": ("train", "dev", "test")}[layout]
     table = {name: Part(x, y, np.arange(len(y))) for name, (x, y) in zip(splits, parts, strict=True)}
     return make_problem(layout, layout, table, tuple(map(str, range(classes))), folds=3, seed=1111)
 
 
-def same(outcomes, plain) -> None:
+def same(outcomes, plain):
     assert len(outcomes) == len(plain)
     for ours, (scores, decay, predicted) in zip(outcomes, plain, strict=True):
         assert ours.dev == scores
