@@ -54,13 +54,15 @@ def test_score_of_the_deciding_use_comes_first(deciding):
     assert (labels.difference, labels.ci_low, labels.p_value) == (gain.value, gain.ci_low, gain.p_value)
 
 
-def test_general_sets_veto_and_their_mean_is_reported():
+def test_general_sets_veto_unless_they_decide_nothing_and_their_mean_is_reported():
     sets = [
         drawn("stsb", "spearman", "stsb test", 0.5, 0.6, split="test"),
         drawn("toy", "average precision", "toy test", 0.5, 0.6, split="test", protocol="ranked"),
+        drawn("excluded", "accuracy", "", 0.5, 0.6),
     ]
     assert places(adaptation_comparisons([*sets, mean_of(sets, metric="spearman")], "classify")) == [
         ("stsb test", "Spearman", None, "vetoes", ROWS),
         ("toy test (ranked)", "average precision", None, "vetoes", ROWS),
+        ("excluded", "accuracy", None, "reported", ROWS),
         (MEAN, "Spearman", None, "reported", 2 * ROWS),
     ]
