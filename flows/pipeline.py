@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from prefect import State
 from prefect.runtime import flow_run
@@ -15,12 +15,11 @@ from prefect.states import Completed
 from bsl.flows.checked_flow import flow
 from bsl.flows.config import PipelineConfig, override
 from bsl.flows.evaluation import differences, frozen_scores, run_systems
-from bsl.flows.faults import is_fault
 from bsl.flows.forms import form_of
 from bsl.flows.own_text import own_text
 from bsl.flows.recipes import RecipeName, recipe
 from bsl.flows.run_context import Site, announce_precision, command_of, run_context_of
-from bsl.models.errors import ModelError
+from bsl.models.errors import InterruptedRunError, ModelError, TranslationStoppedError
 from bsl.models.views.pairs import OWN_LABELS
 from bsl.storage.artifacts.refs import CheckpointRef, ReportRef
 from bsl.storage.sources.model_sources import ResolvedModel
@@ -34,8 +33,9 @@ from bsl.tasks.reporting.evaluation import Missing
 from bsl.tasks.reporting.provenance import RunCommand
 from bsl.tasks.reporting.run.content import ReportContent, RunArtifacts
 from bsl.tasks.reporting.run.report import report
+from bsl.tasks.stage.cluster import ClusterError
 from bsl.tasks.stage.log_context import show_logs
-from bsl.tasks.stage.pool import NO_FIGURE
+from bsl.tasks.stage.pool import NO_FIGURE, PoolError
 from bsl.tasks.training.distributed import require_equal_shares
 from bsl.tasks.training.teachers import check_teaching, find_teachers, teacher_vectors
 from bsl.tasks.training.train import train
@@ -57,6 +57,7 @@ else:
         PipelineConfig, first=("ingest", "encoder", "training", "augment", "pairs", "evaluation", "transform")
     )
 """Changes of a recipe, as a parameter of flows."""
+_END_SWEEP: Final = (InterruptedRunError, TranslationStoppedError, PoolError, ClusterError)
 
 
 def _run_name() -> str:
@@ -94,6 +95,11 @@ def pipeline(
         if of_sweep and is_fault(error):
             return Completed(name=NO_FIGURE, message=str(error))
         raise
+
+
+def is_fault(error: BaseException) -> bool:
+    """Return whether an error is a fault of the run, such as a diverged training; other errors end a sweep."""
+    return isinstance(error, ModelError) and not isinstance(error, _END_SWEEP)
 
 
 def changed_settings(changes: Mapping[str, Any], prefix: str = "") -> Iterator[str]:

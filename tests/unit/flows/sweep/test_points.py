@@ -8,8 +8,7 @@ import pytest
 from prefect.client.schemas.objects import FlowRun
 from prefect.states import Cancelled, Completed, Crashed, Failed
 
-from bsl.flows.faults import is_fault
-from bsl.flows.pipeline import Run
+from bsl.flows.pipeline import Run, is_fault
 from bsl.flows.recipes import recipe
 from bsl.flows.sweep import points
 from bsl.flows.sweep.points import Job, run_points, unless_stopped, with_runs
