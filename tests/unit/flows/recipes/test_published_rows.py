@@ -162,17 +162,3 @@ def test_row_of_returns_published_row_or_raises(name):
 def test_unknown_row_error_has_one_suggestion_and_the_command_that_lists_all():
     with pytest.raises(ValueError, match=r"recipe 'BSL-BRT'. Did you mean 'BSL-BERT'\? `bsl recipes` lists all recip"):
         row_of("BSL-BRT")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["IS-BERT"], "unknown row or recipe 'IS-BERT'"),
-        (["tiny", "--seeds", "0"], "--seeds 0: expected 1 to 1000"),
-        (["tiny", "--margin", "0"], "--margin 0.0: expected a number of points above 0"),
-        (["BSL-BERT", "--set", "training.momentun=1"], "training.momentun: unknown field"),
-    ],
-)
-def test_reproduce_rejects_invalid_arguments(arguments, said, capsys):
-    assert main(["reproduce", *arguments]) == 2
-    assert said in capsys.readouterr().err

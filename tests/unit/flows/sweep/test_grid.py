@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from bsl.flows.cli.main import main
 from bsl.flows.cli.sweep import axes_of
 from bsl.flows.config import override
 from bsl.flows.recipes import recipe
@@ -15,30 +14,44 @@ from bsl.models.objectives.contrastive_config import ContrastiveConfig
 from bsl.models.training.config import CollapseConfig
 from tests.every import every
 
-SCL_STUDIES = {
+PUBLISHED = {  # study → figures of its first points
+    "momentum": [33.18, 69.58, 72.51, 73.74, 68.19],
+    "batch": [69.21, 71.08, 72.02, 72.01, 68.18],
+    "scl-lambda": [69.18, 70.44, 70.05, 69.69, 69.61, 69.38],
+    "scl-temperature": [61.61, 66.12, 68.24, 69.39, 69.78, 70.05],
     "scl-lambda-senteval": [76.64, 76.16, 76.28, 75.6, 75.26, 74.97],
     "scl-temperature-senteval": [75.68, 75.87, 76.03, 75.2, 75.78, 76.28],
     "scl-numbers": [67.17, 69.76, 70.05, 66.57, 69.76, 69.38],
 }
 
 
-def test_momentum_study_has_published_scores_and_no_collapse_stop():
-    asked = grid("momentum", {}, {})
-    assert [(point.label, point.published) for point in asked.points] == [
-        ("momentum 0.5", 33.18), ("momentum 0.9", 69.58), ("momentum 0.99", 72.51), ("momentum 0.999", 73.74),
-        ("momentum 1", 68.19),
+def labelled(asked):
+    return dict(zip([point.label for point in asked.points], asked.configs, strict=True))
+
+
+@every(PUBLISHED.items())
+def test_points_of_a_study_have_their_published_figures(name, figures):
+    assert [point.published for point in grid(name, {}, {}).points][: len(figures)] == figures
+
+
+def test_points_of_a_study_are_named_and_configured_by_their_values():
+    asked = labelled(grid("momentum", {}, {}))
+    assert {label: config.training.objective.momentum for label, config in asked.items()} == {
+        f"momentum {value}": value for value in (0.5, 0.9, 0.99, 0.999, 1)
+    }
+    batch = grid("batch", {}, {})
+    assert batch.axis == "training.batch_size"
+    assert {point.line for point in batch.points} == {"objective bsl", "objective contrastive"}
+    fifth = batch.configs[4].training
+    assert (fifth.objective, fifth.batch_size) == (ContrastiveConfig(), 16)
+    shares, temperatures = grid("scl-lambda", {}, {}), grid("scl-temperature", {}, {})
+    assert {config.training.objective.weight for config in temperatures.configs} == {0.5}
+    years = tuple(f"sts{year}/test" for year in range(12, 17))
+    assert {config.evaluation.sets for config in (*shares.configs, *temperatures.configs)} == {years}
+    objectives = [config.training.objective for config in grid("scl-numbers", {}, {}).configs]
+    assert [(each.weight, each.positives, each.negatives) for each in objectives] == [
+        (0.5, 3, 3), (0.5, 3, None), (0.5, None, None), (1.0, 3, 3), (1.0, 3, None), (1.0, None, None),
     ]  # fmt: skip
-    assert [config.training.objective.momentum for config in asked.configs] == [0.5, 0.9, 0.99, 0.999, 1]
-    assert all(config.training.collapse is None for config in asked.configs)
-
-
-def test_batch_study_has_two_lines_over_batch_size():
-    asked = grid("batch", {}, {})
-    assert asked.axis == "training.batch_size"
-    assert {point.line for point in asked.points} == {"objective bsl", "objective contrastive"}
-    assert [point.published for point in asked.points][:5] == [69.21, 71.08, 72.02, 72.01, 68.18]
-    assert asked.configs[4].training.objective == ContrastiveConfig()
-    assert asked.configs[4].training.batch_size == 16
 
 
 @every(STUDIES)
@@ -59,33 +72,10 @@ def test_only_tiny_studies_use_embedded_models_alone():
         assert all(model.startswith("embedded:") for model in models) == STUDIES[name].recipe.startswith("tiny"), name
 
 
-def test_scl_lambda_and_temperature_studies_have_published_scores():
-    shares, temperatures = grid("scl-lambda", {}, {}), grid("scl-temperature", {}, {})
-    assert [point.published for point in shares.points] == [69.18, 70.44, 70.05, 69.69, 69.61, 69.38]
-    assert [point.published for point in temperatures.points] == [61.61, 66.12, 68.24, 69.39, 69.78, 70.05]
-    assert {config.training.objective.weight for config in temperatures.configs} == {0.5}
-    assert {config.evaluation.sets for config in (*shares.configs, *temperatures.configs)} == {
-        ("sts12/test", "sts13/test", "sts14/test", "sts15/test", "sts16/test")
-    }
-
-
-def test_scl_senteval_and_numbers_studies_have_published_scores():
-    printed = {name: [point.published for point in grid(name, {}, {}).points] for name in SCL_STUDIES}
-    assert printed == SCL_STUDIES
-    objectives = [config.training.objective for config in grid("scl-numbers", {}, {}).configs]
-    assert [(each.weight, each.positives, each.negatives) for each in objectives] == [
-        (0.5, 3, 3), (0.5, 3, None), (0.5, None, None), (1.0, 3, 3), (1.0, 3, None), (1.0, None, None),
-    ]  # fmt: skip
-
-
 def test_all_pairs_score_precedes_scores_of_other_protocols():
     points = {point.label: point for point in grid("systems", {}, {}).points}
     assert (points["whitening"].published, points["bert-cls"].published) == (66.28, 31.40)
     assert points["nli"].published == 72.03
-
-
-def labelled(asked):
-    return dict(zip([point.label for point in asked.points], asked.configs, strict=True))
 
 
 def test_training_override_leaves_untrained_points_untrained():
@@ -175,31 +165,36 @@ def test_own_axis_replaces_study_axis_and_drops_published_scores():
     assert [(point.label, point.published) for point in asked.points] == [("momentum 0.3", None)]
 
 
+def test_overrides_may_set_other_fields_of_a_varied_section():
+    asked = grid("tiny", {"training.lr": [1e-3, 1e-4]}, {"training": {"max_steps": 3}, "transform": None})
+    assert [(config.training.lr, config.training.max_steps) for config in asked.configs] == [(1e-3, 3), (1e-4, 3)]
+
+
 @every(
     [
-        ("momentun", {}, "unknown study or recipe 'momentun'.*Did you mean 'momentum'.*Studies: momentum, batch"),
-        ("tinny", {"training.lr": [1e-3]}, "unknown study or recipe 'tinny'.*Did you mean 'tiny'.*`bsl recipes`"),
-        ("tiny", {}, "tiny is a recipe, not a study. .*--over"),
-        ("tiny", {"training.lr": [1e-3, 1e-3]}, r"training.lr: expected one or more different values .found \[0.001"),
-        ("tiny", {"training.lr": []}, "training.lr: expected one or more"),
-        ("tiny", {"training.lrr": [1]}, "lrr"),
+        ("momentun", {}, {}, "unknown study or recipe 'momentun'.*Did you mean 'momentum'.*Studies: momentum, batch"),
+        ("tinny", {"training.lr": [1]}, {}, "unknown study or recipe 'tinny'.*Did you mean 'tiny'.*`bsl recipes`"),
+        ("tiny", {}, {}, "tiny is a recipe, not a study. .*--over"),
         (
-            "tiny-avg",
-            {"training.lr": [1e-3]},
-            "training.lr: recipe tiny-avg does not train. Set training.objective as well",
+            "tiny",
+            {"training.lr": [1e-3, 1e-3]},
+            {},
+            "training.lr: expected one or more different values",
         ),
-        (
-            "plus",
-            {"variant": ["no luck"]},
-            "unknown variant 'no luck' of study 'BSL.* Variants: BSL\\+; no in-batch negatives; ",
-        ),
-        ("tiny", {"recipe": ["tiny", "tinny"]}, "unknown recipe 'tinny'"),
-        ("tiny", {"recipe": ["tiny-flow", "tiny-flow-target"]}, "tiny-flow-target.*Set transform_on=corpus"),
+        ("tiny", {"training.lr": []}, {}, "training.lr: expected one or more"),
+        ("tiny", {"training.lrr": [1]}, {}, "lrr"),
+        ("tiny-avg", {"training.lr": [1]}, {}, "recipe tiny-avg does not train. Set training.objective as well"),
+        ("plus", {"variant": ["no luck"]}, {}, r"'no luck' of study 'BSL.* Variants: BSL\+; no in-batch negatives; "),
+        ("tiny", {"recipe": ["tiny", "tinny"]}, {}, "unknown recipe 'tinny'"),
+        ("tiny", {"recipe": ["tiny", "momentum"]}, {}, "momentum is a study"),
+        ("tiny", {"recipe": ["tiny-flow", "tiny-flow-target"]}, {}, "tiny-flow-target.*Set transform_on=corpus"),
+        ("tiny", {"training.seed": [0, 1]}, {}, "--seeds sets the number"),
+        ("tiny", {"training.lr": [1e-3]}, {"training": {"seed": 7}}, "--seeds sets the number"),
     ]
 )
-def test_grid_rejects_unknown_names_and_invalid_axes(name, over, message):
+def test_grid_rejects_unknown_names_and_invalid_axes(name, over, changes, message):
     with pytest.raises(ValueError, match=message):
-        grid(name, over, {})
+        grid(name, over, changes)
 
 
 def test_grid_rejects_an_unknown_reference_point():
@@ -207,54 +202,15 @@ def test_grid_rejects_an_unknown_reference_point():
         grid("momentum", {}, {}, ["momentum 0.7"])
 
 
-def test_axes_of_parses_values_as_json_settings():
+def test_axes_are_parsed_as_json_and_several_recipes_are_an_axis():
     assert axes_of(["training.lr=1e-4,3e-4", "recipe=nli,entail"], ["nli"]) == {
         "training.lr": [1e-4, 3e-4],
         "recipe": ["nli", "entail"],
     }
     assert axes_of(['evaluation.sets=[["sts"],["senteval"]]'], ["nli"]) == {"evaluation.sets": [["sts"], ["senteval"]]}
-
-
-def test_axes_of_turns_several_recipes_into_an_axis():
-    assert axes_of(["training.lr=1e-4,3e-4"], ["nli", "entail"]) == {
-        "recipe": ["nli", "entail"],
-        "training.lr": [1e-4, 3e-4],
-    }
+    several = axes_of(["training.lr=1e-4"], ["nli", "entail"])
+    assert list(several.items()) == [("recipe", ["nli", "entail"]), ("training.lr", [1e-4])]
     assert grid("nli", axes_of([], ["nli", "entail"]), {}).title == "Recipes side by side"
-
-
-@pytest.mark.parametrize("options", [["training.lr"], ["training.lr="], ["a=1", "a=2"]])
-def test_axes_of_rejects_malformed_or_repeated_axes(options):
-    with pytest.raises(ValueError, match="expected each field once as FIELD=VALUE,VALUE"):
-        axes_of(options, ["tiny"])
-
-
-def test_sweep_command_rejects_invalid_options(capsys):
-    assert main(["sweep", "tiny", "--over", "training.lr=abc"]) == 2
-    capsys.readouterr()
-    assert main(["sweep", "tiny", "--over", "training.lr=[1e-4,3e-4"]) == 2
-    assert "--over training.lr=[1e-4,3e-4: not a JSON list. Close the list" in capsys.readouterr().err
-    assert main(["sweep", "tiny", "--over", "training.lr=1", "--seeds", "0"]) == 2
-    assert "--seeds 0: expected 1 to 1000" in capsys.readouterr().err
-    assert main(["sweep", "tiny", "--over", "training.lr=1", "--workers", "0"]) == 2
-    assert "--workers 0: expected 1 to " in capsys.readouterr().err
-    assert main(["sweep", "tiny", "--over", "training.lr=1", "--workers", "2", "--cluster", "tcp://a:1"]) == 2
-    assert "--workers 2: the workers of --cluster or BSL_CLUSTER run the points" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("over", "changes", "message"),
-    [
-        ({"training.seed": [0, 1]}, {}, "--seeds sets the number"),
-        ({"training.lr": [1e-3]}, {"training": {"seed": 7}}, "--seeds sets the number"),
-        ({"recipe": ["tiny", "momentum"]}, {}, "momentum is a study"),
-    ],
-)
-def test_grid_rejects_seed_overrides_and_studies_as_recipes(over, changes, message):
-    with pytest.raises(ValueError, match=message):
-        grid("tiny", over, changes)
-
-
-def test_overrides_may_set_other_fields_of_a_varied_section():
-    asked = grid("tiny", {"training.lr": [1e-3, 1e-4]}, {"training": {"max_steps": 3}, "transform": None})
-    assert [(config.training.lr, config.training.max_steps) for config in asked.configs] == [(1e-3, 3), (1e-4, 3)]
+    for options in (["training.lr"], ["training.lr="], ["a=1", "a=2"]):
+        with pytest.raises(ValueError, match="expected each field once as FIELD=VALUE,VALUE"):
+            axes_of(options, ["tiny"])
