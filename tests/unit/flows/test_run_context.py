@@ -43,11 +43,6 @@ def test_cores_respects_omp_num_threads(monkeypatch, asked, given):
     assert cores() == (given or own)
 
 
-def test_bsl_threads_variable_sets_threads(monkeypatch):
-    monkeypatch.setenv("BSL_THREADS", "3")
-    assert run_context_of().threads == 3
-
-
 def test_explicit_value_overrides_variable_and_variable_overrides_default(monkeypatch):
     monkeypatch.setenv("BSL_DATA_MIRROR", "/mirror")
     monkeypatch.setenv("BSL_KEEP_SNAPSHOTS", "5")

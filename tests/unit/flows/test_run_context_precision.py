@@ -50,15 +50,11 @@ def keys(plan):
     return {(step.stage, step.ref.key) for step in plan.stages}
 
 
-def test_auto_precision_stage_key_equals_actual_precision_key(site, machine):
+def test_auto_precision_keys_equal_keys_of_the_precision_of_the_machine(site, machine, tmp_path):
     made = trained_for_this_test(site, TrainingConfig())
     assert made == trained_for_this_test(site, TrainingConfig(precision=machine))
     manifest = site.open_store().manifest(made)
-    assert manifest.figures["precision"] == machine
-    assert manifest.provenance.config["config"]["precision"] == machine
-
-
-def test_auto_precision_run_keys_equal_machine_precision_keys(site, machine, tmp_path):
+    assert manifest.figures["precision"] == manifest.provenance.config["config"]["precision"] == machine
     text = tmp_path / "own.txt"
     text.write_text("\n".join(f"The dog of number {number} runs across a field of snow." for number in range(40)))
     both = {"training": {"precision": machine}, "evaluation": {"precision": machine}}
@@ -80,53 +76,40 @@ def test_auto_precision_run_keys_equal_machine_precision_keys(site, machine, tmp
     assert {key for key in keys(own) if key[0] == "embed"} == {key for key in keys(named) if key[0] == "embed"}
 
 
-def test_tiny_recipes_resolve_auto_precision_to_the_machine(machine):
-    configs = [recipe(name) for name in RECIPES if name.startswith("tiny")]
-    assert {precision for config in configs for precision in config.precisions.values()} == {"auto"}
-    known = [fix_precision(config, RunContext(device="cpu")) for config in configs]
-    assert {precision for config in known for precision in config.precisions.values()} == {machine}
-
-
-def test_adapt_defaults_to_auto_precision(machine):
+def test_recipes_of_published_rows_use_fp32_and_others_that_of_the_machine(machine):
+    configs = {name: recipe(name) for name in RECIPES}
+    own = [config for name, config in configs.items() if name.startswith("tiny")]
+    assert {part for config in own for part in config.precisions.values()} == {"auto"}
+    known = [fix_precision(config, RunContext(device="cpu")) for config in own]
+    assert {part for config in known for part in config.precisions.values()} == {machine}
     assert {AdaptConfig().training.precision, AdaptConfig().evaluation.precision} == {"auto"}
-
-
-def test_recipes_of_published_rows_use_fp32():
-    printed = [recipe(name) for name in RECIPES if not name.startswith("tiny")]
+    printed = [config for name, config in configs.items() if not name.startswith("tiny")]
     assert len(printed) > 20
-    for config in printed:
-        assert set(config.precisions.values()) == {"fp32"}, config.title
+    assert {part for config in printed for part in config.precisions.values()} == {"fp32"}
 
 
 @pytest.mark.skipif(platform.machine().lower() not in ("x86_64", "amd64"), reason="the variables are of x86")
-def test_avx2_environment_variables_resolve_auto_precision_to_fp32(tmp_path):
+def test_avx2_environment_variables_resolve_auto_precision_to_fp32():
     """Runs in its own process, because libraries read the variables on import; the check needs no torch."""
-    code = (
-        "import json, sys\n"
-        "from bsl.flows.run_context import fix_precision\n"
-        "from bsl.flows.recipes import recipe\n"
-        "from bsl.flows.recipes.adaptation import AdaptConfig\n"
-        "from bsl.tasks.stage.run_context import RunContext\n"
-        "configs = (recipe('tiny'), AdaptConfig())\n"
-        "own = [fix_precision(config, RunContext(device='cpu')) for config in configs]\n"
-        "tiny, adapt = own\n"
-        "print(json.dumps([tiny.training.precision, tiny.evaluation.precision, adapt.training.precision,"
-        " adapt.evaluation.precision, 'torch' in sys.modules]))"
-    )
-    found = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ, **AVX2}
-    )
-    assert json.loads(found.stdout) == ["fp32"] * 4 + [False]
+    code = """
+import sys
+from bsl.flows.run_context import fix_precision
+from bsl.flows.recipes import recipe
+from bsl.flows.recipes.adaptation import AdaptConfig
+from bsl.tasks.stage.run_context import RunContext
+for config in (recipe("tiny"), AdaptConfig()):
+    fixed = fix_precision(config, RunContext(device="cpu"))
+    print(fixed.training.precision, fixed.evaluation.precision, "torch" in sys.modules)
+"""
+    environment = {**os.environ, **AVX2}
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert found.stdout == 2 * "fp32 fp32 False\n"
 
 
 @pytest.mark.parametrize("given", ["fp32", "bf16"])
 def test_precision_option_and_set_give_the_same_precision(given):
     tiny, both = recipe("tiny"), (f"training.precision={given}", f"evaluation.precision={given}")
-    for settings in (
-        Settings(precision=given),
-        Settings(settings=both),
-        Settings(settings=both, precision="auto"),
-    ):
+    for settings in (Settings(precision=given), Settings(settings=both), Settings(settings=both, precision="auto")):
         assert set(override(tiny, settings.changes(tiny.precisions)).precisions.values()) == {given}
         config = configured({}, (), None, settings)
         assert (config.training.precision, config.evaluation.precision) == (given, given)
@@ -143,9 +126,8 @@ def test_adapt_settings_merge_config_file_options_and_set(tmp_path):
 
 
 def test_embed_prints_the_computed_precision(site, machine, tmp_path, capsys):
-    lines = tmp_path / "in.txt"
-    lines.write_text("A dog runs.\nA cat sleeps.\n")
-    out = tmp_path / "out.parquet"
-    assert main(["embed", "embedded:bert-mini", str(lines), str(out), "--store", site.store, "--device", "cpu"]) == 0
+    (tmp_path / "in.txt").write_text("A dog runs.\nA cat sleeps.\n")
+    files = [str(tmp_path / "in.txt"), str(tmp_path / "out.parquet")]
+    assert main(["embed", "embedded:bert-mini", *files, "--store", site.store, "--device", "cpu"]) == 0
     assert f"precision: {machine} (" in capsys.readouterr().err
     assert computed("auto", "cpu") == machine
