@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
 
-CHECK = "from bsl.flows.prefect_server.server import check_database_folder; check_database_folder()"
 COMMAND = ["evaluate", "embedded:mini-sentence", "--suite", "embedded:stsb/test"]
 
 
@@ -36,7 +35,8 @@ def test_database_folder_that_cannot_be_written_is_an_error_with_its_cause(
 
 
 def test_size_limit_below_that_of_a_database_is_an_error_with_its_cause(tmp_path: Path) -> None:
-    limited = ["sh", "-c", 'ulimit -f 64; exec "$@"', "sh", sys.executable, "-c", CHECK]
+    check = "from bsl.flows.prefect_server.server import check_database_folder; check_database_folder()"
+    limited = ["sh", "-c", 'ulimit -f 64; exec "$@"', "sh", sys.executable, "-c", check]
     environment = {**os.environ, "PREFECT_HOME": str(tmp_path)}
     done = subprocess.run(limited, env=environment, capture_output=True, text=True, check=False)
     assert "(PREFECT_HOME): a file would exceed `ulimit -f`" in done.stderr
@@ -54,18 +54,15 @@ def test_command_whose_database_is_on_a_full_disk_names_disk_and_variable(tmp_pa
 
 
 def test_start_that_fails_is_printed_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    trace = "Traceback (most recent call last):\n  x\nsqlite3.OperationalError: disk I/O error\n[SQL: …]\n"
     sent = []
 
     async def app(_: object, __: object, send: Callable[[Mapping[str, str]], Awaitable[None]]) -> None:
-        trace = "Traceback (most recent call last):\n  x\nsqlite3.OperationalError: disk I/O error\n[SQL: …]\n"
         await send({"type": "lifespan.startup.failed", "message": trace})
 
-    async def send(message: Mapping[str, str]) -> None:
+    async def tell(message: Mapping[str, str] | None = None) -> None:
         sent.append(message)
 
-    async def receive() -> None:
-        return None
-
-    asyncio.run(LoopbackOnly(app)({"type": "lifespan"}, receive, send))
+    asyncio.run(LoopbackOnly(app)({"type": "lifespan"}, tell, tell))
     assert len(sent) == 1
     assert capsys.readouterr().err == "Prefect server: sqlite3.OperationalError: disk I/O error\n"
