@@ -60,16 +60,19 @@ def test_growing_total_has_no_time_left():
     assert [count.update(done, done, "", done / 10).left for done in (10, 20, 30)] == [None] * 3
 
 
+def computing(remaining, stage, at):
+    assert remaining.begins(stage)
+    remaining.makes(stage, at)
+
+
 def test_total_time_left_is_unknown_until_stages_are_measured():
     remaining = Remaining([VIEWS, TRAIN, EMBED])
-    remaining.begins(VIEWS)
-    remaining.makes(VIEWS, 0.0)
+    computing(remaining, VIEWS, 0.0)
     assert remaining.seconds(1000.0) is None
     remaining.advances(Progress("translation", 5, 10, left=40.0), 1000.0)
     assert remaining.seconds(1000.0) is None  # unknown: training may take minutes or days
     remaining.ends(VIEWS, 1040.0)
-    remaining.begins(TRAIN)
-    remaining.makes(TRAIN, 1040.0)
+    computing(remaining, TRAIN, 1040.0)
     remaining.advances(Progress("training", 5, 10, left=40.0), 1050.0)
     assert time_left(remaining.seconds(1050.0)) == ""
 
@@ -79,8 +82,7 @@ def test_second_sweep_point_is_estimated_from_the_first():
     remaining, clock = Remaining([*trainings, *embeds]), 0.0
     for point in range(2):
         for stage, seconds in ((trainings[point], 100.0), (embeds[point], 10.0)):
-            remaining.begins(stage)
-            remaining.makes(stage, clock)
+            computing(remaining, stage, clock)
             if point == 1 and stage in trainings:
                 remaining.advances(Progress("training", 4, 10, left=60.0), clock + 40)
                 assert remaining.seconds(clock + 40) == pytest.approx(60 + 100 + 2 * 10)
@@ -91,8 +93,7 @@ def test_second_sweep_point_is_estimated_from_the_first():
 
 def test_run_without_a_plan_has_no_time_left():
     remaining = Remaining(None)
-    assert remaining.begins(TRAIN)
-    remaining.makes(TRAIN, 0.0)
+    computing(remaining, TRAIN, 0.0)
     remaining.advances(Progress("training", 5, 10, left=50.0), 50.0)
     assert remaining.seconds(50.0) is None
 
