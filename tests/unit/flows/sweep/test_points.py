@@ -36,6 +36,21 @@ NAME = "momentum 0.5"
 POINT = {NAME: [Job("tiny", recipe("tiny"))]}
 
 
+@dataclass(frozen=True)
+class Counting:
+    """A run that makes a system of which one artifact is known, or raises an error."""
+
+    label: str
+    seed: int
+    error: Exception | None = None
+
+    def run(self, site):
+        if self.error is not None:
+            raise self.error
+        announce(f"{self.label} {self.seed} runs")
+        return SweepSystem(label=self.label, embeddings=(EmbeddingsRef(key=f"{self.seed:064x}"),))
+
+
 @pytest.fixture
 def told():
     """Return the messages to the terminal."""
@@ -75,48 +90,34 @@ def test_finished_point_is_announced_except_during_planning(tmp_path, monkeypatc
     assert unless_stopped(NAME, ended, site) is ended
 
 
-def ending(error: Exception):
-    def run(*_: object):
-        raise error
-
-    return run
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        TrainingError("rank is gone"),
-        NonFiniteLossError(1, "loss", float("nan"), [0], None, "lower the rate"),
-        UnscoredRunError("run a: loss is not finite"),
-        DeadWorkersError("its worker process died 4 times"),
-        ResumeError("another run's"),
-    ],
-    ids=lambda error: type(error).__name__,
-)
-def test_point_fault_is_returned_and_logged(error, caplog, monkeypatch):
-    monkeypatch.setattr(points, "run", ending(error))
-    assert run_points(POINT, RunContext()) == {NAME: [error]}
-    assert f"momentum 0.5, seed 0 has no figure: {error}" in caplog.text
-    assert type(pickle.loads(pickle.dumps(error))) is type(error)  # it comes back from another process
+FAULTS = [
+    TrainingError("rank is gone"),
+    NonFiniteLossError(1, "loss", float("nan"), [0], None, "lower the rate"),
+    UnscoredRunError("run a: loss is not finite"),
+    DeadWorkersError("its worker process died 4 times"),
+    ResumeError("another run's"),
+]
+OTHERS = [
+    InterruptedRunError(3, 10, None),
+    TranslationStoppedError("told to stop"),
+    PoolError("no such deployment"),
+    ClusterError("no scheduler"),
+    SourceError("nobody has it"),
+    KeyError("a bug"),
+]
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        InterruptedRunError(3, 10, None),
-        TranslationStoppedError("told to stop"),
-        PoolError("no such deployment"),
-        ClusterError("no scheduler"),
-        SourceError("nobody has it"),
-        KeyError("a bug"),
-    ],
-    ids=lambda error: type(error).__name__,
-)
-def test_error_not_specific_to_a_point_ends_the_sweep(error, caplog, monkeypatch):
-    monkeypatch.setattr(points, "run", ending(error))
-    with pytest.raises(type(error)):
-        run_points(POINT, RunContext())
-    assert f"momentum 0.5, seed 0: {error}" in caplog.text
+@pytest.mark.parametrize("error", [*FAULTS, *OTHERS], ids=lambda error: type(error).__name__)
+def test_fault_of_a_point_is_its_outcome_and_other_errors_end_the_sweep(error, caplog):
+    jobs = {NAME: [Counting(NAME, 0, error)]}
+    if error in FAULTS:
+        assert run_points(jobs, RunContext()) == {NAME: [error]}
+        assert f"momentum 0.5, seed 0 has no figure: {error}" in caplog.text
+        assert type(pickle.loads(pickle.dumps(error))) is type(error)  # it comes back from another process
+    else:
+        with pytest.raises(type(error)):
+            run_points(jobs, RunContext())
+        assert f"momentum 0.5, seed 0: {error}" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -134,21 +135,6 @@ def test_fault_of_a_pool_run_comes_from_its_state(state, kind):
     fault = _fault(FlowRun(flow_id=uuid4(), name="a", state=state))
     assert fault is None if kind is None else isinstance(fault, kind)
     assert is_fault(fault) is (kind is UnscoredRunError)
-
-
-@dataclass(frozen=True)
-class Counting:
-    """A run that makes a system of which one artifact is known, or raises an error."""
-
-    label: str
-    seed: int
-    error: Exception | None = None
-
-    def run(self, site):
-        if self.error is not None:
-            raise self.error
-        announce(f"{self.label} {self.seed} runs")
-        return SweepSystem(label=self.label, embeddings=(EmbeddingsRef(key=f"{self.seed:064x}"),))
 
 
 def test_unplannable_points_are_not_sent_to_the_pool(tmp_path, caplog):
