@@ -16,14 +16,11 @@ def refuse(_):
 
 
 class Inner(Record):
-    """A section."""
-
     size: int = 1
-    """Size."""
 
 
 class Toy(Record):
-    """Settings with a field of each form."""
+    """Settings with a field of each form; all but the section are options."""
 
     name: Annotated[str, AfterValidator(refuse)] | None = None
     """Name of it, such as `x`. Details."""
@@ -40,7 +37,6 @@ class Toy(Record):
     needed: str
     """Needed."""
     section: Inner = Inner()
-    """Not an option."""
 
 
 NAMES = ("name", "columns", "count", "kind", "flag", "either", "needed")
