@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -44,7 +42,6 @@ from bsl.tasks.views.methods import column_view
 from bsl.tasks.views.pairs import pairs_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
     from bsl.storage.artifacts.refs import ScoresRef
@@ -87,7 +84,7 @@ def pipeline(
     show_logs()
     changes = overrides or {}
     config, context = override(recipe(recipe_name), changes), run_context_of(site)
-    command = command_of("run", [recipe_name], {}, list(changed_settings(changes)))
+    command = command_of("run", [recipe_name], {}, changes)
     announce_precision(context, config.precisions)
     try:
         return run(config, context, command).report
@@ -100,15 +97,6 @@ def pipeline(
 def is_fault(error: BaseException) -> bool:
     """Return whether an error is a fault of the run, such as a diverged training; other errors end a sweep."""
     return isinstance(error, ModelError) and not isinstance(error, _END_SWEEP)
-
-
-def changed_settings(changes: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """Yield nested changes as arguments of `--set`; `prefix` is the outer section, such as `training.`."""
-    for name, value in changes.items():
-        if isinstance(value, Mapping) and value:
-            yield from changed_settings(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}={value if isinstance(value, str) else json.dumps(value, default=str)}"
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from bsl.flows.checked_flow import flow
 from bsl.flows.config import override
-from bsl.flows.pipeline import Overrides, changed_settings
+from bsl.flows.pipeline import Overrides
 from bsl.flows.recipes import recipe
 from bsl.flows.recipes.published_rows import RECORDS, cells_of, deviations, row_of
 from bsl.flows.run_context import Seeds, Setting, Site, announce_precision, command_of, run_context_of
@@ -137,7 +137,7 @@ def _command(
     if own:
         text = ("--text", *own.text)
         options |= own.model_dump(exclude={"text"}, exclude_defaults=True)
-    return command_of("sweep", [name, *text, *asked, *references], options, list(changed_settings(changes)))
+    return command_of("sweep", [name, *text, *asked, *references], options, changes)
 
 
 def _shared_names(points: Grid, names: Sequence[Sequence[str]]) -> list[str]:
