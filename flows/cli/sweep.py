@@ -32,7 +32,6 @@ from bsl.tasks.rendering.numbers import MISSING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from bsl.flows.sweep.grid import Grid
     from bsl.storage.artifacts.refs import ArtifactRef
     from bsl.storage.artifacts.store import Store
     from bsl.tasks.stage.run_context import RunContext
@@ -104,6 +103,8 @@ def sweep(
 ) -> None:
     """Run a grid of configurations with several seeds, and compare them in one table."""
     from bsl.flows.run_context import MOST_SEEDS, run_context_of
+    from bsl.flows.sweep.grid import grid
+    from bsl.flows.sweep.own import Start, check_own, declared
 
     for option, number, most in (("seeds", seeds, MOST_SEEDS), ("workers", workers, LARGEST)):
         if number is not None and not 1 <= number <= most:
@@ -124,7 +125,10 @@ def sweep(
         raise ValueError(
             "--pool: the embedded Prefect server has no workers. Set PREFECT_API_URL to a server with workers"
         )
-    planned = _planned(name, axes, changes, against, request, site)  # usage errors raise before a server starts
+    check_own(name, request)
+    # For study own, as if its encoder could be trained at all points. Usage errors raise before a server starts.
+    study = declared(request.config(changes, site.mirror), request, Start())[0] if request else None
+    planned = grid(name, axes, changes, against, study)
     # Of several points, those that do not train ignore the precision of training.
     changes = settings.changes(dict.fromkeys(part for config in planned.configs for part in config.precisions))
     _refuse_twice(axes, changes)
@@ -152,26 +156,6 @@ def sweep(
         own=request,
     )
     show_sweep(site.open_store(), ref, output, **details)
-
-
-def _planned(
-    name: str,
-    axes: Mapping[str, Sequence[Any]],
-    changes: Mapping[str, Any],
-    against: Sequence[str],
-    request: OwnRequest | None,
-    site: RunContext,
-) -> Grid:
-    """Return the points; for the study `own`, as if its encoder could be trained at all of them."""
-    from bsl.flows.sweep import own
-    from bsl.flows.sweep.grid import grid
-
-    own.check_own(name, request)
-    if request is None:
-        return grid(name, axes, changes, against)
-    base = request.config(changes, site.mirror)
-    study, _ = own.declared(base, request, own.Start())
-    return grid(name, own.axes(axes), changes, against, study)
 
 
 def axes_of(options: Sequence[str], names: Sequence[str]) -> dict[str, list[Any]]:

@@ -20,7 +20,7 @@ from bsl.flows.recipes import recipe
 from bsl.flows.recipes.published_rows import RECORDS, cells_of, deviations, row_of
 from bsl.flows.run_context import Seeds, Setting, Site, announce_precision, command_of, run_context_of
 from bsl.flows.sweep.grid import Grid, grid
-from bsl.flows.sweep.own import START, OwnRequest, axes, check_own
+from bsl.flows.sweep.own import START, OwnRequest, check_own
 from bsl.flows.sweep.own_run import own_study
 from bsl.flows.sweep.points import jobs_of, run_points, unless_stopped, with_runs
 from bsl.models.errors import EvaluationError, ModelError
@@ -88,9 +88,7 @@ def ablation(
     context, changes = run_context_of(site), overrides or {}
     check_own(name, own)
     study = own_study(context, own, changes) if own else None
-    points = grid(
-        name, axes(over or {}) if study else over or {}, changes, against or (), study.study if study else None
-    )
+    points = grid(name, over or {}, changes, against or (), study.study if study else None)
     names = [frozen_names(config.evaluation.sets) for config in points.configs]
     drawn = available(context, _shared_names(points, names)).drawn  # raises before any training if no set is found
     tests = without_dev_sets(drawn, points.configs)

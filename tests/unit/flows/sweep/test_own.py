@@ -6,7 +6,7 @@ from bsl.flows.cli.sweep import own_request
 from bsl.flows.cli.terminal.options import LabelColumns
 from bsl.flows.recipes.adaptation import AdaptConfig
 from bsl.flows.sweep.grid import grid
-from bsl.flows.sweep.own import KINDS, START, TRAINED, OwnRequest, Start, axes, declared
+from bsl.flows.sweep.own import KINDS, START, TRAINED, OwnRequest, Start, declared
 from bsl.models.views.pairs import OWN_LABELS
 from bsl.storage.sources.labels import label_source
 from bsl.tasks.stage.run_context import RunContext
@@ -28,7 +28,7 @@ def study_of(text, changes=None, start=Start(), **options):  # noqa: B008 - froz
 
 def points(text, changes=None, start=Start(), over=None, **options):  # noqa: B008
     study, _ = study_of(text, changes, start, **options)
-    made = grid("own", axes(over or {}), changes or {}, (), study)
+    made = grid("own", over or {}, changes or {}, (), study)
     return dict(zip([point.label for point in made.points], made.configs, strict=True))
 
 
