@@ -54,21 +54,19 @@ def test_views_of_pairings_are_made_and_published_systems_have_rows(name: str) -
         assert config.augment.filters == FILTERS
 
 
-def test_only_listed_recipes_need_labels() -> None:
-    assert {name for name in RECIPES if recipe(name).augment.needs_labels} == WITH_LABELS
-
-
-def test_only_unpublished_recipes_select_best_or_start() -> None:
-    keeping = {name for name in RECIPES if recipe(name).training and recipe(name).training.select == "best-or-start"}
+def test_only_listed_recipes_need_labels_or_keep_the_original_encoder() -> None:
+    configs = {name: recipe(name) for name in RECIPES}
+    assert {name for name, config in configs.items() if config.augment.needs_labels} == WITH_LABELS
+    trained = {name: config.training for name, config in configs.items() if config.training}
+    keeping = {name for name, training in trained.items() if training.select == "best-or-start"}
     assert keeping == {
         "tiny", "tiny-entail", "tiny-multilingual", "tiny-multilingual-distil", "tiny-multilingual-sup", "tiny-distil",
         "tiny-plus", "nli-plus", "tiny-bsl-sbert",
     }  # fmt: skip
-    assert keeping.isdisjoint(ROWS.values())
-
-
-def test_synonym_recipe_replaces_thirty_percent_with_uninflected_lemmas() -> None:
-    assert recipe("synonym").augment.rewritings == (SynonymView(share=0.3, senses=None, inflect=False),)
+    assert keeping.isdisjoint(name for names in ROWS.values() for name in names)
+    assert configs["synonym"].augment.rewritings == (SynonymView(share=0.3, senses=None, inflect=False),)
+    limits = {name: [source.limit for source in configs[name].ingest.sources] for name in ("books", "books-nli")}
+    assert limits == {"books": [5_000_000], "books-nli": [None, None, 5_000_000]}
 
 
 def test_unknown_published_system_is_rejected_with_a_suggestion() -> None:
@@ -86,11 +84,6 @@ def test_recipe_encoders_are_pinned_unless_embedded_or_glove() -> None:
     pinned = {(encoder.model, encoder.revision) for encoder in ENCODERS.values()}
     yours = {start for start in started if start[0].startswith("embedded:") or start == (GLOVE, None)}
     assert started - yours == pinned
-
-
-def test_books_limit_applies_only_to_the_books_source() -> None:
-    limits = {name: [source.limit for source in recipe(name).ingest.sources] for name in ("books", "books-nli")}
-    assert limits == {"books": [5_000_000], "books-nli": [None, None, 5_000_000]}
 
 
 PINS = {"nli": "36ebbdd055f44792", "tiny-distil": "6592560aa341ad32"}

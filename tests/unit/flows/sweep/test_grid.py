@@ -55,27 +55,30 @@ def test_points_of_a_study_are_named_and_configured_by_their_values():
 
 
 @every(STUDIES)
-def test_every_study_resolves_and_has_published_scores(name):
-    asked = grid(name, {}, {})
+def test_points_of_every_study_resolve_and_are_rebuilt_from_their_jobs(name):
+    asked, study = grid(name, {}, {}), STUDIES[name]
+    labels = {point.label for point in asked.points}
     assert len(asked.points) == len(asked.configs) > 1
-    if STUDIES[name].row:
+    assert set(asked.references) <= labels
+    if study.row:
         unprinted = {point.label for point in asked.points if point.published is None}
-        assert unprinted <= {"tsdae"} | {label for label in unprinted if label.startswith("tiny")}
-        assert len(unprinted) < len(asked.points)
-    assert set(asked.references) <= {point.label for point in asked.points}
-
-
-def test_only_tiny_studies_use_embedded_models_alone():
-    for name in STUDIES:
-        configs = grid(name, {}, {}).configs
-        models = {model for config in configs for model, _ in config.models()}
-        assert all(model.startswith("embedded:") for model in models) == STUDIES[name].recipe.startswith("tiny"), name
+        assert all(label == "tsdae" or label.startswith("tiny") for label in unprinted)
+        assert unprinted < labels
+    models = {model for config in asked.configs for model, _ in config.models()}
+    assert all(model.startswith("embedded:") for model in models) == study.recipe.startswith("tiny")
+    phases = [phase for config in asked.configs for phase in config.phases]
+    assert {phase.training.collapse for phase in phases} == {None}
+    assert "best-or-start" not in {phase.training.select for phase in phases}
+    changes = {"training": {"collapse": {"patience": 3}}, "evaluation": {"sets": ["embedded:stsb/test"]}}
+    for base, config in zip(asked.recipes, grid(name, {}, changes).configs, strict=True):
+        assert config.training is None or config.training.collapse == CollapseConfig(patience=3)
+        for again in config.runs(2):
+            assert override(recipe(base), json.loads(json.dumps(Job(base, again).overrides))) == again
 
 
 def test_all_pairs_score_precedes_scores_of_other_protocols():
-    points = {point.label: point for point in grid("systems", {}, {}).points}
-    assert (points["whitening"].published, points["bert-cls"].published) == (66.28, 31.40)
-    assert points["nli"].published == 72.03
+    points = {point.label: point.published for point in grid("systems", {}, {}).points}
+    assert [points[label] for label in ("whitening", "bert-cls", "nli")] == [66.28, 31.40, 72.03]
 
 
 def test_training_override_leaves_untrained_points_untrained():
@@ -94,15 +97,6 @@ def test_seeds_are_repeated_only_for_random_configs():
     assert [config.earlier[0].training.seed for config in configs["tiny-bsl-sbert"].runs(2)] == [0, 1]
 
 
-@every(STUDIES)
-def test_job_overrides_rebuild_the_config_of_every_study_point(name):
-    asked = grid(name, {}, {"evaluation": {"sets": ["embedded:stsb/test"]}})
-    for base, config in zip(asked.recipes, asked.configs, strict=True):
-        for again in config.runs(2):
-            changes = json.loads(json.dumps(Job(base, again).overrides))
-            assert override(recipe(base), changes) == again
-
-
 def test_job_overrides_contain_only_changed_fields():
     asked = grid("tiny-momentum", {}, {})
     assert Job(asked.recipes[0], asked.configs[0].seeded(1)).overrides == {
@@ -114,16 +108,6 @@ def test_job_overrides_contain_only_changed_fields():
     }
 
 
-@every([*STUDIES, "tiny"])
-def test_grid_disables_collapse_stop_unless_overridden(name):
-    over = {} if name in STUDIES else {"training.objective.momentum": [0.5, 0.999]}
-    phases = [phase for config in grid(name, over, {}).configs for phase in config.phases]
-    assert {phase.training.collapse for phase in phases} == {None}
-    assert "best-or-start" not in {phase.training.select for phase in phases}
-    asked = grid(name, over, {"training": {"collapse": {"patience": 3}}}).configs
-    assert {config.training.collapse for config in asked if config.training} == {CollapseConfig(patience=3)}
-
-
 def test_untrained_recipe_appears_once_on_a_training_axis():
     asked = grid("tiny", {"recipe": ["tiny-avg", "tiny"], "training.lr": [1e-3, 1e-4]}, {})
     assert [point.label for point in asked.points] == ["tiny-avg", "tiny, lr 0.001", "tiny, lr 0.0001"]
@@ -132,22 +116,24 @@ def test_untrained_recipe_appears_once_on_a_training_axis():
     assert [(point.line, point.place) for point in asked.points][:2] == [("tiny-avg", "untrained"), ("tiny", "0.001")]
 
 
-def test_grid_sets_the_objective_before_its_fields():
+def test_axes_and_changes_apply_to_every_point():
     over = {"training.objective.temperature": [0.1, 0.2], "training.objective": ["contrastive"]}
-    asked = grid("tiny", over, {})
+    asked = grid("tiny", over, {})  # the objective is set before its fields
     assert [config.training.objective.temperature for config in asked.configs] == [0.1, 0.2]
-
-
-def test_recipe_axis_applies_overrides_to_every_point():
+    assert {(config.training.collapse, config.training.select) for config in asked.configs} == {(None, "best")}
     asked = grid("tiny", {"recipe": ["tiny", "tiny-entail"]}, {"training": {"max_steps": 7}})
     assert [config.title.partition(":")[0] for config in asked.configs] == ["tiny", "tiny-entail"]
     assert [config.training.max_steps for config in asked.configs] == [7, 7]
     assert [point.published for point in asked.points] == [None, None]
+    asked = grid("momentum", {"training.objective.momentum": [0.3]}, {})
+    assert [(point.label, point.published) for point in asked.points] == [("momentum 0.3", None)]
+    asked = grid("tiny", {"training.lr": [1e-3, 1e-4]}, {"training": {"max_steps": 3}, "transform": None})
+    assert [(config.training.lr, config.training.max_steps) for config in asked.configs] == [(1e-3, 3), (1e-4, 3)]
 
 
 def test_plus_study_ablates_bsl_plus_and_adds_other_methods():
     asked = grid("plus", {}, {"training": {"max_steps": 7}})
-    points = dict(zip((point.label for point in asked.points), asked.configs, strict=True))
+    points = labelled(asked)
     assert next(iter(points)) == "BSL+"
     whole = points["BSL+"].training.objective
     assert points["no in-batch negatives"].training.objective == whole.model_copy(update={"contrastive_weight": 0.0})
@@ -158,16 +144,6 @@ def test_plus_study_ablates_bsl_plus_and_adds_other_methods():
     assert {(config.training.max_steps, config.training.collapse) for config in asked.configs} == {(7, None)}
     names = [config.model_dump_json(exclude={"title", "published"}) for config in asked.configs]
     assert len(set(names)) == len(names)
-
-
-def test_own_axis_replaces_study_axis_and_drops_published_scores():
-    asked = grid("momentum", {"training.objective.momentum": [0.3]}, {})
-    assert [(point.label, point.published) for point in asked.points] == [("momentum 0.3", None)]
-
-
-def test_overrides_may_set_other_fields_of_a_varied_section():
-    asked = grid("tiny", {"training.lr": [1e-3, 1e-4]}, {"training": {"max_steps": 3}, "transform": None})
-    assert [(config.training.lr, config.training.max_steps) for config in asked.configs] == [(1e-3, 3), (1e-4, 3)]
 
 
 @every(
