@@ -92,12 +92,14 @@ def lengths(texts):
     return [[len(text), 1.0] for text in texts]
 
 
-def test_compare_takes_the_tables_of_evaluate():
+def test_evaluate_and_compare_take_tables_and_name_no_temporary_folder():
     for given in (pd.DataFrame(COLUMNS), (TEXTS, TOPICS), [pl.DataFrame(COLUMNS)]):
         table = bsl.compare([lengths, letters], given)
         assert {*table["model"], *table["reference"]} == {"letters", "lengths"}
         assert {*table["dataset"]} == {"labels:labels.parquet"}
         scores = {one: bsl.evaluate(one, given).scores for one in (letters, lengths)}
+        assert {*scores[letters]["dataset"]} == {"labels:labels.parquet"}
+        assert "/" not in scores[letters]["signature"][0]
         metrics = dict(zip(scores[letters]["metric"], scores[letters]["value"] - scores[lengths]["value"], strict=True))
         for metric, value in table.select("metric", "value").iter_rows():
             assert value == pytest.approx(metrics[metric], abs=1e-9)
@@ -108,13 +110,6 @@ def test_compare_takes_the_tables_of_evaluate():
         bsl.compare([letters, letters], COLUMNS)
     with pytest.raises(bsl.models.errors.EvaluationError, match="letters: expected two or more encoders"):
         bsl.compare([letters], COLUMNS)
-
-
-def test_evaluate_scores_a_dataframe_and_names_no_temporary_folder():
-    of_table, of_lists = (bsl.evaluate(letters, given).scores for given in (pd.DataFrame(COLUMNS), (TEXTS, TOPICS)))
-    assert of_table["value"].to_list() == of_lists["value"].to_list()
-    assert {*of_table["dataset"]} == {"labels:labels.parquet"}
-    assert "/" not in of_table["signature"][0]
 
 
 TOO_LITTLE = (bsl.models.errors.EmptyCorpusError, bsl.models.errors.EvaluationError)

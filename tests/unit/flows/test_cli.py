@@ -192,3 +192,6 @@ def test_ui_refuses_a_port_that_cannot_be_served(tmp_path, monkeypatch, capsys):
     with socket.create_server(("127.0.0.1", 0)) as other:
         assert main(["ui", "--port", f"{other.getsockname()[1]}"]) == 2
     assert "Address already in use. Choose another port" in capsys.readouterr().err
+    monkeypatch.setenv("PREFECT_API_URL", NOWHERE)
+    assert main(["ui"]) == 0
+    assert capsys.readouterr().out == f"Prefect server {NOWHERE} has its own UI: {NOWHERE.removesuffix('/api')}\n"

@@ -39,14 +39,10 @@ def test_impossible_round_trip_views_are_rejected(change, expected):
             override(AdaptConfig(), {"views": views, **change})
 
 
-def test_crop_views_are_made_only_if_configured():
-    config = AdaptConfig()
+def test_crops_are_made_and_dropout_is_set_only_if_chosen():
+    config = AdaptConfig(lang="fi", views="dropout")
     methods = [config.views_of(names).methods for names in (("dropout",), ("round trips",), ("crops", "round trips"))]
     assert methods == [("original",), ("original",), ("original", "crop", "crop-2")]
-
-
-def test_dropout_views_pair_originals_with_default_dropout_rate():
-    config = AdaptConfig(lang="fi", views="dropout")
     names = config.view_names
     pairs = config.pairs(names)
     assert ([pairing.source for pairing in pairs.pairings], pairs.drop_identical) == (["original|original"], False)
