@@ -38,11 +38,12 @@ class CheckedFlow(Flow[P, R]):
         return super().__call__(*args, **kwargs)
 
 
-def flow(name: str, flow_run_name: Callable[[], str]) -> Callable[[Callable[P, R]], Flow[P, R]]:
+def flow(name: str, flow_run_name: str | Callable[[], str]) -> Callable[[Callable[P, R]], Flow[P, R]]:
     """Return a decorator as Prefect's, which makes a `CheckedFlow`.
 
     Args:
         name: Name of the flow.
-        flow_run_name: Returns the name of each run, whose control characters become escapes.
+        flow_run_name: Name of each run, or a function that returns it; control characters become escapes.
     """
-    return lambda function: CheckedFlow(function, name=name, flow_run_name=lambda: visible(flow_run_name()))
+    run_name = flow_run_name if isinstance(flow_run_name, str) else lambda: visible(flow_run_name())
+    return lambda function: CheckedFlow(function, name=name, flow_run_name=run_name)
