@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 from math import inf, prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from bsl.flows.parameters import leaves
 from bsl.models.runtime.progress import spelled
 from bsl.storage.errors import StorageError
 from bsl.storage.filesystem.names import MANIFEST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from bsl.storage.artifacts.manifest import Manifest
     from bsl.storage.artifacts.store import Store
@@ -52,12 +52,12 @@ def estimate(store: Store, to_make: Sequence[StageRun]) -> str:
 def _seconds(step: StageRun, earlier: Sequence[Manifest]) -> float | None:
     """Return the duration of the artifact of the same data with the most equal settings; None without a similar one."""
     data = {ref.path for ref in step.inputs if ref.kind in _DATA}
-    planned = dict(_settings(step.config))
+    planned = dict(leaves(step.config))
     best: tuple[float, float | None] = (_SIMILAR, None)
     for manifest in earlier:
         inputs = manifest.provenance.inputs.values()
         if {f"{entry.kind}/{entry.key}" for entry in inputs if entry.kind in _DATA} == data:
-            found = dict(_settings(manifest.provenance.config))
+            found = dict(leaves(manifest.provenance.config))
             share = _equal_share(planned, found)
             best = max(best, (share, manifest.duration_s * _ratio(planned, found)), key=lambda pair: pair[0])
     return best[1]
@@ -89,11 +89,3 @@ def _ratio(first: Mapping[str, object], second: Mapping[str, object]) -> float:
     """Return how much more work the first settings are than the second, as far as a setting says so."""
     pairs = [(first[name], second.get(name)) for name in first if name.endswith(_PROPORTIONAL)]
     return prod(one / other for one, other in pairs if isinstance(one, int) and isinstance(other, int))
-
-
-def _settings(config: object, path: str = "") -> Iterator[tuple[str, object]]:
-    if isinstance(config, Mapping):
-        for name, value in config.items():
-            yield from _settings(value, f"{path}.{name}")
-    else:
-        yield path, config

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from prefect import State
 from prefect.runtime import flow_run
@@ -15,12 +13,11 @@ from prefect.states import Completed
 from bsl.flows.checked_flow import flow
 from bsl.flows.config import PipelineConfig, override
 from bsl.flows.evaluation import differences, frozen_scores, run_systems
-from bsl.flows.faults import is_fault
 from bsl.flows.forms import form_of
 from bsl.flows.own_text import own_text
 from bsl.flows.recipes import RecipeName, recipe
 from bsl.flows.run_context import Site, announce_precision, command_of, run_context_of
-from bsl.models.errors import ModelError
+from bsl.models.errors import InterruptedRunError, ModelError, TranslationStoppedError
 from bsl.models.views.pairs import OWN_LABELS
 from bsl.storage.artifacts.refs import CheckpointRef, ReportRef
 from bsl.storage.sources.model_sources import ResolvedModel
@@ -34,8 +31,9 @@ from bsl.tasks.reporting.evaluation import Missing
 from bsl.tasks.reporting.provenance import RunCommand
 from bsl.tasks.reporting.run.content import ReportContent, RunArtifacts
 from bsl.tasks.reporting.run.report import report
+from bsl.tasks.stage.cluster import ClusterError
 from bsl.tasks.stage.log_context import show_logs
-from bsl.tasks.stage.pool import NO_FIGURE
+from bsl.tasks.stage.pool import NO_FIGURE, PoolError
 from bsl.tasks.training.distributed import require_equal_shares
 from bsl.tasks.training.teachers import check_teaching, find_teachers, teacher_vectors
 from bsl.tasks.training.train import train
@@ -44,7 +42,6 @@ from bsl.tasks.views.methods import column_view
 from bsl.tasks.views.pairs import pairs_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
     from bsl.storage.artifacts.refs import ScoresRef
@@ -57,6 +54,7 @@ else:
         PipelineConfig, first=("ingest", "encoder", "training", "augment", "pairs", "evaluation", "transform")
     )
 """Changes of a recipe, as a parameter of flows."""
+_END_SWEEP: Final = (InterruptedRunError, TranslationStoppedError, PoolError, ClusterError)
 
 
 def _run_name() -> str:
@@ -86,7 +84,7 @@ def pipeline(
     show_logs()
     changes = overrides or {}
     config, context = override(recipe(recipe_name), changes), run_context_of(site)
-    command = command_of("run", [recipe_name], {}, list(changed_settings(changes)))
+    command = command_of("run", [recipe_name], {}, changes)
     announce_precision(context, config.precisions)
     try:
         return run(config, context, command).report
@@ -96,13 +94,9 @@ def pipeline(
         raise
 
 
-def changed_settings(changes: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """Yield nested changes as arguments of `--set`; `prefix` is the outer section, such as `training.`."""
-    for name, value in changes.items():
-        if isinstance(value, Mapping) and value:
-            yield from changed_settings(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}={value if isinstance(value, str) else json.dumps(value, default=str)}"
+def is_fault(error: BaseException) -> bool:
+    """Return whether an error is a fault of the run, such as a diverged training; other errors end a sweep."""
+    return isinstance(error, ModelError) and not isinstance(error, _END_SWEEP)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeVar
 
@@ -9,6 +10,7 @@ from pydantic import AliasChoices, Field, ValidationError, WithJsonSchema
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from bsl.flows.forms import Form, partial
+from bsl.flows.parameters import leaves
 from bsl.models.runtime import precision
 from bsl.storage.filesystem.secrets import PUBLIC_PATTERN
 from bsl.storage.filesystem.urls import Address, Public
@@ -89,7 +91,7 @@ def _explain(problem: ErrorDetails) -> str:
 
 
 def command_of(
-    command: str, names: Sequence[str], options: Mapping[str, str | None], changes: Sequence[str] = ()
+    command: str, names: Sequence[str], options: Mapping[str, str | None], changes: Mapping[str, object] | None = None
 ) -> str:
     """Return the `bsl` command line, quoted for a shell.
 
@@ -97,11 +99,13 @@ def command_of(
         command: Name of the command, such as `run`.
         names: Positional arguments: a recipe, or files.
         options: Name → value; None for options that were not given.
-        changes: `field=value` for each `--set`.
+        changes: Nested changes, each of which becomes a `--set`.
     """
     words = ["bsl", command, *names]
     words += [word for name, value in options.items() if value is not None for word in (f"--{name}", value)]
-    return shlex.join([*words, *(word for change in changes for word in ("--set", change))])
+    for path, value in leaves(changes or {}):
+        words += ["--set", f"{path}={value if isinstance(value, str) else json.dumps(value, default=str)}"]
+    return shlex.join(words)
 
 
 C = TypeVar("C", bound="BaseModel")

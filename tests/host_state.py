@@ -20,6 +20,7 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from decimal import getcontext
 from pathlib import Path
 from typing import Any
@@ -81,16 +82,15 @@ def library_state() -> State:
     import transformers
 
     backends: Any = torch.backends
+    tf32 = [backends, backends.cuda.matmul, backends.cudnn, backends.cudnn.conv, backends.cudnn.rnn]
+    verbose, hub = transformers.utils.logging, huggingface_hub.utils
     return {
         "torch threads": (torch.get_num_threads(), torch.get_num_interop_threads()),
         "torch defaults": (str(torch.get_default_dtype()), str(torch.get_default_device())),
         "torch modes": (torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.is_anomaly_enabled()),
         "torch autocast": (torch.is_autocast_enabled("cpu"), torch.is_autocast_enabled("cuda")),
         "torch deterministic": (torch.are_deterministic_algorithms_enabled(), backends.cudnn.benchmark),
-        "torch precision": [
-            torch.get_float32_matmul_precision(),
-            *(getattr(x.fp32_precision, "value", x.fp32_precision) for x in fp32_switches()),
-        ],
+        "torch precision": [torch.get_float32_matmul_precision(), *(str(switch.fp32_precision) for switch in tf32)],
         "torch attention": [
             getattr(backends.cuda, f"{kind}_sdp_enabled")() for kind in ("cudnn", "flash", "mem_efficient", "math")
         ],
@@ -99,16 +99,8 @@ def library_state() -> State:
         "numpy random": str(np.random.get_state()),  # noqa: NPY002
         "numpy errors": np.geterr(),
         "numpy print": str(np.get_printoptions()),
-        "transformers": (
-            transformers.utils.logging.get_verbosity(),
-            transformers.utils.logging.is_progress_bar_enabled(),
-        ),
-        "transformers hook": str(transformers.utils.logging._tqdm_hook),
-        "hub": (
-            huggingface_hub.utils.are_progress_bars_disabled(),
-            huggingface_hub.utils.are_progress_bars_disabled("host.own"),
-            huggingface_hub.utils.logging.get_verbosity(),
-        ),
+        "transformers": (verbose.get_verbosity(), verbose.is_progress_bar_enabled(), str(verbose._tqdm_hook)),
+        "hub": [hub.are_progress_bars_disabled(name) for name in (None, "host.own")] + [hub.logging.get_verbosity()],
         "datasets": (
             datasets.are_progress_bars_disabled(),
             datasets.logging.get_verbosity(),
@@ -118,14 +110,6 @@ def library_state() -> State:
         "matplotlib": (matplotlib.get_backend(auto_select=False), str(matplotlib.rcParams.copy())),
         "polars": pl.Config.save(),
     }
-
-
-def fp32_switches() -> list[Any]:
-    """Return torch's switches of TF32."""
-    import torch
-
-    backends: Any = torch.backends
-    return [backends, backends.cuda.matmul, backends.cudnn, backends.cudnn.conv, backends.cudnn.rnn]
 
 
 def difference(before: Any, after: Any) -> Any:
@@ -165,10 +149,8 @@ def set_up_libraries() -> None:
     import torch
     import transformers
 
-    assert prefect.main
-    assert nltk.corpus.reader
-    assert pl
-    assert sentence_transformers  # imports transformers' models, torch's compiler and scikit-learn
+    # sentence_transformers imports transformers' models, torch's compiler and scikit-learn
+    assert all((prefect.main, nltk.corpus.reader, pl, sentence_transformers))
     torch.set_num_threads(3)
     torch.set_float32_matmul_precision("high")
     torch.manual_seed(5)
@@ -198,18 +180,9 @@ def encode(_: Path) -> None:
     encoder = SentenceEncoder.load("embedded:mini-sentence")
     encoder.encode(TEXTS)
     encoder.similarity(TEXTS[:1], TEXTS)
-    threads = [threading.Thread(target=_load_and_encode) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-
-def _load_and_encode() -> None:
-    from bsl import SentenceEncoder
-
-    for _ in range(3):
-        SentenceEncoder.load("embedded:bert-mini", pooling="mean").encode(TEXTS)
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(12):
+            pool.submit(lambda: SentenceEncoder.load("embedded:bert-mini", pooling="mean").encode(TEXTS))
 
 
 def evaluate(_: Path) -> None:
@@ -240,6 +213,7 @@ def careless(_: Path) -> None:
     import datasets
     import huggingface_hub.utils
     import nltk.data
+    import numpy as np
     import torch
     import transformers
 
@@ -256,17 +230,10 @@ def careless(_: Path) -> None:
     torch.backends.cuda.enable_cudnn_sdp(False)
     torch.backends.cuda.matmul.fp32_precision = "ieee"
     torch.rand(1)
-    numpy_rand()
+    np.random.rand()  # noqa: NPY002
     transformers.utils.logging.set_verbosity_error()
     huggingface_hub.utils.disable_progress_bars()
     datasets.disable_progress_bars()
-
-
-def numpy_rand() -> None:
-    """Draw from numpy's global generator."""
-    import numpy as np
-
-    np.random.rand()  # noqa: NPY002
 
 
 CALLS: dict[str, Callable[[Path], None]] = {

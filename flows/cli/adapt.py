@@ -105,10 +105,6 @@ def adapt(
     deciding_use(merged.used_for, label_source(labels).kind if labels else None)
     check_amount(texts, merged, labels)
     start = begin(site, output)
-    if suite:
-        from bsl.tasks.evaluation.kinds import frozen_names
-
-        frozen_names(merged.evaluation.sets)
     details = print_sources(*sources_and_labels(merged, texts, labels, site.mirror), output)
     from bsl.flows.adaptation import adapt as adapting
 

@@ -95,10 +95,8 @@ def evaluate(
     config = override(EvaluationSettings(), options, settings.changes())
     start = begin(site, output)
     print_sets(suite, site.mirror)
-    from bsl.tasks.evaluation.kinds import named_sets, names_of
-
-    names_of(suite)  # a set without scores raises before a run starts
     from bsl.flows.evaluation import evaluation
+    from bsl.tasks.evaluation.kinds import named_sets
 
     ref = start.run(evaluation, [], models=list(models), suite=list(suite), config=config)
     missing = _show(site.open_store(), ref, output)

@@ -52,15 +52,8 @@ def run(
             pipeline.fn(**parameters, site=site)
         _dry_run(store, plan, as_json=output.json)
         return 0
-    from bsl.models.evaluation.verdict import STOPPED
-    from bsl.tasks.figures import ReportFigures
-
     ref = start.run(pipeline, [config], [recipe], **parameters)
-    if output.json:
-        print_json(_outcome(store, ref))
-    else:
-        _conclude(store, ref, config.title)
-    return 1 if store.manifest(ref).figures_as(ReportFigures).verdict == STOPPED else 0
+    return _show(store, ref, config.title, as_json=output.json)
 
 
 def _dry_run(store: Store, plan: Sequence[StageRun], *, as_json: bool) -> None:
@@ -78,38 +71,26 @@ def _dry_run(store: Store, plan: Sequence[StageRun], *, as_json: bool) -> None:
         print_table(f"{len(plan)} stages, {sum(row['state'] == 'to make' for row in rows)} to make", rows)
 
 
-def _outcome(store: Store, ref: ReportRef) -> dict[str, Any]:
-    from bsl.tasks.figures import ReportFigures
-    from bsl.tasks.reporting.publish import page_of
-
-    figures = store.manifest(ref).figures_as(ReportFigures)
-    return {
-        "report": ref.path,
-        "page": str(page_of(store, ref)),
-        "encoder": _encoder(store, ref),
-        "verdict": figures.verdict,
-        "reason": figures.reason,
-        "advice": figures.advice,
-        "scores": store.scan(ref, "scores").collect().to_dicts(),
-    }
-
-
-def _encoder(store: Store, ref: ReportRef) -> str | None:
-    inputs = store.manifest(ref).provenance.inputs.values()
-    trained = [entry.key for entry in inputs if entry.kind == "checkpoint"]
-    return f"{store.url}/checkpoint/{trained[-1]}/encoder" if trained else None
-
-
-def _conclude(store: Store, ref: ReportRef, title: str) -> None:
+def _show(store: Store, ref: ReportRef, title: str, *, as_json: bool) -> int:
+    """Print a report; return exit code 1 if the training was stopped."""
+    from bsl.models.evaluation.verdict import STOPPED
     from bsl.tasks.figures import ReportFigures
     from bsl.tasks.rendering.score_tables import INTERVALS, score_rows
     from bsl.tasks.reporting.publish import page_of
 
-    print_table(f"{title}\n{INTERVALS}", score_rows(store.scan(ref, "scores").collect()))
-    figures = store.manifest(ref).figures_as(ReportFigures)
-    if figures.verdict:
-        print_line(f"{figures.verdict}: {figures.reason}. {figures.advice}")
-    print(printable(f"report:  {page_of(store, ref)}"))
-    if encoder := _encoder(store, ref):
-        print(printable(f"encoder: {encoder}\n         (opens with SentenceTransformer)"))
-    print(printable(browse_line()))
+    manifest, scores, page = store.manifest(ref), store.scan(ref, "scores").collect(), page_of(store, ref)
+    figures = manifest.figures_as(ReportFigures)
+    trained = [entry.key for entry in manifest.provenance.inputs.values() if entry.kind == "checkpoint"]
+    encoder = f"{store.url}/checkpoint/{trained[-1]}/encoder" if trained else None
+    if as_json:
+        verdict = {"verdict": figures.verdict, "reason": figures.reason, "advice": figures.advice}
+        print_json({"report": ref.path, "page": page, "encoder": encoder, **verdict, "scores": scores.to_dicts()})
+    else:
+        print_table(f"{title}\n{INTERVALS}", score_rows(scores))
+        if figures.verdict:
+            print_line(f"{figures.verdict}: {figures.reason}. {figures.advice}")
+        print(printable(f"report:  {page}"))
+        if encoder:
+            print(printable(f"encoder: {encoder}\n         (opens with SentenceTransformer)"))
+        print(printable(browse_line()))
+    return 1 if figures.verdict == STOPPED else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
@@ -32,27 +32,9 @@ from bsl.tasks.rendering.numbers import MISSING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from bsl.flows.sweep.grid import Grid
     from bsl.storage.artifacts.refs import ArtifactRef
     from bsl.storage.artifacts.store import Store
     from bsl.tasks.stage.run_context import RunContext
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class Points:
-    """Options for the points of a sweep."""
-
-    over: Annotated[
-        tuple[str, ...],
-        Parameter(
-            metavar="FIELD=VALUES",
-            help="values of a field, for example training.objective.momentum=0.5,0.999 or recipe=nli,entail; may be "
-            "repeated for a grid",
-        ),
-    ] = ()
-    seeds: Annotated[int, Parameter(help="runs of each point, with training.seed 0, 1, …")] = 1
-    against: Annotated[tuple[str, ...], Parameter(help="point that all others are compared with; may be repeated")] = ()
 
 
 if TYPE_CHECKING:
@@ -96,7 +78,18 @@ def sweep(
     ],
     /,
     *,
-    points: Points = Points(),
+    over: Annotated[
+        tuple[str, ...],
+        Parameter(
+            metavar="FIELD=VALUES",
+            help="values of a field, for example training.objective.momentum=0.5,0.999 or recipe=nli,entail; may be "
+            "repeated for a grid",
+        ),
+    ] = (),
+    seeds: Annotated[int, Parameter(help="runs of each point, with training.seed 0, 1, …")] = 1,
+    against: Annotated[
+        tuple[str, ...], Parameter(help="point that all others are compared with; may be repeated")
+    ] = (),
     own: OwnOptions = NOT_GIVEN,
     columns: LabelColumns = LabelColumns(),
     reading: FileOptions = NOT_GIVEN,
@@ -110,12 +103,14 @@ def sweep(
 ) -> None:
     """Run a grid of configurations with several seeds, and compare them in one table."""
     from bsl.flows.run_context import MOST_SEEDS, run_context_of
+    from bsl.flows.sweep.grid import grid
+    from bsl.flows.sweep.own import Start, check_own, declared
 
-    for option, number, most in (("seeds", points.seeds, MOST_SEEDS), ("workers", workers, LARGEST)):
+    for option, number, most in (("seeds", seeds, MOST_SEEDS), ("workers", workers, LARGEST)):
         if number is not None and not 1 <= number <= most:
             raise ValueError(f"--{option} {number}: expected 1 to {most}")
     site = run_context_of(place)
-    name, axes = names[0], axes_of(points.over, names)
+    name, axes = names[0], axes_of(over, names)
     request = own_request(own, site, columns, reading.get("encoding"))
     if reading and not request:
         raise ValueError(f"--{next(iter(reading))}: only study own reads your text. Add --text FILE")
@@ -130,7 +125,10 @@ def sweep(
         raise ValueError(
             "--pool: the embedded Prefect server has no workers. Set PREFECT_API_URL to a server with workers"
         )
-    planned = _planned(name, axes, changes, points.against, request, site)  # usage errors raise before a server starts
+    check_own(name, request)
+    # For study own, as if its encoder could be trained at all points. Usage errors raise before a server starts.
+    study = declared(request.config(changes, site.mirror), request, Start())[0] if request else None
+    planned = grid(name, axes, changes, against, study)
     # Of several points, those that do not train ignore the precision of training.
     changes = settings.changes(dict.fromkeys(part for config in planned.configs for part in config.precisions))
     _refuse_twice(axes, changes)
@@ -151,33 +149,13 @@ def sweep(
         () if request else planned.configs,
         name=name,
         over=axes,
-        seeds=points.seeds,
+        seeds=seeds,
         overrides=changes or None,
-        against=list(points.against),
+        against=list(against),
         workers=workers,
         own=request,
     )
     show_sweep(site.open_store(), ref, output, **details)
-
-
-def _planned(
-    name: str,
-    axes: Mapping[str, Sequence[Any]],
-    changes: Mapping[str, Any],
-    against: Sequence[str],
-    request: OwnRequest | None,
-    site: RunContext,
-) -> Grid:
-    """Return the points; for the study `own`, as if its encoder could be trained at all of them."""
-    from bsl.flows.sweep import own
-    from bsl.flows.sweep.grid import grid
-
-    own.check_own(name, request)
-    if request is None:
-        return grid(name, axes, changes, against)
-    base = request.config(changes, site.mirror)
-    study, _ = own.declared(base, request, own.Start())
-    return grid(name, own.axes(axes), changes, against, study)
 
 
 def axes_of(options: Sequence[str], names: Sequence[str]) -> dict[str, list[Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
+from bsl.flows.parameters import leaves
 from bsl.flows.recipes import RECIPES, recipe
 from bsl.flows.recipes.isbert import TASKS
 from bsl.flows.recipes.untrained import GLOVE
@@ -195,17 +196,13 @@ def _sources(config: PipelineConfig) -> str:
 def _difference_text(ours: BaseModel | None, theirs: BaseModel | None, *excluded: str) -> str:
     """Return the fields, also nested fields, in which two configurations differ, as `ours for theirs`."""
     dumps = (config.model_dump(exclude=set(excluded)) if config else {} for config in (ours, theirs))
-    first, second = (dict(_leaves(dump)) for dump in dumps)
+    first, second = ({path: _shown(value) for path, value in leaves(dump)} for dump in dumps)
     names = [name for name in {**first, **second} if first.get(name) != second.get(name)]
     return ", ".join(f"{name} {first.get(name, 'absent')} for {second.get(name, 'absent')}" for name in names)
 
 
-def _leaves(fields: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
-    for name, value in fields.items():
-        if isinstance(value, dict):
-            yield from _leaves(value, f"{prefix}{name}.")
-        elif isinstance(value, tuple):
-            members = ("+".join(map(str, member.values())) if isinstance(member, dict) else member for member in value)
-            yield f"{prefix}{name}", f"({'; '.join(map(str, members))})"
-        else:
-            yield f"{prefix}{name}", "none" if value is None else str(value)
+def _shown(value: object) -> str:
+    if not isinstance(value, tuple):
+        return "none" if value is None else str(value)
+    members = ("+".join(map(str, member.values())) if isinstance(member, dict) else str(member) for member in value)
+    return f"({'; '.join(members)})"

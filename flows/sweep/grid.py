@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bsl.flows.config import PipelineConfig, nested, override
 from bsl.flows.recipes import RECIPES, recipe
+from bsl.flows.sweep.own import own_axes
 from bsl.flows.sweep.studies import OWN, STUDIES, Study
 from bsl.models.evaluation.published import AVERAGE, rows_of
 from bsl.storage.filesystem.spelling import did_you_mean
@@ -65,12 +66,13 @@ def grid(
         over: Field → values; overrides a study's axes.
         changes: Other changes to every point.
         against: Labels of the points that all others are compared with; overrides a study's references.
-        study: The study, if it is not in `STUDIES`.
+        study: The study `own`, which is not in `STUDIES`.
 
     Raises:
         ValueError: Unknown study, recipe, field or label; an axis without values or with a repeated value; a point
             that fits a transform on each set, or sets a seed.
     """
+    over = own_axes(over) if study else over
     declared = study or _declared(name, over)
     axes = {field: tuple(values) for field, values in (over or declared.over).items()}
     for field, values in axes.items():

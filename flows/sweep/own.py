@@ -172,7 +172,7 @@ def check_own(name: str, own: OwnRequest | None) -> None:
         )
 
 
-def axes(over: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
+def own_axes(over: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
     """Return the axis of chosen points, the original encoder first; empty for all points.
 
     Raises:

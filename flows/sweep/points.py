@@ -14,8 +14,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from bsl.flows.config import difference
-from bsl.flows.faults import is_fault
-from bsl.flows.pipeline import run
+from bsl.flows.pipeline import is_fault, run
 from bsl.flows.recipes import recipe
 from bsl.flows.run_context import fix_precision
 from bsl.models.errors import ModelError, TrainingError

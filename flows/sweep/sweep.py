@@ -15,12 +15,12 @@ from pydantic import Field
 
 from bsl.flows.checked_flow import flow
 from bsl.flows.config import override
-from bsl.flows.pipeline import Overrides, changed_settings
+from bsl.flows.pipeline import Overrides
 from bsl.flows.recipes import recipe
 from bsl.flows.recipes.published_rows import RECORDS, cells_of, deviations, row_of
 from bsl.flows.run_context import Seeds, Setting, Site, announce_precision, command_of, run_context_of
 from bsl.flows.sweep.grid import Grid, grid
-from bsl.flows.sweep.own import START, OwnRequest, axes, check_own
+from bsl.flows.sweep.own import START, OwnRequest, check_own
 from bsl.flows.sweep.own_run import own_study
 from bsl.flows.sweep.points import jobs_of, run_points, unless_stopped, with_runs
 from bsl.models.errors import EvaluationError, ModelError
@@ -88,9 +88,7 @@ def ablation(
     context, changes = run_context_of(site), overrides or {}
     check_own(name, own)
     study = own_study(context, own, changes) if own else None
-    points = grid(
-        name, axes(over or {}) if study else over or {}, changes, against or (), study.study if study else None
-    )
+    points = grid(name, over or {}, changes, against or (), study.study if study else None)
     names = [frozen_names(config.evaluation.sets) for config in points.configs]
     drawn = available(context, _shared_names(points, names)).drawn  # raises before any training if no set is found
     tests = without_dev_sets(drawn, points.configs)
@@ -137,7 +135,7 @@ def _command(
     if own:
         text = ("--text", *own.text)
         options |= own.model_dump(exclude={"text"}, exclude_defaults=True)
-    return command_of("sweep", [name, *text, *asked, *references], options, list(changed_settings(changes)))
+    return command_of("sweep", [name, *text, *asked, *references], options, changes)
 
 
 def _shared_names(points: Grid, names: Sequence[Sequence[str]]) -> list[str]:

@@ -89,6 +89,7 @@ LINES = (  # file, line of its table, the same line with the toy's line, import
         "    ToyKind(),\n",
         "from bsl.tasks.evaluation.toy import ToyKind\n",
     ),
+    ("storage/datasets/registry.py", '    "stsb-supervised",\n', '    "toys",\n', ""),
 )
 SETTINGS = {
     "ingest.sources": [{"path": "pairs.toy"}],

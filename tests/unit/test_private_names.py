@@ -6,13 +6,13 @@ whether the fallback suffices, and delete its line and the code that uses it.
 
 import ast
 import atexit
-import importlib
+import pkgutil
 import platform
 import re
 import threading
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -33,59 +33,46 @@ ROOT = Path(__file__).parents[2]
 CPU = torch.device("cpu")
 
 
-@dataclass(frozen=True)
-class PrivateName:
-    owner: str  # importable module, or module:attribute
-    name: str
+UNPADDED, TRANSFORMER = "models/encoder/unpadded.py", "models/encoder/transformer.py"
+
+
+class PrivateName(NamedTuple):
+    path: str  # importable module, and attributes after a colon
     package: str
     used_in: str
     fallback: str
 
-    def __str__(self) -> str:
-        return f"{self.owner.replace(':', '.')}.{self.name}"
 
-    @property
-    def exists(self) -> bool:
-        module, _, attribute = self.owner.partition(":")
-        owner = importlib.import_module(module)
-        for part in filter(None, attribute.split(".")):
-            owner = getattr(owner, part)
-        return hasattr(owner, self.name)
-
-
-PADDED = "padded rows"
 NAMES = [
-    PrivateName("torch", "_addmm_activation", "torch", "models/encoder/transformer.py", "linear, then gelu"),
-    PrivateName("torch", "_foreach_lerp_", "torch", "models/objectives/bsl.py", "lerp_ of each tensor"),
-    PrivateName("torch", "_int_mm", "torch", "benchmarks/device/device_limits.py", "mm of int32"),
-    PrivateName("torch:ops.aten", "_efficient_attention_forward", "torch", "models/encoder/unpadded.py", PADDED),
-    PrivateName("torch:ops.mkldnn", "_linear_pointwise", "torch", "models/runtime/device.py", "functional.linear"),
-    PrivateName(
-        "transformers:PreTrainedConfig", "_attn_implementation", "transformers", "models/encoder/unpadded.py", PADDED
-    ),
-    PrivateName(
-        "transformers:BertModel", "_supports_attention_backend", "transformers", "models/encoder/transformer.py", PADDED
-    ),
-    PrivateName(
-        "fsspec.asyn:AsyncFileSystem", "_find", "fsspec", "storage/filesystem/folders.py", "a listing of each folder"
-    ),
-    PrivateName("threading", "_register_atexit", "Python", "tasks/stage/lease.py", "atexit.register"),
+    PrivateName("torch:_addmm_activation", "torch", TRANSFORMER, "linear, then gelu"),
+    PrivateName("torch:_foreach_lerp_", "torch", "models/objectives/bsl.py", "lerp_ of each tensor"),
+    PrivateName("torch:_int_mm", "torch", "benchmarks/device/device_limits.py", "mm of int32"),
+    PrivateName("torch:ops.aten._efficient_attention_forward", "torch", UNPADDED, "padded rows"),
+    PrivateName("torch:ops.mkldnn._linear_pointwise", "torch", "models/runtime/device.py", "functional.linear"),
+    PrivateName("transformers:PreTrainedConfig._attn_implementation", "transformers", UNPADDED, "padded rows"),
+    PrivateName("transformers:BertModel._supports_attention_backend", "transformers", TRANSFORMER, "padded rows"),
+    PrivateName("fsspec.asyn:AsyncFileSystem._find", "fsspec", "storage/filesystem/folders.py", "list each folder"),
+    PrivateName("threading:_register_atexit", "Python", "tasks/stage/lease.py", "atexit.register"),
 ]
 
 
-@pytest.mark.parametrize("private", NAMES, ids=str)
+def owner_and_name(private):
+    return re.fullmatch(r"(.*)[:.](\w+)", private.path).groups()
+
+
+@pytest.mark.parametrize("private", NAMES, ids=lambda private: private.path)
 def test_private_name_exists(private):
     installed = platform.python_version() if private.package == "Python" else version(private.package)
-    if private.name == "_linear_pointwise" and platform.machine().lower() not in ("x86_64", "amd64"):
+    owner, name = owner_and_name(private)
+    if name == "_linear_pointwise" and platform.machine().lower() not in ("x86_64", "amd64"):
         pytest.skip("used on x86 only")
-    assert private.exists, (
-        f"{private.package} {installed} has no {private}, which {private.used_in} uses. Fallback: {private.fallback}"
-    )
-    assert re.search(rf"\b{private.name}\b", (ROOT / private.used_in).read_text(encoding="utf-8"))
+    fault = f"{private.package} {installed} has no {private.path}. Fallback of {private.used_in}: {private.fallback}"
+    assert hasattr(pkgutil.resolve_name(owner), name), fault
+    assert re.search(rf"\b{name}\b", (ROOT / private.used_in).read_text(encoding="utf-8"))
 
 
 def test_no_other_private_name_is_used():
-    listed, found = {private.name for private in NAMES}, {}
+    listed, found = {owner_and_name(private)[1] for private in NAMES}, {}
     for folder in ("bsl", "flows", "tasks", "models", "storage"):
         for path in (ROOT / folder).glob("**/*.py"):
             names = _private_names(ast.parse(path.read_text(encoding="utf-8"))) - listed

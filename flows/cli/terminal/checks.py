@@ -59,7 +59,7 @@ def check_amount(texts: Sequence[str], config: AdaptConfig | OwnTextConfig, labe
 
 
 def check_sets(names: Sequence[str], site: RunContext) -> None:
-    """Check names of suites and sets; only unknown names import the kinds of evaluation, which import Prefect.
+    """Check names of suites and sets, without the kinds of evaluation, which import Prefect.
 
     Args:
         names: Suites, sets, `own:` and `labels:` with files.
@@ -82,22 +82,12 @@ def check_sets(names: Sequence[str], site: RunContext) -> None:
             check_texts([name.removeprefix(own_text.SET_PREFIX)], site)
         elif name.startswith(labels.SET_PREFIX):
             check_labels(name.removeprefix(labels.SET_PREFIX))
-        elif dataset not in known and not _is_of_a_kind(name):
+        elif dataset not in known:
             raise ValueError(
                 f"unknown suite or set {name!r}.{did_you_mean(name, known)} `bsl evaluate --help` lists all"
             )
         elif split and dataset in DATASETS:
             mirrored_table(SourceSpec(dataset=dataset, split=split), None)  # raises if there is no such split
-
-
-def _is_of_a_kind(name: str) -> bool:
-    """Return whether a kind of evaluation knows the name, which no declared dataset has."""
-    from bsl.tasks.evaluation.kinds import UnknownSuiteError, names_of
-
-    try:
-        return bool(names_of([name]))
-    except UnknownSuiteError:
-        return False
 
 
 def check_files(*paths: str | None) -> None:

@@ -50,19 +50,15 @@ def test_list_or_column_of_texts_may_have_its_labels_beside_it(texts):
         assert read_labels(label_source(files.labels(TOPICS, texts)))["text_1"].to_list() == TEXTS
 
 
-def test_classes_of_a_dataset_are_its_names_and_those_below_zero_are_missing():
+def test_missing_labels_of_pandas_and_classes_below_zero_of_a_dataset_are_missing():
     features = datasets.Features({"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["no", "yes"])})
-    numbers = [-1, *[1, 0] * 19, 1]
-    dataset = datasets.Dataset.from_dict({"text": TEXTS, "label": numbers}, features=features).select(range(39))
+    numbers = {"text": TEXTS, "label": [-1, *[1, 0] * 19, 1]}
+    dataset = datasets.Dataset.from_dict(numbers, features=features)
     with Files() as files:
         rows = read_labels(label_source(files.labels(dataset)))
-    assert rows["label"].to_list() == ["yes", "no"] * 19
-
-
-def test_missing_labels_of_pandas_are_missing():
-    for missing in (None, float("nan"), pd.NA):
-        table = pd.DataFrame({"text": TEXTS, "label": [missing, *TOPICS[1:]]})
-        with Files() as files:
+        assert rows["label"].to_list() == [*["yes", "no"] * 19, "yes"]
+        for missing in (None, float("nan"), pd.NA):
+            table = pd.DataFrame({"text": TEXTS, "label": [missing, *TOPICS[1:]]})
             assert read_labels(label_source(files.labels(table))).height == 39
 
 
@@ -83,12 +79,8 @@ def test_names_of_files_stay_names(tmp_path, monkeypatch):
         assert files.suite("sts") == ["sts"]
         assert files.suite(("sts", "trec")) == ["sts", "trec"]
         assert files.labels("labels.csv", TEXTS) == "labels.csv"
-
-
-def test_files_are_removed():
-    with Files() as files:
         path = files.labels(COLUMNS)
-    with pytest.raises(SourceError):
+    with pytest.raises(SourceError):  # the file of a table is removed
         label_source(path)
 
 
@@ -100,12 +92,14 @@ def lengths(texts):
     return [[len(text), 1.0] for text in texts]
 
 
-def test_compare_takes_the_tables_of_evaluate():
+def test_evaluate_and_compare_take_tables_and_name_no_temporary_folder():
     for given in (pd.DataFrame(COLUMNS), (TEXTS, TOPICS), [pl.DataFrame(COLUMNS)]):
         table = bsl.compare([lengths, letters], given)
         assert {*table["model"], *table["reference"]} == {"letters", "lengths"}
         assert {*table["dataset"]} == {"labels:labels.parquet"}
         scores = {one: bsl.evaluate(one, given).scores for one in (letters, lengths)}
+        assert {*scores[letters]["dataset"]} == {"labels:labels.parquet"}
+        assert "/" not in scores[letters]["signature"][0]
         metrics = dict(zip(scores[letters]["metric"], scores[letters]["value"] - scores[lengths]["value"], strict=True))
         for metric, value in table.select("metric", "value").iter_rows():
             assert value == pytest.approx(metrics[metric], abs=1e-9)
@@ -116,13 +110,6 @@ def test_compare_takes_the_tables_of_evaluate():
         bsl.compare([letters, letters], COLUMNS)
     with pytest.raises(bsl.models.errors.EvaluationError, match="letters: expected two or more encoders"):
         bsl.compare([letters], COLUMNS)
-
-
-def test_evaluate_scores_a_dataframe_and_names_no_temporary_folder():
-    of_table, of_lists = (bsl.evaluate(letters, given).scores for given in (pd.DataFrame(COLUMNS), (TEXTS, TOPICS)))
-    assert of_table["value"].to_list() == of_lists["value"].to_list()
-    assert {*of_table["dataset"]} == {"labels:labels.parquet"}
-    assert "/" not in of_table["signature"][0]
 
 
 TOO_LITTLE = (bsl.models.errors.EmptyCorpusError, bsl.models.errors.EvaluationError)

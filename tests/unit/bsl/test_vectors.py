@@ -35,18 +35,16 @@ def test_options_give_the_form_and_the_vectors_of_sentence_transformers(encoder,
     np.testing.assert_allclose(np.asarray(ours), np.asarray(expected), atol=2e-5)
 
 
-def test_without_numpy_the_vectors_are_a_tensor(encoder):
-    assert isinstance(encoder.encode(TEXTS, convert_to_numpy=False), torch.Tensor)
-
-
-def test_progress_bar_ends_at_the_number_of_texts(encoder, capsys):
-    encoder.encode(TEXTS, show_progress_bar=True)
+def test_without_numpy_the_vectors_are_a_tensor_and_a_bar_counts_the_texts(encoder, capsys):
+    assert isinstance(encoder.encode(TEXTS, convert_to_numpy=False, show_progress_bar=True), torch.Tensor)
     assert "3/3" in capsys.readouterr().out
 
 
-def test_batch_size_below_one_is_refused(encoder):
+def test_wrong_batch_size_or_width_is_refused(encoder):
     with pytest.raises(ValueError, match="batch_size is 0, expected 1 or more"):
         encoder.encode(TEXTS, batch_size=0)
+    with pytest.raises(ValueError, match=r"the vectors have shape \(2, 9\), expected \(n, 384\)"):
+        encoder.similarity(np.ones((2, 9)), TEXTS)
 
 
 def test_similarity_takes_texts_and_vectors(encoder):
@@ -59,8 +57,3 @@ def test_similarity_takes_texts_and_vectors(encoder):
         np.testing.assert_allclose(encoder.similarity(TEXTS, given), expected, atol=1e-5)
     for one in (TEXTS[0], vectors[0], vectors[0].tolist()):
         np.testing.assert_allclose(encoder.similarity(one, TEXTS), expected[:1], atol=1e-5)
-
-
-def test_vectors_of_another_width_are_refused(encoder):
-    with pytest.raises(ValueError, match=r"the vectors have shape \(2, 9\), expected \(n, 384\)"):
-        encoder.similarity(np.ones((2, 9)), TEXTS)

@@ -33,35 +33,33 @@ def store(site, monkeypatch):
     return site.open_store()
 
 
-def planned(site, *calls):
+def expected(site, *calls):
     with planning() as plan:
-        for call in calls:
-            call(site)
-    return plan
+        for stage_of, *arguments in calls:
+            stage_of(site, *arguments)
+    return estimate(site.open_store(), plan)
+
+
+SIMILAR = TrainingConfig(lr=0.5)
+FAR = TrainingConfig(lr=0.5, epochs=9, batch_size=7, max_steps=3, warmup=0.5, weight_decay=0.3, seed=9, eval_every=4)
 
 
 def test_duration_is_that_of_the_artifact_with_the_most_equal_settings(site, store):
-    plan = planned(site, lambda site: estimated_for_this_test(site, TrainingConfig(lr=0.5), "long"))
-    assert estimate(store, plan) == "expected, as in earlier runs: ~10 min (estimated_for_this_test ~10 min)"
-    plan = planned(site, lambda site: estimated_for_this_test(site, TrainingConfig(lr=0.5), "short"))
-    assert "~20 s" in estimate(store, plan)
+    told = expected(site, (estimated_for_this_test, SIMILAR, "long"))
+    assert told == "expected, as in earlier runs: ~10 min (estimated_for_this_test ~10 min)"
+    assert "~20 s" in expected(site, (estimated_for_this_test, SIMILAR, "short"))
 
 
 def test_stage_without_a_similar_artifact_is_unknown(site, store):
-    known = lambda site: estimated_for_this_test(site, TrainingConfig(lr=0.5), "short")  # noqa: E731
-    other = lambda site: unknown_to_this_test(site, TrainingConfig())  # noqa: E731
-    assert "unknown: unknown_to_this_test)" in estimate(store, planned(site, known, other))
-    assert estimate(store, planned(site, other)) == ""
-    far = TrainingConfig(
-        lr=0.5, epochs=9, batch_size=7, max_steps=3, warmup=0.5, weight_decay=0.3, seed=9, eval_every=4
-    )
-    assert estimate(store, planned(site, lambda site: estimated_for_this_test(site, far, "other"))) == ""
+    known, other = (estimated_for_this_test, SIMILAR, "short"), (unknown_to_this_test, TrainingConfig())
+    assert "unknown: unknown_to_this_test)" in expected(site, known, other)
+    assert expected(site, other) == ""
+    assert expected(site, (estimated_for_this_test, FAR, "other")) == ""
 
 
 def test_only_the_newest_manifests_are_read(site, store, monkeypatch):
-    plan = planned(site, lambda site: estimated_for_this_test(site, TrainingConfig(lr=0.5), "short"))
     monkeypatch.setattr("bsl.flows.estimate._MOST", 1)
     refs = {store.manifest(ref).provenance.config["text"]: ref for ref in store.refs("corpus")}
     for text, when in (("long", 2_000_000_000), ("short", 1_000_000_000)):
         os.utime(store.local / refs[text].path / "manifest.json", (when, when))
-    assert "~10 min" in estimate(store, plan)
+    assert "~10 min" in expected(site, (estimated_for_this_test, SIMILAR, "short"))

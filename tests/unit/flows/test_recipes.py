@@ -4,16 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from bsl.flows.cli.terminal.overrides import configured
 from bsl.flows.config import override
 from bsl.flows.recipes import RECIPES, recipe
 from bsl.flows.recipes.published_rows import ROWS
 from bsl.flows.recipes.shared import ENCODERS
 from bsl.flows.recipes.untrained import GLOVE
-from bsl.flows.sweep.grid import grid
 from bsl.models.evaluation.published import rows_of
 from bsl.models.translation.filters import FILTERS
 from bsl.models.views.config import ORIGINAL, AugmentConfig, SynonymView
+from bsl.storage.artifacts.keys import fingerprint
 from bsl.storage.assets.embedded import EMBEDDED
 from bsl.tasks.translation.translator import embedded_pins
 from tests.every import every
@@ -36,60 +35,38 @@ def methods(config: AugmentConfig) -> dict[str, str]:
 
 
 @every(sorted(RECIPES))
-def test_pairings_use_augmented_views_in_matching_languages(name: str) -> None:
+def test_views_of_pairings_are_made_and_published_systems_have_rows(name: str) -> None:
     config = recipe(name)
-    made = methods(config.augment)
-    for pairing in config.pairs.pairings:
+    made, pairings = methods(config.augment), config.pairs.pairings
+    for pairing in pairings:
         assert (made[pairing.view_1], made[pairing.view_2]) == (pairing.lang_1, pairing.lang_2)
-
-
-@every(sorted(RECIPES))
-def test_every_augmented_view_is_used_in_a_pairing(name: str) -> None:
-    config = recipe(name)
-    used = {view for pairing in config.pairs.pairings for view in (pairing.view_1, pairing.view_2)}
-    assert set(methods(config.augment)) - {ORIGINAL} <= used
-
-
-@every(sorted(RECIPES))
-def test_published_systems_of_every_recipe_have_rows(name: str) -> None:
-    config = recipe(name)
+    assert {*made} - {ORIGINAL} <= {view for pairing in pairings for view in (pairing.view_1, pairing.view_2)}
     rows = [row for system in config.published for row in rows_of(system)]
     assert {row.system for row in rows} == set(config.published)
     papers = all(row.source.startswith(PAPERS) or "quoted from" in row.source for row in rows)
     assert papers or name in OF_THE_FIELD
+    hops = [hop for view in config.augment.translations for hop in view.hops]
+    embedded = [hop.model_copy(update={"precision": "int8"}) for hop in hops if hop.model.startswith(EMBEDDED)]
+    assert [hop.model for hop in embedded if not embedded_pins(hop)] == []
+    if name not in SMALL:
+        assert config.augment.filters == ()
+    elif config.augment.translations:
+        assert config.augment.filters == FILTERS
 
 
-def test_only_listed_recipes_need_labels() -> None:
-    assert {name for name in RECIPES if recipe(name).augment.needs_labels} == WITH_LABELS
-
-
-def test_only_unpublished_recipes_select_best_or_start() -> None:
-    keeping = {name for name in RECIPES if recipe(name).training and recipe(name).training.select == "best-or-start"}
+def test_only_listed_recipes_need_labels_or_keep_the_original_encoder() -> None:
+    configs = {name: recipe(name) for name in RECIPES}
+    assert {name for name, config in configs.items() if config.augment.needs_labels} == WITH_LABELS
+    trained = {name: config.training for name, config in configs.items() if config.training}
+    keeping = {name for name, training in trained.items() if training.select == "best-or-start"}
     assert keeping == {
         "tiny", "tiny-entail", "tiny-multilingual", "tiny-multilingual-distil", "tiny-multilingual-sup", "tiny-distil",
         "tiny-plus", "nli-plus", "tiny-bsl-sbert",
     }  # fmt: skip
-    assert keeping.isdisjoint(ROWS.values())
-
-
-@pytest.mark.parametrize("study", ["plus", "tiny-momentum", "tiny-batch"])
-def test_study_points_select_best_not_best_or_start(study: str) -> None:
-    configs = grid(study, {}, {}).configs
-    assert {config.training.select for config in configs if config.training} == {"best"}
-
-
-@every(sorted({*RECIPES} - SMALL))
-def test_recipes_of_published_rows_do_not_filter_views(name: str) -> None:
-    assert recipe(name).augment.filters == ()
-
-
-@every(sorted(name for name in SMALL if recipe(name).augment.translations))
-def test_tiny_translated_views_use_default_filters(name: str) -> None:
-    assert recipe(name).augment.filters == FILTERS
-
-
-def test_synonym_recipe_replaces_thirty_percent_with_uninflected_lemmas() -> None:
-    assert recipe("synonym").augment.rewritings == (SynonymView(share=0.3, senses=None, inflect=False),)
+    assert keeping.isdisjoint(name for names in ROWS.values() for name in names)
+    assert configs["synonym"].augment.rewritings == (SynonymView(share=0.3, senses=None, inflect=False),)
+    limits = {name: [source.limit for source in configs[name].ingest.sources] for name in ("books", "books-nli")}
+    assert limits == {"books": [5_000_000], "books-nli": [None, None, 5_000_000]}
 
 
 def test_unknown_published_system_is_rejected_with_a_suggestion() -> None:
@@ -109,20 +86,12 @@ def test_recipe_encoders_are_pinned_unless_embedded_or_glove() -> None:
     assert started - yours == pinned
 
 
-def test_books_limit_applies_only_to_the_books_source() -> None:
-    limits = {name: [source.limit for source in recipe(name).ingest.sources] for name in ("books", "books-nli")}
-    assert limits == {"books": [5_000_000], "books-nli": [None, None, 5_000_000]}
+PINS = {"nli": "36ebbdd055f44792", "tiny-distil": "6592560aa341ad32"}
 
 
-def test_nli_recipe_accepts_momentum_override_without_collapse_stop() -> None:
-    config = configured("nli", ["training.objective.momentum=0.5", "training.collapse=null"])
-    assert (config.training.objective.momentum, config.training.collapse) == (0.5, None)
-    form = {"training": {"objective": {"momentum": 0.5}, "collapse": None}}
-    assert override(recipe("nli"), form) == config
-
-
-@every(RECIPES)
-def test_every_embedded_translator_has_pins(name):
-    hops = [hop for view in recipe(name).augment.translations for hop in view.hops]
-    embedded = [hop.model_copy(update={"precision": "int8"}) for hop in hops if hop.model.startswith(EMBEDDED)]
-    assert [hop.model for hop in embedded if not embedded_pins(hop)] == []
+@every(PINS.items())
+def test_recipe_settings_in_keys_match_their_pinned_hash(name: str, pinned: str) -> None:
+    """A change would orphan every artifact of users."""
+    sections = ("ingest", "augment", "pairs", "encoder", "training")
+    found = fingerprint([getattr(recipe(name), section) for section in sections])[:16]
+    assert found == pinned, f"keys of {name} are {found}; name the change in CHANGELOG, then pin it"

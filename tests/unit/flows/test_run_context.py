@@ -1,15 +1,139 @@
-"""Runtime settings from options and environment: wrong values are refused by the name that the user gave."""
+"""Runtime settings are refused by the name that the user gave; keys contain the precision of the machine."""
 
-from __future__ import annotations
-
+import json
 import os
+import platform
+import subprocess
+import sys
 
 import pytest
 from pydantic import TypeAdapter
 
-from bsl.flows.run_context import Site, run_context_of
+from bsl.flows.adaptation import adapt
+from bsl.flows.cli.adapt import configured
+from bsl.flows.cli.main import main
+from bsl.flows.cli.terminal.options import Settings
+from bsl.flows.cli.terminal.start import planned_stages
+from bsl.flows.config import override
+from bsl.flows.evaluation import evaluation
+from bsl.flows.pipeline import pipeline
+from bsl.flows.recipes import RECIPES, recipe
+from bsl.flows.recipes.adaptation import AdaptConfig
+from bsl.flows.run_context import Site, fix_precision, run_context_of
+from bsl.models.runtime import precision
+from bsl.models.runtime.precision import computed
+from bsl.models.training.config import TrainingConfig
+from bsl.storage.artifacts.refs import CorpusRef
+from bsl.tasks.evaluation.config import EvaluationSettings
+from bsl.tasks.stage.cached import stage
 from bsl.tasks.stage.device import DeviceError, cores, device_of
 from bsl.tasks.stage.run_context import RunContext
+
+AVX2 = {"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2"}
+OWN = {"fp32": frozenset({"avx2"}), "bf16": frozenset({"avx2", "avx512_bf16"})}
+
+
+@stage(ref=CorpusRef, version=1)
+def trained_for_this_test(context, config: TrainingConfig):
+    (context.draft.folder / "precision.txt").write_text(config.precision)
+    context.draft.note({"precision": config.precision})
+
+
+@pytest.fixture(params=OWN)
+def machine(request, monkeypatch):
+    """Simulate a processor without bf16 units and one with them; return its precision."""
+    for name in AVX2:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(precision, "cpu_features", lambda: OWN[request.param])
+    return request.param
+
+
+def keys(plan):
+    return {(step.stage, step.ref.key) for step in plan.stages}
+
+
+def test_auto_precision_keys_equal_keys_of_the_precision_of_the_machine(site, machine, tmp_path):
+    made = trained_for_this_test(site, TrainingConfig())
+    assert made == trained_for_this_test(site, TrainingConfig(precision=machine))
+    manifest = site.open_store().manifest(made)
+    assert manifest.figures["precision"] == manifest.provenance.config["config"]["precision"] == machine
+    text = tmp_path / "own.txt"
+    text.write_text("\n".join(f"The dog of number {number} runs across a field of snow." for number in range(40)))
+    both = {"training": {"precision": machine}, "evaluation": {"precision": machine}}
+    other = {section: {"precision": "fp32" if machine == "bf16" else "bf16"} for section in both}
+    for flow, asked, field in (
+        (pipeline, {"recipe_name": "tiny"}, "overrides"),
+        (adapt, {"texts": [str(text)]}, "config"),
+    ):
+        own, named, others = (
+            planned_stages(flow, {**asked, field: given, "site": site}) for given in (None, both, other)
+        )
+        assert keys(own) >= {key for key in keys(named) if key[0] not in ("report", "adaptation")}
+        assert {name for name, _ in keys(own) - keys(others)} >= {"train", "embed"}
+    scored = {"models": ["embedded:bert-mini"], "suite": ["embedded:stsb/test"], "site": site}
+    own, named = (
+        planned_stages(evaluation, {**scored, "config": EvaluationSettings(precision=given)})
+        for given in ("auto", machine)
+    )
+    assert {key for key in keys(own) if key[0] == "embed"} == {key for key in keys(named) if key[0] == "embed"}
+
+
+def test_recipes_of_published_rows_use_fp32_and_others_that_of_the_machine(machine):
+    configs = {name: recipe(name) for name in RECIPES}
+    own = [config for name, config in configs.items() if name.startswith("tiny")]
+    assert {part for config in own for part in config.precisions.values()} == {"auto"}
+    known = [fix_precision(config, RunContext(device="cpu")) for config in own]
+    assert {part for config in known for part in config.precisions.values()} == {machine}
+    assert {AdaptConfig().training.precision, AdaptConfig().evaluation.precision} == {"auto"}
+    printed = [config for name, config in configs.items() if not name.startswith("tiny")]
+    assert len(printed) > 20
+    assert {part for config in printed for part in config.precisions.values()} == {"fp32"}
+
+
+@pytest.mark.skipif(platform.machine().lower() not in ("x86_64", "amd64"), reason="the variables are of x86")
+def test_avx2_environment_variables_resolve_auto_precision_to_fp32():
+    """Runs in its own process, because libraries read the variables on import; the check needs no torch."""
+    code = """
+import sys
+from bsl.flows.run_context import Site, fix_precision, run_context_of
+from bsl.flows.recipes import recipe
+from bsl.flows.recipes.adaptation import AdaptConfig
+from bsl.tasks.stage.device import DeviceError, cores, device_of
+from bsl.tasks.stage.run_context import RunContext
+for config in (recipe("tiny"), AdaptConfig()):
+    fixed = fix_precision(config, RunContext(device="cpu"))
+    print(fixed.training.precision, fixed.evaluation.precision, "torch" in sys.modules)
+"""
+    environment = {**os.environ, **AVX2}
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert found.stdout == 2 * "fp32 fp32 False\n"
+
+
+@pytest.mark.parametrize("given", ["fp32", "bf16"])
+def test_precision_option_and_set_give_the_same_precision(given):
+    tiny, both = recipe("tiny"), (f"training.precision={given}", f"evaluation.precision={given}")
+    for settings in (Settings(precision=given), Settings(settings=both), Settings(settings=both, precision="auto")):
+        assert set(override(tiny, settings.changes(tiny.precisions)).precisions.values()) == {given}
+        config = configured({}, (), None, settings)
+        assert (config.training.precision, config.evaluation.precision) == (given, given)
+    assert Settings(settings=("a=1",)).changes(tiny.precisions) == {"a": 1}
+
+
+def test_adapt_settings_merge_config_file_options_and_set(tmp_path):
+    path = tmp_path / "settings.json"
+    path.write_text(json.dumps({"training": {"lr": 1e-5, "max_steps": 7, "precision": "bf16"}, "views": "crops"}))
+    settings = Settings(settings=("training.lr=3e-5",), precision="fp32")
+    config = configured({"views": "both"}, ("sts",), path, settings)
+    assert (config.training.lr, config.training.max_steps, config.training.precision) == (3e-5, 7, "fp32")
+    assert (config.views, config.lang, config.evaluation.sets) == ("both", "en", ("sts",))
+
+
+def test_embed_prints_the_computed_precision(site, machine, tmp_path, capsys):
+    (tmp_path / "in.txt").write_text("A dog runs.\nA cat sleeps.\n")
+    files = [str(tmp_path / "in.txt"), str(tmp_path / "out.parquet")]
+    assert main(["embed", "embedded:bert-mini", *files, "--store", site.store, "--device", "cpu"]) == 0
+    assert f"precision: {machine} (" in capsys.readouterr().err
+    assert computed("auto", "cpu") == machine
 
 
 @pytest.mark.parametrize(
@@ -31,7 +155,6 @@ def test_invalid_runtime_value_error_names_field_and_variable(monkeypatch, field
 def test_missing_device_raises_device_error():
     with pytest.raises(DeviceError, match=r"device cuda:77 .* finds \d+ devices of kind cuda\. Use --device cpu"):
         device_of(RunContext(device="cuda:77"))
-    assert device_of(RunContext(device="cpu")) == "cpu"
 
 
 @pytest.mark.parametrize(("asked", "given"), [("1", 1), ("1,2", 1), ("1000000", None), ("", None), ("0", None)])
@@ -41,11 +164,6 @@ def test_cores_respects_omp_num_threads(monkeypatch, asked, given):
     assert own == len(os.sched_getaffinity(0))
     monkeypatch.setenv("OMP_NUM_THREADS", asked)
     assert cores() == (given or own)
-
-
-def test_bsl_threads_variable_sets_threads(monkeypatch):
-    monkeypatch.setenv("BSL_THREADS", "3")
-    assert run_context_of().threads == 3
 
 
 def test_explicit_value_overrides_variable_and_variable_overrides_default(monkeypatch):

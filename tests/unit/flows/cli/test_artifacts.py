@@ -1,4 +1,4 @@
-"""`bsl artifacts` lists, shows, verifies, exports and deletes artifacts."""
+"""`bsl artifacts` lists, shows, verifies, exports and deletes artifacts, also damaged and hostile ones."""
 
 import json
 
@@ -10,144 +10,158 @@ from bsl.storage.artifacts.manifest import InputEntry, Provenance
 from bsl.storage.artifacts.refs import ArtifactRef, PairsRef, ViewsRef
 from bsl.storage.artifacts.schemas import PAIRS, TRANSLATIONS
 from bsl.storage.artifacts.store import Store
+from bsl.storage.filesystem.names import MANIFEST
+from tests.hostile import folder_of, put, rewrite
 
 REF = ViewsRef(key=f"{7:064x}")
 
 
 @pytest.fixture
 def store(tmp_path, monkeypatch):
-    monkeypatch.setenv("BSL_STORE", str(tmp_path / "store"))
+    monkeypatch.setenv("BSL_STORE", str(tmp_path / "run[1]"))
     monkeypatch.chdir(tmp_path)
-    store = Store(str(tmp_path / "store"))
-    with store.draft(REF, Provenance(stage_version=1, config={"seed": 3})) as draft:
-        frame = pl.DataFrame({"sentence_id": [1], "method": ["original"], "text": ["A cat."]})
-        draft.write(frame.cast({"sentence_id": pl.UInt64}))
+    store = Store(str(tmp_path / "run[1]"))
+    put(store, 7, Provenance(stage_version=1, config={"seed": 3}))
     return store
 
 
-def test_ls_lists_every_artifact(store, capsys):
-    assert main(["artifacts", "ls"]) == 0
-    assert str(REF) in capsys.readouterr().out
+@pytest.fixture
+def artifacts(store, capsys):
+    """Return a function that runs an action and returns its exit code, output and errors."""
+
+    def call(words, *more):
+        code = main(["artifacts", *words.split(), *more])
+        return (code, *capsys.readouterr())
+
+    return call
 
 
-def test_misspelt_artifact_kind_error_suggests_the_nearest(store, capsys):
-    for words in (["ls", "chekpoint"], ["show", "chekpoint/latest"], ["show", "view/0"]):
-        assert main(["artifacts", *words]) == 1
-        said = capsys.readouterr()
-        assert said.out == ""
-        wrong, meant = ("view", "views") if words[-1] == "view/0" else ("chekpoint", "checkpoint")
-        assert f"bsl: unknown artifact kind '{wrong}'. " in said.err
-        assert f"Did you mean '{meant}'? Known kinds: checkpoint, " in said.err
+def translated(store, name, **config):
+    ref = ArtifactRef(kind=f"translations/{name}", key=f"{5:064x}")
+    with store.draft(ref, Provenance(stage="translate", stage_version=1, config=config)) as draft:
+        draft.write(pl.DataFrame(schema=TRANSLATIONS))
+    return ref
 
 
-def test_ls_of_empty_store_prints_its_address(store, tmp_path, capsys):
-    assert main(["artifacts", "ls", "checkpoint"]) == 0
-    assert capsys.readouterr().out.startswith(f"no checkpoint at {store.url}. ")
+def test_misspelt_artifact_kind_error_suggests_the_nearest(artifacts):
+    for words in ("ls chekpoint", "show chekpoint/latest", "show view/0"):
+        code, out, err = artifacts(words)
+        assert (code, out) == (1, "")
+        wrong, meant = ("view", "views") if words == "show view/0" else ("chekpoint", "checkpoint")
+        assert f"bsl: unknown artifact kind '{wrong}'. " in err
+        assert f"Did you mean '{meant}'? Known kinds: checkpoint, " in err
+
+
+def test_ls_of_empty_store_prints_its_address(store, artifacts, tmp_path):
+    code, out, _ = artifacts("ls checkpoint")
+    assert (code, out.startswith(f"no checkpoint at {store.url}. ")) == (0, True)
     missing = str(tmp_path / "misspelt")
     for action in ("ls", "verify"):
-        assert main(["artifacts", action, "--store", missing]) == 0
-        assert capsys.readouterr().out.startswith(f"no artifacts at {missing}. ")
-    assert main(["artifacts", "ls", "--store", missing, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == []
+        code, out, _ = artifacts(action, "--store", missing)
+        assert (code, out.startswith(f"no artifacts at {missing}. ")) == (0, True)
+    assert artifacts("ls --json", "--store", missing) == (0, "[]\n", "")
 
 
-def test_show_accepts_a_key_prefix(store, capsys):
-    assert main(["artifacts", "show", "views/000"]) == 0
-    out = capsys.readouterr().out
+def test_ls_and_show_print_complete_names_of_any_kind(store, artifacts):
+    """Names are never cut, those of a translation memory have three parts, and another version may add kinds."""
+    long, toy = translated(store, "a" * 60, beam=4), ArtifactRef(kind="toys", key=f"{5:064x}")
+    with store.draft(toy, Provenance(stage_version=1, config={})) as draft:
+        (draft.folder / "toy.md").write_text("a toy")
+    _, out, _ = artifacts("ls")
+    assert all(str(ref) in out for ref in (REF, long, toy))
+    assert str(toy) in artifacts("ls toys")[1]
+    (row,) = json.loads(artifacts("ls translations --json")[1])
+    assert (row["artifact"], row["stage"], row["rows"]) == (long.path, "translate", 0)
+    assert '"beam": 4' in artifacts(f"show translations/{'a' * 60}/000")[1] + artifacts("show translations/000")[1]
+    _, out, _ = artifacts("show views/000")
     assert '"seed": 3' in out
-    assert "A cat." in out
+    assert "A cat sits." in out
+    assert f'"key": "{REF.key}"' in artifacts("show views/latest")[1]
+    shown = json.loads(artifacts("show views/latest --json")[1])
+    assert (shown["manifest"]["key"], len(shown["first"]["views"])) == (REF.key, 2)
+    code, _, err = artifacts("show corpus/latest")
+    assert code == 1
+    assert f"{store.local.absolute()} contains no corpus, so there is no latest one" in err
+    assert "--store, or BSL_STORE" in err
 
 
 @pytest.mark.parametrize("columns", ["40", "200"])
-def test_show_fits_tables_to_the_width_of_the_terminal(store, capsys, monkeypatch, columns):
+def test_show_fits_tables_to_the_width_of_the_terminal(artifacts, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", columns)
-    assert main(["artifacts", "show", "views/000"]) == 0
-    lines = capsys.readouterr().out.partition("shape: ")[2].splitlines()[1:]
+    lines = artifacts("show views/000")[1].partition("shape: ")[2].splitlines()[1:]
     assert all(len(line) <= int(columns) for line in lines)
     assert {line[0] for line in lines} <= set("┌│╞└")
 
 
-def test_verify_fails_on_a_damaged_artifact(store, capsys):
-    assert main(["artifacts", "verify"]) == 0
-    part = next((store.local / REF.path).glob("*.parquet"))
+def test_verify_fails_on_a_damaged_artifact(store, artifacts):
+    assert artifacts("verify")[0] == 0
+    part = next(folder_of(store, REF).glob("*.parquet"))
     part.write_bytes(part.read_bytes()[:-1] + b"?")
-    assert main(["artifacts", "verify"]) == 1
-    assert f"DAMAGED {REF}" in capsys.readouterr().out
-    assert main(["artifacts", "verify", str(REF)]) == 1
-    assert "\n1 artifact, 1 damaged\n" in capsys.readouterr().out
+    code, out, _ = artifacts("verify")
+    assert (code, f"DAMAGED {REF}" in out) == (1, True)
+    code, out, _ = artifacts("verify", str(REF))
+    assert (code, "\n1 artifact, 1 damaged\n" in out) == (1, True)
+    (found,) = json.loads(artifacts("verify --json")[1])
+    assert (found["subject"], found["verdict"]) == (REF.path, "DAMAGED")
 
 
-def test_verify_distinguishes_intact_stale_and_newer_artifacts(store, capsys):
-    made = InputEntry(kind="views", key=REF.key, digest="d" * 64)
-    with store.draft(
-        PairsRef(key=f"{8:064x}"), Provenance(stage_version=1, config={}, inputs={"views": made})
-    ) as draft:
+def test_verify_distinguishes_intact_stale_and_newer_artifacts(store, artifacts):
+    inputs = {"views": InputEntry(kind="views", key=REF.key, digest="d" * 64)}
+    with store.draft(PairsRef(key=f"{8:064x}"), Provenance(stage_version=1, config={}, inputs=inputs)) as draft:
         draft.write(pl.DataFrame(schema=PAIRS))
-    newer = store.local / "corpus" / f"{9:064x}" / "manifest.json"
+    newer = store.local / "corpus" / f"{9:064x}" / MANIFEST
     newer.parent.mkdir(parents=True)
     newer.write_text('{"format": 99}')
-    assert main(["artifacts", "verify"]) == 0
-    out = capsys.readouterr().out
+    code, out, _ = artifacts("verify")
+    assert code == 0
     assert f"intact  {REF}\n" in out
     assert "stale   pairs/000000000000: pairs/000000000000: its input views/000000000000 was made again" in out
     assert "newer   corpus/000000000000: " in out
     assert "Upgrade bsl-pipeline" in out
 
 
-def test_ls_lists_unknown_kind_present_in_the_store(store, capsys):
-    ref = ArtifactRef(kind="toys", key=f"{5:064x}")
-    with store.draft(ref, Provenance(stage_version=1, config={})) as draft:
-        (draft.folder / "toy.md").write_text("a toy")
-    assert main(["artifacts", "ls", "toys"]) == 0
-    assert str(ref) in capsys.readouterr().out
+def test_ls_lists_artifacts_despite_a_damaged_manifest(store, artifacts):
+    folder_of(store, ViewsRef(key=f"{8:064x}")).mkdir()
+    (folder_of(store, ViewsRef(key=f"{8:064x}")) / MANIFEST).write_text("{")
+    code, out, _ = artifacts("ls")
+    assert (code, str(REF) in out) == (0, True)
 
 
-def test_ls_and_show_accept_translation_memory_parts(store, capsys):
-    ref = ArtifactRef(kind="translations/0123abcd", key=f"{5:064x}")
-    with store.draft(ref, Provenance(stage_version=1, config={"beam": 4})) as draft:
-        draft.write(pl.DataFrame(schema=TRANSLATIONS))
-    assert main(["artifacts", "ls", "translations"]) == 0
-    assert str(ref) in capsys.readouterr().out
-    assert main(["artifacts", "show", "translations/000"]) == 0
-    assert '"beam": 4' in capsys.readouterr().out
-
-
-def test_ls_and_show_print_untruncated_artifact_names(store, capsys):
-    kind = f"translations/{'a' * 60}"
-    ref = ArtifactRef(kind=kind, key=f"{5:064x}")
-    with store.draft(ref, Provenance(stage="translate", stage_version=1, config={})) as draft:
-        draft.write(pl.DataFrame(schema=TRANSLATIONS))
-    assert main(["artifacts", "ls"]) == 0
-    assert str(ref) in capsys.readouterr().out
-    assert main(["artifacts", "ls", "translations", "--json"]) == 0
-    (row,) = json.loads(capsys.readouterr().out)
-    assert (row["artifact"], row["stage"], row["rows"]) == (ref.path, "translate", 0)
-    assert main(["artifacts", "show", "views/latest"]) == 0
-    assert f'"key": "{REF.key}"' in capsys.readouterr().out
-    assert main(["artifacts", "show", "corpus/latest"]) == 1
-    message = capsys.readouterr().err
-    assert f"{store.local.absolute()} contains no corpus, so there is no latest one" in message
-    assert "--store, or BSL_STORE" in message
-
-
-def test_ls_lists_artifacts_despite_a_damaged_manifest(store, capsys):
-    (store.local / "views" / f"{8:064x}").mkdir()
-    (store.local / "views" / f"{8:064x}" / "manifest.json").write_text("{")
-    assert main(["artifacts", "ls"]) == 0
-    assert str(REF) in capsys.readouterr().out
-
-
-def test_gc_without_delete_option_deletes_nothing(store, capsys):
-    assert main(["artifacts", "gc", "--older-than", "0h"]) == 0
-    assert "1 artifact and 0 leftovers can be deleted" in capsys.readouterr().out
+def test_gc_deletes_only_with_its_option_and_only_if_all_times_are_known(store, artifacts):
+    rewrite(store, put(store, 1), created_at="2026-01-01T00:00:00")
+    assert artifacts("ls")[0] == 0
+    code, _, err = artifacts("gc --older-than 0h --delete")
+    assert (code, "nothing is deleted" in err) == (1, True)
+    assert len(store.refs()) == 2
+    assert artifacts("verify")[0] == 1
+    (folder_of(store, ViewsRef(key=f"{1:064x}")) / MANIFEST).unlink()
+    assert "1 artifact and " in artifacts("gc --older-than 0h")[1]
     assert store.defect(REF) is None
-    assert main(["artifacts", "gc", "--older-than", "0h", "--delete"]) == 0
+    listed = json.loads(artifacts("gc --older-than 0h --json")[1])
+    assert ([row["artifact"] for row in listed["artifacts"]], listed["deleted"]) == ([REF.path], False)
+    assert artifacts("gc --older-than 0h --delete")[0] == 0
     assert store.refs() == []
 
 
-def test_export_rejects_existing_folder_and_unknown_key(store, tmp_path, capsys):
-    assert main(["artifacts", "export", "views/0", str(tmp_path / "out")]) == 0
-    assert (tmp_path / "out" / "manifest.json").exists()
-    assert main(["artifacts", "export", "views/0", str(tmp_path / "out")]) == 1
-    assert main(["artifacts", "export", "views/f", str(tmp_path / "other")]) == 1
-    assert "matches nothing" in capsys.readouterr().err
+@pytest.mark.parametrize("run", ["[/]", "[red]x[/red]", "[link=http://evil]x[/link]", "\x1b[2Jx", "a\u202eb"])
+def test_markup_in_a_manifest_is_printed_literally(store, artifacts, run):
+    put(store, why=Provenance(stage_version=1, config={}, run=run))
+    _, shown, _ = artifacts("ls")
+    assert not {"\x1b", "\u202e"} & {*shown}
+    assert "run[1]" in "".join(shown.split())
+    assert run.replace("\x1b", r"\x1b").replace("\u202e", r"\u202e")[:6] in shown
+    assert artifacts("gc")[0] == 0
+
+
+def test_export_rejects_existing_folder_unknown_key_and_path_traversal(store, artifacts, tmp_path):
+    out = str(tmp_path / "out")
+    assert artifacts("export views/0", out)[0] == 0
+    assert (tmp_path / "out" / MANIFEST).exists()
+    assert artifacts("export views/0", out)[0] == 1
+    assert "matches nothing" in artifacts("export views/f", str(tmp_path / "other"))[2]
+    record = json.loads((folder_of(store, REF) / MANIFEST).read_text())
+    (tmp_path / "secret").write_text("secret")
+    rewrite(store, REF, files={**record["files"], "../../../../secret": next(iter(record["files"].values()))})
+    code, _, err = artifacts("export views/0", f"{out}.zip")
+    assert (code, "not a manifest" in err) == (1, True)
+    assert not (tmp_path / "out.zip").exists()

@@ -1,8 +1,11 @@
-"""Which server a command uses: the requests before a run, and the parts of its address that are shown."""
+"""Which server a command uses, the parts of its address that are shown, and why it cannot start."""
 
+import asyncio
 import base64
 import os
 import socket
+import subprocess
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -19,6 +22,7 @@ from prefect.settings import (
 from bsl.flows.cli.main import main
 from bsl.flows.prefect_server import server
 from bsl.flows.prefect_server.server import (
+    check_database_folder,
     check_server,
     listen,
     named_server,
@@ -26,16 +30,22 @@ from bsl.flows.prefect_server.server import (
     profile_server,
     use_server,
 )
+from bsl.flows.prefect_server.server_process import LoopbackOnly
+from bsl.storage.errors import StoreWriteError
+from tests.confined import SUPPORTED, confined
+from tests.hostile import as_nobody
 
 AUTH = "admin:of-the-server"
 
 
-class Guarded(BaseHTTPRequestHandler):
+class Prefect(BaseHTTPRequestHandler):
     """Prefect's server with a password: /health answers everyone, other paths only clients with the password."""
 
     def do_GET(self):
+        self.server.asked += 1
         known = self.headers["Authorization"] == f"Basic {base64.b64encode(AUTH.encode()).decode()}"
-        self.send_response(200 if known or self.path.endswith("/health") else 401)
+        answer = 200 if known or self.path.endswith("/health") else 401
+        self.send_response(500 if self.server.is_broken else answer)
         self.end_headers()
         self.wfile.write(b'"3.9.1"')
 
@@ -43,39 +53,24 @@ class Guarded(BaseHTTPRequestHandler):
         pass
 
 
-class Broken(BaseHTTPRequestHandler):
-    """Server that always answers 500, as one whose database is gone."""
-
-    def do_GET(self):
-        self.server.asked += 1
-        self.send_response(500)
-        self.end_headers()
-
-    def log_message(self, *_):
-        pass
-
-
-def test_check_server_does_not_retry_a_failing_server():
-    with ThreadingHTTPServer(("127.0.0.1", 0), Broken) as server:
-        server.asked = 0
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_port}/api"
-        patient = {PREFECT_API_URL: address, PREFECT_CLIENT_RETRY_EXTRA_CODES: "500", PREFECT_CLIENT_MAX_RETRIES: 1}
-        with temporary_settings(patient), pytest.raises(OSError, match="does not answer"):
-            check_server(address)
-        server.shutdown()
-    assert server.asked == 1
-
-
 @pytest.fixture
-def guarded(monkeypatch):
-    with ThreadingHTTPServer(("127.0.0.1", 0), Guarded) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_port}/api"
-        monkeypatch.setenv("PREFECT_API_URL", address)
-        with temporary_settings({PREFECT_API_URL: address}):
-            yield address
-        server.shutdown()
+def prefect(monkeypatch):
+    with ThreadingHTTPServer(("127.0.0.1", 0), Prefect) as running:
+        running.asked, running.is_broken = 0, False
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        running.address = f"http://127.0.0.1:{running.server_port}/api"
+        monkeypatch.setenv("PREFECT_API_URL", running.address)
+        with temporary_settings({PREFECT_API_URL: running.address}):
+            yield running
+        running.shutdown()
+
+
+def test_check_server_does_not_retry_a_failing_server(prefect):
+    prefect.is_broken = True  # as one whose database is gone
+    patient = {PREFECT_CLIENT_RETRY_EXTRA_CODES: "500", PREFECT_CLIENT_MAX_RETRIES: 1}
+    with temporary_settings(patient), pytest.raises(OSError, match="does not answer"):
+        check_server(prefect.address)
+    assert prefect.asked == 1
 
 
 @pytest.mark.parametrize("verb", [["doctor", "tiny-avg"], ["evaluate", "embedded:bert-mini"]])
@@ -87,18 +82,20 @@ def guarded(monkeypatch):
     ],
 )
 def test_missing_and_wrong_server_credentials_print_an_error_with_the_fix(
-    guarded, verb, given, told, tmp_path, monkeypatch, capsys
+    prefect, verb, given, told, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
     with temporary_settings({PREFECT_API_AUTH_STRING: given}):
         assert main(verb) == 1
-    assert f"Prefect server {guarded} {told}" in " ".join("".join(capsys.readouterr()).replace("│", " ").split())
+    assert f"Prefect server {prefect.address} {told}" in " ".join(
+        "".join(capsys.readouterr()).replace("│", " ").split()
+    )
 
 
-def test_check_server_with_password_returns_the_version(guarded):
+def test_check_server_with_password_returns_the_version(prefect):
     with temporary_settings({PREFECT_API_AUTH_STRING: AUTH}):
-        assert check_server(guarded) == "3.9.1"
+        assert check_server(prefect.address) == "3.9.1"
 
 
 @pytest.mark.parametrize(("given", "sent"), [("u:s%2Fk@", "u:s/k"), ("token@", "token:")])
@@ -148,12 +145,26 @@ def test_exceptions_that_httpx_cannot_parse_are_left_out(monkeypatch, caplog):
         assert f"NO_PROXY: {bad} is left out" in caplog.text
 
 
-@pytest.mark.parametrize("proxy", ["http://user:SECRET@proxy.example:port", "ftp://proxy.example:3128"])
-def test_proxy_that_httpx_cannot_parse_is_named_without_its_password(proxy, monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    ("variable", "proxy", "error", "told"),
+    [
+        ("HTTPS_PROXY", "http://u:SECRET@proxy.example:port", ValueError, "HTTPS_PROXY is .*expected http://HOST:PORT"),
+        ("HTTPS_PROXY", "ftp://proxy.example:3128", ValueError, "HTTPS_PROXY is .*expected http://HOST:PORT"),
+        # httpx makes a client for each proxy, also where NO_PROXY excepts every server
+        (
+            "ALL_PROXY",
+            "socks5://u:SECRET@127.0.0.1:9",
+            ImportError,
+            r"socks5://….*`pip install 'httpx\[socks\]'`",
+        ),
+    ],
+)
+def test_proxy_that_httpx_cannot_use_is_named_without_its_password(variable, proxy, error, told, monkeypatch, tmp_path):
+    monkeypatch.setattr(server, "find_spec", lambda name: None)
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
-    monkeypatch.setenv("HTTPS_PROXY", proxy)
-    with pytest.raises(ValueError, match=r"HTTPS_PROXY is .*expected http://HOST:PORT") as raised:
+    monkeypatch.setenv(variable, proxy)
+    with pytest.raises(error, match=told) as raised:
         server.reserve_server()
     assert "SECRET" not in str(raised.value)
 
@@ -168,16 +179,6 @@ def test_unreachable_server_error_names_the_proxy_without_its_password(monkeypat
     assert "SECRET" not in str(raised.value)
 
 
-def test_socks_proxy_without_its_package_is_named_with_the_remedy(monkeypatch, tmp_path):
-    """httpx makes a client for each proxy, also where NO_PROXY excepts every server."""
-    monkeypatch.setattr(server, "find_spec", lambda name: None)
-    monkeypatch.delenv("PREFECT_API_URL", raising=False)
-    monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
-    monkeypatch.setenv("ALL_PROXY", "socks5://user:secret@127.0.0.1:9")
-    with pytest.raises(ImportError, match=r"ALL_PROXY is the SOCKS proxy socks5://….*`pip install 'httpx\[socks\]'`"):
-        server.reserve_server()
-
-
 def test_server_of_the_active_profile_is_named(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(os, "environ", {name: value for name, value in os.environ.items() if "PREFECT" not in name})
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -189,3 +190,49 @@ def test_server_of_the_active_profile_is_named(tmp_path, monkeypatch, caplog):
     )
     use_server()
     assert "set PREFECT_API_URL=http://host:4200/api" in caplog.text
+
+
+COMMAND = ["evaluate", "embedded:mini-sentence", "--suite", "embedded:stsb/test"]
+
+
+def test_database_folder_that_cannot_be_written_is_an_error_with_its_cause(tmp_path, monkeypatch):
+    monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
+    check_database_folder()
+    assert not list(tmp_path.iterdir())
+    tmp_path.chmod(0o555)
+    with as_nobody(), pytest.raises(StoreWriteError, match=r"\(PREFECT_HOME\): writing is not permitted\. Choose"):
+        check_database_folder()
+
+
+def test_size_limit_below_that_of_a_database_is_an_error_with_its_cause(tmp_path):
+    check = "from bsl.flows.prefect_server.server import check_database_folder; check_database_folder()"
+    limited = ["sh", "-c", 'ulimit -f 64; exec "$@"', "sh", sys.executable, "-c", check]
+    environment = {**os.environ, "PREFECT_HOME": str(tmp_path)}
+    done = subprocess.run(limited, env=environment, capture_output=True, text=True, check=False)
+    assert "(PREFECT_HOME): a file would exceed `ulimit -f`" in done.stderr
+
+
+@pytest.mark.skipif(not SUPPORTED, reason="needs user namespaces")
+def test_command_whose_database_is_on_a_full_disk_names_disk_and_variable(tmp_path):
+    command = confined([sys.executable, "-m", "bsl.flows.cli.main", *COMMAND], full=tmp_path)
+    environment = {**os.environ, "PREFECT_HOME": str(tmp_path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"bsl: cannot write to {tmp_path} (PREFECT_HOME): the disk is full. Free space or choose another folder.\n"
+    )
+
+
+def test_start_that_fails_is_printed_in_one_line(capsys):
+    trace = "Traceback (most recent call last):\n  x\nsqlite3.OperationalError: disk I/O error\n[SQL: …]\n"
+    sent = []
+
+    async def app(_, __, send):
+        await send({"type": "lifespan.startup.failed", "message": trace})
+
+    async def tell(message=None):
+        sent.append(message)
+
+    asyncio.run(LoopbackOnly(app)({"type": "lifespan"}, tell, tell))
+    assert len(sent) == 1
+    assert capsys.readouterr().err == "Prefect server: sqlite3.OperationalError: disk I/O error\n"

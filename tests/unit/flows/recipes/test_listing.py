@@ -1,5 +1,6 @@
 """`bsl recipes` lists every recipe with its needs, and with hours from a documented calculation."""
 
+import json
 from itertools import product
 
 import pytest
@@ -13,20 +14,26 @@ from bsl.flows.sweep.printed_rows import row_lines
 from bsl.flows.sweep.studies import STUDIES
 from bsl.models.evaluation.published import published_rows
 
-
-def test_listings_give_purpose_and_needs_of_every_recipe():
-    assert [listing.name for listing in listings()] == list(RECIPES)
-    assert all(listing.purpose.endswith(".") and len(listing.lines) == 2 for listing in listings())
-    assert all(bool(listing.needs) != listing.name.startswith("tiny") for listing in listings())
+NLI = 550_152 + 392_702  # records of SNLI and MultiNLI
 
 
-def test_recipes_command_prints_paper_tables_of_each_row(capsys):
-    assert main(["recipes", "--all"]) == 0
-    printed = capsys.readouterr().out
-    needs = "snli, multi_nli, stsb/dev, FacebookAI/roberta-base, 4 OPUS-MT models"
-    scored = "stsb/dev, sts, senteval"
-    assert f"BSL-RoBERTa (BSL Table 1 + 2) · needs {needs} · scored on {scored} · " in printed
-    assert f"IS-BERT Table 4 · {COMMANDS['BERT-STSb']}\n" in printed
+def test_listings_give_purpose_needs_and_sets_of_every_recipe(capsys):
+    listed = {listing.name: listing for listing in listings()}
+    assert list(listed) == list(RECIPES)
+    assert all(listing.purpose.endswith(".") and len(listing.lines) == 2 for listing in listed.values())
+    assert all(bool(listing.needs) != name.startswith("tiny") for name, listing in listed.items())
+    assert {"stsb/train", "stsb/dev", "snli"} <= {*listed["sbert-nli-stsb"].needs}
+    assert "WordNet 3.0" in listed["synonym"].needs
+    assert {"afs (your files)", "stsb/dev"} <= {*listed["afs"].needs}
+    assert not any(name.startswith("stsb") for name in listed["bert-avg"].needs)  # without training no dev set chooses
+    assert listed["afs"].scored_on == ("afs (your files)",)
+    assert listed["tiny"].scored_on == ("embedded:stsb/dev", "embedded:stsb/test")
+    assert main(["recipes", "--json"]) == 0
+    assert [entry["name"] for entry in json.loads(capsys.readouterr().out)] == list(RECIPES)
+    assert main(["recipes"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("Laptop recipes: complete runs")
+    assert {word for line in lines if line.startswith("  ") for word in line.split()} >= {*RECIPES}
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +53,9 @@ def lines_of_rows():
 def test_every_paper_row_has_recipe_study_command_or_reason(lines_of_rows, capsys):
     assert main(["recipes", "--all"]) == 0
     printed = capsys.readouterr().out
+    needs = "snli, multi_nli, stsb/dev, FacebookAI/roberta-base, 4 OPUS-MT models"
+    assert f"BSL-RoBERTa (BSL Table 1 + 2) · needs {needs} · scored on stsb/dev, sts, senteval · " in printed
+    assert f"IS-BERT Table 4 · {COMMANDS['BERT-STSb']}\n" in printed
     rows = [row for row in published_rows() if row.kind == "paper"]
     assert len(rows) == 183
     lacking = [f"{row.source}: {row.system}" for row in rows if row.system not in lines_of_rows]
@@ -61,44 +71,30 @@ def test_every_paper_row_has_recipe_study_command_or_reason(lines_of_rows, capsy
 
 def _is_known(row, said):
     """Whether a line names studies with the row as a point, the row's command, or its reason."""
-    if said.startswith("bsl sweep "):
-        return all(_has_point(STUDIES[command.split()[-1]], row) for command in said.split(" and "))
-    return said in {COMMANDS.get(row), REASONS.get(row)}
+    if not said.startswith("bsl sweep "):
+        return said in {COMMANDS.get(row), REASONS.get(row)}
+    studies = [STUDIES[command.split()[-1]] for command in said.split(" and ")]
+    return all(row in {study.row(values) for values in product(*study.over.values())} for study in studies)
 
 
-def _has_point(study, row):
-    return row in {study.row(values) for values in product(*study.over.values())}
+@pytest.mark.parametrize(
+    ("name", "changes", "seconds"),
+    [
+        ("nli", {}, NLI * 4 // 3 * (4 * 16 / TOKENS_PER_S + 1 / PAIRS_PER_S)),
+        ("entail", {}, NLI // 3 / PAIRS_PER_S),
+        (
+            "nli",
+            {"ingest": {"corpus": {"limit": 1000}}, "training": {"max_steps": 1}},
+            64_000 / TOKENS_PER_S + 64 / PAIRS_PER_S,
+        ),
+        ("isbert-trec", {}, 5452 / PAIRS_PER_S),  # of the split that is read
+        ("isbert-mrpc", {}, 2 * 4076 / PAIRS_PER_S),
+        ("nli", {"training": None}, 0),
+    ],
+)
+def test_gpu_hours_add_translation_and_training_at_documented_rates(name, changes, seconds):
+    assert gpu_hours(override(recipe(name), changes)) == pytest.approx(seconds / 3600, rel=1e-5)
 
 
-def test_listing_names_training_dev_and_scored_datasets():
-    needs = {listing.name: set(listing.needs) for listing in listings()}
-    assert {"stsb/train", "stsb/dev", "snli"} <= needs["sbert-nli-stsb"]
-    assert "WordNet 3.0" in needs["synonym"]
-    assert {"afs (your files)", "stsb/dev"} <= needs["afs"]
-    assert not any(name.startswith("stsb") for name in needs["bert-avg"])  # nothing is trained, so no dev set chooses
-    scored = {listing.name: listing.scored_on for listing in listings()}
-    assert scored["afs"] == ("afs (your files)",)
-    assert scored["tiny"] == ("embedded:stsb/dev", "embedded:stsb/test")
-
-
-def test_gpu_hours_add_translation_and_training_at_documented_rates():
-    sentences = (550_152 + 392_702) * 4 // 3
-    expected = sentences * 4 * 16 / TOKENS_PER_S + sentences / PAIRS_PER_S
-    assert gpu_hours(recipe("nli")) == pytest.approx(expected / 3600, rel=1e-5)
-    entailed = (550_152 + 392_702) // 3
-    assert gpu_hours(recipe("entail")) == pytest.approx(entailed / PAIRS_PER_S / 3600, rel=1e-5)
-
-
-def test_corpus_limit_and_max_steps_bound_gpu_hours():
-    short = override(recipe("nli"), {"ingest": {"corpus": {"limit": 1000}}, "training": {"max_steps": 1}})
-    assert gpu_hours(short) == pytest.approx((64_000 / TOKENS_PER_S + 64 / PAIRS_PER_S) / 3600)
-
-
-def test_gpu_hours_count_only_sentences_of_the_split_read():
-    assert gpu_hours(recipe("isbert-trec")) == pytest.approx(5452 / PAIRS_PER_S / 3600)
-    assert gpu_hours(recipe("isbert-mrpc")) == pytest.approx(2 * 4076 / PAIRS_PER_S / 3600)
-
-
-def test_gpu_hours_are_none_for_files_zero_without_training():
+def test_gpu_hours_of_files_are_unknown():
     assert gpu_hours(override(recipe("nli"), {"ingest": {"sources": [{"path": "sentences.txt"}]}})) is None
-    assert gpu_hours(override(recipe("nli"), {"training": None})) == 0

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from bsl.flows.cli.main import main
 from bsl.flows.cli.sweep import axes_of
 from bsl.flows.config import override
 from bsl.flows.recipes import recipe
@@ -15,77 +14,71 @@ from bsl.models.objectives.contrastive_config import ContrastiveConfig
 from bsl.models.training.config import CollapseConfig
 from tests.every import every
 
-SCL_STUDIES = {
+PUBLISHED = {  # study → figures of its first points
+    "momentum": [33.18, 69.58, 72.51, 73.74, 68.19],
+    "batch": [69.21, 71.08, 72.02, 72.01, 68.18],
+    "scl-lambda": [69.18, 70.44, 70.05, 69.69, 69.61, 69.38],
+    "scl-temperature": [61.61, 66.12, 68.24, 69.39, 69.78, 70.05],
     "scl-lambda-senteval": [76.64, 76.16, 76.28, 75.6, 75.26, 74.97],
     "scl-temperature-senteval": [75.68, 75.87, 76.03, 75.2, 75.78, 76.28],
     "scl-numbers": [67.17, 69.76, 70.05, 66.57, 69.76, 69.38],
 }
 
 
-def test_momentum_study_has_published_scores_and_no_collapse_stop():
-    asked = grid("momentum", {}, {})
-    assert [(point.label, point.published) for point in asked.points] == [
-        ("momentum 0.5", 33.18), ("momentum 0.9", 69.58), ("momentum 0.99", 72.51), ("momentum 0.999", 73.74),
-        ("momentum 1", 68.19),
-    ]  # fmt: skip
-    assert [config.training.objective.momentum for config in asked.configs] == [0.5, 0.9, 0.99, 0.999, 1]
-    assert all(config.training.collapse is None for config in asked.configs)
+def labelled(asked):
+    return dict(zip([point.label for point in asked.points], asked.configs, strict=True))
 
 
-def test_batch_study_has_two_lines_over_batch_size():
-    asked = grid("batch", {}, {})
-    assert asked.axis == "training.batch_size"
-    assert {point.line for point in asked.points} == {"objective bsl", "objective contrastive"}
-    assert [point.published for point in asked.points][:5] == [69.21, 71.08, 72.02, 72.01, 68.18]
-    assert asked.configs[4].training.objective == ContrastiveConfig()
-    assert asked.configs[4].training.batch_size == 16
+@every(PUBLISHED.items())
+def test_points_of_a_study_have_their_published_figures(name, figures):
+    assert [point.published for point in grid(name, {}, {}).points][: len(figures)] == figures
 
 
-@every(STUDIES)
-def test_every_study_resolves_and_has_published_scores(name):
-    asked = grid(name, {}, {})
-    assert len(asked.points) == len(asked.configs) > 1
-    if STUDIES[name].row:
-        unprinted = {point.label for point in asked.points if point.published is None}
-        assert unprinted <= {"tsdae"} | {label for label in unprinted if label.startswith("tiny")}
-        assert len(unprinted) < len(asked.points)
-    assert set(asked.references) <= {point.label for point in asked.points}
-
-
-def test_only_tiny_studies_use_embedded_models_alone():
-    for name in STUDIES:
-        configs = grid(name, {}, {}).configs
-        models = {model for config in configs for model, _ in config.models()}
-        assert all(model.startswith("embedded:") for model in models) == STUDIES[name].recipe.startswith("tiny"), name
-
-
-def test_scl_lambda_and_temperature_studies_have_published_scores():
-    shares, temperatures = grid("scl-lambda", {}, {}), grid("scl-temperature", {}, {})
-    assert [point.published for point in shares.points] == [69.18, 70.44, 70.05, 69.69, 69.61, 69.38]
-    assert [point.published for point in temperatures.points] == [61.61, 66.12, 68.24, 69.39, 69.78, 70.05]
-    assert {config.training.objective.weight for config in temperatures.configs} == {0.5}
-    assert {config.evaluation.sets for config in (*shares.configs, *temperatures.configs)} == {
-        ("sts12/test", "sts13/test", "sts14/test", "sts15/test", "sts16/test")
+def test_points_of_a_study_are_named_and_configured_by_their_values():
+    asked = labelled(grid("momentum", {}, {}))
+    assert {label: config.training.objective.momentum for label, config in asked.items()} == {
+        f"momentum {value}": value for value in (0.5, 0.9, 0.99, 0.999, 1)
     }
-
-
-def test_scl_senteval_and_numbers_studies_have_published_scores():
-    printed = {name: [point.published for point in grid(name, {}, {}).points] for name in SCL_STUDIES}
-    assert printed == SCL_STUDIES
+    batch = grid("batch", {}, {})
+    assert batch.axis == "training.batch_size"
+    assert {point.line for point in batch.points} == {"objective bsl", "objective contrastive"}
+    fifth = batch.configs[4].training
+    assert (fifth.objective, fifth.batch_size) == (ContrastiveConfig(), 16)
+    shares, temperatures = grid("scl-lambda", {}, {}), grid("scl-temperature", {}, {})
+    assert {config.training.objective.weight for config in temperatures.configs} == {0.5}
+    years = tuple(f"sts{year}/test" for year in range(12, 17))
+    assert {config.evaluation.sets for config in (*shares.configs, *temperatures.configs)} == {years}
     objectives = [config.training.objective for config in grid("scl-numbers", {}, {}).configs]
     assert [(each.weight, each.positives, each.negatives) for each in objectives] == [
         (0.5, 3, 3), (0.5, 3, None), (0.5, None, None), (1.0, 3, 3), (1.0, 3, None), (1.0, None, None),
     ]  # fmt: skip
 
 
+@every(STUDIES)
+def test_points_of_every_study_resolve_and_are_rebuilt_from_their_jobs(name):
+    asked, study = grid(name, {}, {}), STUDIES[name]
+    labels = {point.label for point in asked.points}
+    assert len(asked.points) == len(asked.configs) > 1
+    assert set(asked.references) <= labels
+    if study.row:
+        unprinted = {point.label for point in asked.points if point.published is None}
+        assert all(label == "tsdae" or label.startswith("tiny") for label in unprinted)
+        assert unprinted < labels
+    models = {model for config in asked.configs for model, _ in config.models()}
+    assert all(model.startswith("embedded:") for model in models) == study.recipe.startswith("tiny")
+    phases = [phase for config in asked.configs for phase in config.phases]
+    assert {phase.training.collapse for phase in phases} == {None}
+    assert "best-or-start" not in {phase.training.select for phase in phases}
+    changes = {"training": {"collapse": {"patience": 3}}, "evaluation": {"sets": ["embedded:stsb/test"]}}
+    for base, config in zip(asked.recipes, grid(name, {}, changes).configs, strict=True):
+        assert config.training is None or config.training.collapse == CollapseConfig(patience=3)
+        for again in config.runs(2):
+            assert override(recipe(base), json.loads(json.dumps(Job(base, again).overrides))) == again
+
+
 def test_all_pairs_score_precedes_scores_of_other_protocols():
-    points = {point.label: point for point in grid("systems", {}, {}).points}
-    assert (points["whitening"].published, points["bert-cls"].published) == (66.28, 31.40)
-    assert points["nli"].published == 72.03
-
-
-def labelled(asked):
-    return dict(zip([point.label for point in asked.points], asked.configs, strict=True))
+    points = {point.label: point.published for point in grid("systems", {}, {}).points}
+    assert [points[label] for label in ("whitening", "bert-cls", "nli")] == [66.28, 31.40, 72.03]
 
 
 def test_training_override_leaves_untrained_points_untrained():
@@ -104,15 +97,6 @@ def test_seeds_are_repeated_only_for_random_configs():
     assert [config.earlier[0].training.seed for config in configs["tiny-bsl-sbert"].runs(2)] == [0, 1]
 
 
-@every(STUDIES)
-def test_job_overrides_rebuild_the_config_of_every_study_point(name):
-    asked = grid(name, {}, {"evaluation": {"sets": ["embedded:stsb/test"]}})
-    for base, config in zip(asked.recipes, asked.configs, strict=True):
-        for again in config.runs(2):
-            changes = json.loads(json.dumps(Job(base, again).overrides))
-            assert override(recipe(base), changes) == again
-
-
 def test_job_overrides_contain_only_changed_fields():
     asked = grid("tiny-momentum", {}, {})
     assert Job(asked.recipes[0], asked.configs[0].seeded(1)).overrides == {
@@ -124,16 +108,6 @@ def test_job_overrides_contain_only_changed_fields():
     }
 
 
-@every([*STUDIES, "tiny"])
-def test_grid_disables_collapse_stop_unless_overridden(name):
-    over = {} if name in STUDIES else {"training.objective.momentum": [0.5, 0.999]}
-    phases = [phase for config in grid(name, over, {}).configs for phase in config.phases]
-    assert {phase.training.collapse for phase in phases} == {None}
-    assert "best-or-start" not in {phase.training.select for phase in phases}
-    asked = grid(name, over, {"training": {"collapse": {"patience": 3}}}).configs
-    assert {config.training.collapse for config in asked if config.training} == {CollapseConfig(patience=3)}
-
-
 def test_untrained_recipe_appears_once_on_a_training_axis():
     asked = grid("tiny", {"recipe": ["tiny-avg", "tiny"], "training.lr": [1e-3, 1e-4]}, {})
     assert [point.label for point in asked.points] == ["tiny-avg", "tiny, lr 0.001", "tiny, lr 0.0001"]
@@ -142,22 +116,24 @@ def test_untrained_recipe_appears_once_on_a_training_axis():
     assert [(point.line, point.place) for point in asked.points][:2] == [("tiny-avg", "untrained"), ("tiny", "0.001")]
 
 
-def test_grid_sets_the_objective_before_its_fields():
+def test_axes_and_changes_apply_to_every_point():
     over = {"training.objective.temperature": [0.1, 0.2], "training.objective": ["contrastive"]}
-    asked = grid("tiny", over, {})
+    asked = grid("tiny", over, {})  # the objective is set before its fields
     assert [config.training.objective.temperature for config in asked.configs] == [0.1, 0.2]
-
-
-def test_recipe_axis_applies_overrides_to_every_point():
+    assert {(config.training.collapse, config.training.select) for config in asked.configs} == {(None, "best")}
     asked = grid("tiny", {"recipe": ["tiny", "tiny-entail"]}, {"training": {"max_steps": 7}})
     assert [config.title.partition(":")[0] for config in asked.configs] == ["tiny", "tiny-entail"]
     assert [config.training.max_steps for config in asked.configs] == [7, 7]
     assert [point.published for point in asked.points] == [None, None]
+    asked = grid("momentum", {"training.objective.momentum": [0.3]}, {})
+    assert [(point.label, point.published) for point in asked.points] == [("momentum 0.3", None)]
+    asked = grid("tiny", {"training.lr": [1e-3, 1e-4]}, {"training": {"max_steps": 3}, "transform": None})
+    assert [(config.training.lr, config.training.max_steps) for config in asked.configs] == [(1e-3, 3), (1e-4, 3)]
 
 
 def test_plus_study_ablates_bsl_plus_and_adds_other_methods():
     asked = grid("plus", {}, {"training": {"max_steps": 7}})
-    points = dict(zip((point.label for point in asked.points), asked.configs, strict=True))
+    points = labelled(asked)
     assert next(iter(points)) == "BSL+"
     whole = points["BSL+"].training.objective
     assert points["no in-batch negatives"].training.objective == whole.model_copy(update={"contrastive_weight": 0.0})
@@ -170,36 +146,31 @@ def test_plus_study_ablates_bsl_plus_and_adds_other_methods():
     assert len(set(names)) == len(names)
 
 
-def test_own_axis_replaces_study_axis_and_drops_published_scores():
-    asked = grid("momentum", {"training.objective.momentum": [0.3]}, {})
-    assert [(point.label, point.published) for point in asked.points] == [("momentum 0.3", None)]
-
-
 @every(
     [
-        ("momentun", {}, "unknown study or recipe 'momentun'.*Did you mean 'momentum'.*Studies: momentum, batch"),
-        ("tinny", {"training.lr": [1e-3]}, "unknown study or recipe 'tinny'.*Did you mean 'tiny'.*`bsl recipes`"),
-        ("tiny", {}, "tiny is a recipe, not a study. .*--over"),
-        ("tiny", {"training.lr": [1e-3, 1e-3]}, r"training.lr: expected one or more different values .found \[0.001"),
-        ("tiny", {"training.lr": []}, "training.lr: expected one or more"),
-        ("tiny", {"training.lrr": [1]}, "lrr"),
+        ("momentun", {}, {}, "unknown study or recipe 'momentun'.*Did you mean 'momentum'.*Studies: momentum, batch"),
+        ("tinny", {"training.lr": [1]}, {}, "unknown study or recipe 'tinny'.*Did you mean 'tiny'.*`bsl recipes`"),
+        ("tiny", {}, {}, "tiny is a recipe, not a study. .*--over"),
         (
-            "tiny-avg",
-            {"training.lr": [1e-3]},
-            "training.lr: recipe tiny-avg does not train. Set training.objective as well",
+            "tiny",
+            {"training.lr": [1e-3, 1e-3]},
+            {},
+            "training.lr: expected one or more different values",
         ),
-        (
-            "plus",
-            {"variant": ["no luck"]},
-            "unknown variant 'no luck' of study 'BSL.* Variants: BSL\\+; no in-batch negatives; ",
-        ),
-        ("tiny", {"recipe": ["tiny", "tinny"]}, "unknown recipe 'tinny'"),
-        ("tiny", {"recipe": ["tiny-flow", "tiny-flow-target"]}, "tiny-flow-target.*Set transform_on=corpus"),
+        ("tiny", {"training.lr": []}, {}, "training.lr: expected one or more"),
+        ("tiny", {"training.lrr": [1]}, {}, "lrr"),
+        ("tiny-avg", {"training.lr": [1]}, {}, "recipe tiny-avg does not train. Set training.objective as well"),
+        ("plus", {"variant": ["no luck"]}, {}, r"'no luck' of study 'BSL.* Variants: BSL\+; no in-batch negatives; "),
+        ("tiny", {"recipe": ["tiny", "tinny"]}, {}, "unknown recipe 'tinny'"),
+        ("tiny", {"recipe": ["tiny", "momentum"]}, {}, "momentum is a study"),
+        ("tiny", {"recipe": ["tiny-flow", "tiny-flow-target"]}, {}, "tiny-flow-target.*Set transform_on=corpus"),
+        ("tiny", {"training.seed": [0, 1]}, {}, "--seeds sets the number"),
+        ("tiny", {"training.lr": [1e-3]}, {"training": {"seed": 7}}, "--seeds sets the number"),
     ]
 )
-def test_grid_rejects_unknown_names_and_invalid_axes(name, over, message):
+def test_grid_rejects_unknown_names_and_invalid_axes(name, over, changes, message):
     with pytest.raises(ValueError, match=message):
-        grid(name, over, {})
+        grid(name, over, changes)
 
 
 def test_grid_rejects_an_unknown_reference_point():
@@ -207,54 +178,15 @@ def test_grid_rejects_an_unknown_reference_point():
         grid("momentum", {}, {}, ["momentum 0.7"])
 
 
-def test_axes_of_parses_values_as_json_settings():
+def test_axes_are_parsed_as_json_and_several_recipes_are_an_axis():
     assert axes_of(["training.lr=1e-4,3e-4", "recipe=nli,entail"], ["nli"]) == {
         "training.lr": [1e-4, 3e-4],
         "recipe": ["nli", "entail"],
     }
     assert axes_of(['evaluation.sets=[["sts"],["senteval"]]'], ["nli"]) == {"evaluation.sets": [["sts"], ["senteval"]]}
-
-
-def test_axes_of_turns_several_recipes_into_an_axis():
-    assert axes_of(["training.lr=1e-4,3e-4"], ["nli", "entail"]) == {
-        "recipe": ["nli", "entail"],
-        "training.lr": [1e-4, 3e-4],
-    }
+    several = axes_of(["training.lr=1e-4"], ["nli", "entail"])
+    assert list(several.items()) == [("recipe", ["nli", "entail"]), ("training.lr", [1e-4])]
     assert grid("nli", axes_of([], ["nli", "entail"]), {}).title == "Recipes side by side"
-
-
-@pytest.mark.parametrize("options", [["training.lr"], ["training.lr="], ["a=1", "a=2"]])
-def test_axes_of_rejects_malformed_or_repeated_axes(options):
-    with pytest.raises(ValueError, match="expected each field once as FIELD=VALUE,VALUE"):
-        axes_of(options, ["tiny"])
-
-
-def test_sweep_command_rejects_invalid_options(capsys):
-    assert main(["sweep", "tiny", "--over", "training.lr=abc"]) == 2
-    capsys.readouterr()
-    assert main(["sweep", "tiny", "--over", "training.lr=[1e-4,3e-4"]) == 2
-    assert "--over training.lr=[1e-4,3e-4: not a JSON list. Close the list" in capsys.readouterr().err
-    assert main(["sweep", "tiny", "--over", "training.lr=1", "--seeds", "0"]) == 2
-    assert "--seeds 0: expected 1 to 1000" in capsys.readouterr().err
-    assert main(["sweep", "tiny", "--over", "training.lr=1", "--workers", "0"]) == 2
-    assert "--workers 0: expected 1 to " in capsys.readouterr().err
-    assert main(["sweep", "tiny", "--over", "training.lr=1", "--workers", "2", "--cluster", "tcp://a:1"]) == 2
-    assert "--workers 2: the workers of --cluster or BSL_CLUSTER run the points" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("over", "changes", "message"),
-    [
-        ({"training.seed": [0, 1]}, {}, "--seeds sets the number"),
-        ({"training.lr": [1e-3]}, {"training": {"seed": 7}}, "--seeds sets the number"),
-        ({"recipe": ["tiny", "momentum"]}, {}, "momentum is a study"),
-    ],
-)
-def test_grid_rejects_seed_overrides_and_studies_as_recipes(over, changes, message):
-    with pytest.raises(ValueError, match=message):
-        grid("tiny", over, changes)
-
-
-def test_overrides_may_set_other_fields_of_a_varied_section():
-    asked = grid("tiny", {"training.lr": [1e-3, 1e-4]}, {"training": {"max_steps": 3}, "transform": None})
-    assert [(config.training.lr, config.training.max_steps) for config in asked.configs] == [(1e-3, 3), (1e-4, 3)]
+    for options in (["training.lr"], ["training.lr="], ["a=1", "a=2"]):
+        with pytest.raises(ValueError, match="expected each field once as FIELD=VALUE,VALUE"):
+            axes_of(options, ["tiny"])

@@ -8,9 +8,9 @@ import pytest
 from prefect.client.schemas.objects import FlowRun
 from prefect.states import Cancelled, Completed, Crashed, Failed
 
-from bsl.flows.faults import is_fault
-from bsl.flows.pipeline import Run
+from bsl.flows.pipeline import Run, is_fault
 from bsl.flows.recipes import recipe
+from bsl.flows.run_context import run_context_of
 from bsl.flows.sweep import points
 from bsl.flows.sweep.points import Job, run_points, unless_stopped, with_runs
 from bsl.models.errors import (
@@ -36,15 +36,27 @@ NAME = "momentum 0.5"
 POINT = {NAME: [Job("tiny", recipe("tiny"))]}
 
 
-class Reader:
-    """Keeps what it is told of points."""
+@dataclass(frozen=True)
+class Counting:
+    """A run that makes a system of which one artifact is known, or raises an error."""
 
-    def __init__(self):
-        self.lines = []
+    label: str
+    seed: int
+    error: Exception | None = None
 
-    def __call__(self, event, value):
-        if event == "tells":
-            self.lines.append(value)
+    def run(self, site):
+        if self.error is not None:
+            raise self.error
+        announce(f"{self.label} {self.seed} runs")
+        return SweepSystem(label=self.label, embeddings=(EmbeddingsRef(key=f"{self.seed:064x}"),))
+
+
+@pytest.fixture
+def told():
+    """Return the messages to the terminal."""
+    lines = []
+    with listening(lambda event, value: lines.append(value) if event == "tells" else None):
+        yield lines
 
 
 def reported(folder, verdict):
@@ -66,60 +78,46 @@ def test_point_with_stopped_training_becomes_a_training_error(tmp_path, monkeypa
     assert str(fault) == "the encoder unlearnt by step 3"
 
 
-def test_finished_point_is_announced_except_during_planning(tmp_path, monkeypatch):
+def test_finished_point_is_announced_except_during_planning(tmp_path, monkeypatch, told):
     there = reported(tmp_path, "BETTER")
     monkeypatch.setattr(points, "run", lambda *_: there)
     site = RunContext(store=str(tmp_path))
-    with listening(reader := Reader()):
-        with planning():
-            run_points(POINT, site)
-        (ended,) = run_points(POINT, site)[NAME]
+    with planning():
+        run_points(POINT, site)
+    (ended,) = run_points(POINT, site)[NAME]
     assert (ended.report, ended.embeddings) == (there.report, (there.system.embeddings,))
-    assert reader.lines == ["momentum 0.5, seed 0: done"]
+    assert told == ["momentum 0.5, seed 0: done"]
+    assert unless_stopped(NAME, ended, site) is ended
 
 
-def ending(error: Exception):
-    def run(*_: object):
-        raise error
-
-    return run
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        TrainingError("rank is gone"),
-        NonFiniteLossError(1, "loss", float("nan"), [0], None, "lower the rate"),
-        UnscoredRunError("run a: loss is not finite"),
-        DeadWorkersError("its worker process died 4 times"),
-        ResumeError("another run's"),
-    ],
-    ids=lambda error: type(error).__name__,
-)
-def test_point_fault_is_returned_and_logged(error, caplog, monkeypatch):
-    monkeypatch.setattr(points, "run", ending(error))
-    assert run_points(POINT, RunContext()) == {NAME: [error]}
-    assert f"momentum 0.5, seed 0 has no figure: {error}" in caplog.text
-    assert type(pickle.loads(pickle.dumps(error))) is type(error)  # it comes back from another process
+FAULTS = [
+    TrainingError("rank is gone"),
+    NonFiniteLossError(1, "loss", float("nan"), [0], None, "lower the rate"),
+    UnscoredRunError("run a: loss is not finite"),
+    DeadWorkersError("its worker process died 4 times"),
+    ResumeError("another run's"),
+]
+OTHERS = [
+    InterruptedRunError(3, 10, None),
+    TranslationStoppedError("told to stop"),
+    PoolError("no such deployment"),
+    ClusterError("no scheduler"),
+    SourceError("nobody has it"),
+    KeyError("a bug"),
+]
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        InterruptedRunError(3, 10, None),
-        TranslationStoppedError("told to stop"),
-        PoolError("no such deployment"),
-        ClusterError("no scheduler"),
-        SourceError("nobody has it"),
-        KeyError("a bug"),
-    ],
-    ids=lambda error: type(error).__name__,
-)
-def test_error_not_specific_to_a_point_ends_the_sweep(error, caplog, monkeypatch):
-    monkeypatch.setattr(points, "run", ending(error))
-    with pytest.raises(type(error)):
-        run_points(POINT, RunContext())
-    assert f"momentum 0.5, seed 0: {error}" in caplog.text
+@pytest.mark.parametrize("error", [*FAULTS, *OTHERS], ids=lambda error: type(error).__name__)
+def test_fault_of_a_point_is_its_outcome_and_other_errors_end_the_sweep(error, caplog):
+    jobs = {NAME: [Counting(NAME, 0, error)]}
+    if error in FAULTS:
+        assert run_points(jobs, RunContext()) == {NAME: [error]}
+        assert f"momentum 0.5, seed 0 has no figure: {error}" in caplog.text
+        assert type(pickle.loads(pickle.dumps(error))) is type(error)  # it comes back from another process
+    else:
+        with pytest.raises(type(error)):
+            run_points(jobs, RunContext())
+        assert f"momentum 0.5, seed 0: {error}" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -139,17 +137,9 @@ def test_fault_of_a_pool_run_comes_from_its_state(state, kind):
     assert is_fault(fault) is (kind is UnscoredRunError)
 
 
-@dataclass(frozen=True)
-class Unplannable:
-    """A run whose encoder does not fit its settings, which its plan finds."""
-
-    def run(self, site):
-        raise EncoderError("a static table has no dropout")
-
-
 def test_unplannable_points_are_not_sent_to_the_pool(tmp_path, caplog):
     site = RunContext(store=str(tmp_path / "store"), device="cpu", pool=True)
-    bad = Unplannable()
+    bad = Counting("cls", 0, EncoderError("a static table has no dropout"))
     unplannable = {"cls": [bad], "again cls": [bad]}
     with planning():
         outcomes = run_points(unplannable | POINT, site)
@@ -159,33 +149,30 @@ def test_unplannable_points_are_not_sent_to_the_pool(tmp_path, caplog):
     assert "again cls, seed 0 has no figure: " in caplog.text
 
 
-@dataclass(frozen=True)
-class Counting:
-    """What a run of a point makes: a system of which one artifact is known, or nothing where its seed is bad."""
-
-    label: str
-    seed: int
-
-    def run(self, site):
-        if self.seed == BAD:
-            raise TrainingError("rank is gone")
-        announce(f"{self.label} {self.seed} runs")
-        vectors = EmbeddingsRef(key=f"{self.seed:064x}")
-        return SweepSystem(label=self.label, embeddings=(vectors,))
-
-
-BAD = 1
-
-
-def test_run_points_orders_by_seed_and_survives_failures(tmp_path):
-    jobs = {"a": [Counting("a", seed) for seed in range(3)], "b": [Counting("b", 0)]}
-    with listening(reader := Reader()):
-        ended = run_points(jobs, RunContext(store=str(tmp_path)))
-    assert reader.lines == [
-        "a 0 runs", "a, seed 0: done", "b 0 runs", "b, seed 0: done", "a 2 runs", "a, seed 2: done",
-    ]  # fmt: skip
+def test_run_points_orders_by_seed_and_survives_failures(tmp_path, told):
+    gone = TrainingError("rank is gone")
+    jobs = {"a": [Counting("a", seed, gone if seed == 1 else None) for seed in range(3)], "b": [Counting("b", 0)]}
+    ended = run_points(jobs, RunContext(store=str(tmp_path)))
+    assert told == ["a 0 runs", "a, seed 0: done", "b 0 runs", "b, seed 0: done", "a 2 runs", "a, seed 2: done"]
     system = with_runs(SweepSystem(label="A", line="one"), ended["a"])
     assert (system.label, system.line) == ("A", "one")
     assert [int(ref.key, 16) for ref in system.embeddings] == [0, 2]
     assert system.faults == ("seed 1: rank is gone",)
-    assert with_runs(SweepSystem(label="A"), [TrainingError("gone")]).embeddings == ()
+    assert with_runs(SweepSystem(label="A"), [gone]).embeddings == ()
+
+
+def test_pool_run_parameters_contain_only_settings_shared_by_machines(tmp_path, monkeypatch):
+    (job,) = POINT[NAME]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mirror").mkdir()
+    own = {"cache": "cache", "threads": 3, "processes": 2, "cluster": "tcp://here:8786", "save_every": 7}
+    site = RunContext.model_validate({"store": "store", "mirror": "mirror", "device": "cuda:1", **own})
+    assert job.parameters(site) == {
+        "recipe_name": "tiny",
+        "overrides": {},
+        "of_sweep": True,
+        "site": {"store": str(tmp_path / "store"), "mirror": str(tmp_path / "mirror"), "device": "cuda"},
+    }
+    for variable, value in (("STORE", "s3://bucket/store"), ("CACHE", "cache"), ("CLUSTER", "tcp://here:8786")):
+        monkeypatch.setenv(f"BSL_{variable}", value)
+    assert job.parameters(run_context_of(None))["site"] == {"store": "s3://bucket/store"}

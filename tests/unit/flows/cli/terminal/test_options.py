@@ -7,10 +7,8 @@ from cyclopts import App, CycloptsError, Parameter
 from pydantic import AfterValidator, Field
 
 from bsl.flows.cli.main import app as bsl
-from bsl.flows.cli.terminal.options import Site, options_of
-from bsl.flows.recipes.adaptation import AdaptConfig
+from bsl.flows.cli.terminal.options import options_of
 from bsl.storage.record import Record
-from bsl.tasks.stage.run_context import RunContext
 
 
 def refuse(_):
@@ -18,14 +16,11 @@ def refuse(_):
 
 
 class Inner(Record):
-    """A section."""
-
     size: int = 1
-    """Size."""
 
 
 class Toy(Record):
-    """Settings with a field of each form."""
+    """Settings with a field of each form; all but the section are options."""
 
     name: Annotated[str, AfterValidator(refuse)] | None = None
     """Name of it, such as `x`. Details."""
@@ -42,7 +37,6 @@ class Toy(Record):
     needed: str
     """Needed."""
     section: Inner = Inner()
-    """Not an option."""
 
 
 NAMES = ("name", "columns", "count", "kind", "flag", "either", "needed")
@@ -73,7 +67,10 @@ def test_command_receives_the_given_options_by_field(words, given):
     assert (app()(words, result_action="return_value") or {}) == given
 
 
-@pytest.mark.parametrize("words", ["--kind three", "--number x", "--count 1", "--section.size 2", "--columns"])
+@pytest.mark.parametrize(
+    "words",
+    ["--kind three", "--number x", "--count 1", "--section.size 2", "--columns", "--flag x", "--no-flag"],
+)
 def test_other_values_and_fields_are_refused(words):
     with pytest.raises(CycloptsError):
         app()(words, result_action="return_value")
@@ -99,22 +96,3 @@ def test_runtime_options_name_their_variable():
     helps = {argument.name: argument.parameter.help or "" for argument in collection}
     assert helps["--mirror"].endswith("[env: BSL_DATA_MIRROR]")
     assert helps["--processes"].endswith("[default: 1] [env: BSL_PROCESSES]")
-    assert Site.__metadata__[0].name == ("*",)
-    assert RunContext.model_fields.keys() >= {name.removeprefix("--") for name in ("--store", "--device", "--threads")}
-
-
-def test_every_option_of_adaptation_is_a_field_with_the_same_help():
-    collection = bsl["adapt"].assemble_argument_collection()
-    options = [argument for argument in collection if argument.parameter.help]
-    helps = [argument.parameter.help for argument in options if argument.field_info.name in AdaptConfig.options]
-    assert len(helps) == len(AdaptConfig.options)
-    for name in AdaptConfig.options:
-        first = " ".join(str(AdaptConfig.model_fields[name].description).split())[1:20]
-        assert any(first in str(told) for told in helps), name
-
-
-def test_flag_takes_no_value_and_has_no_negative():
-    with pytest.raises(CycloptsError):
-        app()("--flag x", result_action="return_value")
-    with pytest.raises(CycloptsError):
-        app()("--no-flag", result_action="return_value")

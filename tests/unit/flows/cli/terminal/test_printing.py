@@ -1,5 +1,6 @@
 """Programs can read a verb's output: clean JSON, no escape codes, no stray lines."""
 
+import io
 import json
 import logging
 import os
@@ -7,8 +8,12 @@ import re
 import subprocess
 import sys
 
+import pytest
+from rich.console import Console
+
 from bsl.flows.cli.main import main
-from bsl.flows.cli.terminal.log_lines import line_formatter
+from bsl.flows.cli.terminal import printing
+from bsl.flows.cli.terminal.log_lines import line_formatter, spinner, start_lines
 from bsl.flows.cli.terminal.printing import browse_line, print_json, print_line, print_table
 from bsl.flows.recipes import RECIPES
 
@@ -76,18 +81,67 @@ def test_character_that_the_terminal_cannot_encode_is_escaped():
     assert run.stdout.isascii()
 
 
-def test_be_quiet_suppresses_prefect_error_logs():
-    """A heartbeat that was lost on a busy machine printed a line of 900 characters, and the run went on."""
-    said = "; ".join(
-        [
-            "import logging",
-            "from bsl.flows.cli.terminal.log_lines import be_quiet",
-            "be_quiet()",
-            "from prefect.logging.configuration import setup_logging",
-            "setup_logging()",
-            "logging.getLogger('prefect._internal.concurrency').error('failed to process item')",
-            "logging.getLogger('prefect').error('failed')",
-        ]
-    )
-    ended = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
-    assert ended.stderr == ""
+FAILING = """
+import logging
+from bsl.flows.cli.terminal.log_lines import be_quiet, start_lines
+start_lines()
+be_quiet()
+import prefect
+try:
+    raise ValueError("deep inside")
+except ValueError:
+    logging.getLogger("prefect.task_runs").error("Task run failed", exc_info=True)
+logging.getLogger("bsl.storage.artifacts.store").warning("a part is damaged")
+from prefect.logging.configuration import setup_logging
+setup_logging()
+logging.getLogger("prefect._internal.concurrency").error("failed to process item")
+"""
+
+
+def test_be_quiet_suppresses_prefect_errors_but_not_own_warnings():
+    """A lost heartbeat printed 900 characters, and the run went on; a failed task printed a traceback."""
+    told = subprocess.run([sys.executable, "-c", FAILING], capture_output=True, text=True, check=True).stderr
+    assert told.endswith("WARNING a part is damaged\n")
+    assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize(("width", "line"), [(60, "47.61"), (120, "47.61 [42.9, 51.7]")])
+def test_print_table_never_splits_a_confidence_interval(monkeypatch, width, line):
+    out = io.StringIO()
+    monkeypatch.setattr(printing, "Console", lambda: Console(file=out, width=width, force_terminal=True))
+    rows = [{"figure": "stsb test: spearman, all", **dict.fromkeys(("before all", "after all"), "47.61 [42.9, 51.7]")}]
+    print_table("Figures × 100", rows)
+    assert [cell.strip() for cell in out.getvalue().splitlines()[4].split("│")[2:4]] == [line] * 2
+    assert out.getvalue().count("[42.9, 51.7]") == 2
+
+
+class Screen(io.StringIO):
+    """Terminal that records its output."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def lines():
+    """Install the command's own log handler, created before any spinner runs."""
+    root = logging.getLogger()
+    others, level = root.handlers[:], root.level
+    root.handlers[:] = []
+    start_lines()
+    yield
+    root.handlers[:] = others
+    root.setLevel(level)
+
+
+def test_spinner_leaves_warnings_and_stdout_intact(monkeypatch, lines):
+    screen, piped = Screen(), io.StringIO()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(sys, "stdout", piped)
+    monkeypatch.setenv("TERM", "xterm")
+    with spinner("starting Prefect"):
+        logging.getLogger("bsl.storage").warning("a part is damaged")
+        sys.stdout.write("result\n")
+    (line,) = [line for line in screen.getvalue().splitlines() if "a part is damaged" in line]
+    assert "starting Prefect" not in line
+    assert piped.getvalue() == "result\n"

@@ -30,103 +30,88 @@ def store(tmp_path):
     return store
 
 
-def printed(terminal_of, store, **console) -> str:
-    out = io.StringIO()
-    terminal = terminal_of(Console(file=out, **console), store, [VIEWS, LAST])
-    terminal.begins(VIEWS)
-    terminal.makes(VIEWS)
-    terminal.advances(Progress("translation en→[de]", 5, 10, "7 tokens/s"))
-    terminal.begins(SHARD)
-    terminal.ends(SHARD)
-    terminal.ends(VIEWS)
-    terminal.begins(VIEWS)
-    terminal.ends(VIEWS)
-    return out.getvalue()
+def printed(terminal: Terminal, *calls) -> list[str]:
+    """Call methods of a terminal and return the lines that it printed."""
+    for event, value in calls:
+        terminal(event, value)
+    return terminal.console.file.getvalue().splitlines()
+
+
+def on(width=100, **options) -> Console:
+    return Console(file=io.StringIO(), width=width, **options)
+
+
+def steps(*cached) -> list:
+    return [(event, step) for step in cached for event in ("begins", "ends")]
+
+
+def shards(of, counted):
+    """Return the calls of a stage with a shard inside it, and whether it counts its shards."""
+    count = [("advances", Progress("shards", 0, 10))] if counted else []
+    return [("begins", of), *count, *steps(SHARD), ("ends", of)]
+
+
+MADE = [
+    ("begins", VIEWS), ("makes", VIEWS), ("advances", Progress("translation en→[de]", 5, 10, "7 tokens/s")),
+    *steps(SHARD), ("ends", VIEWS), *steps(VIEWS),
+]  # fmt: skip
 
 
 def test_stage_line_shows_number_rows_and_artifact_once(store):
-    made, *later = printed(Terminal, store, width=100).splitlines()
+    (made,) = printed(Terminal(on(), store, [VIEWS, LAST]), *MADE)  # of what this run has made it tells only once
     assert made.split()[:6] == ["1/2", "make", "views", "made", "2", "views"]
     assert made.endswith(f"s  {VIEWS.ref}")
-    assert not any("views" in line for line in later), "what this run has made it does not tell of again"
 
 
-def test_cached_stage_line_shows_cached(store):
-    out = io.StringIO()
-    terminal = Terminal(Console(file=out, width=100), store, [VIEWS])
-    terminal.begins(VIEWS)
-    terminal.ends(VIEWS)
-    assert out.getvalue().split() == ["1/1", "make", "views", "cached", str(VIEWS.ref)]
-
-
-def lines_of(store, plan, *walk):
-    """Return the lines of a simulated run: each step with the steps inside it, and whether it counts its parts."""
-    out = io.StringIO()
-    terminal = Terminal(Console(file=out, width=100), store, plan)
-    for outer, inner, counts in walk:
-        terminal.begins(outer)
-        if counts:
-            terminal.advances(Progress("shards", 0, 10))
-        for part in inner:
-            terminal.begins(part)
-            terminal.ends(part)
-        terminal.ends(outer)
-    return [line.rstrip() for line in out.getvalue().splitlines()]
-
-
-def test_stages_without_a_plan_are_counted(store):
-    first, second = lines_of(store, None, (VIEWS, [], False), (LAST, [], False), (VIEWS, [], False))
-    assert first.split() == ["1", "make", "views", "cached", str(VIEWS.ref)]
-    assert second.split() == ["2", "report", "cached", str(LAST.ref)]
-
-
-def test_unplanned_stage_has_a_line_without_a_number(store):
-    other, last = lines_of(store, [LAST], (VIEWS, [], False), (LAST, [], False))
-    assert other.split() == ["make", "views", "cached", str(VIEWS.ref)]
-    assert last.split()[0] == "1/1"
-
-
-def test_duplicate_planned_stage_is_counted_once(store):
-    (line,) = lines_of(store, [VIEWS, VIEWS, LAST], (VIEWS, [], False))
-    assert line.split()[0] == "1/2"
+@pytest.mark.parametrize(
+    ("plan", "calls", "numbers"),
+    [
+        ([VIEWS], [VIEWS], ["1/1"]),
+        (None, [VIEWS, LAST, VIEWS], ["1", "2"]),
+        ([LAST], [VIEWS, LAST], ["", "1/1"]),
+        ([VIEWS, VIEWS, LAST], [VIEWS], ["1/2"]),
+    ],
+    ids=["planned", "no plan", "unplanned stage", "planned twice"],
+)
+def test_cached_stages_are_numbered_by_the_plan(store, plan, calls, numbers):
+    lines = printed(Terminal(on(), store, plan), *steps(*calls))
+    titles = {VIEWS: "make views", LAST: "report"}
+    assert [line.split() for line in lines] == [
+        f"{number} {titles[step]} cached {step.ref}".split() for number, step in zip(numbers, calls, strict=False)
+    ]
 
 
 def test_nested_stage_is_indented_unless_parent_counts_parts(store):
-    part, whole = lines_of(store, [LAST], (LAST, [SHARD], False))
+    part, whole = printed(Terminal(on(), store, [LAST]), *shards(LAST, counted=False))
     assert part.startswith("      translate")
     assert whole.startswith("1/1 report")
-    assert not any("translate" in line for line in lines_of(store, [LAST], (LAST, [SHARD], True)))
+    assert "translate" not in "".join(printed(Terminal(on(), store, [LAST]), *shards(LAST, counted=True)))
 
 
 def test_stage_after_a_failed_stage_is_not_nested(store):
-    out = io.StringIO()
-    terminal = Terminal(Console(file=out, width=100), store, [VIEWS, LAST])
-    terminal.begins(VIEWS)
-    terminal.makes(VIEWS)
-    terminal.advances(Progress("views", 1, 2))
-    terminal.fails(VIEWS)
-    terminal.begins(LAST)
-    terminal.ends(LAST)
-    assert out.getvalue().split()[:2] == ["2/2", "report"]
+    failed = [("begins", VIEWS), ("makes", VIEWS), ("advances", Progress("views", 1, 2)), ("fails", VIEWS)]
+    (line,) = printed(Terminal(on(), store, [VIEWS, LAST]), *failed, *steps(LAST))
+    assert line.split()[:2] == ["2/2", "report"]
 
 
-def test_progress_line_shows_rate_and_time_left(store, monkeypatch):
+def test_progress_line_shows_rate_and_time_left_and_messages_are_printed_once(store, monkeypatch):
     monkeypatch.setattr(watching, "SECONDS_BETWEEN_LINES", 0.0)
-    out = io.StringIO()
-    terminal = Terminal(Console(file=out, width=100), store, [LAST])
-    terminal.begins(LAST)
-    terminal.advances(Progress("embedding, sentences", 5000, 20_000, "", rate=50.0, left=300.0))
-    assert out.getvalue() == "1/1 embedding, sentences: 5,000 of 20,000 · 50/s · ~5 min left\n"
+    terminal = Terminal(on(), store, [LAST])
+    progress = Progress("embedding, sentences", 5000, 20_000, "", rate=50.0, left=300.0)
+    told = [("tells", "precision: fp32")] * 2
+    lines = printed(terminal, ("begins", LAST), ("advances", progress), *told)
+    assert lines == ["1/1 embedding, sentences: 5,000 of 20,000 · 50/s · ~5 min left", "precision: fp32"]
 
 
 def test_live_terminal_fits_lines_to_a_narrow_width(store):
-    lines = printed(LiveTerminal, store, width=60, force_terminal=True, color_system=None).splitlines()
+    live = LiveTerminal(on(60, force_terminal=True, color_system=None), store, [VIEWS, LAST])
+    lines = printed(live, *MADE)
     assert max(map(len, lines)) <= 60
     assert "2 views" in lines[0]
 
 
 def test_progress_bar_does_not_interpret_markup(store):
-    live = LiveTerminal(Console(file=io.StringIO(), width=100), store, [VIEWS])
+    live = LiveTerminal(on(), store, [VIEWS])
     live.advances(Progress("translation en→[de]", 5, 10, "[b]7[/b]"))
     live.advances(Progress("translation en→[de]", 6, 10, "[b]8[/b]", rate=3.0, left=400.0))
     (bar,) = live.progress.tasks
@@ -138,9 +123,9 @@ def test_progress_bar_does_not_interpret_markup(store):
 
 
 def test_stages_of_several_threads_have_a_bar_each(store):
-    live = LiveTerminal(Console(file=io.StringIO(), width=100), store, None)
-    steps = [StageRun("train", CheckpointRef(key=str(number) * 64)) for number in range(4)]
-    meeting = threading.Barrier(len(steps) + 1, timeout=60)
+    live = LiveTerminal(on(), store, None)
+    trainings = [StageRun("train", CheckpointRef(key=str(number) * 64)) for number in range(4)]
+    meeting = threading.Barrier(len(trainings) + 1, timeout=60)
 
     def work(step):
         live("begins", step)
@@ -150,8 +135,8 @@ def test_stages_of_several_threads_have_a_bar_each(store):
         meeting.wait()
         live("fails", step)
 
-    with ThreadPoolExecutor(len(steps)) as pool:
-        running = [pool.submit(work, step) for step in steps]
+    with ThreadPoolExecutor(len(trainings)) as pool:
+        running = [pool.submit(work, step) for step in trainings]
         meeting.wait()
         bars = {(bar.description[3:], bar.completed) for bar in live.progress.tasks}
         meeting.wait()

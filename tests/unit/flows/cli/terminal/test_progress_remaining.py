@@ -46,32 +46,36 @@ def test_rate_excludes_loading_time_and_resumed_progress():
     assert (again.rate, again.left, again.pace) == (10.0, 490.0, "10/s")
 
 
-def test_restarted_count_measures_a_new_rate():
+def test_restarted_count_measures_a_new_rate_and_a_growing_one_has_no_time_left():
     count = Count("probing", following=None)
     count.update(0, 10, "", 0.0)
     assert count.update(10, 10, "", 1.0).rate == 10.0
     assert count.update(1, 10, "", 2.0).rate is None
     again = count.update(2, 10, "", 12.0)
     assert (again.rate, again.left, again.pace) == (0.1, None, "0.1/s")  # nobody knows how many counts follow
+    growing = Count("ingest, KiB read")
+    assert [growing.update(done, done, "", done / 10).left for done in (10, 20, 30)] == [None] * 3
 
 
-def test_growing_total_has_no_time_left():
-    count = Count("ingest, KiB read")
-    assert [count.update(done, done, "", done / 10).left for done in (10, 20, 30)] == [None] * 3
+def computing(remaining, stage, at):
+    assert remaining.begins(stage)
+    remaining.makes(stage, at)
 
 
 def test_total_time_left_is_unknown_until_stages_are_measured():
     remaining = Remaining([VIEWS, TRAIN, EMBED])
-    remaining.begins(VIEWS)
-    remaining.makes(VIEWS, 0.0)
+    computing(remaining, VIEWS, 0.0)
     assert remaining.seconds(1000.0) is None
     remaining.advances(Progress("translation", 5, 10, left=40.0), 1000.0)
     assert remaining.seconds(1000.0) is None  # unknown: training may take minutes or days
     remaining.ends(VIEWS, 1040.0)
-    remaining.begins(TRAIN)
-    remaining.makes(TRAIN, 1040.0)
+    computing(remaining, TRAIN, 1040.0)
     remaining.advances(Progress("training", 5, 10, left=40.0), 1050.0)
     assert time_left(remaining.seconds(1050.0)) == ""
+    unplanned = Remaining(None)
+    computing(unplanned, TRAIN, 0.0)
+    unplanned.advances(Progress("training", 5, 10, left=50.0), 50.0)
+    assert unplanned.seconds(50.0) is None
 
 
 def test_second_sweep_point_is_estimated_from_the_first():
@@ -79,22 +83,13 @@ def test_second_sweep_point_is_estimated_from_the_first():
     remaining, clock = Remaining([*trainings, *embeds]), 0.0
     for point in range(2):
         for stage, seconds in ((trainings[point], 100.0), (embeds[point], 10.0)):
-            remaining.begins(stage)
-            remaining.makes(stage, clock)
+            computing(remaining, stage, clock)
             if point == 1 and stage in trainings:
                 remaining.advances(Progress("training", 4, 10, left=60.0), clock + 40)
                 assert remaining.seconds(clock + 40) == pytest.approx(60 + 100 + 2 * 10)
                 assert remaining.seconds(clock + 50) == pytest.approx(50 + 100 + 2 * 10)
             clock += seconds
             remaining.ends(stage, clock)
-
-
-def test_run_without_a_plan_has_no_time_left():
-    remaining = Remaining(None)
-    assert remaining.begins(TRAIN)
-    remaining.makes(TRAIN, 0.0)
-    remaining.advances(Progress("training", 5, 10, left=50.0), 50.0)
-    assert remaining.seconds(50.0) is None
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(2.0, "~5 s"), (61.0, "~60 s"), (400.0, "~7 min"), (9000.0, "~2.5 h")])

@@ -1,0 +1,228 @@
+"""A wrong call is refused in one line that names the remedy, before heavy imports and before a server is named.
+
+And a command leaves the process in order: garbage collection, standard streams.
+"""
+
+import json
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from bsl.flows.cli.main import main
+
+EMBEDDED, PAGES = "evaluate embedded:bert-mini --suite", "`bsl --help` lists all commands"
+LABELS = "names a column of labels, but no file of labels is given. Add"
+SMALL = "too little text: sentences of 20 to 1,000 characters: 1, documents: 1; none is left"
+REFUSED = [  # call, exit code, part of the message
+    ("runn", 2, f"bsl: unknown command 'runn'. Did you mean 'run'? {PAGES}\n"),
+    ("xyzzy", 2, f"bsl: unknown command 'xyzzy'. {PAGES}\n"),
+    ("--debug run tiny", 2, "bsl: options follow the command: bsl run … --debug. `bsl run --help` lists them\n"),
+    ("--json", 2, "bsl: options follow the command: bsl COMMAND … --json. `bsl --help` lists them\n"),
+    ("run tiny --sett x", 2, "bsl: run: unknown option '--sett'. Did you mean '--set'? `bsl run --help`"),
+    ("run tiny nli", 2, "bsl: run: unexpected argument 'nli'. `bsl run --help` lists its arguments\n"),
+    ("run", 2, "RECIPE requires an argument; see `bsl run --help`"),
+    ("artifacts", 2, "artifacts: expected an action: ls, show, verify, gc, export"),
+    ("artifacts lss", 2, 'Did you mean "ls"?'),
+    ("ui --port x", 2, 'unable to convert "x" into int'),
+    ("adapt own.txt --columns", 2, "--columns requires at least 1"),
+    ("adapt own.txt --views 'round trips'", 2, '"round-trips"'),
+    ("run tinny", 2, "unknown recipe 'tinny'. Did you mean 'tiny'? `bsl recipes` lists all"),
+    ("run tiny --set training.objective.momentun=1", 2, "training.objective.momentun: unknown field. Did you mean"),
+    ("run tiny --set training.leraning_rate=1", 2, "unknown field. Did you mean 'lr'?"),
+    ("run tiny --set training.lr", 2, "--set training.lr: expected FIELD=VALUE"),
+    ("run tiny --set training.lr=1e-3 --set training.lr.peak=1", 2, "training.lr.peak=1 and --set training.lr=1e-3"),
+    ("run tiny --set training.lr=1e-3 --set training=5", 2, "--set training=5 and --set training.lr=1e-3 contradict"),
+    ("run tiny --set 'training={\"lr\": 1e-3}' --set training=5", 2, '--set training=5 and --set training={"lr": 1e-3'),
+    ("run tiny --dry-run --processes 0", 2, "bsl: processes (BSL_PROCESSES): Input should be"),
+    ("run tiny --set encoder.model=embedded:bert-mni", 1, "Did you mean 'embedded:bert-mini'?"),
+    ("doctor tiny --set training.lr=" + "[" * 100_000, 2, "nested too deeply"),
+    ("artifacts gc --older-than soon", 2, "expected hours or days"),
+    ("artifacts ls --store own.txt", 1, "own.txt is a file, expected a folder. Choose another folder"),
+    ("artifacts gc --store own.txt/store", 1, "own.txt is a file, expected a folder. Choose another folder"),
+    ("compare sweep/latest report/latest", 2, "sweep/latest: expected report/<key>"),
+    ("compare report/latest", 1, "contains no report"),
+    # names of files, datasets, encoders and sets
+    ("adapt won.txt", 1, "no such file, folder or dataset (did you mean 'own.txt'?)"),
+    ("adapt letters/nowhere.csv", 1, "bsl: letters/nowhere.csv: no such file, folder or dataset. Correct the name.\n"),
+    ("adapt ~nobody-here/own.txt", 1, "~nobody-here/own.txt: no such file, folder or dataset"),
+    ("adapt zip://own.txt::none.zip", 1, "zip://own.txt::none.zip: cannot be read"),
+    ("adapt stsb/tets", 1, "(did you mean 'stsb/test'?), expected one of train, dev, test"),
+    ("adapt stsbb", 1, "(did you mean 'stsb'?)"),
+    ("adapt embedded:nli-sampel", 1, "Did you mean 'embedded:nli-sample'?"),
+    ("adapt ''", 1, "'' is an empty path"),
+    ("adapt own.txt --encoder embedded:mini-sentnce", 1, "Did you mean 'embedded:mini-sentence'?"),
+    ("adapt own.txt --labels onw.txt", 1, "(did you mean 'own.txt'?)"),
+    ("adapt own.txt --suite labels:onw.txt", 1, "(did you mean 'own.txt'?)"),
+    ("adapt own.txt --suite own:onw.txt", 1, "(did you mean 'own.txt'?)"),
+    ("adapt own.txt --suite stsb/tst", 1, "(did you mean 'stsb/test'?)"),
+    ("evaluate ~nobody-here/encoder", 1, "~nobody-here/encoder: no such folder"),
+    ("evaluate embedded:bert-mni", 1, "Did you mean 'embedded:bert-mini'?"),
+    ("evaluate ./glove.300d.txt", 1, "no such file, expected word vectors"),
+    ("evaluate embedded:stsb", 1, "embedded:stsb is not a model: it contains "),
+    ("evaluate models", 1, "models is not a model: it contains nothing, expected config.json or modules.json"),
+    (f"{EMBEDDED} own:onw.txt", 1, "(did you mean 'own.txt'?)"),
+    (f"{EMBEDDED} labels:onw.txt", 1, "(did you mean 'own.txt'?)"),
+    (f"{EMBEDDED} own:", 1, "'' is an empty path"),
+    (f"{EMBEDDED} embedded:stsb/foo", 1, "no split 'foo', expected one of"),
+    (f"{EMBEDDED} sts_17", 2, "bsl: unknown suite or set 'sts_17'. Did you mean 'sts17'? `bsl evaluate --help` lists"),
+    (f"{EMBEDDED} nosuch", 2, "bsl: unknown suite or set 'nosuch'. `bsl"),
+    ("sweep own --text onw.txt", 1, "(did you mean 'own.txt'?)"),
+    ("sweep own --text own.txt --encoder checkpoint/0000", 1, "'checkpoint/0000' matches nothing"),
+    ("sweep tiny --over training.lr=1e-4,1e-3 --set 'evaluation.sets=[\"stsb/foo\"]'", 1, "no split 'foo'"),
+    ("search embedded:mini-sentence onw.txt 'a query'", 1, "(did you mean 'own.txt'?)"),
+    ("search embedded:bert-mini table.xlsx 'a query'", 1, "table.xlsx: unknown file suffix, expected one of .txt"),
+    ("search embedded:mini-sentence '' 'a query'", 1, "'' is an empty path"),
+    ("embed embedded:mini-sentnce own.txt out.parquet", 1, "Did you mean 'embedded:mini-sentence'?"),
+    ("embed embedded:bert-mini table.xlsx out.parquet", 1, "Save the file in one of these formats, such as .csv"),
+    ("embed embedded:bert-mini own.txt own.parquet", 1, "own.parquet: already exists. Name a new file"),
+    ("embed embedded:bert-mini own.txt out.csv", 2, "out.csv: expected a name that ends in .parquet, such as vectors."),
+    ("pairs ./modls own.txt", 1, "(did you mean 'models'?)"),
+    ("pairs embedded:bert-mini own.txt --above 90", 2, "--above 90: expected a cosine"),
+    ("pairs embedded:bert-mini own.txt --above nan", 2, "--above nan: expected a cosine"),
+    ("pairs embedded:bert-mini own.txt --top 0", 2, "--top 0: expected 1 or more"),
+    ("search embedded:bert-mini own.txt a --top 0", 2, "--top 0: expected 1 or more"),
+    ("search embedded:bert-mini own.txt", 2, "expected a query, for example bsl search MODEL CORPUS"),
+    ("export embedded:bert-mni out", 1, "Did you mean 'embedded:bert-mini'?"),
+    ("export embedded:bert-mini out --static --text onw.txt", 1, "(did you mean 'own.txt'?)"),
+    ("export embedded:bert-mini models", 1, "models: already exists. Name a new folder"),
+    ("export embedded:bert-mini own.txt/out", 1, "own.txt/out: a part of the path is a file"),
+    ("export embedded:bert-mini out --static --static-dims 3", 2, "bsl: static_dims: Input should"),
+    ("export embedded:bert-mini out --static-dims 64", 2, "bsl: --static-dims has an effect only with --static. Add"),
+    ("export embedded:bert-mini out --onnx --text a.txt", 2, "bsl: --text has an effect only with --int8 or --dims or"),
+    ("export embedded:bert-mini out --dims 64,no", 2, "--dims: expected numbers of dimensions such as 256,128,64"),
+    # settings of an adaptation and an evaluation
+    ("adapt own.txt --set training.lrr=1", 2, "training.lrr: unknown field. Did you mean 'lr'?"),
+    ("adapt own.txt --text-column body", 2, f"--text-column: {LABELS} --labels FILE"),
+    ("adapt own.txt --lang deutsch", 2, "bsl: lang: expected: ISO 639 code of the text, for example `de`"),
+    ("adapt own.txt --labels own.txt --set training.max_steps=9", 2, "--set training: no effect, because the encoder"),
+    ("adapt own.txt --set label_training.lr=1e-5", 2, "the encoder trains on views. Set the field of training instead"),
+    ("adapt own.txt --for classify", 2, "--for classify: needs other labels (found no labels, expected texts"),
+    ("adapt few.csv --labels few.csv --for similarity", 2, "found texts with a class, expected pairs"),
+    ("adapt own.txt --translators nosuch", 2, "bsl: translators: unknown name. Expected embedded, "),
+    ("adapt own.txt --config none.json", 2, "--config none.json: No such file or directory. Name a JSON"),
+    ("adapt own.txt --config cut.json", 2, "--config cut.json: expected a JSON object of settings"),
+    ("adapt own.txt --config null.json --suite sts", 2, "evaluation is None, expected a JSON object of settings"),
+    ("adapt own.csv --columns boddy", 1, "column 'boddy' is missing"),
+    ("adapt own.csv --title subject", 1, ". Name the right columns with `--title`.\n"),
+    ("adapt own.csv --document thread", 1, ". Name the right columns with `--document`.\n"),
+    ("adapt latin.txt", 1, "latin.txt, line 1: not UTF-8"),
+    ("adapt latin.txt", 1, "iconv -f "),
+    ("adapt own.txt", 1, SMALL),
+    ("adapt few.txt", 1, "too few documents: expected 30 questions about 10 held-out documents"),
+    ("adapt blank.csv --columns text", 1, "the text columns are empty: 'text' of blank. Name the columns"),
+    ("evaluate embedded:bert-mini --set stsb.epoch=1", 2, "stsb.epoch: unknown field. Did you mean"),
+    ("evaluate embedded:bert-mini --cnn 1,2", 2, "--cnn 1,2: expected odd numbers such as 1,3,5"),
+    ("evaluate embedded:bert-mini --pooling cls+maen", 2, "reading.pooling: unknown pooling 'maen', expected"),
+    ("evaluate embedded:bert-mini --label-column queue", 2, f"--label-column: {LABELS} --suite labels:FILE"),
+    # sweeps and reproductions
+    ("sweep own", 2, "study own compares methods on your text. Name it: bsl sweep own --text FILE"),
+    ("sweep own --labels own.txt", 2, "--labels: needs --text"),
+    ("sweep own --text own.txt", 1, SMALL),
+    ("sweep own --text own.txt --label-column queue", 2, f"--label-column: {LABELS} --labels FILE"),
+    ("sweep own --text own.txt --over variant=crop", 2, "unknown variant 'crop'"),
+    ("sweep own --text own.txt --over training.lr=1e-4,1e-3", 2, "training.lr: study own varies only its points"),
+    ("sweep own --text own.txt --set ingest.own_text.hold_uot.limit=3", 2, "hold_uot: unknown field. Did you mean"),
+    ("sweep tiny-batch --text own.txt", 2, "tiny-batch: only study own takes a text"),
+    ("sweep tiny-batch --lang de", 2, "--lang: only study own reads your text"),
+    ("sweep tiny --over training.epoch=1", 2, "training.epoch: unknown field. Did you mean 'epochs'?"),
+    ("sweep tiny --over training.lr=abc", 2, "training.lr: Input should be a number, not text"),
+    ("sweep tiny --over training.lr=[1e-4,3e-4", 2, "training.lr=[1e-4,3e-4: not a JSON list. Close the list"),
+    ("sweep tiny --over training.lr=1e-3 --set training.lr=1e-4", 2, "training.lr: --over varies the field, but --set"),
+    ("sweep tiny --over training.precision=bf16 --precision fp32", 2, "training.precision: --over varies the field"),
+    ("sweep tiny --over training.seed=0,1", 2, "--seeds sets the number of runs"),
+    ("sweep tiny --over training.lr=1 --seeds 0", 2, "--seeds 0: expected 1 to 1000"),
+    ("sweep tiny --over training.lr=1 --workers 0", 2, "--workers 0: expected 1 to "),
+    ("sweep tiny --over training.lr=1 --workers 2 --cluster tcp://a:1", 2, "--workers 2: the workers of --cluster or"),
+    ("reproduce IS-BERT", 2, "unknown row or recipe 'IS-BERT'"),
+    ("reproduce tiny --set training.seed=7", 2, "--seeds sets the number of runs"),
+    ("reproduce tiny --seeds 0", 2, "--seeds 0: expected 1 to 1000"),
+    ("reproduce tiny --margin inf", 2, "--margin inf: expected a number of points above 0"),
+    ("reproduce tiny --margin 0", 2, "--margin 0.0: expected a number of points above 0"),
+    ("reproduce BSL-BERT --set training.momentun=1", 2, "training.momentun: unknown field"),
+]
+CODE = """
+import contextlib, io, json, sys
+from bsl.flows.cli.main import main
+for call in json.load(sys.stdin):
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        main(call)
+    heavy = [name for name in ("prefect", "torch", "transformers", "sklearn") if name in sys.modules]
+    assert not heavy, (call, heavy)
+"""
+FILES = {
+    "own.txt": "A dog runs across a field of snow.\n",
+    "few.txt": "A cat sleeps on the sofa.\nA dog runs in the park.\n",
+    "few.csv": "text,label\nA cat sleeps.,cat\nA dog runs.,dog\nA cat runs.,cat\nA dog naps.,dog\n",
+    "own.csv": "id,body\n1,A dog runs across a field of snow.\n",
+    "blank.csv": "title,text\nA title,\n",
+    "long.txt": "".join(f"A dog runs across field {number} of snow.\n" for number in range(600)),
+    "cut.json": '{"evaluation":',
+    "null.json": '{"evaluation": null}',
+    "table.xlsx": "",
+    "own.parquet": "",
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "latin.txt").write_bytes("Schönes Wetter in Köln.\n".encode("latin-1") * 9)
+    (tmp_path / "models").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BSL_STORE", str(tmp_path / "store"))
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")  # never reached
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+def test_wrong_call_is_refused_with_its_remedy(capsys):
+    for call, expected, message in REFUSED:
+        code = main(shlex.split(call))
+        out, err = capsys.readouterr()
+        assert (code, out) == (expected, ""), (call[:99], err)
+        assert message in err, call[:99]
+        assert "pydantic" not in err, call[:99]
+        assert err.count("\n") == 1, call[:99]
+
+
+@pytest.mark.usefixtures("folder")
+def test_wrong_call_is_refused_before_heavy_imports():
+    """One process makes all calls: a heavy import of any of them would be seen after it."""
+    asked = json.dumps([shlex.split(call) for call, _, _ in REFUSED])
+    ended = subprocess.run([sys.executable, "-c", CODE], input=asked, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_main_raises_gc_threshold_and_freezes_objects_at_exit():
+    # Registered before the command, so that it runs after the command's own.
+    code = """
+import atexit, gc
+atexit.register(lambda: print(gc.get_freeze_count() > 10_000))
+from bsl.flows.cli.main import main
+main([])
+print(gc.get_threshold()[0])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-2:] == ["10000", "True"]
+
+
+STREAMS = """
+import sys
+from pathlib import Path
+from bsl.flows.cli.main import main
+from bsl.flows.prefect_server.server import listen
+code = main(["--version"])
+with listen(0) as socket:
+    found = [code, socket.fileno() > 2, *(stream is not None for stream in (sys.stdin, sys.stdout, sys.stderr))]
+Path("found").write_text(repr(found))
+"""
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_opened_before_other_files(tmp_path, closed):
+    command = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-c", STREAMS]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    assert (tmp_path / "found").read_text() == repr([0, *4 * [True]])
