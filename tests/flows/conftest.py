@@ -21,6 +21,7 @@ from bsl.flows.recipes.shared import ALONE
 from bsl.storage.artifacts.manifest import Manifest
 from bsl.storage.artifacts.store import Store
 from bsl.tasks.rendering import charts
+from bsl.tasks.stage.run_context import RunContext
 from tests.servers import SERVER, clients_of, free_port, wait_until_healthy
 from tests.tiny_encoder import write_tiny
 
@@ -101,6 +102,12 @@ def small(encoder) -> dict[str, object]:
 def alone(encoder) -> dict[str, object]:
     """Return overrides like `small` with fewer steps and each sentence paired with itself: nothing is translated."""
     return {**ALONE_SMALL, "encoder": encoder}
+
+
+@pytest.fixture(scope="session")
+def new_site(tmp_path_factory) -> Callable[[], RunContext]:
+    """Return a function that makes a run context with an empty store."""
+    return lambda: RunContext(store=str(tmp_path_factory.mktemp("run") / "store"), device="cpu", threads=1)
 
 
 @pytest.fixture(scope="module")
