@@ -79,19 +79,6 @@ def test_dask_embeddings_match_single_process_digest(tmp_path, cluster, monkeypa
 
 
 @pytest.mark.slow
-def test_dask_sweep_table_matches_single_process_table(tmp_path, alone, cluster):
-    strict = {"min_effective_rank": 1000, "patience": 1}  # any fall of the rank: it stops, and the others do not
-    lenient = {"min_effective_rank": 1, "min_std": 0, "max_dev_drop": 2}
-    over = {"training.lr": [0.1], "training.collapse": [None, strict, lenient]}
-    tables = []
-    for name, address in (("here", None), ("there", cluster)):
-        site = RunContext(store=str(tmp_path / name), device="cpu", threads=1, cluster=address)
-        tables.append(site.open_store().scan(ablation("tiny", over, 1, alone, site=site)).collect())
-    assert tables[0].equals(tables[1])
-    assert tables[0]["seeds"].to_list() == [1, 1, 0]
-
-
-@pytest.mark.slow
 def test_dask_own_study_table_matches_single_process_table(tmp_path, cluster, monkeypatch, shallow):
     """Store and text have relative paths, which on a worker are in another folder."""
     monkeypatch.chdir(tmp_path)

@@ -68,13 +68,7 @@ def test_sdist_builds_an_identical_wheel(wheel, tmp_path):
 
 
 class Installation:
-    """A virtual environment with the wheel, and a user's project in which its commands run.
-
-    Attributes:
-        bin: Folder of the environment's programs.
-        project: Folder of the user's project.
-        environment: Variables of a user's shell: none of this session's BSL_, PREFECT_ and PYTHON variables.
-    """
+    """A virtual environment with the wheel, and a user's project in which its commands run."""
 
     def __init__(self, wheel: Path, folder: Path) -> None:
         home, self.project = folder / "environment", folder / "project"
@@ -94,20 +88,17 @@ class Installation:
 
     def run(self, program: str, *words: str | Path, **variables: str) -> str:
         """Run a program in the project; it must succeed. Return its output."""
-        own = {**self.environment, **variables}
-        command = [self.bin / program, *words]
-        done = subprocess.run(command, cwd=self.project, env=own, capture_output=True, text=True, timeout=400)
+        how = {"cwd": self.project, "env": {**self.environment, **variables}}
+        done = subprocess.run([self.bin / program, *words], capture_output=True, text=True, timeout=400, **how)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
     @contextmanager
     def running(self, log: Path, *words: str | Path, **variables: str) -> Iterator[None]:
         """Run `python …` in the project until the end of the block."""
-        own = {**self.environment, **variables}
+        how = {"cwd": self.project, "env": {**self.environment, **variables}}
         with log.open("wb") as output:
-            process = subprocess.Popen(
-                [self.bin / "python", *words], cwd=self.project, env=own, stdout=output, stderr=output
-            )
+            process = subprocess.Popen([self.bin / "python", *words], stdout=output, stderr=output, **how)
         try:
             yield
         finally:
@@ -120,20 +111,16 @@ def installed(wheel, tmp_path_factory) -> Installation:
     return Installation(wheel, tmp_path_factory.mktemp("user"))
 
 
-def test_environment_imports_the_wheel_and_not_the_checkout(installed):
-    found = installed.run("python", "-c", "import bsl.flows, sys; print(bsl.flows.__file__, *sys.path, sep='\\n')")
-    flows, *path = found.splitlines()
-    assert Path(flows).is_relative_to(installed.bin.parent)
-    assert str(ROOT) not in path
-
-
 def test_readme_example_runs_beside_own_packages(installed):
     example = "\n".join(
         re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
     )
-    own = f"import {', '.join(OWN_PACKAGES)}\nprint({', '.join(f'{name}.OWNER' for name in OWN_PACKAGES)})\n"
+    own = f"import {', '.join(OWN_PACKAGES)}, sys\nimport bsl.flows as found\nprint(found.__file__, *sys.path)\n"
+    own += f"print({', '.join(f'{name}.OWNER' for name in OWN_PACKAGES)})\n"
     (installed.project / "example.py").write_text(own + example)
-    owners, similarity, *scores = installed.run("python", "example.py").splitlines()
+    places, owners, similarity, *scores = installed.run("python", "example.py").splitlines()
+    assert Path(places.split()[0]).is_relative_to(installed.bin.parent)
+    assert str(ROOT) not in places.split()
     assert owners.split() == ["user"] * len(OWN_PACKAGES)
     assert 0.5 < float(similarity.strip("[]")) < 1
     assert "spearman" in "\n".join(scores)
@@ -149,25 +136,21 @@ def test_command_runs_tiny_with_shards_on_a_dask_worker(installed, small, tmp_pa
         ),
         installed.running(tmp_path / "worker.log", *worker),
     ):
-        url = json.loads(written(scheduler))["address"]
+        end = time.monotonic() + SECONDS_TO_START
+        while not scheduler.exists():
+            assert time.monotonic() < end, f"{scheduler} is missing after {SECONDS_TO_START:.0f} s"
+            time.sleep(0.1)
+        url = json.loads(scheduler.read_text())["address"]
         settings = [word for name, value in small.items() for word in ("--set", f"{name}={json.dumps(value)}")]
         printed = installed.run("bsl", "run", "tiny", *settings, "--cluster", url)
-        asked = "import sys; from distributed import Client; print(*Client(sys.argv[1]).run(lambda: {}).values())"
-        module = installed.run(
-            "python", "-c", asked.format("sys.modules['bsl.tasks.translation.translate'].__file__"), url
+        loaded = "sys.modules['bsl.tasks.translation.translate'].__file__"
+        asked = (
+            f"import sys; from distributed import Client; print(*Client(sys.argv[1]).run(lambda: {loaded}).values())"
         )
+        module = installed.run("python", "-c", asked, url)
     assert Path(module.strip()).is_relative_to(installed.bin.parent)
     (report,) = Store(str(installed.project / ".bsl" / "store")).refs("report")
     assert f"{report.path}/report.html" in printed
-
-
-def written(file: Path) -> str:
-    """Wait for a file, and return its text."""
-    end = time.monotonic() + SECONDS_TO_START
-    while not file.exists():
-        assert time.monotonic() < end, f"{file} is missing after {SECONDS_TO_START:.0f} s"
-        time.sleep(0.1)
-    return file.read_text()
 
 
 def test_worker_runs_a_deployment_of_the_installed_package(installed, alone, tmp_path):
