@@ -39,7 +39,7 @@ SMALL = {
 
 
 @pytest.fixture(scope="module")
-def own(tmp_path_factory) -> Path:
+def own(tmp_path_factory):
     """Write NLI hypotheses, with their premises as titles, to a CSV and a JSONL file."""
     folder = tmp_path_factory.mktemp("own")
     nli = pl.read_parquet(embedded_path("nli-sample") / "train.parquet").unique("premise", maintain_order=True)
@@ -50,12 +50,12 @@ def own(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def lines(own) -> pl.Series:
+def lines(own):
     return pl.read_csv(own / "first.csv")["body"].unique(maintain_order=True)
 
 
 @pytest.fixture(scope="module")
-def start(shallow) -> str:
+def start(shallow):
     return str(shallow)
 
 
@@ -83,11 +83,11 @@ def by_titles(own, site, start):
     return adapt([str(own)], start, None, SMALL, site)
 
 
-def files(folder: Path) -> dict[str, bytes]:
+def files(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def write_lines(path: Path, texts: pl.Series) -> str:
+def write_lines(path, texts):
     path.write_text("".join(f"{text}\n" for text in texts))
     return str(path)
 

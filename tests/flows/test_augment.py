@@ -35,22 +35,22 @@ def views_and_pairs(
 
 
 @pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def models(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     return build_tiny_marian(folder / "out", seed=1), build_tiny_marian(folder / "back", seed=2)
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> RunContext:
+def site(tmp_path):
     return RunContext(store=str(tmp_path / "store"), cache=str(tmp_path / "cache"), device="cpu", threads=1)
 
 
 @pytest.fixture
-def corpus(site: RunContext) -> CorpusRef:
+def corpus(site):
     return publish_corpus(site, CORPUS, "sv")
 
 
-def through(models: tuple[Path, Path], **settings: object) -> AugmentConfig:
+def through(models, **settings):
     """Round trip of languages without a smoke test, with lenient filters: random weights do loop."""
     out, back = (
         TranslatorConfig.model_validate({"model": str(folder), "source_lang": one, "target_lang": two} | settings)
@@ -62,9 +62,7 @@ def through(models: tuple[Path, Path], **settings: object) -> AugmentConfig:
     )
 
 
-def test_augment_counts_an_outcome_for_every_sentence(
-    site: RunContext, corpus: CorpusRef, models: tuple[Path, Path]
-) -> None:
+def test_augment_counts_an_outcome_for_every_sentence(site, corpus, models):
     views, pairs = views_and_pairs(site, corpus, through(models), PAIRS)
     store = site.open_store()
     table = store.scan(views).collect()
@@ -77,9 +75,7 @@ def test_augment_counts_an_outcome_for_every_sentence(
     assert store.scan(pairs).collect().height == methods["bt-nb"] - counted["kept: copy of the source"]
 
 
-def test_augment_rerun_translates_only_new_sentences(
-    site: RunContext, corpus: CorpusRef, models: tuple[Path, Path]
-) -> None:
+def test_augment_rerun_translates_only_new_sentences(site, corpus, models):
     views_and_pairs(site, corpus, through(models), PAIRS)
     grown, _ = views_and_pairs(site, publish_corpus(site, [*CORPUS, "A new sentence."], "sv"), through(models), PAIRS)
     there, back = site.open_store().manifest(grown).figures["hops"]
@@ -87,9 +83,7 @@ def test_augment_rerun_translates_only_new_sentences(
     assert back["sentences"] <= 1
 
 
-def test_views_key_depends_on_the_search_and_not_on_the_path_of_the_model(
-    site: RunContext, corpus: CorpusRef, models: tuple[Path, Path], tmp_path: Path
-) -> None:
+def test_views_key_depends_on_the_search_and_not_on_the_path_of_the_model(site, corpus, models, tmp_path):
     elsewhere = shutil.copytree(models[0], tmp_path / "out"), shutil.copytree(models[1], tmp_path / "back")
     first, again, beam = (
         views_and_pairs(site, corpus, config, PAIRS)[0]
@@ -99,9 +93,7 @@ def test_views_key_depends_on_the_search_and_not_on_the_path_of_the_model(
     assert len({part.kind for part in site.open_store().refs() if part.kind.startswith("translations/")}) == 4
 
 
-def test_translator_that_fails_its_smoke_test_stops_the_run(
-    site: RunContext, corpus: CorpusRef, models: tuple[Path, Path]
-) -> None:
+def test_translator_that_fails_its_smoke_test_stops_the_run(site, corpus, models):
     hop = TranslatorConfig(model=str(models[0]), source_lang="en", target_lang="de")
     english = publish_corpus(site, CORPUS[:-1])
     config = AugmentConfig(translations=(TranslatedView(method="mt-de", hops=(hop,)),))
@@ -110,12 +102,12 @@ def test_translator_that_fails_its_smoke_test_stops_the_run(
     assert [ref.kind for ref in site.open_store().refs()] == ["corpus", "corpus"]
 
 
-def test_pairing_with_missing_view_raises_missing_view_error(site: RunContext, corpus: CorpusRef) -> None:
+def test_pairing_with_missing_view_raises_missing_view_error(site, corpus):
     with pytest.raises(TrainingError, match=r"original\|bt-nb gives no pairs: 32 sentences have only the first view"):
         views_and_pairs(site, corpus, AugmentConfig(), PAIRS)
 
 
-def test_importing_view_stages_imports_no_torch_or_transformers() -> None:
+def test_importing_view_stages_imports_no_torch_or_transformers():
     script = (
         "import sys; from bsl.tasks.views import augment, pairs; print({'torch', 'transformers'} & set(sys.modules))"
     )

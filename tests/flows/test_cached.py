@@ -67,7 +67,7 @@ def run(tmp_path):
     """Return a function that runs both stages: number of rows → stages that were executed, result and store."""
     site = RunContext(store=str(tmp_path / "store"))
 
-    def call(rows: int = 3) -> tuple[list[str], PairsRef, Store]:
+    def call(rows=3):
         calls.clear()
         state = both(site, rows, return_state=True)
         return list(calls), state.result(), site.open_store()
@@ -116,14 +116,14 @@ def test_second_run_executes_no_stage_and_is_shown_as_cached(run, caplog):
     assert len(heard) == 10  # listening has ended
 
 
-def flip_a_byte_of_the_corpus(store: Store, _: PairsRef) -> None:
+def flip_a_byte_of_the_corpus(store, _):
     victim = next((store.local / "corpus").glob("*/corpus-*.parquet"))
     content = bytearray(victim.read_bytes())
     content[len(content) // 2] ^= 1
     victim.write_bytes(content)
 
 
-def delete_the_pairs(store: Store, ref: PairsRef) -> None:
+def delete_the_pairs(store, ref):
     shutil.rmtree(store.local / ref.path)
 
 
@@ -156,7 +156,7 @@ def test_changed_input_content_rebuilds_dependent_artifacts(run):
 
 
 def test_cache_hit_succeeds_on_a_read_only_store(run, monkeypatch):
-    def refuse(*_: object) -> None:
+    def refuse(*_):
         raise OSError(errno.EROFS, "Read-only file system")
 
     run()

@@ -82,12 +82,9 @@ def test_dask_embeddings_match_single_process_digest(tmp_path, cluster, monkeypa
 def test_dask_own_study_table_matches_single_process_table(tmp_path, cluster, monkeypatch, shallow):
     """Store and text have relative paths, which on a worker are in another folder."""
     monkeypatch.chdir(tmp_path)
-    rows = [
-        {"text": f"The {a} beside the {b} was {word}.", "label": word}
-        for number, (a, b) in enumerate(itertools.product(WORDS, WORDS))
-        for word in [("good", "bad")[number % 2]]
-    ]
-    pl.DataFrame(rows).write_csv("reviews.csv")
+    labels = [("good", "bad")[number % 2] for number in range(len(WORDS) ** 2)]
+    texts = [f"The {a} beside the {b} was so." for a, b in itertools.product(WORDS, WORDS)]
+    pl.DataFrame({"text": texts, "label": labels}).write_csv("reviews.csv")
     own = OwnRequest(text=("reviews.csv",), labels="reviews.csv", encoder=str(shallow))
     changes = {"training": {"max_steps": 2}, "evaluation": {"bootstrap": {"resamples": 200}}}
     tables = []
@@ -125,11 +122,6 @@ def test_keyboard_interrupt_cancels_pending_cluster_calls(cluster, tmp_path):
     assert len(list(tmp_path.iterdir())) == begun < 50
 
 
-def test_dry_run_makes_no_cluster_calls():
-    with planning():
-        assert list(on_cluster("tcp://127.0.0.1:9", RunContext(), fail, [(3,), (4,)])) == []
-
-
 def test_unreachable_dask_scheduler_raises_cluster_error():
     refused = pytest.raises(ClusterError, match=r"no scheduler answers .*\. Start one with `dask scheduler`")
     with dask.config.set({"distributed.comm.timeouts.connect": "1s"}), refused:
@@ -152,7 +144,7 @@ def test_worker_rejects_missing_or_different_model_folder(tmp_path):
 JOB = Job("tiny", recipe("tiny"))
 
 
-def send(count: int = 1, at_once: int = 2) -> list[object]:
+def send(count=1, at_once=2):
     """Send runs to `bsl-pipeline/any`; none is completed, so that nobody looks for what it made."""
     ended: list[object] = []
     orders = [JOB.parameters(RunContext())] * count
@@ -170,18 +162,19 @@ def server(prefect_server):
             client.delete_work_pool(work_pool.name)
 
 
-def deploy(client, limit: int | None = None):
+def deploy(client, limit=None):
     client.create_work_pool(WorkPoolCreate(name="idle", type="process", concurrency_limit=limit))
     return client.create_deployment(client.create_flow(pipeline), "any", work_pool_name="idle")
 
 
-def states(client, deployment) -> list[str]:
+def states(client, deployment):
     asked = FlowRunFilter.model_validate({"deployment_id": {"any_": [deployment]}})
     return [run.state.type.value for run in client.read_flow_runs(flow_run_filter=asked)]
 
 
-def test_dry_run_sends_no_runs_to_a_work_pool():
+def test_dry_run_makes_no_calls_and_sends_no_runs():
     with planning():
+        assert list(on_cluster("tcp://127.0.0.1:9", RunContext(), fail, [(3,), (4,)])) == []
         assert send() == []
 
 
@@ -223,7 +216,7 @@ def test_run_on_pool_reports_each_run_and_limits_concurrency(server, monkeypatch
     most, over = [], threading.Event()
     ends = [Completed(name=NO_FIGURE, message="rank is gone"), Crashed(message="killed")] * 2
 
-    def end_them() -> None:
+    def end_them():
         with get_client(sync_client=True) as client:
             asked = FlowRunFilter.model_validate(
                 {"deployment_id": {"any_": [deployment]}, "state": {"type": {"any_": ["SCHEDULED"]}}}

@@ -34,19 +34,19 @@ def cluster(tmp_path_factory, new_home):
 
 
 @pytest.fixture(scope="module")
-def store(cluster) -> Store:
+def store(cluster):
     """Return the store to which the worker's runs publish."""
     return Store(cluster.environment["BSL_STORE"])
 
 
-def run_to_its_end(cluster: Cluster, name: str, parameters: dict[str, object]) -> None:
+def run_to_its_end(cluster, name, parameters):
     given = [part for key, value in parameters.items() for part in ("--param", f"{key}={json.dumps(value)}")]
     command = [PREFECT, "deployment", "run", name, *given, "--watch"]
     run = subprocess.run(command, env=cluster.environment, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stdout + run.stderr + cluster.log()[-3000:]
 
 
-def sweep(cluster: Cluster, over: str, changes: dict[str, object], *more: str) -> subprocess.Popen[str]:
+def sweep(cluster, over, changes, *more):
     settings = [part for name, value in changes.items() for part in ("--set", f"{name}={json.dumps(value)}")]
     command = [*BSL, "sweep", "tiny", "--over", over, *settings, *more]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
@@ -83,7 +83,7 @@ def test_deployed_run_evaluation_and_pool_sweep_report_equal_scores(cluster, sto
 def test_killed_pool_sweep_resumes_to_the_uninterrupted_table(cluster, alone, tmp_path):
     changes = {**alone, "training": {**alone["training"], "max_steps": 200, "epochs": 1000, "eval_every": 100}}
 
-    def start(store: Store, *more: str) -> subprocess.Popen[str]:
+    def start(store, *more):
         over = "training.objective.momentum=0.5,0.9,1.0"
         return sweep(cluster, over, changes, "--workers", "1", "--store", store.url, *more)
 

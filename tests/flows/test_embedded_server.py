@@ -212,7 +212,7 @@ def test_command_killed_during_server_start_leaves_no_server(tmp_path, monkeypat
         time.sleep(0.1)
 
 
-def refuses(url: str, within: float) -> bool:
+def refuses(url, within):
     limit = time.monotonic() + within
     while time.monotonic() < limit:
         try:

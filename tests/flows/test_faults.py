@@ -2,8 +2,6 @@
 
 import random
 import subprocess
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -32,7 +30,7 @@ def both(site: RunContext) -> ViewsRef:
 
 
 @pytest.fixture
-def disk(tmp_path) -> Iterator[Callable[[str], Path]]:
+def disk(tmp_path):
     """Mount a file system of 512 KiB; return a function that remounts it with other options."""
     place = tmp_path / "disk"
     place.mkdir()
@@ -42,7 +40,7 @@ def disk(tmp_path) -> Iterator[Callable[[str], Path]]:
     if mounted.returncode != 0:
         pytest.skip(f"no file system may be mounted here: {mounted.stderr.strip()}")
 
-    def remount(options: str) -> Path:
+    def remount(options):
         subprocess.run(["mount", "-o", f"remount,{options}", place], check=True)
         return place
 

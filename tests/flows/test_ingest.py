@@ -32,7 +32,7 @@ def site(tmp_path):
     return RunContext(store=str(tmp_path / "store"))
 
 
-def source(tmp_path, folder: str, *more: str) -> SourceSpec:
+def source(tmp_path, folder, *more):
     (tmp_path / folder).mkdir()
     path = tmp_path / folder / "nli.jsonl"
     path.write_text("\n".join([*map(json.dumps, ROWS), *more]))

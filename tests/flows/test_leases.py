@@ -28,7 +28,7 @@ def url(request, tmp_path):
         yield "s3://bucket/store"
 
 
-def started(url: str, count: int = 0) -> subprocess.Popen[str]:
+def started(url, count=0):
     """Start use_artifacts.py."""
     environment = os.environ | get_current_settings().to_environment_variables(exclude_unset=True)
     return subprocess.Popen(
@@ -38,7 +38,7 @@ def started(url: str, count: int = 0) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
-def collect_everything(url: str) -> set[str]:
+def collect_everything(url):
     """Delete with no minimum age; return the artifacts that are left."""
     assert main(["artifacts", "gc", "--older-than", "0h", "--delete", "--store", url]) == 0
     return {ref.path for ref in Store(url).refs()}

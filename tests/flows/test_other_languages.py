@@ -1,7 +1,5 @@
 """Encoders of several languages get a score per track: LaBSE by its recipe, a model like mUSE as a Python object."""
 
-from pathlib import Path
-
 import numpy as np
 import polars as pl
 import pytest
@@ -28,7 +26,7 @@ PAIRS, WIDTH = 12, 256
 
 
 @pytest.fixture(scope="module")
-def mirror(tmp_path_factory) -> Path:
+def mirror(tmp_path_factory):
     """Write some pairs per track, English with German, Spanish or French."""
     folder = tmp_path_factory.mktemp("mirror")
     rows = pl.read_parquet(embedded_path("stsb-mt") / "test.parquet", columns=["sentence1", "sentence2", "score"])
@@ -40,13 +38,13 @@ def mirror(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def site(tmp_path, mirror, monkeypatch) -> RunContext:
+def site(tmp_path, mirror, monkeypatch):
     allow_any_rows(monkeypatch, *TRACKS)
     return RunContext(store=str(tmp_path / "store"), mirror=str(mirror), device="cpu", threads=1)
 
 
 @pytest.fixture(scope="module")
-def labse(tmp_path_factory) -> Path:
+def labse(tmp_path_factory):
     """Write a folder with LaBSE's modules: [CLS], a dense layer with tanh, normalization."""
     folder = tmp_path_factory.mktemp("labse") / "LaBSE"
     torch.manual_seed(0)
@@ -86,7 +84,7 @@ def test_tfidf_without_known_words_gets_no_score(site):
     assert kind.figures(scored, words, ScoringConfig(bootstrap=BootstrapConfig(resamples=100))).is_empty()
 
 
-def muse_like(sentences: list[str]) -> torch.Tensor:
+def muse_like(sentences):
     """Embed sentences of any language as a tensor: counts of hashed character trigrams."""
     trigrams = [[sum(text[n : n + 3].encode()) % 128 for n in range(len(text))] for text in sentences]
     return torch.tensor(np.stack([np.bincount(each, minlength=128) for each in trigrams]).astype(np.float32))

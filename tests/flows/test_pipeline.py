@@ -25,7 +25,7 @@ TEXTS = ("An invitation to dinner.", "Dogs run in the snow.", "A dog is out in w
 KILLED_IN = "corpus,translations,views,pairs,training,checkpoint,embeddings,scores,comparison,report"
 
 
-def run_apart(store: str, kinds: str, small: dict, environment: dict[str, str]) -> None:
+def run_apart(store, kinds, small, environment):
     """Run in separate processes, as users do: other tests change torch's state in this process."""
     command = [sys.executable, str(HERE / "run_and_die.py"), store, kinds, json.dumps(small)]
     process = subprocess.run(command, env={**environment, "PYTHONPATH": str(HERE.parents[1])}, capture_output=True)
@@ -84,7 +84,7 @@ def test_run_killed_in_every_stage_ends_with_identical_artifacts(small, environm
     assert contents(killed) == contents(whole)
 
 
-def told() -> list[str]:
+def told():
     """Return the commands that README and guides suggest after a run, except those in test_cli_export.py."""
     pages = [ROOT / "README.md", *(ROOT / "docs" / f"{guide}.md" for guide in GUIDES)]
     lines = [shlex.join(words) for page in pages for words in commands(page) if words[0] == "bsl" and words[1] in QUICK]

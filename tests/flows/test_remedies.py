@@ -6,7 +6,6 @@ import re
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -95,7 +94,7 @@ def ended(tmp_path_factory):
         return dict(zip(CASES, zip(wrong, right, calls(right), strict=True), strict=True))
 
 
-def remedied(case: Case, message: str) -> str:
+def remedied(case, message):
     """Return the call with the remedy; without one in the message, the wrong call, so that only its test fails."""
     new = case.new
     if case.shell:
@@ -109,7 +108,7 @@ def remedied(case: Case, message: str) -> str:
     return case.call.replace(case.old, new) if case.old else f"{case.call} {new}"
 
 
-def write_files(folder: Path) -> None:
+def write_files(folder):
     draw = random.Random(0)
     texts = [" ".join(draw.choices(WORDS, k=9)) for _ in range(200)]
     rows = [f"{number};{text};a{number % 2}" for number, text in enumerate(texts)]
@@ -124,14 +123,14 @@ def write_files(folder: Path) -> None:
     (folder / "wide.txt").write_bytes("\n".join(texts).encode("utf-16-le"))
 
 
-def calls(commands: list[list[str]]) -> list[tuple[int, str]]:
+def calls(commands):
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, json.dumps(commands)], check=True, capture_output=True, text=True
     )
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def converts(encoding: str) -> bool:
+def converts(encoding):
     """Whether iconv has the table of an encoding: small images lack many."""
     done = subprocess.run(["iconv", "-f", encoding, "-t", "utf-8"], input=b"\n\0", capture_output=True, check=False)
     return done.returncode == 0

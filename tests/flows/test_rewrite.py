@@ -1,8 +1,6 @@
 """Stages make labels, synonyms, masked-LM and entailment views, and pairs, from a file of NLI rows."""
 
 import json
-from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import nltk.data
 import polars as pl
@@ -67,24 +65,24 @@ def prepared(
 
 
 @pytest.fixture
-def site(new_site: Callable[[], RunContext]) -> RunContext:
+def site(new_site):
     return new_site()
 
 
 @pytest.fixture(autouse=True)
-def _tiny_wordnet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _tiny_wordnet(tmp_path, monkeypatch):
     write_tiny_wordnet(tmp_path / "nltk" / "corpora" / "wordnet")
     monkeypatch.setattr(nltk.data, "path", [str(tmp_path / "nltk")])
 
 
 @pytest.fixture
-def rows(tmp_path: Path) -> IngestConfig:
+def rows(tmp_path):
     path = tmp_path / "nli.jsonl"
     path.write_text("\n".join(map(json.dumps, ROWS)))
     return IngestConfig(sources=(SourceSpec(path=str(path)),))
 
 
-def test_augment_makes_and_counts_every_configured_view(site: RunContext, rows: IngestConfig) -> None:
+def test_augment_makes_and_counts_every_configured_view(site, rows):
     corpus, nli, views, pairs = prepared(site, rows, ALL, PAIRS)
     store = site.open_store()
     sentences = store.scan(corpus).collect().height
@@ -101,7 +99,7 @@ def test_augment_makes_and_counts_every_configured_view(site: RunContext, rows: 
     assert store.scan(pairs).collect().height == 2 * sentences + 3
 
 
-def test_deleted_view_pairs_contain_subsequences_of_the_original(site: RunContext, rows: IngestConfig) -> None:
+def test_deleted_view_pairs_contain_subsequences_of_the_original(site, rows):
     damaged = AugmentConfig(rewritings=(DeletedView(),), filters=())
     pairing = PairConfig(pairings=(ViewPair(view_1="deleted", view_2="original"),))
     corpus, _, _, pairs = prepared(site, rows, damaged, pairing)
@@ -115,7 +113,7 @@ def test_deleted_view_pairs_contain_subsequences_of_the_original(site: RunContex
     assert words[0] < 0.7 * words[1]
 
 
-def test_crop_view_pairs_two_crops_of_each_sentence(site: RunContext, rows: IngestConfig) -> None:
+def test_crop_view_pairs_two_crops_of_each_sentence(site, rows):
     cropped = AugmentConfig(rewritings=(CropView(),), filters=())
     pairing = PairConfig(pairings=(ViewPair(view_1="crop", view_2="crop-2"),), drop_identical=True)
     corpus, _, views, pairs = prepared(site, rows, cropped, pairing)
@@ -129,7 +127,7 @@ def test_crop_view_pairs_two_crops_of_each_sentence(site: RunContext, rows: Inge
     assert kept.filter(pl.col("text_1") == pl.col("text_2")).is_empty()
 
 
-def test_added_view_method_reuses_others_and_filter_counts_drops(site: RunContext, rows: IngestConfig) -> None:
+def test_added_view_method_reuses_others_and_filter_counts_drops(site, rows):
     first = ALL.model_copy(update={"rewritings": tuple(view for view in ALL.rewritings if view.name != "mlm")})
     short = PairConfig(pairings=PAIRS.pairings[:1])
     prepared(site, rows, first, short)
@@ -145,7 +143,7 @@ def test_added_view_method_reuses_others_and_filter_counts_drops(site: RunContex
     assert kept == rows_of["synonym", "kept"]
 
 
-def test_entail_view_without_labelled_pairs_raises_source_error(site: RunContext, tmp_path: Path) -> None:
+def test_entail_view_without_labelled_pairs_raises_source_error(site, tmp_path):
     path = tmp_path / "plain.txt"
     path.write_text("A sentence.\nAnother one.\n")
     config = IngestConfig(sources=(SourceSpec(path=str(path)),))
@@ -163,7 +161,7 @@ def paired(site: RunContext, ingesting: IngestConfig, view: GivenView) -> PairsR
     return pair(site, views, beside_original("paraphrase"))
 
 
-def test_given_view_column_pairs_sentences_with_their_first_view(site: RunContext, tmp_path: Path) -> None:
+def test_given_view_column_pairs_sentences_with_their_first_view(site, tmp_path):
     path = tmp_path / "own.csv"
     lines = ["sentence,other", "A dog  runs.,A dog is running.", "A cat sleeps.,The cat is asleep."]
     path.write_text("\n".join([*lines, "A dog runs.,Another view of the same.", "Nobody is here.,"]))
@@ -180,18 +178,18 @@ def test_given_view_column_pairs_sentences_with_their_first_view(site: RunContex
 TEN = [f"Sentence {number}." for number in range(10)]
 
 
-def test_interrupted_rewriting_resumes_after_the_last_slice(site: RunContext, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_rewriting_resumes_after_the_last_slice(site, monkeypatch):
     monkeypatch.setattr(methods, "SLICE_ROWS", 4)
     store, corpus = site.open_store(), publish_corpus(site, TEN)
     calls: list[int] = []
 
-    def shout(texts: Sequence[str], _: Sequence[int], fail_at: int = 0) -> list[str]:
+    def shout(texts, _, fail_at=0):
         calls.append(len(texts))
         if len(calls) == fail_at:
             raise KeyboardInterrupt
         return [text.upper() for text in texts]
 
-    def run(key: str, fail_at: int = 0) -> pl.DataFrame:
+    def run(key, fail_at=0):
         ref = ViewsRef(key=key * 64)
         with store.draft(ref, Provenance(stage_version=1, config={})) as draft:
             work = StageContext(site, store, draft)
@@ -208,11 +206,11 @@ def test_interrupted_rewriting_resumes_after_the_last_slice(site: RunContext, mo
     assert calls == [4, 2]
 
 
-def test_rewriting_survives_scratch_deletion_by_another_run(site: RunContext, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rewriting_survives_scratch_deletion_by_another_run(site, monkeypatch):
     monkeypatch.setattr(methods, "SLICE_ROWS", 4)
     store, corpus, ref = site.open_store(), publish_corpus(site, TEN), ViewsRef(key="a" * 64)
 
-    def dropped_meanwhile(texts: Sequence[str], _: Sequence[int]) -> list[str]:
+    def dropped_meanwhile(texts, _):
         store.drop_scratch(ref)
         return [text.upper() for text in texts]
 

@@ -106,7 +106,7 @@ SETTINGS = {
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory) -> Path:
+def house(tmp_path_factory):
     """Copy the packages and add the toys."""
     house = tmp_path_factory.mktemp("house")
     for room in ROOMS:
@@ -126,7 +126,7 @@ def house(tmp_path_factory) -> Path:
     return house
 
 
-def finished(house: Path, environment: dict[str, str], settings: dict[str, object], *words: str) -> Store:
+def finished(house, environment, settings, *words):
     """Run the command as a user does, and return the store."""
     options = [f"--set={name}={json.dumps(value)}" for name, value in settings.items()]
     command = [sys.executable, "-m", "bsl.flows.cli.main", *words, "--store", words[0], *options]

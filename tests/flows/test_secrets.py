@@ -5,7 +5,6 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from pathlib import Path
 
 import pytest
 
@@ -50,7 +49,7 @@ def server(tmp_path, new_home):
         process.wait(60)
 
 
-def bsl(environment: dict[str, str], folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def bsl(environment, folder, *words):
     command = [sys.executable, "-m", "bsl.flows.cli.main", *words]
     return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=400)
 

@@ -96,7 +96,7 @@ def test_reproduction_of_tiny_is_the_mean_of_its_runs_and_not_comparable(site, s
 
 
 @pytest.fixture(scope="module")
-def harmful(alone) -> dict[str, object]:
+def harmful(alone):
     """Return overrides with a learning rate that collapses the encoder at once, and the published `select: best`."""
     training = {**alone["training"], "lr": 1.0, "warmup": 0.0, "select": "best", "eval_every": 1}
     return {**alone, "training": {**training, "collapse": {"max_dev_drop": 0.01, "patience": 1}}}
@@ -118,7 +118,7 @@ def test_stopped_training_sets_page_json_and_exit_code(new_site, harmful, capsys
     assert before == after
 
 
-def scored(store, study) -> list[tuple[int, bool]]:
+def scored(store, study):
     """Return seeds of each point, and whether it has a figure."""
     return store.scan(study).select("seeds", pl.col("mean").is_not_null()).collect().rows()
 

@@ -24,7 +24,7 @@ def site(tmp_path_factory):
     return RunContext(store=str(tmp_path_factory.mktemp("recipes") / "store"), device="cpu", threads=1)
 
 
-def changes(name: str, encoder: dict[str, object]) -> dict[str, object]:
+def changes(name, encoder):
     base = recipe(name)
     earlier = [phase.model_dump() for phase in base.earlier]
     for phase in earlier:

@@ -34,46 +34,44 @@ def one_hop(site: RunContext, hop: ResolvedTranslator, count: int, shard_rows: i
     return translate_all(site, hop, identified(SENTENCES[:count]), shard_rows)
 
 
-def translate_all(
-    site: RunContext, hop: ResolvedTranslator, sentences: pl.LazyFrame, shard_rows: int
-) -> dict[str, object]:
+def translate_all(site, hop, sentences, shard_rows):
     store = site.open_store()
     with store.workspace() as scratch:
         recall = MemoryLookup(store, hop.fingerprint, scratch, 1, 100)
         return dict(translate_missing(site, hop, lambda number: in_range(sentences, number, 1), recall, shard_rows))
 
 
-def identified(texts: list[str]) -> pl.LazyFrame:
+def identified(texts):
     return pl.LazyFrame({"text": texts}).select(sentence_ids(pl.col("text")).alias("sentence_id"), "text")
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def model(tmp_path_factory):
     return build_tiny_marian(tmp_path_factory.mktemp("marian"))
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> RunContext:
+def site(tmp_path):
     return site_in(tmp_path)
 
 
-def site_in(folder: Path) -> RunContext:
+def site_in(folder):
     return RunContext(store=str(folder / "store"), cache=str(folder / "cache"), device="cpu", threads=1)
 
 
-def hop_of(site: RunContext, model: Path) -> ResolvedTranslator:
+def hop_of(site, model):
     # Languages without a smoke test: random weights would fail one.
     return find_translator(site, TranslatorConfig(model=str(model), source_lang="sv", target_lang="nb"))
 
 
-def content(site: RunContext) -> dict[str, str]:
+def content(site):
     """Return the sha256 of every table file of the store, by path."""
     root = Path(site.store)
     files = sorted(root.glob("translations/*/*/*.parquet"))
     return {str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def test_every_sentence_is_translated_once_also_of_a_grown_corpus(site: RunContext, model: Path) -> None:
+def test_every_sentence_is_translated_once_also_of_a_grown_corpus(site, model):
     hop = hop_of(site, model)
     cost = one_hop(site, hop, 100, 32)
     assert cost["sentences"] == 100
@@ -92,7 +90,7 @@ def test_every_sentence_is_translated_once_also_of_a_grown_corpus(site: RunConte
     assert len(after) == len(before) + 1
 
 
-def test_shards_are_independent_of_which_others_are_finished(tmp_path: Path) -> None:
+def test_shards_are_independent_of_which_others_are_finished(tmp_path):
     sentences = identified(SENTENCES[:100])
     folders = [tmp_path / "whole", tmp_path / "rest"]
     for folder in folders:
@@ -106,7 +104,7 @@ def test_shards_are_independent_of_which_others_are_finished(tmp_path: Path) -> 
     assert whole[0].read().select(*lengths).max().item() <= whole[-1].read().select(*lengths).min().item()
 
 
-def test_translator_fingerprint_depends_on_content_not_on_path(site: RunContext, model: Path, tmp_path: Path) -> None:
+def test_translator_fingerprint_depends_on_content_not_on_path(site, model, tmp_path):
     copy = tmp_path / "elsewhere"
     copy.mkdir()
     for file in model.iterdir():
@@ -118,7 +116,7 @@ def test_translator_fingerprint_depends_on_content_not_on_path(site: RunContext,
     assert find_translator(site, beam).fingerprint != hop_of(site, model).fingerprint
 
 
-def test_translator_that_differs_from_its_pins_translates_nothing(site: RunContext, model: Path) -> None:
+def test_translator_that_differs_from_its_pins_translates_nothing(site, model):
     pin = Pin(source=SENTENCES[0], translation="Anna läser en lång bok hemma.")
     hop = find_translator(site, TranslatorConfig(model=str(model), source_lang="sv", target_lang="nb", pinned=(pin,)))
     assert hop.fingerprint == hop_of(site, model).fingerprint
@@ -127,7 +125,7 @@ def test_translator_that_differs_from_its_pins_translates_nothing(site: RunConte
     assert content(site) == {}
 
 
-def start(site: RunContext, model: Path, log: Path | None = None, **settings: str) -> subprocess.Popen[bytes]:
+def start(site, model, log=None, **settings):
     script = f"import runpy; runpy.run_path({__file__!r}, run_name='worker')"
     environment = os.environ | {
         "PREFECT_API_URL": str(get_current_settings().api.url), "PYTHONPATH": str(ROOT),
@@ -137,13 +135,13 @@ def start(site: RunContext, model: Path, log: Path | None = None, **settings: st
         return subprocess.Popen([sys.executable, "-c", script], env=environment, cwd=ROOT, stderr=errors)
 
 
-def undisturbed(folder: Path, model: Path, count: int) -> dict[str, str]:
+def undisturbed(folder, model, count):
     site = site_in(folder / "undisturbed")
     one_hop(site, hop_of(site, model), count, SHARD_ROWS)
     return content(site)
 
 
-def test_sigterm_finishes_the_current_shard_and_rerun_resumes(site: RunContext, model: Path, tmp_path: Path) -> None:
+def test_sigterm_finishes_the_current_shard_and_rerun_resumes(site, model, tmp_path):
     log = tmp_path / "worker.log"
     worker = start(site, model, log, WORKER_COUNT=str(FEWER), WORKER_STOPS_AT="2")
     assert worker.wait(timeout=120) == -signal.SIGTERM
@@ -159,7 +157,7 @@ def test_sigterm_finishes_the_current_shard_and_rerun_resumes(site: RunContext, 
 
 
 @pytest.mark.slow
-def test_two_workers_sharing_a_store_produce_the_same_bytes(site: RunContext, model: Path, tmp_path: Path) -> None:
+def test_two_workers_sharing_a_store_produce_the_same_bytes(site, model, tmp_path):
     worker = start(site, model)
     while not list(Path(site.store).glob("translations/*/*/manifest.json")):
         assert worker.poll() is None, "the worker ended before it published"
@@ -169,11 +167,11 @@ def test_two_workers_sharing_a_store_produce_the_same_bytes(site: RunContext, mo
     assert content(site) == undisturbed(tmp_path, model, COUNT)
 
 
-def stop_at(count: int) -> None:
+def stop_at(count):
     """Send this process SIGTERM when its ``count``-th shard is about to be published, at any load of the machine."""
     published = 0
 
-    def watch(event: str, arguments: tuple[object, ...]) -> None:
+    def watch(event, arguments):
         nonlocal published
         if event == "os.rename" and "/translations/" in str(arguments[1]):
             published += 1

@@ -1,7 +1,5 @@
 """The wheel is one package, and it runs in a project whose own packages have the names of our folders."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -13,7 +11,6 @@ import zipfile
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from prefect.settings import get_current_settings
@@ -21,16 +18,13 @@ from prefect.settings import get_current_settings
 from bsl.storage.artifacts.store import Store
 from tests.servers import ROOT
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
 pytestmark = pytest.mark.slow  # an installation, two runs of `tiny` and their workers take two minutes
 OWN_PACKAGES = ("bsl_data", "flows", "models", "storage", "tasks")
 METADATA = f"bsl_pipeline-{version('bsl-pipeline')}.dist-info"
 SECONDS_TO_START = 120.0
 
 
-def build(target: str, source: Path, folder: Path) -> Path:
+def build(target, source, folder):
     """Build the wheel or the sdist of a source tree, and return its file."""
     command = [sys.executable, "-m", "hatchling", "build", "--target", target, "--directory", str(folder)]
     done = subprocess.run(command, cwd=source, capture_output=True, text=True)
@@ -40,7 +34,7 @@ def build(target: str, source: Path, folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory) -> Path:
+def wheel(tmp_path_factory):
     return build("wheel", ROOT, tmp_path_factory.mktemp("wheel"))
 
 
@@ -55,7 +49,7 @@ def test_wheel_contains_one_package_and_its_metadata(wheel):
     assert sum(name.endswith((".safetensors", ".parquet")) for name in names) > 1, "the embedded models and texts"
 
 
-def files(folder: Path) -> list[Path]:
+def files(folder):
     return [path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
 
 
@@ -70,7 +64,7 @@ def test_sdist_builds_an_identical_wheel(wheel, tmp_path):
 class Installation:
     """A virtual environment with the wheel, and a user's project in which its commands run."""
 
-    def __init__(self, wheel: Path, folder: Path) -> None:
+    def __init__(self, wheel, folder):
         home, self.project = folder / "environment", folder / "project"
         self.bin = home / "bin"
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", home], check=True)
@@ -86,7 +80,7 @@ class Installation:
         kept = {name: text for name, text in os.environ.items() if not name.startswith(("BSL_", "PREFECT_", "PYTHON"))}
         self.environment = {**kept, "NO_COLOR": "1"}
 
-    def run(self, program: str, *words: str | Path, **variables: str) -> str:
+    def run(self, program, *words, **variables):
         """Run a program in the project; it must succeed. Return its output."""
         how = {"cwd": self.project, "env": {**self.environment, **variables}}
         done = subprocess.run([self.bin / program, *words], capture_output=True, text=True, timeout=400, **how)
@@ -94,7 +88,7 @@ class Installation:
         return done.stdout
 
     @contextmanager
-    def running(self, log: Path, *words: str | Path, **variables: str) -> Iterator[None]:
+    def running(self, log, *words, **variables):
         """Run `python …` in the project until the end of the block."""
         how = {"cwd": self.project, "env": {**self.environment, **variables}}
         with log.open("wb") as output:
@@ -107,17 +101,15 @@ class Installation:
 
 
 @pytest.fixture(scope="module")
-def installed(wheel, tmp_path_factory) -> Installation:
+def installed(wheel, tmp_path_factory):
     return Installation(wheel, tmp_path_factory.mktemp("user"))
 
 
 def test_readme_example_runs_beside_own_packages(installed):
-    example = "\n".join(
-        re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
-    )
+    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
     own = f"import {', '.join(OWN_PACKAGES)}, sys\nimport bsl.flows as found\nprint(found.__file__, *sys.path)\n"
     own += f"print({', '.join(f'{name}.OWNER' for name in OWN_PACKAGES)})\n"
-    (installed.project / "example.py").write_text(own + example)
+    (installed.project / "example.py").write_text(own + "\n".join(blocks))
     places, owners, similarity, *scores = installed.run("python", "example.py").splitlines()
     assert Path(places.split()[0]).is_relative_to(installed.bin.parent)
     assert str(ROOT) not in places.split()
@@ -144,10 +136,8 @@ def test_command_runs_tiny_with_shards_on_a_dask_worker(installed, small, tmp_pa
         settings = [word for name, value in small.items() for word in ("--set", f"{name}={json.dumps(value)}")]
         printed = installed.run("bsl", "run", "tiny", *settings, "--cluster", url)
         loaded = "sys.modules['bsl.tasks.translation.translate'].__file__"
-        asked = (
-            f"import sys; from distributed import Client; print(*Client(sys.argv[1]).run(lambda: {loaded}).values())"
-        )
-        module = installed.run("python", "-c", asked, url)
+        asked = f"print(*Client(sys.argv[1]).run(lambda: {loaded}).values())"
+        module = installed.run("python", "-c", f"import sys; from distributed import Client; {asked}", url)
     assert Path(module.strip()).is_relative_to(installed.bin.parent)
     (report,) = Store(str(installed.project / ".bsl" / "store")).refs("report")
     assert f"{report.path}/report.html" in printed
@@ -155,7 +145,7 @@ def test_command_runs_tiny_with_shards_on_a_dask_worker(installed, small, tmp_pa
 
 def test_worker_runs_a_deployment_of_the_installed_package(installed, alone, tmp_path):
     prefect = ("-m", "prefect")
-    server: Mapping[str, str] = {
+    server = {
         "PREFECT_API_URL": str(get_current_settings().api.url),
         "PREFECT_HOME": str(tmp_path / "home"),
         "PREFECT_WORKER_QUERY_SECONDS": "1",

@@ -34,11 +34,11 @@ class Broken:
         met: whether the fault occurred.
     """
 
-    def __init__(self) -> None:
+    def __init__(self):
         self._inner = DomainDispatcherApplication(create_backend_app)
         self.fail(-1, "")
 
-    def fail(self, number: int | None, fault: str) -> None:
+    def fail(self, number, fault):
         """Break the request with this number from now on, or every request if there is no number."""
         self.seen, self.met, self._number, self._fault = 0, False, number, fault
 
@@ -149,7 +149,7 @@ def test_store_operations_succeed_when_repeated_after_an_s3_fault(s3, tmp_path, 
     broken, address = s3
     counts: Counter[str] = Counter()
 
-    def store(number: str) -> Store:
+    def store(number):
         place = f"{address}/{tmp_path.name}-{number}"
         put(Store(place, tmp_path / "first"), 0)
         return Store(place, tmp_path / number)

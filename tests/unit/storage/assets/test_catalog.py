@@ -1,7 +1,6 @@
 """Embedded assets are found by name and verified by their manifests."""
 
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,7 @@ from bsl.storage.filesystem.digests import describe_files
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
+def root(tmp_path):
     folder = tmp_path / "sample"
     folder.mkdir()
     (folder / "text.txt").write_text("A dog runs.\n")
@@ -27,11 +26,6 @@ def root(tmp_path: Path) -> Path:
     )
     (folder / "manifest.json").write_text(manifest.model_dump_json())
     return tmp_path
-
-
-def test_intact_asset_is_found(root):
-    assert embedded_names(root) == ["sample"]
-    assert (embedded_path("sample", root) / "text.txt").read_text() == "A dog runs.\n"
 
 
 def test_unknown_asset_error_suggests_and_lists_known_assets(root):
