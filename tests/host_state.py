@@ -235,43 +235,7 @@ def run(folder: Path) -> None:
     assert bsl.Store(store).refs()
 
 
-def careless(_: Path) -> None:
-    """Change settings as this package once did, to show that the list contains them."""
-    import datasets
-    import huggingface_hub.utils
-    import nltk.data
-    import torch
-    import transformers
-
-    gc.freeze()
-    csv.field_size_limit(1 << 20)
-    logging.disable(logging.NOTSET)
-    logging.setLogRecordFactory(lambda *args, **options: logging.LogRecord(*args, **options))
-    os.environ["GOMP_SPINCOUNT"] = "2000"
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    warnings.simplefilter("ignore")
-    random.random()
-    nltk.data.path.append("/elsewhere")
-    torch.set_num_threads(1)
-    torch.backends.cuda.enable_cudnn_sdp(False)
-    torch.backends.cuda.matmul.fp32_precision = "ieee"
-    torch.rand(1)
-    numpy_rand()
-    transformers.utils.logging.set_verbosity_error()
-    huggingface_hub.utils.disable_progress_bars()
-    datasets.disable_progress_bars()
-
-
-def numpy_rand() -> None:
-    """Draw from numpy's global generator."""
-    import numpy as np
-
-    np.random.rand()  # noqa: NPY002
-
-
-CALLS: dict[str, Callable[[Path], None]] = {
-    call.__name__: call for call in (import_only, encode, evaluate, run, careless)
-}
+CALLS: dict[str, Callable[[Path], None]] = {call.__name__: call for call in (import_only, encode, evaluate, run)}
 
 
 def main(name: str, folder: Path) -> None:

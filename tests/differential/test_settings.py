@@ -95,25 +95,8 @@ def values_of(field, dice):
     near = [value for bound in field.bounds for value in (bound - step, bound, bound + step)]
     huge = [LARGEST, LARGEST + 1, -LARGEST, -LARGEST - 1, 2**64, -(2**64), 10**400, -(10**400), 1e300, -1e300]
     other = [
-        math.nan,
-        math.inf,
-        -math.inf,
-        True,
-        False,
-        "",
-        "3",
-        "inf",
-        "x",
-        [],
-        {},
-        [1],
-        0,
-        -1,
-        0.5,
-        3.0,
-        -0.0,
-        5e-324,
-    ]
+        math.nan, math.inf, -math.inf, True, False, "", "3", "inf", "x", [], {}, [1], 0, -1, 0.5, 3.0, -0.0, 5e-324
+    ]  # fmt: skip
     return [*near, *huge, *other, dice.randint(-(2**70), 2**70), dice.uniform(-10, 10)]
 
 

@@ -1,14 +1,11 @@
-"""Take a recipe through the steps of a user; each cell of the table is the exit of the real command."""
+"""Take a recipe through the steps of a user, by the real commands."""
 
 from __future__ import annotations
 
 import io
 import json
 import os
-import time
-import traceback
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
@@ -29,19 +26,6 @@ class StepError(Exception):
     """A step failed; the message contains its output."""
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """Result of one step of a recipe.
-
-    Attributes:
-        seconds: Duration of the step.
-        fault: Traceback of the failure; empty if there was none.
-    """
-
-    seconds: float
-    fault: str = ""
-
-
 class Journeys:
     """Take recipes one after another through all steps, with one Hub, one cache, one copied cache and one store.
 
@@ -49,11 +33,10 @@ class Journeys:
         hub: Hub with all repositories that the recipes name.
         folder: Working directory, with the user's own files.
         files: Mirror of the sets that are on no Hub.
-        anew: Whether the run from the copied cache uses an empty store, so that it makes all bytes again.
     """
 
-    def __init__(self, hub: StandInHub, folder: Path, files: Path, *, anew: bool) -> None:
-        self._hub, self._folder, self._files, self._anew = hub, folder, files, anew
+    def __init__(self, hub: StandInHub, folder: Path, files: Path) -> None:
+        self._hub, self._folder, self._files = hub, folder, files
         self._reports: dict[str, str] = {}
         self.steps: dict[str, Callable[[str], None]] = {
             "doctor": self._doctor,
@@ -63,15 +46,6 @@ class Journeys:
             "mirror": self._mirror,
             "run from the carried cache, offline": self._offline,
         }
-
-    def take(self, name: str, step: str) -> Outcome:
-        """Run one step of a recipe and measure it."""
-        started = time.monotonic()
-        try:
-            self.steps[step](name)
-        except Exception:  # the table shows the failure and goes on
-            return Outcome(time.monotonic() - started, traceback.format_exc())
-        return Outcome(time.monotonic() - started)
 
     def _doctor(self, name: str) -> None:
         # With the run's own translators: otherwise doctor uses translators that an earlier recipe left in the cache.
@@ -105,11 +79,11 @@ class Journeys:
         self._bsl("mirror", str(self._folder / "mirror"), f"recipe:{name}", *settings, "--mirror", str(self._files))
 
     def _offline(self, name: str) -> None:
-        """Run offline, from the copied cache and own files alone; the keys are the same."""
+        """Run offline with an empty store, from the copied cache and own files alone; the keys are the same."""
         with pytest.MonkeyPatch.context() as patch:
             use(self._hub, self._folder / "mirror", patch)
             offline(patch)
-            patch.setenv("BSL_STORE", os.environ["BSL_STORE"] + ("-offline" if self._anew else ""))
+            patch.setenv("BSL_STORE", os.environ["BSL_STORE"] + "-offline")
             self._same(name, "--mirror", str(self._files))
 
     def _same(self, name: str, *options: str) -> None:

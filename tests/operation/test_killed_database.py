@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.operation.killing import BSL, Household, Typed, own_settings, settings
+from tests.operation.killing import BSL, Household, own_settings, settings
 from tests.postgres import INITDB, Postgres
 from tests.servers import PREFECT, free_port, wait_until_healthy
 
@@ -28,7 +28,7 @@ class Served:
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self.folder = folder
-        self.house = Household(folder, settings(folder), Typed)
+        self.house = Household(folder, settings(folder))
         self.database = Postgres(folder, "secret")
         stack.callback(self.database.stop)
         own = {"PREFECT_HOME": str(folder / "home"), "PREFECT_SERVER_ANALYTICS_ENABLED": "false"}

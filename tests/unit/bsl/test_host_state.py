@@ -34,29 +34,3 @@ def test_first_import_changes_only_what_the_libraries_change(tmp_path):
     assert set(found) <= {"environment", "warnings", "temporary folder"}
     assert set(found.get("environment", {})) <= _OF_LIBRARIES
     assert found.get("warnings", {}).get("removed", "[]") == "[]"
-
-
-def test_state_lists_what_a_careless_call_changes(tmp_path):
-    found = changes("careless", tmp_path)
-    names = {
-        "gc",
-        "csv",
-        "environment",
-        "logging",
-        "log records",
-        "nltk",
-        "signals",
-        "torch threads",
-        "torch precision",
-    }
-    names |= {
-        "torch attention",
-        "torch random",
-        "numpy random",
-        "random",
-        "transformers",
-        "hub",
-        "datasets",
-        "warnings",
-    }
-    assert names <= set(found)
