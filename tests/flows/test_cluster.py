@@ -178,26 +178,19 @@ def test_dry_run_makes_no_calls_and_sends_no_runs():
         assert send() == []
 
 
-def test_missing_deployment_raises_pool_error(server):
+def test_runs_that_no_worker_would_start_are_refused(server, monkeypatch):
     with pytest.raises(PoolError, match=r"bsl-pipeline/any: the server has no such deployment\. Run `prefect"):
         send()
-
-
-def test_deployment_with_deleted_work_pool_raises_pool_error(server):
-    """Prefect keeps it, without a pool, and takes runs of it that nobody would ever start."""
-    deployment = deploy(server)
-    server.delete_work_pool("idle")
-    with pytest.raises(PoolError, match="its work pool was deleted"):
-        send()
-    assert states(server, deployment) == []
-
-
-def test_run_that_fills_its_work_pool_raises_pool_error(server, monkeypatch):
-    """Nobody would ever take that one."""
-    run = server.create_flow_run_from_deployment(deploy(server, limit=1))
+    deployment = deploy(server, limit=1)
+    run = server.create_flow_run_from_deployment(deployment)
     monkeypatch.setenv("PREFECT__FLOW_RUN_ID", str(run.id))
     with pytest.raises(PoolError, match="pool idle allows 1 runs at a time, and this run is one of them"):
         send()
+    monkeypatch.delenv("PREFECT__FLOW_RUN_ID")
+    server.delete_work_pool("idle")  # Prefect keeps the deployment, and takes runs of it
+    with pytest.raises(PoolError, match="its work pool was deleted"):
+        send()
+    assert states(server, deployment) == ["SCHEDULED"]  # the first run
 
 
 def test_keyboard_interrupt_cancels_runs_on_the_work_pool(server):

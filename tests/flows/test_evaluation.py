@@ -1,14 +1,20 @@
 """`bsl evaluate` scores two small encoders on STS-B's test set, compares and reuses them, and names missing sets."""
 
+import polars as pl
 import pytest
 from huggingface_hub import constants
 
 from bsl.flows.cli.main import main
 from bsl.flows.evaluation import evaluation
+from bsl.models.encoder.tfidf import TfIdf
+from bsl.models.evaluation.config import BootstrapConfig, ScoringConfig
 from bsl.storage.datasets.registry import DATASETS, OTHER_SETS, suites_of
 from bsl.storage.errors import SourceError
-from bsl.tasks.evaluation.kinds import KINDS
+from bsl.tasks.corpus.evaluation_sets import unique_sentences
+from bsl.tasks.embedding.vectors import Vectors
+from bsl.tasks.evaluation.kinds import KINDS, available
 from tests.tiny_encoder import write_tiny
+from tests.toy_sets import allow_any_rows
 
 SUITE = ["embedded:stsb/test", "stsb-mt/test"]
 
@@ -85,3 +91,16 @@ def test_names_without_a_dataset_are_declared_and_suites_are_in_the_help(capsys)
     out = capsys.readouterr().out
     assert "afs, all\n" in out
     assert "stsb-supervised, afs-10-fold" in out
+
+
+def test_tfidf_without_known_words_gets_no_score(tmp_path, site, monkeypatch):
+    allow_any_rows(monkeypatch, "sts17-ar-ar")
+    pairs = pl.DataFrame({"sentence1": ["a b", "c"], "sentence2": ["a", "d"], "score": [4.0, 1.0]})
+    (tmp_path / "sts17-ar-ar").mkdir()
+    pairs.write_parquet(tmp_path / "sts17-ar-ar" / "test.parquet")
+    sets = available(site.model_copy(update={"mirror": str(tmp_path)}), ["sts17-ar-ar/test"])
+    texts = unique_sentences(sets.embedded())
+    table = TfIdf([["zzz"]]).vectors(texts["text"].to_list())
+    words = Vectors("words", dict(zip(texts["sentence_id"], range(texts.height), strict=True)), {}, table)
+    ((kind, scored),) = sets.frozen()
+    assert kind.figures(scored, words, ScoringConfig(bootstrap=BootstrapConfig(resamples=100))).is_empty()
