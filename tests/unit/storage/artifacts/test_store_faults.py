@@ -77,8 +77,8 @@ def lend(store):
     return found
 
 
-def remember(store):
-    store.remember(REF)
+def use(store):
+    store.used(REF)
     return store.was_published(REF), store.last_used(store.manifest(REF)) is not None
 
 
@@ -95,7 +95,7 @@ ACTS = {
     "collect": lambda store: ([found.ref for found in collectable(store, timedelta(0), NOW)],
                               leftovers(store, timedelta(0), datetime.now(UTC))),
     "lend": lend,
-    "remember": remember,
+    "use": use,
     "remove": remove,
 }  # fmt: skip
 

@@ -100,7 +100,7 @@ def test_cached_copies_are_leftovers_if_unread_or_orphaned(store):
 def test_remove_deletes_the_cached_copy_and_the_publication_record(store):
     ref = put(store)
     copy = store.fetch(ref)
-    store.remember(ref)
+    store.used(ref)
     store.remove(ref)
     assert not copy.exists()
     assert not store.was_published(ref)
