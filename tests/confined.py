@@ -21,12 +21,7 @@ _FULL: Final = 'mount -t tmpfs -o size=256k none "$0" && { head -c 1m /dev/zero 
 
 
 def confined(command: Sequence[str], full: Path | None = None) -> list[str]:
-    """Return a command that runs another one as such a user.
-
-    Args:
-        command: The other command.
-        full: A folder that is a full disk for the command, and only for it; empty otherwise.
-    """
+    """Return a command that runs another one as such a user."""
     user = [*_AS_USER, *command]
     return user if full is None else [*_MOUNTING, "sh", "-c", _FULL, str(full), *user]
 

@@ -9,7 +9,6 @@ from bsl.tasks.stage.run_context import RunContext
 
 
 def publish_corpus(site: RunContext, texts: list[str], lang: str = "en") -> CorpusRef:
-    """Publish sentences as a corpus, whose key is their number."""
     ref = CorpusRef(key=f"{len(texts):064x}")
     frame = pl.DataFrame({"text": texts}).select(
         sentence_id=sentence_ids(pl.col("text")), text="text", source=pl.lit("test"), lang=pl.lit(lang)

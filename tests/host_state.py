@@ -35,7 +35,6 @@ SHORT: dict[str, Any] = {
 
 
 def python_state() -> State:
-    """Return the state of Python and its standard library."""
     root = logging.getLogger()
     return {
         "gc": (gc.isenabled(), gc.get_threshold(), gc.get_freeze_count(), gc.get_debug(), len(gc.callbacks)),
@@ -61,7 +60,6 @@ def python_state() -> State:
 
 
 def loggers_state() -> State:
-    """Return level, handlers and filters of the loggers that exist."""
     existing = [logger for logger in logging.root.manager.loggerDict.values() if isinstance(logger, logging.Logger)]
     return {
         f"logger {logger.name}": (logger.level, logger.propagate, logger.disabled, *map(str, logger.handlers))
@@ -70,7 +68,6 @@ def loggers_state() -> State:
 
 
 def library_state() -> State:
-    """Return the state of the libraries; imports them."""
     import datasets
     import huggingface_hub.utils
     import matplotlib
@@ -181,7 +178,6 @@ def set_up_libraries() -> None:
 
 
 def import_only(_: Path) -> None:
-    """Import the package and every public name; load an encoder by a name in the store."""
     import bsl
     from bsl.storage.errors import ArtifactMissingError
 
@@ -192,7 +188,6 @@ def import_only(_: Path) -> None:
 
 
 def encode(_: Path) -> None:
-    """Load an encoder, encode texts, also from two threads."""
     from bsl import SentenceEncoder
 
     encoder = SentenceEncoder.load("embedded:mini-sentence")
@@ -213,7 +208,6 @@ def _load_and_encode() -> None:
 
 
 def evaluate(_: Path) -> None:
-    """Score an encoder and a function."""
     import bsl
 
     bsl.evaluate("embedded:mini-sentence", ["embedded:stsb/test"])
@@ -221,7 +215,6 @@ def evaluate(_: Path) -> None:
 
 
 def run(folder: Path) -> None:
-    """Run a recipe twice, read the encoder, and compare both runs."""
     import bsl
 
     store, texts = str(folder / "store"), folder / "texts.csv"

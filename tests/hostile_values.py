@@ -22,13 +22,7 @@ VALUES: list[object] = [
 
 
 class Draw:
-    """Seeded random numbers for one test.
-
-    Attributes:
-        dice: the random generator.
-        counts: number of inputs by outcome.
-        refusal: the last expected error.
-    """
+    """Seeded random numbers for one test."""
 
     def __init__(self, seed: str) -> None:
         self.dice = random.Random(seed)

@@ -12,12 +12,7 @@ INITDB = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))), No
 
 
 class Postgres:
-    """A cluster in a folder whose parents its user may enter; it runs as the user postgres if we are root.
-
-    Attributes:
-        url: the database `prefect`, for the settings of a Prefect server.
-        process: the server process.
-    """
+    """A cluster in a folder whose parents its user may enter; it runs as the user postgres if we are root."""
 
     def __init__(self, folder: Path, password: str, port: int | None = None) -> None:
         assert INITDB is not None
@@ -36,7 +31,6 @@ class Postgres:
         self._when_it_answers("createdb", "prefect")
 
     def start(self) -> None:
-        """Start the server, also after a kill."""
         where = ["-D", str(self._folder / "database"), "-p", str(self._port), "-h", "127.0.0.1", "-k", ""]
         with (self._folder / "database.log").open("ab") as log:
             self.process = subprocess.Popen([INITDB.with_name("postgres"), *where], stdout=log, stderr=log, **self._how)
@@ -54,7 +48,6 @@ class Postgres:
         self.process.wait(60)
 
     def rows(self, query: str) -> list[str]:
-        """Return the rows of a query, as lines."""
         return self._when_it_answers("psql", "-d", "prefect", "-Atc", query).splitlines()
 
     def _when_it_answers(self, program: str, *words: str) -> str:

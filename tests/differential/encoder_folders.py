@@ -196,7 +196,6 @@ class Change:
 
     @property
     def key(self) -> str:
-        """The innermost name on the path."""
         return next((str(part) for part in reversed(self.path) if isinstance(part, str)), self.file)
 
 
@@ -204,7 +203,6 @@ GONE = object()
 
 
 def built(name: str, folder: Path) -> Path:
-    """Write a base folder once and return it."""
     ready = folder / "ready"
     if not ready.is_dir():
         write(ready, BASES[name](folder / "parts"))
@@ -244,7 +242,6 @@ def in_format(folder: Path, random: Random) -> str:
 
 
 def changes_of(folder: Path) -> list[Change]:
-    """Return the changes of one setting of a folder's JSON files, each at a time."""
     found: list[Change] = []
     for path in sorted(folder.rglob("*.json")):
         file = path.relative_to(folder).as_posix()
@@ -271,7 +268,6 @@ def _where(folder: Path, file: str) -> str:
 
 
 def _places(content: Any, depth: int = 4) -> Iterator[tuple[tuple[str | int, ...], object]]:
-    """Yield the path and the value of each setting."""
     entries: list[tuple[str | int, object]]
     entries = list(content.items()) if isinstance(content, dict) else list(enumerate(content))
     if len(entries) > _LONGEST_LIST * 3:
@@ -297,7 +293,6 @@ def _others(value: object) -> list[object]:
 
 
 def apply(change: Change, folder: Path) -> None:
-    """Change the setting in the folder's file, which is created if it is missing."""
     path = folder / change.file
     path.parent.mkdir(parents=True, exist_ok=True)
     content = json.loads(path.read_text()) if path.is_file() else {}
@@ -312,7 +307,6 @@ def apply(change: Change, folder: Path) -> None:
 
 
 def copied(folder: Path, target: Path) -> Path:
-    """Copy a folder without the files that no PyTorch loader reads."""
     shutil.rmtree(target, ignore_errors=True)
     ignored = shutil.ignore_patterns("*.onnx", "*.h5", "*.msgpack", "onnx", "README.md")
     shutil.copytree(folder, target, ignore=ignored)

@@ -49,13 +49,11 @@ COMMANDS: Final = tuple(_WORDS)
 
 
 def words_of(command: str) -> list[str]:
-    """Return the complete command line of a command."""
     changes = [word for setting in _SETTINGS[command] for word in ("--set", setting)]
     return [str(BSL), command, *_WORDS[command], *changes, "--json"]
 
 
 def write_inputs(folder: Path) -> None:
-    """Write texts, labels and an encoder."""
     dice, words = random.Random(5), WORDS.split()
     texts = [" ".join(dice.choice(words) for _ in range(7)).capitalize() + f" {number}." for number in range(160)]
     labels = {"sentence1": texts[:40], "sentence2": texts[40:80], "score": [dice.random() for _ in range(40)]}
@@ -66,18 +64,7 @@ def write_inputs(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class Environment:
-    """How a machine starts a command.
-
-    Attributes:
-        name: What is special about it.
-        variables: Environment variables; None removes one. `{base}` is the folder of the case.
-        before: Shell commands before the command.
-        folder: Name of the working folder.
-        closed: A folder, relative to the case's, that can only be read; needs a user without root's rights.
-        full: A folder that is a full disk.
-        unnamed: Whether the user has no entry in /etc/passwd and no rights of root.
-        cause: Regular expression of the message, if the command may fail; it names the cause.
-    """
+    """How a machine starts a command."""
 
     name: str
     variables: Mapping[str, str | None] = field(default_factory=dict)
@@ -90,7 +77,6 @@ class Environment:
 
     @property
     def is_confined(self) -> bool:
-        """Whether it needs user namespaces."""
         return bool(self.closed or self.full or self.unnamed)
 
 
@@ -145,14 +131,7 @@ class Outcome:
 
 
 def execute(command: str, environment: Environment, inputs: Path, base: Path) -> Outcome:
-    """Execute a command in an environment.
-
-    Args:
-        command: Its name.
-        environment: The environment.
-        inputs: Folder from `write_inputs`, perhaps with a Prefect database.
-        base: An empty folder.
-    """
+    """Execute a command in an environment."""
     work = base / environment.folder
     for name in ("home", "tmp", "xdg", "hf", "store"):
         (base / name).mkdir()
@@ -200,7 +179,6 @@ def _without_places(result: Any) -> Any:
 
 
 def digests_of(store: Path) -> dict[str, str]:
-    """Return the digest of each table, page in Markdown and file of weights in a store."""
     kinds = ("*.parquet", "*.safetensors", "*.md")
     files = sorted(file for kind in kinds for file in store.glob(f"[a-z]*/**/{kind}"))
     return {str(file.relative_to(store)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}

@@ -31,15 +31,12 @@ POOLS = (("refund", "delivery", "other"), ("0", "1"), ("1.5", "2"), ("NA", "EU")
 
 @dataclass(frozen=True)
 class Row:
-    """A record: its text and label; None for a null."""
-
     number: int
     text: str | None
     label: str | None
 
 
 def rows_of(random: Random, *, marks: bool = True, breaks: bool = True) -> list[Row]:
-    """Return random rows with a class; their texts may contain quotes, separators and line breaks."""
     pool = random.choice(POOLS)
     often = random.choice((0.02, 0.2, 0.6))
     rows = []
@@ -58,7 +55,6 @@ def rows_of(random: Random, *, marks: bool = True, breaks: bool = True) -> list[
 
 
 def frame_of(rows: list[Row]) -> pl.DataFrame:
-    """Return rows as a frame."""
     return pl.DataFrame(
         {"id": [row.number for row in rows], "text": [row.text for row in rows], "label": [row.label for row in rows]},
         schema={"id": pl.Int64, "text": pl.String, "label": pl.String},
@@ -81,7 +77,6 @@ def by_csv(rows: list[Row], folder: Path, random: Random) -> Path:
 
 
 def by_pandas(rows: list[Row], folder: Path, random: Random) -> Path:
-    """Write by pandas, perhaps with its index."""
     separator = random.choice(",;\t")
     path = folder / ("rows.tsv" if separator == "\t" else "rows.csv")
     table = pd.DataFrame({"text": [row.text for row in rows], "label": [row.label for row in rows]})
@@ -92,7 +87,6 @@ def by_pandas(rows: list[Row], folder: Path, random: Random) -> Path:
 
 
 def by_polars(rows: list[Row], folder: Path, random: Random) -> Path:
-    """Write by Polars."""
     separator = random.choice(",;\t|")
     path = folder / ("rows.tsv" if separator == "\t" else "rows.csv")
     style = random.choice(("necessary", "always", "non_numeric"))

@@ -42,7 +42,6 @@ def test_changed_setting_gives_the_vectors_of_the_library_or_an_error(group, tmp
 
 
 def _fault(ready, base, changes, random, tmp_path):
-    """Return what is wrong with one case; None if nothing is."""
     folder = copied(ready, tmp_path / "case")
     change = random.choice(changes)
     apply(change, folder)

@@ -45,7 +45,6 @@ def words(text):
 
 
 def read(written, *frame):
-    """Return the text of Markdown whose only structure is a frame, given by the types of its blocks."""
     tokens = PARSER.parse(written)
     blocks = [token.type.removesuffix("_open") for token in tokens if token.type.endswith("_open")]
     assert blocks == list(frame), (written, blocks)
@@ -59,7 +58,6 @@ def content(token):
 
 
 def check(text):
-    """Check a text in every place of a page."""
     expected = words(text)
     if not expected:
         return

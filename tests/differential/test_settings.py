@@ -32,16 +32,7 @@ RECIPES = ("tiny", "tiny-flow", "nli", "tiny-simcse", "tiny-tsdae", "isbert")
 
 @dataclass(frozen=True)
 class Field:
-    """A number field.
-
-    Attributes:
-        base: The settings that it belongs to.
-        flow: The flow that takes them.
-        parameter: The flow's parameter of the settings.
-        path: Its path as in `--set`.
-        bounds: Numbers in its declaration.
-        whole: Whether it takes whole numbers only.
-    """
+    """A number field."""
 
     base: BaseModel
     flow: Flow[..., Any]
@@ -136,7 +127,6 @@ def by_form(field, value):
 
 
 def check(field, value):
-    """Check that the three ways agree on a value, and that a refusal names the field."""
     text = json.dumps(value)
     by_set = refusal(lambda: override(field.base, changes_of([f"{field.path}={text}"])))
     by_python = refusal(lambda: override(field.base, nested(field.path, value)))

@@ -44,7 +44,6 @@ def test_rows_are_read_as_written_or_refused_with_a_remedy_that_works(writer, tm
 
 
 def read(name):
-    """Return texts with labels, and all texts, as the two readers guess them."""
     labels = read_labels(label_source(name)).select("text_1", "label").rows()
     path, _, encoding = name.partition("#encoding=")
     texts = []
@@ -56,7 +55,6 @@ def read(name):
 
 
 def expected(rows):
-    """Return what `read` should return."""
     words = [row.label for row in rows if row.text and row.label]
     known = [row for row in rows if row.text and row.label and not (row.label == "NA" and words.count("NA") == 1)]
     return (
@@ -66,7 +64,6 @@ def expected(rows):
 
 
 def number_or(label):
-    """Return a label, or if it is a number, the number's usual form."""
     try:
         return f"{float(label):g}"
     except ValueError:

@@ -133,7 +133,6 @@ def named_server(environment, monkeypatch):
 
 @pytest.fixture(scope="session")
 def contents() -> Callable[[Store], dict[str, str]]:
-    """Return a function: store → digest of each artifact's files; equal for byte-identical stores."""
 
     def digests(store: Store) -> dict[str, str]:
         manifests: list[Manifest] = [store.check(ref) for ref in store.refs()]
@@ -144,7 +143,6 @@ def contents() -> Callable[[Store], dict[str, str]]:
 
 @pytest.fixture
 def spearman() -> Callable[[pl.DataFrame, str, str], float]:
-    """Return a function that looks up a system's Spearman correlation on a split."""
 
     def figure(scores: pl.DataFrame, model: str, split: str) -> float:
         rows = scores.filter(model=model, split=split, metric="spearman", protocol="all", subset="all")

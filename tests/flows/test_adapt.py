@@ -73,7 +73,6 @@ def store(site):
 
 @pytest.fixture(scope="module")
 def made(store):
-    """Return a function: artifact, name of an input, its class → that input."""
     return lambda ref, name, kind: kind(key=store.manifest(ref).provenance.inputs[name].key)
 
 

@@ -29,7 +29,6 @@ PAIRS = PairConfig(pairings=(ViewPair(view_1="original", view_2="bt-nb"),), drop
 def views_and_pairs(
     site: RunContext, corpus: CorpusRef, config: AugmentConfig, pairing: PairConfig
 ) -> tuple[ViewsRef, PairsRef]:
-    """Run both stages, in order."""
     views = augment(site, corpus, config)
     return views, pair(site, views, pairing)
 

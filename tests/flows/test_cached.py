@@ -64,7 +64,6 @@ def both(site: RunContext, rows: int) -> PairsRef:
 
 @pytest.fixture
 def run(tmp_path):
-    """Return a function that runs both stages: number of rows → stages that were executed, result and store."""
     site = RunContext(store=str(tmp_path / "store"))
 
     def call(rows=3):

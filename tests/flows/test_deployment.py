@@ -35,7 +35,6 @@ def cluster(tmp_path_factory, new_home):
 
 @pytest.fixture(scope="module")
 def store(cluster):
-    """Return the store to which the worker's runs publish."""
     return Store(cluster.environment["BSL_STORE"])
 
 

@@ -55,7 +55,6 @@ for method, headers in (
 
 @pytest.fixture
 def home(tmp_path, monkeypatch, new_home):
-    """Return a PREFECT_HOME without a server."""
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     monkeypatch.setenv("PREFECT_HOME", str(new_home(tmp_path / "home")))
     return tmp_path / "home"

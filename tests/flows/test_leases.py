@@ -29,7 +29,6 @@ def url(request, tmp_path):
 
 
 def started(url, count=0):
-    """Start use_artifacts.py."""
     environment = os.environ | get_current_settings().to_environment_variables(exclude_unset=True)
     return subprocess.Popen(
         [sys.executable, str(ROOT / "tests" / "flows" / "use_artifacts.py"), url, str(count)],

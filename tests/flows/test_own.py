@@ -42,7 +42,6 @@ def store(site):
 
 @pytest.fixture(scope="module")
 def sweep(site, text, shallow):
-    """Run the study; by default with labels."""
 
     def call(points, changes=CHANGES, *, labels=text):
         own = OwnRequest(text=(text,), labels=labels, encoder=str(shallow))

@@ -27,15 +27,7 @@ pytestmark = pytest.mark.slow  # two processes of 25 calls
 
 
 class Case(NamedTuple):
-    """A call that fails, and its remedy.
-
-    Attributes:
-        call: The words of the call.
-        old: Part of the call that the remedy replaces.
-        new: What replaces it, or is added to the call.
-        named: Pattern of the message, which names the remedy; its group is the new part.
-        shell: Whether the message has a command that makes the new file.
-    """
+    """A call that fails, and its remedy."""
 
     call: str
     old: str = ""

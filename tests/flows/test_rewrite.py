@@ -56,7 +56,6 @@ PAIRS = PairConfig(pairings=tuple(ViewPair(view_1="original", view_2=view) for v
 def prepared(
     site: RunContext, config: IngestConfig, views: AugmentConfig, pairing: PairConfig
 ) -> tuple[CorpusRef, ArtifactRef, ViewsRef, PairsRef]:
-    """Run all stages from sources to pairs."""
     sources = locate_sources(site, config)
     corpus = ingest(site, sources, config)
     nli = label_pairs(site, sources, corpus, config)
@@ -153,7 +152,6 @@ def test_entail_view_without_labelled_pairs_raises_source_error(site, tmp_path):
 
 @flow
 def paired(site: RunContext, ingesting: IngestConfig, view: GivenView) -> PairsRef:
-    """Pair the corpus with a column of its source."""
     sources = locate_sources(site, ingesting)
     corpus = ingest(site, sources, ingesting)
     given = column_view(site, sources, corpus, view, ingesting.max_bad_share)

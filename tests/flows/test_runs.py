@@ -46,7 +46,6 @@ def checkpoints(store, ref):
 
 @pytest.fixture(scope="module")
 def two_phases(site, alone):
-    """Train by contrast, then by BSL."""
     learning = {**alone, "training": {**alone["training"], "select": "best"}}  # three steps can be worse than the start
     settings = override(recipe("tiny"), learning).training.model_copy(update={"objective": ContrastiveConfig()})
     first = Phase(pairs=ALONE, training=settings)
@@ -55,7 +54,6 @@ def two_phases(site, alone):
 
 @pytest.fixture(scope="module")
 def untrained(site, alone, two_phases):
-    """Score the encoder of a report."""
     start = {"model": two_phases.path, "revision": None}
     return pipeline("tiny", {**alone, "encoder": start, "training": None}, site)
 

@@ -127,7 +127,6 @@ def house(tmp_path_factory):
 
 
 def finished(house, environment, settings, *words):
-    """Run the command as a user does, and return the store."""
     options = [f"--set={name}={json.dumps(value)}" for name, value in settings.items()]
     command = [sys.executable, "-m", "bsl.flows.cli.main", *words, "--store", words[0], *options]
     run = subprocess.run(

@@ -26,7 +26,6 @@ FEW = ["--set", "evaluation.bootstrap.resamples=100", "--set", 'evaluation.sets=
 
 @pytest.fixture
 def server(tmp_path, new_home):
-    """Start a server with a password; yield the environment of its clients."""
     port = free_port()
     own = {
         **clients_of(port, new_home(tmp_path / "home")),

@@ -31,7 +31,6 @@ def store(site):
 
 @pytest.fixture(scope="module")
 def quick(alone):
-    """Return overrides with which a run is not evaluated while it trains."""
     return {**alone, "evaluation": {**alone["evaluation"], "dev": None}}
 
 

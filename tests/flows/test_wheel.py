@@ -81,7 +81,6 @@ class Installation:
         self.environment = {**kept, "NO_COLOR": "1"}
 
     def run(self, program, *words, **variables):
-        """Run a program in the project; it must succeed. Return its output."""
         how = {"cwd": self.project, "env": {**self.environment, **variables}}
         done = subprocess.run([self.bin / program, *words], capture_output=True, text=True, timeout=400, **how)
         assert done.returncode == 0, done.stdout + done.stderr

@@ -40,15 +40,7 @@ _OF_THIS_MACHINE: Final = re.compile(
 
 @dataclass(frozen=True)
 class Output:
-    """The artifact of one call of a stage.
-
-    Attributes:
-        version: stage version.
-        key: first digits of the artifact's key.
-        after: calls whose artifacts it was made from.
-        exact: digest of all that is exact.
-        figures: name of a column, file or page → root mean square and projection.
-    """
+    """The artifact of one call of a stage."""
 
     version: int
     key: str

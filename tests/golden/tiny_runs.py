@@ -57,11 +57,7 @@ SCORES = {"precision": "fp32", "bootstrap": FEW, "dev": "stsb/dev", "probe": {"f
 
 
 def made() -> tuple[RunContext, list[tuple[str, ArtifactRef]]]:
-    """Run every stage in the working directory, whose relative paths are equal on all machines.
-
-    Returns:
-        The run context, and stage and artifact of each call, in the order of their ends.
-    """
+    """Run every stage in the working directory, whose relative paths are equal on all machines."""
     write_sets(Path("mirror"))
     write_first_layer(Path(ENCODER))
     site = RunContext(store="store", mirror="mirror", cache="cache", device="cpu")

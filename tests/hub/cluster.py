@@ -41,11 +41,7 @@ def worker(folder: Path) -> Iterator[None]:
 
 
 def prefect(*command: str) -> str:
-    """Run a command of Prefect's and return its output.
-
-    Raises:
-        RuntimeError: The command failed; the message contains its output.
-    """
+    """Run a command of Prefect's and return its output."""
     done = subprocess.run([PREFECT, *command], cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"prefect {' '.join(command[:3])} ended with {done.returncode}\n{done.stdout}{done.stderr}")

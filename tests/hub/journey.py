@@ -27,13 +27,7 @@ class StepError(Exception):
 
 
 class Journeys:
-    """Take recipes one after another through all steps, with one Hub, one cache, one copied cache and one store.
-
-    Args:
-        hub: Hub with all repositories that the recipes name.
-        folder: Working directory, with the user's own files.
-        files: Mirror of the sets that are on no Hub.
-    """
+    """Take recipes one after another through all steps, with one Hub, one cache, one copied cache and one store."""
 
     def __init__(self, hub: StandInHub, folder: Path, files: Path) -> None:
         self._hub, self._folder, self._files = hub, folder, files

@@ -42,7 +42,6 @@ def sentences() -> list[str]:
 
 
 def publish(hub: StandInHub, wanted: Iterable[tuple[str, str | None]]) -> None:
-    """Add models to the Hub by id, at the commits that recipes pin."""
     for name, revision in dict.fromkeys(wanted):
         hub.add("models", name, dict(model_files(name)), revision)
 

@@ -41,13 +41,11 @@ class File:
         return self.sha256 if self.lfs else self.oid
 
     def described(self, name: str) -> dict[str, Any]:
-        """Return the file's entry in a tree."""
         lfs = {"oid": self.sha256, "size": len(self.content), "pointerSize": 134}
         entry = {"type": "file", "path": name, "size": len(self.content), "oid": self.oid}
         return entry | ({"lfs": lfs} if self.lfs else {})
 
     def sibling(self, name: str, *, blobs: bool) -> dict[str, Any]:
-        """Return the file's entry in a repository's information."""
         if not blobs:
             return {"rfilename": name}
         lfs = {"sha256": self.sha256, "size": len(self.content), "pointerSize": 134}
@@ -57,15 +55,7 @@ class File:
 
 @dataclass
 class Repository:
-    """A repository with its commits.
-
-    Attributes:
-        commits: Commit → files by path.
-        refs: Branch or tag → commit.
-        card: Front matter of the README, as the Hub parses it.
-        gated: Whether its terms must be accepted first.
-        private: Whether requests without a token are refused.
-    """
+    """A repository with its commits."""
 
     commits: dict[str, dict[str, File]]
     refs: dict[str, str]
@@ -76,17 +66,7 @@ class Repository:
 
 @dataclass
 class Fault:
-    """Fault of the requests whose line (`GET /path`) matches a pattern.
-
-    Attributes:
-        pattern: Regular expression.
-        status: Status of the answer, if it is an error.
-        times: Number of requests that fail; None for all.
-        headers: Headers of the error.
-        seconds: Delay of the answer.
-        cut: Bytes of the body after which the connection breaks.
-        corrupt: Whether bytes of the body are altered.
-    """
+    """Fault of the requests whose line (`GET /path`) matches a pattern."""
 
     pattern: str
     status: int | None = None
@@ -101,13 +81,7 @@ class Fault:
 
 
 class StandInHub:
-    """The server, its repositories and its faults.
-
-    Attributes:
-        log: Every request, as `METHOD path`.
-        sent: Bytes of files that were sent, by `METHOD path`.
-        uploaded: Uploaded contents by SHA-256; commits refer to them.
-    """
+    """The server, its repositories and its faults."""
 
     def __init__(self) -> None:
         self.repositories: dict[tuple[Kind, str], Repository] = {}
@@ -124,7 +98,6 @@ class StandInHub:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self, port: int = 0) -> None:
-        """Listen on the given port, or on any free one."""
         handler = type("Handler", (Routes,), {"hub": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", port), handler)
         self._server.daemon_threads = True
@@ -132,7 +105,6 @@ class StandInHub:
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
     def stop(self) -> None:
-        """Refuse new connections; open connections break, as if the machine were shutting down."""
         if self._server is not None:
             self.faults.insert(0, Fault(".", cut=0))
             self._server.shutdown()
@@ -172,12 +144,10 @@ class StandInHub:
         return fault
 
     def requests(self, pattern: str = "") -> list[str]:
-        """Return the requests so far that match a pattern."""
         return [line for line in self.log if re.search(pattern, line)]
 
 
 def served(hub: StandInHub) -> Iterator[StandInHub]:
-    """Yield a Hub, and stop it at the end."""
     try:
         yield hub
     finally:

@@ -41,7 +41,6 @@ def read(source):
 
 
 def load(name=MODEL, revision=None):
-    """Download a model, or read a dataset; return the names of the model's files."""
     if name == SET:
         read(resolve_source(SourceSpec(dataset=name, revision=revision)))
         return []
@@ -103,7 +102,6 @@ def test_each_hub_error_has_the_documented_message(hub, monkeypatch, what, name)
 
 
 def documented(line):
-    """Replace the parts that differ between runs or kinds of repositories, and the remedy that is above the table."""
     line = line.replace(SET, MODEL).replace("/api/datasets/", "/api/models/").replace("/datasets/", "/")
     line = re.sub(r"http://(127\.0\.0\.1|localhost):\d+", "http://‹endpoint›", line)
     line = re.sub(rf"({MODEL}@)[0-9a-f]{{12}}(?![0-9a-f])", r"\1‹commit›", line)

@@ -39,7 +39,6 @@ NEW: Final = 80  # sentences of each own file
 
 
 def needs_the_hub() -> tuple[str, ...]:
-    """Return the recipes that read anything from outside the package."""
     names = []
     for name, make in RECIPES.items():
         config = make()
@@ -50,7 +49,6 @@ def needs_the_hub() -> tuple[str, ...]:
 
 
 def publish_all(hub: StandInHub, names: Iterable[str]) -> None:
-    """Add every repository that the recipes name."""
     models = [model for name in names for model in recipe(name).models()]
     publish(hub, [model for model in models if is_hub_id(model[0])])
     publish_nli(hub)
@@ -122,5 +120,4 @@ def _searched_as_the_package_s(config: PipelineConfig) -> list[dict[str, Any]]:
 
 
 def as_settings(changes: Mapping[str, Any]) -> list[str]:
-    """Return the changes as `--set` options."""
     return [part for field, value in changes.items() for part in ("--set", f"{field}={json.dumps(value)}")]

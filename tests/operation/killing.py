@@ -99,7 +99,6 @@ class Household:
         self._seen: set[int] = set()
 
     def finish(self) -> float:
-        """Run to the end; return the seconds."""
         run = Run(self.folder, self.words)
         began = time.monotonic()
         if run.wait(2 * SECONDS) != 0:
@@ -125,17 +124,14 @@ class Household:
         return (self.folder / "log").read_text()[-6000:]
 
     def forget(self) -> None:
-        """Delete store, cache and temporary folder, to begin a new life."""
         for place in (self.store, self.folder / "cache", self.folder / "tmp"):
             shutil.rmtree(place, ignore_errors=True)
 
     def digests(self) -> Digests:
-        """Return the digest of each artifact, after a check of every byte."""
         store = Store(str(self.store))
         return {ref.path: store.check(ref, every_byte=True).digest for ref in store.refs() if ref.kind != "model"}
 
     def faults(self, expected: Digests) -> list[str]:
-        """Return the differences from an undisturbed run."""
         end = time.monotonic() + 20
         while (alive := {process for process in self._seen if is_alive(process)}) and time.monotonic() < end:
             time.sleep(0.2)
@@ -149,7 +145,6 @@ class Household:
         ]
 
     def unended(self) -> list[str]:
-        """Return the runs that the database lists as not ended."""
         with closing(sqlite3.connect(self.folder / ".bsl" / "prefect" / "prefect.db")) as database:
             rows = [
                 (table, state)

@@ -57,7 +57,6 @@ class Served:
         return self.database.rows("SELECT state_type FROM flow_run ORDER BY created")
 
     def made(self) -> dict[str, int]:
-        """Return each artifact with its time of publication."""
         return {str(path.parent): path.stat().st_mtime_ns for path in self.house.store.rglob("manifest.json")}
 
     def log(self, name: str) -> str:

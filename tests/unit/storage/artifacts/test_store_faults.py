@@ -27,12 +27,7 @@ FAULTS = ("403", "404", "500", "503", "500 though done", "closed", "cut", "other
 
 
 class Broken:
-    """moto's S3 with one failing request.
-
-    Attributes:
-        seen: number of requests since `fail`.
-        met: whether the fault occurred.
-    """
+    """moto's S3 with one failing request."""
 
     def __init__(self):
         self._inner = DomainDispatcherApplication(create_backend_app)

@@ -52,7 +52,6 @@ def store(traffic, tmp_path):
 
 
 def table_of(store, ref):
-    """Return the path of the artifact's table."""
     return f"{store.root}/{ref.path}/{store.manifest(ref).where(PART)}"
 
 

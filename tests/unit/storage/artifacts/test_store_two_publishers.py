@@ -31,14 +31,12 @@ def store(request, tmp_path):
 
 
 def publish(store, words):
-    """Publish two files whose bytes differ between publishers."""
     with store.draft(REF, WHY) as draft:
         draft.write(VIEWS.with_columns(text=pl.lit(words)))
         (draft.folder / "log.txt").write_text(words)
 
 
 def held(store, cache):
-    """Return the content of both files of the artifact, read with an empty cache."""
     reader = Store(store.url, cache)
     return {*reader.scan(REF).collect()["text"], (reader.fetch(REF) / "log.txt").read_text()}
 

@@ -28,7 +28,6 @@ def folder(tmp_path):
 
 
 def found(path, **options):
-    """Return the one source that a path names, and its table."""
     (source,) = ReadingConfig(**options).sources([str(path)])
     return source, pl.concat(records(source, ReadReport("own")))
 
