@@ -9,7 +9,6 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
 
-import polars as pl
 import prefect.context
 import pytest
 from prefect.context import get_settings_context
@@ -139,13 +138,3 @@ def contents() -> Callable[[Store], dict[str, str]]:
         return {manifest.ref.path: manifest.digest for manifest in manifests}
 
     return digests
-
-
-@pytest.fixture
-def spearman() -> Callable[[pl.DataFrame, str, str], float]:
-
-    def figure(scores: pl.DataFrame, model: str, split: str) -> float:
-        rows = scores.filter(model=model, split=split, metric="spearman", protocol="all", subset="all")
-        return float(rows["value"].item())
-
-    return figure

@@ -12,8 +12,6 @@ from bsl.flows.recipes.shared import beside_original
 from bsl.models.translation.filters import OverlapFilter
 from bsl.models.views.config import (
     AugmentConfig,
-    CropView,
-    DeletedView,
     EntailView,
     GivenView,
     MaskedView,
@@ -96,34 +94,6 @@ def test_augment_makes_and_counts_every_configured_view(site, rows):
     # The tiny WordNet covers words of the premises only; 5 words are replaced of the 23 that the share (30%) asks for.
     assert made.figures == {"words": 73, "replaced": 5, "shortfall": 18}
     assert store.scan(pairs).collect().height == 2 * sentences + 3
-
-
-def test_deleted_view_pairs_contain_subsequences_of_the_original(site, rows):
-    damaged = AugmentConfig(rewritings=(DeletedView(),), filters=())
-    pairing = PairConfig(pairings=(ViewPair(view_1="deleted", view_2="original"),))
-    corpus, _, _, pairs = prepared(site, rows, damaged, pairing)
-    store = site.open_store()
-    made = store.scan(pairs).collect()
-    assert made.height == store.scan(corpus).collect().height
-    for left, whole in made.select("text_1", "text_2").rows():
-        rest = iter(whole.replace(".", " .").split())
-        assert all(word in rest for word in left.replace(".", " .").split())
-    words = made.select(pl.col("text_1", "text_2").str.split(" ").list.len().sum()).row(0)
-    assert words[0] < 0.7 * words[1]
-
-
-def test_crop_view_pairs_two_crops_of_each_sentence(site, rows):
-    cropped = AugmentConfig(rewritings=(CropView(),), filters=())
-    pairing = PairConfig(pairings=(ViewPair(view_1="crop", view_2="crop-2"),), drop_identical=True)
-    corpus, _, views, pairs = prepared(site, rows, cropped, pairing)
-    store = site.open_store()
-    wholes = dict(store.scan(corpus).select("sentence_id", "text").collect().rows())
-    made = store.scan(views).collect()
-    assert dict(made["method"].value_counts().rows()) == dict.fromkeys(("original", "crop", "crop-2"), len(wholes))
-    assert all(text in wholes[number] for number, text in made.select("sentence_id", "text").rows())
-    kept = store.scan(pairs).collect()
-    assert 0 < kept.height <= len(wholes)
-    assert kept.filter(pl.col("text_1") == pl.col("text_2")).is_empty()
 
 
 def test_added_view_method_reuses_others_and_filter_counts_drops(site, rows):
