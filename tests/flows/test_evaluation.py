@@ -10,7 +10,7 @@ from bsl.models.encoder.tfidf import TfIdf
 from bsl.models.evaluation.config import BootstrapConfig, ScoringConfig
 from bsl.storage.datasets.registry import DATASETS, OTHER_SETS, suites_of
 from bsl.storage.errors import SourceError
-from bsl.tasks.corpus.evaluation_sets import unique_sentences
+from bsl.tasks.corpus.evaluation_sets import rows_of, unique_sentences
 from bsl.tasks.embedding.vectors import Vectors
 from bsl.tasks.evaluation.kinds import KINDS, available
 from tests.tiny_encoder import write_tiny
@@ -74,6 +74,7 @@ def test_evaluation_without_available_sets_raises_source_error(site, models):
     ids=["a named set is missing", "no column of a paper's table", "a set of a suite is missing"],
 )
 def test_evaluate_command_prints_scores_and_missing_sets(site, models, capsys, monkeypatch, suite, code, said):
+    rows_of.cache_clear()  # an earlier test may have read sets of the same commits
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")  # nobody listens
     assert main(["evaluate", models[0], "--suite", *suite, "--device", "cpu", "--store", site.store]) == code
