@@ -6,18 +6,16 @@ Workers import the module of a call's function, so the calls are here and not wi
 import os
 import signal
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from distributed import LocalCluster
 
 from bsl.models.errors import ModelError
-from bsl.tasks.stage.run_context import RunContext
 
 
 @contextmanager
-def dask_cluster(workers: int = 2) -> Iterator[LocalCluster]:
+def dask_cluster(workers=2):
     """Start single-threaded workers on a free port, without a dashboard."""
     # Port 0 takes a free port: the dashboard's default is 8787, on which two clusters would collide.
     unseen = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
@@ -27,26 +25,26 @@ def dask_cluster(workers: int = 2) -> Iterator[LocalCluster]:
         yield cluster
 
 
-def double(site: RunContext, number: int) -> tuple[str | None, int]:
+def double(site, number):
     return site.cluster, 2 * number
 
 
-def slow(site: RunContext, folder: str, number: int) -> None:
+def slow(site, folder, number):
     Path(folder, str(number)).touch()
     time.sleep(0.5)
 
 
-def fail(site: RunContext, number: int) -> int:
+def fail(site, number):
     if number == 3:
         raise ModelError("the third")
     return number
 
 
-def where(site: RunContext, number: int) -> tuple[int, str, int]:
+def where(site, number):
     return number, os.environ["OMP_NUM_THREADS"], os.getpid()
 
 
-def die(site: RunContext, number: int) -> int:
+def die(site, number):
     """Die as call 2; the others take longer than it, so some wait behind it."""
     time.sleep(0.2 if number == 2 else 0.4)
     if number == 2:
@@ -54,7 +52,7 @@ def die(site: RunContext, number: int) -> int:
     return number
 
 
-def note_process(site: RunContext, folder: str, number: int) -> int:
+def note_process(site, folder, number):
     """Return after 3 s, or at once as call 1; leave the process in a file for each attempt."""
     attempt = len(list(Path(folder).glob(f"{number}-*")))
     time.sleep(0.0 if number == 1 else 3.0)
@@ -62,7 +60,7 @@ def note_process(site: RunContext, folder: str, number: int) -> int:
     return number
 
 
-def wait_or_fail(site: RunContext, seconds: float) -> float:
+def wait_or_fail(site, seconds):
     if seconds < 0:
         raise ModelError("the third")
     time.sleep(seconds)

@@ -1,21 +1,12 @@
 """Start a process worker; the environment of processes that use the stand-in Hub."""
 
-from __future__ import annotations
-
 import subprocess
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from tests.servers import PREFECT, ROOT
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
-    from tests.hub.server import StandInHub
-
-
-def of_the_hub(hub: StandInHub, home: Path) -> dict[str, str]:
+def of_the_hub(hub, home):
     """Return the environment of a process that uses the stand-in Hub; the Hub's client reads it on import."""
     return {
         "HF_ENDPOINT": hub.url,
@@ -28,7 +19,7 @@ def of_the_hub(hub: StandInHub, home: Path) -> dict[str, str]:
 
 
 @contextmanager
-def worker(folder: Path) -> Iterator[None]:
+def worker(folder):
     """Run a worker of this process's server, with its log in `folder`."""
     prefect("work-pool", "create", "gpu", "--type", "process", "--overwrite")
     with (folder / "worker.log").open("wb") as log:
@@ -40,7 +31,7 @@ def worker(folder: Path) -> Iterator[None]:
         process.wait(60)
 
 
-def prefect(*command: str) -> str:
+def prefect(*command):
     """Run a command of Prefect's and return its output."""
     done = subprocess.run([PREFECT, *command], cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -1,12 +1,10 @@
 """Take a recipe through the steps of a user, by the real commands."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,12 +12,6 @@ from bsl.flows.cli.main import main
 from bsl.storage.artifacts.store import Store
 from tests.hub.client import offline, use
 from tests.hub.world import as_settings, small
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.hub.server import StandInHub
 
 
 class StepError(Exception):
@@ -29,7 +21,7 @@ class StepError(Exception):
 class Journeys:
     """Take recipes one after another through all steps, with one Hub, one cache, one copied cache and one store."""
 
-    def __init__(self, hub: StandInHub, folder: Path, files: Path) -> None:
+    def __init__(self, hub, folder, files):
         self._hub, self._folder, self._files = hub, folder, files
         self._reports: dict[str, str] = {}
         self.steps: dict[str, Callable[[str], None]] = {
@@ -41,21 +33,21 @@ class Journeys:
             "run from the carried cache, offline": self._offline,
         }
 
-    def _doctor(self, name: str) -> None:
+    def _doctor(self, name):
         # With the run's own translators: otherwise doctor uses translators that an earlier recipe left in the cache.
         searched = as_settings({"augment": small(name)["augment"]})
         self._bsl("doctor", name, *searched, "--mirror", str(self._files))
 
-    def _run(self, name: str) -> None:
+    def _run(self, name):
         self._reports[name] = self._report(name, "--mirror", str(self._files))
 
-    def _again(self, name: str) -> None:
+    def _again(self, name):
         """Run again offline, from caches: no request to the Hub, and the same report."""
         with pytest.MonkeyPatch.context() as patch:
             offline(patch)
             self._same(name, "--mirror", str(self._files))
 
-    def _deployment(self, name: str) -> None:
+    def _deployment(self, name):
         """Run by the worker, in its own process; every stage is a cache hit of `bsl run`."""
         from prefect.deployments import run_deployment
 
@@ -68,11 +60,11 @@ class Journeys:
         if others := set(store.refs("report")) - set(before):
             raise StepError(f"the worker made {others}, expected the report of `bsl run`")
 
-    def _mirror(self, name: str) -> None:
+    def _mirror(self, name):
         settings = as_settings(small(name))
         self._bsl("mirror", str(self._folder / "mirror"), f"recipe:{name}", *settings, "--mirror", str(self._files))
 
-    def _offline(self, name: str) -> None:
+    def _offline(self, name):
         """Run offline with an empty store, from the copied cache and own files alone; the keys are the same."""
         with pytest.MonkeyPatch.context() as patch:
             use(self._hub, self._folder / "mirror", patch)
@@ -80,7 +72,7 @@ class Journeys:
             patch.setenv("BSL_STORE", os.environ["BSL_STORE"] + "-offline")
             self._same(name, "--mirror", str(self._files))
 
-    def _same(self, name: str, *options: str) -> None:
+    def _same(self, name, *options):
         asked = len(self._hub.log)
         report = self._report(name, *options)
         if report != self._reports[name]:
@@ -88,11 +80,11 @@ class Journeys:
         if requests := self._hub.log[asked:]:
             raise StepError(f"the Hub was asked {requests[:3]}")
 
-    def _report(self, name: str, *options: str) -> str:
+    def _report(self, name, *options):
         printed = self._bsl("run", name, "--json", *as_settings(small(name)), *options)
         return str(json.loads(printed)["report"])
 
-    def _bsl(self, *words: str) -> str:
+    def _bsl(self, *words):
         """Run `bsl` in this process and return its output.
 
         Raises:

@@ -1,21 +1,17 @@
 """A Hub on loopback: repositories with commits, and faults on demand; `routes.py` answers the requests."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from http.server import ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from tests.hub.routes import Routes
 from tests.hub.uploads import BIG
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 Kind = Literal["models", "datasets"]
 
@@ -28,24 +24,24 @@ class File:
     lfs: bool
 
     @cached_property
-    def sha256(self) -> str:
+    def sha256(self):
         return hashlib.sha256(self.content).hexdigest()
 
     @cached_property
-    def oid(self) -> str:
+    def oid(self):
         """Git's id of the blob."""
         return hashlib.sha1(b"blob %d\0" % len(self.content) + self.content).hexdigest()
 
     @property
-    def etag(self) -> str:
+    def etag(self):
         return self.sha256 if self.lfs else self.oid
 
-    def described(self, name: str) -> dict[str, Any]:
+    def described(self, name):
         lfs = {"oid": self.sha256, "size": len(self.content), "pointerSize": 134}
         entry = {"type": "file", "path": name, "size": len(self.content), "oid": self.oid}
         return entry | ({"lfs": lfs} if self.lfs else {})
 
-    def sibling(self, name: str, *, blobs: bool) -> dict[str, Any]:
+    def sibling(self, name, *, blobs):
         if not blobs:
             return {"rfilename": name}
         lfs = {"sha256": self.sha256, "size": len(self.content), "pointerSize": 134}
@@ -76,14 +72,14 @@ class Fault:
     cut: int | None = None
     corrupt: bool = False
 
-    def fits(self, line: str) -> bool:
+    def fits(self, line):
         return self.times != 0 and re.search(self.pattern, line) is not None
 
 
 class StandInHub:
     """The server, its repositories and its faults."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.repositories: dict[tuple[Kind, str], Repository] = {}
         self.blobs: dict[str, File] = {}
         self.uploaded: dict[str, bytes] = {}
@@ -94,17 +90,17 @@ class StandInHub:
         self.start()
 
     @property
-    def url(self) -> str:
+    def url(self):
         return f"http://127.0.0.1:{self.port}"
 
-    def start(self, port: int = 0) -> None:
+    def start(self, port=0):
         handler = type("Handler", (Routes,), {"hub": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", port), handler)
         self._server.daemon_threads = True
         self.port = int(self._server.server_address[1])
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
-    def stop(self) -> None:
+    def stop(self):
         if self._server is not None:
             self.faults.insert(0, Fault(".", cut=0))
             self._server.shutdown()
@@ -113,16 +109,16 @@ class StandInHub:
 
     def add(
         self,
-        kind: Kind,
-        name: str,
-        files: Mapping[str, bytes],
-        commit: str | None = None,
+        kind,
+        name,
+        files,
+        commit=None,
         *,
-        card: Mapping[str, Any] | None = None,
-        gated: bool = False,
-        private: bool = False,
-        main: bool = True,
-    ) -> str:
+        card=None,
+        gated=False,
+        private=False,
+        main=True,
+    ):
         """Add a commit to a repository, by default the newest of `main`, and return its id."""
         readme = {"README.md": f"---\n{json.dumps(card)}\n---\n".encode()} if card else {}  # JSON is YAML
         made = {path: File(content, path.endswith(BIG)) for path, content in {**files, **readme}.items()}
@@ -137,17 +133,17 @@ class StandInHub:
             repository.refs["main"] = commit
         return commit
 
-    def fail(self, pattern: str, status: int | None = None, **how: Any) -> Fault:
+    def fail(self, pattern, status=None, **how):
         """Make matching requests fail until the returned fault is removed from `faults`."""
         fault = Fault(pattern, status, **how)
         self.faults.insert(0, fault)
         return fault
 
-    def requests(self, pattern: str = "") -> list[str]:
+    def requests(self, pattern=""):
         return [line for line in self.log if re.search(pattern, line)]
 
 
-def served(hub: StandInHub) -> Iterator[StandInHub]:
+def served(hub):
     try:
         yield hub
     finally:

@@ -43,7 +43,7 @@ RUNNING = {"RUNNING", "PENDING", "CANCELLING"}
 Digests = dict[str, str]
 
 
-def settings(folder: Path) -> list[str]:
+def settings(folder):
     """Return `--set` options with which a run takes all stages in seconds."""
     changes = {
         "ingest": {"corpus": {"limit": 40}},
@@ -59,7 +59,7 @@ def settings(folder: Path) -> list[str]:
 class Run:
     """`bsl run tiny` as a user types it, with its own server."""
 
-    def __init__(self, folder: Path, words: list[str]) -> None:
+    def __init__(self, folder, words):
         (folder / "tmp").mkdir(exist_ok=True, parents=True)
         kept = {name: text for name, text in os.environ.items() if not name.startswith(("PREFECT_", "BSL_"))}
         with (folder / "log").open("ab") as log:
@@ -69,17 +69,17 @@ class Run:
             )  # fmt: skip
         self.pid = self._process.pid
 
-    def server(self) -> list[int]:
+    def server(self):
         return children(self.pid)[:1]
 
-    def wait(self, seconds: float) -> int | None:
+    def wait(self, seconds):
         try:
             return self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             return None
 
 
-def own_settings(folder: Path) -> dict[str, str]:
+def own_settings(folder):
     return {
         "PYTHONPATH": str(ROOT),
         "TMPDIR": str(folder / "tmp"),
@@ -93,19 +93,19 @@ def own_settings(folder: Path) -> dict[str, str]:
 class Household:
     """Folder in which runs are started: each life has a new store, the Prefect database stays."""
 
-    def __init__(self, folder: Path, words: list[str]) -> None:
+    def __init__(self, folder, words):
         self.folder, self.words = folder, words
         self.store = folder / ".bsl" / "store"
         self._seen: set[int] = set()
 
-    def finish(self) -> float:
+    def finish(self):
         run = Run(self.folder, self.words)
         began = time.monotonic()
         if run.wait(2 * SECONDS) != 0:
             raise AssertionError(self.log())
         return time.monotonic() - began
 
-    def killed(self, after: float, victim: str) -> bool:
+    def killed(self, after, victim):
         """Start a run and kill a process of it; return False if the run ended before."""
         run = Run(self.folder, self.words)
         code = run.wait(after)
@@ -120,18 +120,18 @@ class Household:
             raise AssertionError(f"{victim} was killed {SECONDS:.0f} s ago and the run goes on: {self.log()}")
         return True
 
-    def log(self) -> str:
+    def log(self):
         return (self.folder / "log").read_text()[-6000:]
 
-    def forget(self) -> None:
+    def forget(self):
         for place in (self.store, self.folder / "cache", self.folder / "tmp"):
             shutil.rmtree(place, ignore_errors=True)
 
-    def digests(self) -> Digests:
+    def digests(self):
         store = Store(str(self.store))
         return {ref.path: store.check(ref, every_byte=True).digest for ref in store.refs() if ref.kind != "model"}
 
-    def faults(self, expected: Digests) -> list[str]:
+    def faults(self, expected):
         end = time.monotonic() + 20
         while (alive := {process for process in self._seen if is_alive(process)}) and time.monotonic() < end:
             time.sleep(0.2)
@@ -144,7 +144,7 @@ class Household:
             *self.left_by_gc(),
         ]
 
-    def unended(self) -> list[str]:
+    def unended(self):
         with closing(sqlite3.connect(self.folder / ".bsl" / "prefect" / "prefect.db")) as database:
             rows = [
                 (table, state)
@@ -153,7 +153,7 @@ class Household:
             ]
         return [f"{count} × {table} {state}" for (table, state), count in Counter(rows).items() if state in RUNNING]
 
-    def left_by_gc(self) -> list[str]:
+    def left_by_gc(self):
         """Return files of killed runs that are still in the store after `gc` two days later."""
         folders = [folder for pattern in LEFT for folder in self.store.glob(pattern)]
         for path in [path for folder in folders for path in (folder, *folder.rglob("*"))]:
@@ -165,7 +165,7 @@ class Household:
         return failed + [f"{path} outlives gc" for pattern in LEFT for path in self.store.glob(pattern)]
 
 
-def kill_lives(folder: Path, kills: int, seed: int) -> tuple[Counter[str], list[str]]:
+def kill_lives(folder, kills, seed):
     """Kill as often as asked, at most five times per life; return the number of kills by victim, and the faults."""
     dice = random.Random(seed)
     words = settings(folder)
@@ -188,7 +188,7 @@ def kill_lives(folder: Path, kills: int, seed: int) -> tuple[Counter[str], list[
     return done, faults + house.unended()
 
 
-def main() -> int:
+def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=time.time_ns() % 2**32)
