@@ -1,6 +1,10 @@
-"""Stages make labels, synonyms, masked-LM and entailment views, and pairs, from a file of NLI rows."""
+"""Stages make views and pairs: from a file of NLI rows, and with a translator whose output can be predicted."""
 
 import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import nltk.data
 import polars as pl
@@ -9,13 +13,17 @@ from polars.testing import assert_frame_equal
 from prefect import flow
 
 from bsl.flows.recipes.shared import beside_original
-from bsl.models.translation.filters import OverlapFilter
+from bsl.models.errors import TrainingError, TranslationError
+from bsl.models.translation.config import TranslatorConfig
+from bsl.models.translation.filters import LengthFilter, LoopFilter, OverlapFilter
 from bsl.models.views.config import (
     AugmentConfig,
     EntailView,
     GivenView,
     MaskedView,
     SynonymView,
+    TranslatedView,
+    round_trip,
 )
 from bsl.models.views.pairs import PairConfig, ViewPair
 from bsl.storage.artifacts.manifest import Provenance
@@ -32,6 +40,7 @@ from bsl.tasks.views.augment import augment
 from bsl.tasks.views.methods import column_view
 from bsl.tasks.views.pairs import pair
 from tests.corpora import publish_corpus
+from tests.tiny_marian import SENTENCES, build_tiny_marian
 from tests.tiny_wordnet import write_tiny_wordnet
 
 PREMISES = ["A big cat ran over the sofa.", "Children ate a cake in the garden.", "He took a picture of the river."]
@@ -48,6 +57,9 @@ ALL = AugmentConfig(
     rewritings=(SynonymView(), MaskedView(model="embedded:bert-mini", revision=None), EntailView(hypotheses=2))
 )
 PAIRS = PairConfig(pairings=tuple(ViewPair(view_1="original", view_2=view) for view in ("synonym", "mlm", "entail")))
+ROOT = Path(__file__).parents[2]
+CORPUS = [*SENTENCES[:60:2], "...", "OK?!"]
+ROUND_TRIPS = PairConfig(pairings=(ViewPair(view_1="original", view_2="bt-nb"),), drop_identical=True)
 
 
 @flow
@@ -62,8 +74,8 @@ def prepared(
 
 
 @pytest.fixture
-def site(new_site):
-    return new_site()
+def site(new_site, tmp_path):
+    return new_site().model_copy(update={"cache": str(tmp_path / "cache")})
 
 
 @pytest.fixture(autouse=True)
@@ -185,3 +197,89 @@ def test_rewriting_survives_scratch_deletion_by_another_run(site, monkeypatch):
     with store.draft(ref, Provenance(stage_version=1, config={})) as draft:
         methods.rewrite_corpus(StageContext(site, store, draft), corpus, "mlm", "en", 0, dropped_meanwhile)
     assert store.manifest(ref).rows == 10
+
+
+@flow
+def views_and_pairs(
+    site: RunContext, corpus: CorpusRef, config: AugmentConfig, pairing: PairConfig
+) -> tuple[ViewsRef, PairsRef]:
+    views = augment(site, corpus, config)
+    return views, pair(site, views, pairing)
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    return build_tiny_marian(folder / "out", seed=1), build_tiny_marian(folder / "back", seed=2)
+
+
+@pytest.fixture
+def corpus(site):
+    return publish_corpus(site, CORPUS, "sv")
+
+
+def through(models, **settings):
+    """Round trip of languages without a smoke test, with lenient filters: random weights do loop."""
+    out, back = (
+        TranslatorConfig.model_validate({"model": str(folder), "source_lang": one, "target_lang": two} | settings)
+        for folder, one, two in zip(models, ("sv", "nb"), ("nb", "sv"), strict=True)
+    )
+    return AugmentConfig(
+        translations=(round_trip(out, back),),
+        filters=(LengthFilter(ratio=50), LoopFilter(repeats=7)),
+    )
+
+
+def test_augment_counts_an_outcome_for_every_sentence(site, corpus, models):
+    views, pairs = views_and_pairs(site, corpus, through(models), ROUND_TRIPS)
+    store = site.open_store()
+    table = store.scan(views).collect()
+    methods = dict(table["method"].value_counts().rows())
+    counted = {row["outcome"]: row["n"] for row in store.manifest(views).figures["outcomes"]}
+    assert methods["original"] == sum(counted.values()) == len(CORPUS)
+    assert methods["bt-nb"] == sum(n for outcome, n in counted.items() if outcome.startswith("kept"))
+    assert counted["kept: copy of the source"] >= 1  # "..." has nothing to translate
+    assert any(outcome.startswith("hop") for outcome in counted)
+    assert store.scan(pairs).collect().height == methods["bt-nb"] - counted["kept: copy of the source"]
+
+
+def test_augment_rerun_translates_only_new_sentences(site, corpus, models):
+    views_and_pairs(site, corpus, through(models), ROUND_TRIPS)
+    grown, _ = views_and_pairs(
+        site, publish_corpus(site, [*CORPUS, "A new sentence."], "sv"), through(models), ROUND_TRIPS
+    )
+    there, back = site.open_store().manifest(grown).figures["hops"]
+    assert there["sentences"] == 1
+    assert back["sentences"] <= 1
+
+
+def test_views_key_depends_on_the_search_and_not_on_the_path_of_the_model(site, corpus, models, tmp_path):
+    elsewhere = shutil.copytree(models[0], tmp_path / "out"), shutil.copytree(models[1], tmp_path / "back")
+    first, again, beam = (
+        views_and_pairs(site, corpus, config, ROUND_TRIPS)[0]
+        for config in (through(models), through(elsewhere), through(models, beam=2))
+    )
+    assert first == again != beam
+    assert len({part.kind for part in site.open_store().refs() if part.kind.startswith("translations/")}) == 4
+
+
+def test_translator_that_fails_its_smoke_test_stops_the_run(site, corpus, models):
+    hop = TranslatorConfig(model=str(models[0]), source_lang="en", target_lang="de")
+    english = publish_corpus(site, CORPUS[:-1])
+    config = AugmentConfig(translations=(TranslatedView(method="mt-de", hops=(hop,)),))
+    with pytest.raises(TranslationError, match=r"en→de translator .* fails its smoke test: 3 of 3"):
+        views_and_pairs(site, english, config, ROUND_TRIPS)
+    assert [ref.kind for ref in site.open_store().refs()] == ["corpus", "corpus"]
+
+
+def test_pairing_with_missing_view_raises_missing_view_error(site, corpus):
+    with pytest.raises(TrainingError, match=r"original\|bt-nb gives no pairs: 32 sentences have only the first view"):
+        views_and_pairs(site, corpus, AugmentConfig(), ROUND_TRIPS)
+
+
+def test_importing_view_stages_imports_no_torch_or_transformers():
+    script = (
+        "import sys; from bsl.tasks.views import augment, pairs; print({'torch', 'transformers'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
+    assert (done.stdout, done.stderr) == ("set()\n", "")
