@@ -31,8 +31,8 @@ from bsl.storage.artifacts.verification import fault_of, local_copy, local_manif
 from bsl.storage.errors import (
     ArtifactMissingError,
     CorruptArtifactError,
+    NewerFormatError,
     StaleArtifactError,
-    StorageError,
     StoreReadError,
     StoreWriteError,
 )
@@ -145,9 +145,7 @@ class Store:
         for source in manifest.provenance.inputs.values():
             try:
                 current = self.manifest(source).digest
-            except StoreReadError:
-                raise
-            except StorageError:
+            except (ArtifactMissingError, CorruptArtifactError, NewerFormatError):
                 continue  # an input may be deleted once it has been used
             if current != source.digest:
                 raise StaleArtifactError(f"{ref}: its input {source} was made again with other content")
