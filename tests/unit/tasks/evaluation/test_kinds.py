@@ -89,7 +89,7 @@ def test_added_kind_is_available_in_suites_and_evaluate():
     assert names_of(["toys"]) == ("toy",)
     assert names_of(["all"])[-1] == "toy"
     with pytest.raises(kinds.UnknownSuiteError, match=r"Did you mean 'toys'.*Suites: .*toys, all"):
-        names_of(["toyz"])
+        names_of(["toyes"])
     found = evaluate(Words(), ["toys", "embedded:stsb/dev"], bootstrap=BootstrapConfig(resamples=100)).scores
     assert found.filter(dataset="toy")["value"].item() > 0.3
     assert found["dataset"].unique(maintain_order=True).to_list() == ["stsb", "toy"]
