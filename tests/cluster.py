@@ -6,16 +6,18 @@ Workers import the module of a call's function, so the calls are here and not wi
 import os
 import signal
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from distributed import LocalCluster
 
 from bsl.models.errors import ModelError
+from bsl.tasks.stage.run_context import RunContext
 
 
 @contextmanager
-def dask_cluster(workers=2):
+def dask_cluster(workers: int = 2) -> Iterator[LocalCluster]:
     """Start single-threaded workers on a free port, without a dashboard."""
     # Port 0 takes a free port: the dashboard's default is 8787, on which two clusters would collide.
     unseen = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
@@ -25,26 +27,26 @@ def dask_cluster(workers=2):
         yield cluster
 
 
-def double(site, number):
+def double(site: RunContext, number: int) -> tuple[str | None, int]:
     return site.cluster, 2 * number
 
 
-def slow(site, folder, number):
+def slow(site: RunContext, folder: str, number: int) -> None:
     Path(folder, str(number)).touch()
     time.sleep(0.5)
 
 
-def fail(site, number):
+def fail(site: RunContext, number: int) -> int:
     if number == 3:
         raise ModelError("the third")
     return number
 
 
-def where(site, number):
+def where(site: RunContext, number: int) -> tuple[int, str, int]:
     return number, os.environ["OMP_NUM_THREADS"], os.getpid()
 
 
-def die(site, number):
+def die(site: RunContext, number: int) -> int:
     """Die as call 2; the others take longer than it, so some wait behind it."""
     time.sleep(0.2 if number == 2 else 0.4)
     if number == 2:
@@ -52,7 +54,7 @@ def die(site, number):
     return number
 
 
-def note_process(site, folder, number):
+def note_process(site: RunContext, folder: str, number: int) -> int:
     """Return after 3 s, or at once as call 1; leave the process in a file for each attempt."""
     attempt = len(list(Path(folder).glob(f"{number}-*")))
     time.sleep(0.0 if number == 1 else 3.0)
@@ -60,7 +62,7 @@ def note_process(site, folder, number):
     return number
 
 
-def wait_or_fail(site, seconds):
+def wait_or_fail(site: RunContext, seconds: float) -> float:
     if seconds < 0:
         raise ModelError("the third")
     time.sleep(seconds)

@@ -34,14 +34,16 @@ def one_hop(site: RunContext, hop: ResolvedTranslator, count: int, shard_rows: i
     return translate_all(site, hop, identified(SENTENCES[:count]), shard_rows)
 
 
-def translate_all(site, hop, sentences, shard_rows):
+def translate_all(
+    site: RunContext, hop: ResolvedTranslator, sentences: pl.LazyFrame, shard_rows: int
+) -> dict[str, object]:
     store = site.open_store()
     with store.workspace() as scratch:
         recall = MemoryLookup(store, hop.fingerprint, scratch, 1, 100)
         return dict(translate_missing(site, hop, lambda number: in_range(sentences, number, 1), recall, shard_rows))
 
 
-def identified(texts):
+def identified(texts: list[str]) -> pl.LazyFrame:
     return pl.LazyFrame({"text": texts}).select(sentence_ids(pl.col("text")).alias("sentence_id"), "text")
 
 
@@ -59,7 +61,7 @@ def site_in(folder):
     return RunContext(store=str(folder / "store"), cache=str(folder / "cache"), device="cpu", threads=1)
 
 
-def hop_of(site, model):
+def hop_of(site: RunContext, model: Path) -> ResolvedTranslator:
     # Languages without a smoke test: random weights would fail one.
     return find_translator(site, TranslatorConfig(model=str(model), source_lang="sv", target_lang="nb"))
 

@@ -2,11 +2,13 @@
 
 import subprocess
 from contextlib import contextmanager
+from pathlib import Path
 
+from tests.hub.server import StandInHub
 from tests.servers import PREFECT, ROOT
 
 
-def of_the_hub(hub, home):
+def of_the_hub(hub: StandInHub, home: Path) -> dict[str, str]:
     """Return the environment of a process that uses the stand-in Hub; the Hub's client reads it on import."""
     return {
         "HF_ENDPOINT": hub.url,

@@ -79,7 +79,7 @@ class Fault:
 class StandInHub:
     """The server, its repositories and its faults."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.repositories: dict[tuple[Kind, str], Repository] = {}
         self.blobs: dict[str, File] = {}
         self.uploaded: dict[str, bytes] = {}
@@ -90,10 +90,10 @@ class StandInHub:
         self.start()
 
     @property
-    def url(self):
+    def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def start(self, port=0):
+    def start(self, port: int = 0) -> None:
         handler = type("Handler", (Routes,), {"hub": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", port), handler)
         self._server.daemon_threads = True
@@ -109,16 +109,16 @@ class StandInHub:
 
     def add(
         self,
-        kind,
-        name,
-        files,
-        commit=None,
+        kind: Kind,
+        name: str,
+        files: Mapping[str, bytes],
+        commit: str | None = None,
         *,
-        card=None,
-        gated=False,
-        private=False,
-        main=True,
-    ):
+        card: Mapping[str, Any] | None = None,
+        gated: bool = False,
+        private: bool = False,
+        main: bool = True,
+    ) -> str:
         """Add a commit to a repository, by default the newest of `main`, and return its id."""
         readme = {"README.md": f"---\n{json.dumps(card)}\n---\n".encode()} if card else {}  # JSON is YAML
         made = {path: File(content, path.endswith(BIG)) for path, content in {**files, **readme}.items()}
