@@ -25,8 +25,8 @@ WEAK := tests/flows/test_adapt.py tests/unit/models/training \
 # Whole runs as users start them: from the Hub, by a deployment, in processes, from a wheel
 JOURNEYS := tests/flows/test_recipes_from_the_hub.py \
   tests/flows/test_deployment.py::test_deployed_run_evaluation_and_pool_sweep_report_equal_scores \
-  tests/flows/test_seams.py tests/flows/test_pipeline_suites.py tests/flows/test_reproduce.py tests/flows/test_wheel.py \
-  tests/flows/test_workers.py::test_two_workers_produce_the_same_checkpoints_and_table \
+  tests/flows/test_seams.py tests/flows/test_wheel.py \
+  tests/flows/test_workers.py::test_two_workers_produce_the_same_artifacts \
   tests/unit/tasks/training/test_distributed.py::test_training_with_two_processes_gives_single_process_weights
 
 .PHONY: install develop run check check-types check-tests test test-slow test-differential test-journeys test-avx2 test-assets \

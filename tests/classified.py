@@ -35,8 +35,6 @@ THINGS = ("lamp", "book", "chair", "phone", "bag")
 
 
 class Classified(NamedTuple):
-    """Store, labels, and the artifacts of a classifier."""
-
     site: RunContext
     path: Path
     held_out: HeldOutSet
@@ -47,7 +45,6 @@ class Classified(NamedTuple):
 
 
 def texts_of(first: int, count: int) -> pl.DataFrame:
-    """Return `id`, `body` and `queue` of texts about three topics."""
     rows = [
         (n, text.format(thing=THINGS[n % len(THINGS)], n=n), topic)
         for n in range(first, first + count)
@@ -57,7 +54,6 @@ def texts_of(first: int, count: int) -> pl.DataFrame:
 
 
 def classified(folder: Path, use: Use = "adapt", *, adapted: bool = True) -> Classified:
-    """Train a classifier on the embedded encoder's vectors of 120 labelled rows, some of them mislabelled."""
     site, path = RunContext(store=str(folder / "store"), device="cpu", threads=1), folder / "tickets.csv"
     rows = texts_of(0, 120)
     wrong = pl.when(pl.col("id") % 20 == 0).then(pl.lit("refund")).otherwise("queue")

@@ -4,15 +4,9 @@
 no entry in /etc/passwd. Some systems forbid it, and others lack it; there, `SUPPORTED` is False.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+from typing import Final
 
 USER: Final = 4242
 _AS_USER: Final = ("unshare", "--user", f"--map-user={USER}", f"--map-group={USER}")
@@ -20,18 +14,13 @@ _MOUNTING: Final = ("unshare", "--user", "--map-root-user", "--mount")
 _FULL: Final = 'mount -t tmpfs -o size=256k none "$0" && { head -c 1m /dev/zero >"$0/filling" 2>&-; exec "$@"; }'
 
 
-def confined(command: Sequence[str], full: Path | None = None) -> list[str]:
-    """Return a command that runs another one as such a user.
-
-    Args:
-        command: The other command.
-        full: A folder that is a full disk for the command, and only for it; empty otherwise.
-    """
+def confined(command, full=None):
+    """Return a command that runs another one as such a user."""
     user = [*_AS_USER, *command]
     return user if full is None else [*_MOUNTING, "sh", "-c", _FULL, str(full), *user]
 
 
-def _is_supported() -> bool:
+def _is_supported():
     if shutil.which("unshare") is None:
         return False
     mounted = [*_MOUNTING, "sh", "-c", 'mount -t tmpfs none /mnt && exec "$@"', "sh", *_AS_USER, "true"]

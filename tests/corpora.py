@@ -5,11 +5,9 @@ import polars as pl
 from bsl.models.corpus.normalize import sentence_ids
 from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import CorpusRef
-from bsl.tasks.stage.run_context import RunContext
 
 
-def publish_corpus(site: RunContext, texts: list[str], lang: str = "en") -> CorpusRef:
-    """Publish sentences as a corpus, whose key is their number."""
+def publish_corpus(site, texts, lang="en"):
     ref = CorpusRef(key=f"{len(texts):064x}")
     frame = pl.DataFrame({"text": texts}).select(
         sentence_id=sentence_ids(pl.col("text")), text="text", source=pl.lit("test"), lang=pl.lit(lang)

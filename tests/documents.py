@@ -2,15 +2,13 @@
 
 import re
 import shlex
-from collections.abc import Iterator
-from pathlib import Path
 
 BLOCK = re.compile(r"^```sh\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
 FENCED = re.compile(r"^```.*?^```", flags=re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`(bsl [^`]+)`")
 
 
-def commands(page: Path) -> Iterator[list[str]]:
+def commands(page):
     """Yield each command of a page's shell blocks as words, without comments and `&`."""
     for block in BLOCK.findall(page.read_text(encoding="utf-8")):
         for line in block.splitlines():
@@ -19,7 +17,7 @@ def commands(page: Path) -> Iterator[list[str]]:
                 yield [word for word in words if word != "&"]
 
 
-def mentions(page: Path) -> Iterator[list[str]]:
+def mentions(page):
     """Yield each `bsl …` in a page's prose as words, without ellipses (…)."""
     for told in INLINE.findall(FENCED.sub("", page.read_text(encoding="utf-8"))):
         yield [word for word in shlex.split(told)[1:] if word != "…"]

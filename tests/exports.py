@@ -17,14 +17,7 @@ def library_vectors(folder, texts, batch_size=32):
 
 
 def exported(encoder, folder, texts, batch_size=32):
-    """Save an encoder and return what is read from the folder, after comparing weights and vectors.
-
-    Args:
-        encoder: The encoder.
-        folder: Where to save it.
-        texts: Texts whose vectors are compared.
-        batch_size: Texts that the library takes at a time: 1 where it would take padding for tokens (CNN).
-    """
+    """Save an encoder and return what is read from the folder, after comparing weights and vectors."""
     vectors = encoder.encode(texts)
     encoder.save(folder)
     assert np.abs(library_vectors(folder, texts, batch_size) - vectors).max() <= 1e-5

@@ -1,18 +1,11 @@
 """The settings that an encoder's folder provides."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.serialization.folder_settings import completed, read_saved, resolved
 from bsl.models.errors import EncoderError, load_errors
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-
-def saved_config(folder: Path, model: str) -> EncoderConfig:
+def saved_config(folder, model):
     """Return the configuration of a folder's encoder if nobody sets anything."""
     with load_errors(folder, EncoderError):
         saved = read_saved(folder)

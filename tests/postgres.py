@@ -12,14 +12,9 @@ INITDB = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))), No
 
 
 class Postgres:
-    """A cluster in a folder whose parents its user may enter; it runs as the user postgres if we are root.
+    """A cluster in a folder whose parents its user may enter; it runs as the user postgres if we are root."""
 
-    Attributes:
-        url: the database `prefect`, for the settings of a Prefect server.
-        process: the server process.
-    """
-
-    def __init__(self, folder: Path, password: str, port: int | None = None) -> None:
+    def __init__(self, folder, password, port=None):
         assert INITDB is not None
         self._folder, self._password, self._port = folder, password, port or free_port()
         self.url = f"postgresql+asyncpg://prefect:{password}@127.0.0.1:{self._port}/prefect"
@@ -35,13 +30,12 @@ class Postgres:
         self.start()
         self._when_it_answers("createdb", "prefect")
 
-    def start(self) -> None:
-        """Start the server, also after a kill."""
+    def start(self):
         where = ["-D", str(self._folder / "database"), "-p", str(self._port), "-h", "127.0.0.1", "-k", ""]
         with (self._folder / "database.log").open("ab") as log:
             self.process = subprocess.Popen([INITDB.with_name("postgres"), *where], stdout=log, stderr=log, **self._how)
 
-    def kill(self) -> None:
+    def kill(self):
         """Kill the server with signal 9: its child processes notice and end, without a checkpoint."""
         own = children(self.process.pid)
         self.process.kill()
@@ -49,15 +43,14 @@ class Postgres:
         while any(map(is_alive, own)):  # a new server cannot take over the shared memory while one of them lives
             time.sleep(0.1)
 
-    def stop(self) -> None:
+    def stop(self):
         self.process.terminate()
         self.process.wait(60)
 
-    def rows(self, query: str) -> list[str]:
-        """Return the rows of a query, as lines."""
+    def rows(self, query):
         return self._when_it_answers("psql", "-d", "prefect", "-Atc", query).splitlines()
 
-    def _when_it_answers(self, program: str, *words: str) -> str:
+    def _when_it_answers(self, program, *words):
         command = [str(INITDB.with_name(program)), "-h", "127.0.0.1", "-p", str(self._port), "-U", "prefect", *words]
         known = {**os.environ, "PGPASSWORD": self._password}
         end = time.monotonic() + 60

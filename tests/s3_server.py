@@ -1,10 +1,7 @@
 """An S3 endpoint on loopback (moto), set in the environment while it serves."""
 
-from __future__ import annotations
-
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 from s3fs import S3FileSystem
@@ -12,12 +9,9 @@ from werkzeug.serving import make_server
 
 from bsl.storage.artifacts.store import Store
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
 
 @contextmanager
-def s3_served(application: Callable[..., object], bucket: str) -> Iterator[str]:
+def s3_served(application, bucket):
     """Serve an empty bucket and yield its URL."""
     server = make_server("127.0.0.1", 0, application, threaded=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()

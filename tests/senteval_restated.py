@@ -27,7 +27,6 @@ class Restated:
     def fit(
         self, x: np.ndarray, y: np.ndarray, classes: int, decay: float, dev: tuple[np.ndarray, np.ndarray] | None = None
     ) -> torch.nn.Linear:
-        """Fit a classifier, with draws from the global generators as in the original."""
         np.random.seed(self.seed)
         torch.manual_seed(self.seed)
         layer = torch.nn.Linear(x.shape[1], classes).to(self.dtype)
@@ -63,7 +62,6 @@ class Restated:
         return float((self.predict(layer, x) == y).mean())
 
     def best_of(self, cuts, classes):
-        """Return the rounded mean dev accuracy of each weight decay, and the first best."""
         scores = [
             round(100 * np.mean([self.score(self.fit(x, y, classes, decay, dev), *dev) for x, y, dev in cuts]), 2)
             for decay in self.decays

@@ -31,7 +31,6 @@ def free_port() -> int:
 
 
 def clients_of(port: int, home: Path) -> dict[str, str]:
-    """Return the environment of a server and its clients; Prefect reads it on import."""
     return {
         "PREFECT_HOME": str(home),
         "PREFECT_API_URL": f"http://127.0.0.1:{port}/api",
@@ -46,13 +45,11 @@ def runs_in(folder: Path) -> dict[str, str]:
 
 
 def prepare(environment: Mapping[str, str]) -> None:
-    """Give a server its work pool, queues and automations."""
     own = {**environment, "PATH": f"{PREFECT.parent}:{environment['PATH']}"}
     _run([ROOT / "docker" / "server-setup.sh"], own)
 
 
 def add_schedules(environment: Mapping[str, str]) -> None:
-    """Give deployment nli its schedule."""
     _run([ROOT / "docker" / "schedules.sh"], {**environment, "PATH": f"{PREFECT.parent}:{environment['PATH']}"})
 
 
@@ -81,7 +78,6 @@ def is_alive(process: int) -> bool:
 
 
 def children(process: int) -> list[int]:
-    """Return the descendants of a process, whichever thread started them."""
     direct: list[int] = []
     for listed in Path(f"/proc/{process}/task").glob("*/children"):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended
@@ -90,14 +86,7 @@ def children(process: int) -> list[int]:
 
 
 class Cluster:
-    """A Prefect server and a process worker; each leads a process group, which can be killed whole.
-
-    Attributes:
-        folder: Folder of the logs.
-        environment: Environment of server, worker and clients.
-        url: Address of the server's API.
-        running: The processes by name.
-    """
+    """A Prefect server and a process worker; each leads a process group, which can be killed whole."""
 
     def __init__(self, folder: Path, home: Path, **own: str) -> None:
         self._port = free_port()
@@ -114,13 +103,11 @@ class Cluster:
         self._start("worker", PREFECT, "worker", "start", "--pool", "gpu")
 
     def prefect(self, *words: str) -> str:
-        """Run a command of Prefect's, which must succeed, and return its output."""
         done = subprocess.run([PREFECT, *words], env=self.environment, cwd=ROOT, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
     def ask(self, path: str, body: object = None) -> Any:
-        """Return the server's answer to a GET, or with a body to a POST."""
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"{self.url}{path}", data, {"Content-Type": "application/json"})
         for _ in range(120):
@@ -134,7 +121,6 @@ class Cluster:
         raise TimeoutError(f"{self.url}{path}: 503 for a minute")
 
     def log(self) -> str:
-        """Return the worker's log."""
         return (self.folder / "worker.log").read_text()
 
     def kill(self) -> None:

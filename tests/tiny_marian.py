@@ -37,16 +37,7 @@ def build_tiny_marian(
     end_bias: float = 1.5,
     safetensors: bool = True,
 ) -> Path:
-    """Write config, weights, vocabulary and SentencePiece models to ``folder`` and return it.
-
-    Args:
-        folder: Where to write.
-        seed: Of the weights.
-        codes: Target tokens such as ``>>deu<<`` to put into the vocabulary.
-        gain: Factor on the random weights; 1 gives the degenerate output of a fresh model.
-        end_bias: Added to the logit of the end mark; more gives shorter translations.
-        safetensors: Write safetensors, or a ``pytorch_model.bin``.
-    """
+    """Write config, weights, vocabulary and SentencePiece models to ``folder`` and return it."""
     folder.mkdir(parents=True, exist_ok=True)
     pieces = _train_pieces(folder)
     vocab = {piece: number for number, piece in enumerate(["</s>", "<unk>", *codes, *pieces, "<pad>"])}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from bsl.storage.artifacts.leases import leases, store_time
 from bsl.storage.artifacts.refs import ADDRESS, ArtifactRef
-from bsl.storage.errors import ArtifactMissingError, CorruptArtifactError, StorageError, StoreReadError
+from bsl.storage.errors import ArtifactMissingError, CorruptArtifactError, NewerFormatError, StorageError
 from bsl.storage.filesystem.atomic import last_changed
 from bsl.storage.filesystem.names import MANIFEST
 from bsl.storage.filesystem.os_errors import reading, writing
@@ -155,9 +155,7 @@ def _unlisted(store: Store, ref: ArtifactRef, names: set[str]) -> list[str]:
         manifest = store.manifest(ref)
     except ArtifactMissingError:
         return sorted(names)
-    except StoreReadError:
-        raise
-    except StorageError:
+    except (CorruptArtifactError, NewerFormatError):
         return []
     return sorted(names - {MANIFEST, *map(manifest.where, manifest.files)})
 

@@ -31,8 +31,8 @@ from bsl.storage.artifacts.verification import fault_of, local_copy, local_manif
 from bsl.storage.errors import (
     ArtifactMissingError,
     CorruptArtifactError,
+    NewerFormatError,
     StaleArtifactError,
-    StorageError,
     StoreReadError,
     StoreWriteError,
 )
@@ -145,9 +145,7 @@ class Store:
         for source in manifest.provenance.inputs.values():
             try:
                 current = self.manifest(source).digest
-            except StoreReadError:
-                raise
-            except StorageError:
+            except (ArtifactMissingError, CorruptArtifactError, NewerFormatError):
                 continue  # an input may be deleted once it has been used
             if current != source.digest:
                 raise StaleArtifactError(f"{ref}: its input {source} was made again with other content")
@@ -289,16 +287,11 @@ class Store:
                 if is_unused:
                     shutil.rmtree(folder, ignore_errors=True)
 
-    def remember(self, ref: ArtifactRef) -> None:
-        """Record that this artifact was published here and is used now."""
-        with writing(self.url):
+    def used(self, ref: ArtifactRef) -> None:
+        """Record that an artifact was published here and is used now; a read-only store is left unchanged."""
+        with suppress(StoreWriteError), writing(self.url):
             self.fs.makedirs(f"{self.root}/.records/{ref.kind}", exist_ok=True)
             self.fs.pipe_file(self._record(ref), ref.model_dump_json().encode())
-
-    def used(self, ref: ArtifactRef) -> None:
-        """Record that an artifact is used now, for garbage collection; a read-only store is left unchanged."""
-        with suppress(StoreWriteError):
-            self.remember(ref)
 
     def remove(self, ref: ArtifactRef) -> None:
         """Delete an artifact and its local copy, never leaving half of it; do nothing if it is already gone."""
@@ -321,7 +314,7 @@ class Store:
             return bool(self.fs.exists(self.path(ref)) or self.fs.exists(self._record(ref)))
 
     def last_used(self, manifest: Manifest) -> datetime:
-        """Return when an artifact was made, or when `remember` was last called for it."""
+        """Return when an artifact was made, or when `used` was last called for it."""
         with reading(self.url), suppress(FileNotFoundError):
             used: datetime = self.fs.modified(self._record(manifest.ref))
             return max(manifest.created_at, used)

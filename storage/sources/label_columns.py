@@ -103,7 +103,10 @@ def _guess(path: str, table: pl.DataFrame, prose: list[str], given: LabelFile) -
 def _score(path: str, table: pl.DataFrame, others: Sequence[str], label: str | None) -> str | None:
     if label is not None:
         if (value := non_number(table[label])) is not None:
-            return _no_number(path, label, value)
+            raise SourceError(
+                f"{path}: {label!r} contains {value!r}, which is not a number, expected the score of two texts. "
+                f"Correct it, or name one text column {NAME_TEXT}."
+            )
         return label
     found = [
         name
@@ -111,13 +114,6 @@ def _score(path: str, table: pl.DataFrame, others: Sequence[str], label: str | N
         if non_number(table[name]) is None and scores(table[name]).drop_nulls().n_unique() > 1
     ]
     return _only(path, table, found)
-
-
-def _no_number(path: str, label: str, value: str) -> str:
-    raise SourceError(
-        f"{path}: {label!r} contains {value!r}, which is not a number, expected the score of two texts. Correct it, or "
-        f"name one text column {NAME_TEXT}."
-    )
 
 
 def _class(path: str, table: pl.DataFrame, others: Sequence[str], label: str | None) -> str | None:

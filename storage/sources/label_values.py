@@ -43,7 +43,8 @@ def folded_spellings(values: pl.Series) -> tuple[tuple[str, str, int], ...]:
 def _written(values: pl.Series) -> pl.Series:
     """Return the classes as written; null where the label is missing, and equal numbers alike."""
     known = values.replace([*_MACHINE, *MISSING_WORDS], None)
-    if known.null_count() == len(known) or not _all_numbers(known):
+    numbers = known.drop_nulls().cast(pl.Float64, strict=False)
+    if numbers.is_empty() or numbers.has_nulls():
         keys = _key(values)
         single = [word for word in MISSING_WORDS if (keys == word.lower()).sum() == 1]
         known = values.replace([*_MACHINE, *single], None)
@@ -86,8 +87,3 @@ def words_as_classes(values: pl.Series) -> tuple[tuple[str, int], ...]:
     """Return the words for a missing value that are classes of the column, and the number of their rows."""
     counts = class_labels(values).value_counts().sort(values.name)
     return tuple((word, count) for word, count in counts.iter_rows() if word in MISSING_WORDS)
-
-
-def _all_numbers(values: pl.Series) -> bool:
-    known = values.drop_nulls()
-    return bool(known.cast(pl.Float64, strict=False).is_not_null().all())

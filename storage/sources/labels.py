@@ -77,11 +77,13 @@ class LabelSource(Record):
         else:
             line = f"labels: {self.classes} classes, text in {texts}, class in `{self.label}`"
         together = f"rows with the same `{self.document}` stay together ({self.documents:,} values)"
+        folded = [f"`{spelling}` ({rows:,}) is `{label}`" for spelling, label, rows in self.spellings[:_SHOWN]]
+        folded += ["…"] if len(self.spellings) > _SHOWN else []
         notes = [
             *([together] if self.document else []),
             *(f"`{name}` is not used" for name in self.unused),
             *(f"{word!r} ({rows:,} rows) is a class, not a missing label" for word, rows in self.words),
-            *([f"equal but for case and blanks: {self._folded}"] if self.spellings else []),
+            *([f"equal but for case and blanks: {', '.join(folded)}"] if self.spellings else []),
         ]
         hint = ""
         if self.likely_document:
@@ -90,11 +92,6 @@ class LabelSource(Record):
                 f"rows: --document {shlex.quote(self.likely_document)} keeps rows with the same value together"
             )
         return "; ".join([line, *notes]) + hint
-
-    @property
-    def _folded(self) -> str:
-        shown = [f"`{spelling}` ({rows:,}) is `{label}`" for spelling, label, rows in self.spellings[:_SHOWN]]
-        return ", ".join([*shown, *(["…"] if len(self.spellings) > _SHOWN else [])])
 
 
 def label_source(name: str, document: str | None = None) -> LabelSource:

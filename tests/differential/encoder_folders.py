@@ -1,11 +1,11 @@
 """Folders of tiny encoders, and changes of one setting in one of their JSON files."""
 
-from __future__ import annotations
-
 import json
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import load_file
@@ -14,11 +14,6 @@ from transformers import CONFIG_MAPPING, AutoModel, PreTrainedTokenizerFast
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from tests.layouts import LAYOUTS, bert, layout, network, write, xlmr
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-    from random import Random
 
 WEIGHTS = "model.safetensors"
 _WIDE = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
@@ -41,8 +36,8 @@ _ARCHITECTURES: dict[str, dict[str, Any]] = {
 _LONGEST_LIST = 12  # entries; longer objects, such as vocabularies, are changed at a few places only
 
 
-def _architecture(name: str) -> Callable[[Path], dict[str, Any]]:
-    def build(folder: Path) -> dict[str, Any]:
+def _architecture(name):
+    def build(folder):
         torch.manual_seed(5)
         tokenizer = PreTrainedTokenizerFast.from_pretrained(write(folder / "tokenizer", xlmr()))
         fields = {**_WIDE, **_ARCHITECTURES[name], "vocab_size": 600, "pad_token_id": 1}
@@ -52,10 +47,10 @@ def _architecture(name: str) -> Callable[[Path], dict[str, Any]]:
     return build
 
 
-def _saved(pooling: str) -> Callable[[Path], dict[str, Any]]:
+def _saved(pooling):
     """Return a folder of our own export with modules between transformer and pooling."""
 
-    def build(folder: Path) -> dict[str, Any]:
+    def build(folder):
         write(folder / "bare", bert())
         out = folder / "exported"
         SentenceEncoder.load(folder / "bare", EncoderConfig(model="x", pooling=pooling, max_length=32)).save(out)
@@ -195,23 +190,21 @@ class Change:
     value: object
 
     @property
-    def key(self) -> str:
-        """The innermost name on the path."""
+    def key(self):
         return next((str(part) for part in reversed(self.path) if isinstance(part, str)), self.file)
 
 
 GONE = object()
 
 
-def built(name: str, folder: Path) -> Path:
-    """Write a base folder once and return it."""
+def built(name, folder):
     ready = folder / "ready"
     if not ready.is_dir():
         write(ready, BASES[name](folder / "parts"))
     return ready
 
 
-def in_format(folder: Path, random: Random) -> str:
+def in_format(folder, random):
     """Rewrite the weights of a transformer in a random format of transformers, and return its name."""
     kind = random.choice(("safetensors", "safetensors", "pickle", "sharded", "sharded pickle"))
     if kind == "safetensors" or not (folder / WEIGHTS).is_file() or not (folder / "config.json").is_file():
@@ -243,8 +236,7 @@ def in_format(folder: Path, random: Random) -> str:
     return kind
 
 
-def changes_of(folder: Path) -> list[Change]:
-    """Return the changes of one setting of a folder's JSON files, each at a time."""
+def changes_of(folder):
     found: list[Change] = []
     for path in sorted(folder.rglob("*.json")):
         file = path.relative_to(folder).as_posix()
@@ -265,13 +257,12 @@ def changes_of(folder: Path) -> list[Change]:
     return found
 
 
-def _where(folder: Path, file: str) -> str:
+def _where(folder, file):
     inner = next((path for path in folder.glob(f"0_*/{file}")), None)
     return file if inner is None else inner.relative_to(folder).as_posix()
 
 
-def _places(content: Any, depth: int = 4) -> Iterator[tuple[tuple[str | int, ...], object]]:
-    """Yield the path and the value of each setting."""
+def _places(content, depth=4):
     entries: list[tuple[str | int, object]]
     entries = list(content.items()) if isinstance(content, dict) else list(enumerate(content))
     if len(entries) > _LONGEST_LIST * 3:
@@ -282,7 +273,7 @@ def _places(content: Any, depth: int = 4) -> Iterator[tuple[tuple[str | int, ...
             yield from (((name, *path), inner) for path, inner in _places(value, depth - 1))
 
 
-def _others(value: object) -> list[object]:
+def _others(value):
     if isinstance(value, bool):
         return [not value, GONE]
     if isinstance(value, int):
@@ -296,8 +287,7 @@ def _others(value: object) -> list[object]:
     return [GONE]
 
 
-def apply(change: Change, folder: Path) -> None:
-    """Change the setting in the folder's file, which is created if it is missing."""
+def apply(change, folder):
     path = folder / change.file
     path.parent.mkdir(parents=True, exist_ok=True)
     content = json.loads(path.read_text()) if path.is_file() else {}
@@ -311,8 +301,7 @@ def apply(change: Change, folder: Path) -> None:
     path.write_text(json.dumps(content))
 
 
-def copied(folder: Path, target: Path) -> Path:
-    """Copy a folder without the files that no PyTorch loader reads."""
+def copied(folder, target):
     shutil.rmtree(target, ignore_errors=True)
     ignored = shutil.ignore_patterns("*.onnx", "*.h5", "*.msgpack", "onnx", "README.md")
     shutil.copytree(folder, target, ignore=ignored)

@@ -1,24 +1,20 @@
 """Small inputs of the commands, and the environments in which machines start them."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
 import random
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import polars as pl
 
 from tests.confined import confined
 from tests.tiny_encoder import write_tiny
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 BSL: Final = Path(sys.executable).with_name("bsl")
 WORDS: Final = "cat dog man woman child bird horse house plays sits runs sees near under over the a red small old café"
@@ -48,14 +44,12 @@ _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
 COMMANDS: Final = tuple(_WORDS)
 
 
-def words_of(command: str) -> list[str]:
-    """Return the complete command line of a command."""
+def words_of(command):
     changes = [word for setting in _SETTINGS[command] for word in ("--set", setting)]
     return [str(BSL), command, *_WORDS[command], *changes, "--json"]
 
 
-def write_inputs(folder: Path) -> None:
-    """Write texts, labels and an encoder."""
+def write_inputs(folder):
     dice, words = random.Random(5), WORDS.split()
     texts = [" ".join(dice.choice(words) for _ in range(7)).capitalize() + f" {number}." for number in range(160)]
     labels = {"sentence1": texts[:40], "sentence2": texts[40:80], "score": [dice.random() for _ in range(40)]}
@@ -66,18 +60,7 @@ def write_inputs(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class Environment:
-    """How a machine starts a command.
-
-    Attributes:
-        name: What is special about it.
-        variables: Environment variables; None removes one. `{base}` is the folder of the case.
-        before: Shell commands before the command.
-        folder: Name of the working folder.
-        closed: A folder, relative to the case's, that can only be read; needs a user without root's rights.
-        full: A folder that is a full disk.
-        unnamed: Whether the user has no entry in /etc/passwd and no rights of root.
-        cause: Regular expression of the message, if the command may fail; it names the cause.
-    """
+    """How a machine starts a command."""
 
     name: str
     variables: Mapping[str, str | None] = field(default_factory=dict)
@@ -89,8 +72,7 @@ class Environment:
     cause: str = ""
 
     @property
-    def is_confined(self) -> bool:
-        """Whether it needs user namespaces."""
+    def is_confined(self):
         return bool(self.closed or self.full or self.unnamed)
 
 
@@ -144,15 +126,8 @@ class Outcome:
     digests: Mapping[str, str]
 
 
-def execute(command: str, environment: Environment, inputs: Path, base: Path) -> Outcome:
-    """Execute a command in an environment.
-
-    Args:
-        command: Its name.
-        environment: The environment.
-        inputs: Folder from `write_inputs`, perhaps with a Prefect database.
-        base: An empty folder.
-    """
+def execute(command, environment, inputs, base):
+    """Execute a command in an environment."""
     work = base / environment.folder
     for name in ("home", "tmp", "xdg", "hf", "store"):
         (base / name).mkdir()
@@ -181,7 +156,7 @@ def execute(command: str, environment: Environment, inputs: Path, base: Path) ->
     return Outcome(done.returncode, done.stderr, _without_places(result), digests_of(store))
 
 
-def variables_of(environment: Environment, base: Path) -> dict[str, str]:
+def variables_of(environment, base):
     """Return the variables of an environment; of this process's, only those of the system and of Python."""
     known = {name: os.environ[name] for name in ("PATH", "LANG", "VIRTUAL_ENV") if name in os.environ}
     usual = {**known, "HOME": str(base / "home"), "OMP_NUM_THREADS": "1", "BSL_DEVICE": "cpu"}
@@ -192,15 +167,14 @@ def variables_of(environment: Environment, base: Path) -> dict[str, str]:
     return {name: value for name, value in (usual | special).items() if value is not None}
 
 
-def _without_places(result: Any) -> Any:
+def _without_places(result):
     """Return a result without absolute paths, which differ between cases."""
     if isinstance(result, dict):
         return {name: _without_places(value) for name, value in result.items() if name not in ("page", "encoder")}
     return [_without_places(value) for value in result] if isinstance(result, list) else result
 
 
-def digests_of(store: Path) -> dict[str, str]:
-    """Return the digest of each table, page in Markdown and file of weights in a store."""
+def digests_of(store):
     kinds = ("*.parquet", "*.safetensors", "*.md")
     files = sorted(file for kind in kinds for file in store.glob(f"[a-z]*/**/{kind}"))
     return {str(file.relative_to(store)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}

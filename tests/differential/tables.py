@@ -1,21 +1,14 @@
 """Tables of random rows, as pandas, Polars, csv, pyarrow, json and spreadsheets write them."""
 
-from __future__ import annotations
-
 import csv
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from random import Random
 
 WORDS = (
     "the", "parcel", "came", "late", "and", "nobody", "answered", "my", "letter", "about", "a", "lost", "ticket", "for",
@@ -31,15 +24,12 @@ POOLS = (("refund", "delivery", "other"), ("0", "1"), ("1.5", "2"), ("NA", "EU")
 
 @dataclass(frozen=True)
 class Row:
-    """A record: its text and label; None for a null."""
-
     number: int
     text: str | None
     label: str | None
 
 
-def rows_of(random: Random, *, marks: bool = True, breaks: bool = True) -> list[Row]:
-    """Return random rows with a class; their texts may contain quotes, separators and line breaks."""
+def rows_of(random, *, marks=True, breaks=True):
     pool = random.choice(POOLS)
     often = random.choice((0.02, 0.2, 0.6))
     rows = []
@@ -57,15 +47,14 @@ def rows_of(random: Random, *, marks: bool = True, breaks: bool = True) -> list[
     return rows
 
 
-def frame_of(rows: list[Row]) -> pl.DataFrame:
-    """Return rows as a frame."""
+def frame_of(rows):
     return pl.DataFrame(
         {"id": [row.number for row in rows], "text": [row.text for row in rows], "label": [row.label for row in rows]},
         schema={"id": pl.Int64, "text": pl.String, "label": pl.String},
     )
 
 
-def by_csv(rows: list[Row], folder: Path, random: Random) -> Path:
+def by_csv(rows, folder, random):
     """Write by Python's csv module in any dialect; `'` is the quote character only if it shows in the file."""
     separator, quote = random.choice(",;\t|"), random.choice('""\'')
     if not any("'" in row.text or separator in row.text for row in rows if row.text):
@@ -80,8 +69,7 @@ def by_csv(rows: list[Row], folder: Path, random: Random) -> Path:
     return path
 
 
-def by_pandas(rows: list[Row], folder: Path, random: Random) -> Path:
-    """Write by pandas, perhaps with its index."""
+def by_pandas(rows, folder, random):
     separator = random.choice(",;\t")
     path = folder / ("rows.tsv" if separator == "\t" else "rows.csv")
     table = pd.DataFrame({"text": [row.text for row in rows], "label": [row.label for row in rows]})
@@ -91,8 +79,7 @@ def by_pandas(rows: list[Row], folder: Path, random: Random) -> Path:
     return path
 
 
-def by_polars(rows: list[Row], folder: Path, random: Random) -> Path:
-    """Write by Polars."""
+def by_polars(rows, folder, random):
     separator = random.choice(",;\t|")
     path = folder / ("rows.tsv" if separator == "\t" else "rows.csv")
     style = random.choice(("necessary", "always", "non_numeric"))
@@ -101,7 +88,7 @@ def by_polars(rows: list[Row], folder: Path, random: Random) -> Path:
     return path
 
 
-def by_pyarrow(rows: list[Row], folder: Path, random: Random) -> Path:
+def by_pyarrow(rows, folder, random):
     """Write by pyarrow: Parquet, Arrow, CSV, or a folder of parts."""
     table = frame_of(rows).to_arrow()
     kind = random.choice(("parquet", "file", "stream", "csv", "parts", "dictionary"))
@@ -124,7 +111,7 @@ def by_pyarrow(rows: list[Row], folder: Path, random: Random) -> Path:
     return path
 
 
-def by_json(rows: list[Row], folder: Path, random: Random) -> Path:
+def by_json(rows, folder, random):
     """Write JSON lines: keys late, missing, null, in any order, beside others; labels as strings or numbers."""
     style, path = random.choice(("pandas", "polars", "json", "missing")), folder / "rows.jsonl"
     frame = frame_of(rows)
@@ -151,14 +138,14 @@ def by_json(rows: list[Row], folder: Path, random: Random) -> Path:
     return path
 
 
-def by_spreadsheet(rows: list[Row], folder: Path, random: Random) -> Path:
+def by_spreadsheet(rows, folder, random):
     """Write as spreadsheets export: sep=, blank names, BOM, CRLF, Windows-1252, UTF-16, tabs with quoted commas."""
     kind = random.choice(("sep", "blank", "tabs", "legacy", "unicode"))
     separator = "\t" if kind in {"tabs", "unicode"} else random.choice(",;")
     path = folder / ("rows.tsv" if separator == "\t" else "rows.csv")
     blanks = [""] * (3 if kind == "blank" else 0)
 
-    def cell(value: object) -> str:
+    def cell(value):
         text = "" if value is None else str(value)
         special = any(mark in text for mark in ('"', "\n", "\r", ",", separator))
         return '"' + text.replace('"', '""') + '"' if special else text
@@ -172,7 +159,7 @@ def by_spreadsheet(rows: list[Row], folder: Path, random: Random) -> Path:
     return path
 
 
-def by_hand(rows: list[Row], folder: Path, random: Random) -> Path:
+def by_hand(rows, folder, random):
     """Write TSV without quoting, as research datasets."""
     path = folder / "rows.tsv"
     table = [("id", "text", "label"), *((str(row.number), row.text or "", row.label or "") for row in rows)]

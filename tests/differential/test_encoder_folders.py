@@ -3,12 +3,9 @@
 The change of a case depends only on its number.
 """
 
-from __future__ import annotations
-
 import logging
 import warnings
 from random import Random
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -19,9 +16,6 @@ from tests.differential.cases import FIRST, count
 from tests.differential.encoder_folders import BASES, apply, built, changes_of, copied, in_format
 from tests.layouts import TEXTS, opened
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 pytestmark = [pytest.mark.differential, pytest.mark.filterwarnings("ignore")]
 
 GROUP = 25  # cases of one test, which share a base folder
@@ -30,12 +24,12 @@ SHOWN = [*TEXTS[::6], "The Man's café, 2 of 3 — naïve? " * 12]
 
 
 @pytest.fixture(autouse=True)
-def _quiet(caplog: pytest.LogCaptureFixture) -> None:
+def _quiet(caplog):
     caplog.set_level(logging.CRITICAL)
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_changed_setting_gives_the_vectors_of_the_library_or_an_error(group: int, tmp_path: Path) -> None:
+def test_changed_setting_gives_the_vectors_of_the_library_or_an_error(group, tmp_path):
     base = list(BASES)[(group * 7) % len(BASES)]
     ready = built(base, tmp_path)
     changes = changes_of(ready)
@@ -47,8 +41,7 @@ def test_changed_setting_gives_the_vectors_of_the_library_or_an_error(group: int
     assert not faults, "\n".join(faults)
 
 
-def _fault(ready: Path, base: str, changes: list, random: Random, tmp_path: Path) -> str | None:
-    """Return what is wrong with one case; None if nothing is."""
+def _fault(ready, base, changes, random, tmp_path):
     folder = copied(ready, tmp_path / "case")
     change = random.choice(changes)
     apply(change, folder)

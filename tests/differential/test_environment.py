@@ -4,22 +4,15 @@ Cases are pairs of an environment and a command. With `BSL_GENERATED`, a few of 
 minutes; `BSL_FIRST_CASE` draws others.
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.confined import SUPPORTED
 from tests.differential.cases import FIRST, count
-from tests.differential.environments import COMMANDS, ENVIRONMENTS, Environment, Outcome, execute, write_inputs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+from tests.differential.environments import COMMANDS, ENVIRONMENTS, Environment, execute, write_inputs
 
 PLAIN = Environment("plain")
 QUICK = (("search", "no HOME and no name"), ("search", "ASCII locale"))  # the sample of `make test`: they once failed
@@ -27,7 +20,7 @@ MOST = 24
 PAIRS = [(command, environment) for environment in ENVIRONMENTS for command in COMMANDS]
 
 
-def cases() -> list[tuple[str, Environment]]:
+def cases():
     if count(0) == 0:
         named = {environment.name: environment for environment in ENVIRONMENTS}
         return [(command, named[name]) for command, name in QUICK]
@@ -35,7 +28,7 @@ def cases() -> list[tuple[str, Environment]]:
 
 
 @pytest.fixture(scope="module")
-def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def inputs(tmp_path_factory):
     """Return a folder of inputs, with the database of a finished command: to make one takes longer than all else."""
     folder, base = tmp_path_factory.mktemp("inputs"), tmp_path_factory.mktemp("first")
     write_inputs(folder)
@@ -49,11 +42,11 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def plain(inputs: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Outcome]:
+def plain(inputs, tmp_path_factory):
     """Return a function that returns the outcome of a command in a plain environment."""
 
     @cache
-    def outcome(command: str) -> Outcome:
+    def outcome(command):
         return execute(command, PLAIN, inputs, tmp_path_factory.mktemp(command))
 
     return outcome
@@ -61,9 +54,7 @@ def plain(inputs: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[s
 
 @pytest.mark.differential
 @pytest.mark.parametrize(("command", "environment"), cases(), ids=lambda value: getattr(value, "name", value))
-def test_environment_changes_no_byte_or_is_named_as_the_cause(
-    command: str, environment: Environment, inputs: Path, plain: Callable[[str], Outcome], tmp_path: Path
-) -> None:
+def test_environment_changes_no_byte_or_is_named_as_the_cause(command, environment, inputs, plain, tmp_path):
     if environment.is_confined and not SUPPORTED:
         pytest.skip("needs user namespaces")
     found, expected = execute(command, environment, inputs, tmp_path), plain(command)

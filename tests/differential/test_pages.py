@@ -3,12 +3,9 @@
 The text of a case depends only on its number.
 """
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 from markdown_it import MarkdownIt
@@ -20,9 +17,6 @@ from bsl.tasks.rendering.html import html
 from bsl.tasks.rendering.markdown import markdown
 from tests.differential.cases import FIRST, count
 from tests.every import every
-
-if TYPE_CHECKING:
-    from markdown_it.token import Token
 
 CASES = range(FIRST, FIRST + count(300))
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
@@ -40,18 +34,17 @@ SMALLEST = (
 )  # fmt: skip
 
 
-def text_of(case: int) -> str:
+def text_of(case):
     random = Random(f"page {case}")
     return "".join(random.choice(PIECES) for _ in range(random.randint(1, 7)))
 
 
-def words(text: str) -> str:
+def words(text):
     """Return a text as pages show it: control characters as escapes, and one space for each white space."""
     return re.sub(r"\s+", " ", visible(re.sub("[\t\n\r\u2028\u2029]+", " ", text))).strip()
 
 
-def read(written: str, *frame: str) -> str:
-    """Return the text of Markdown whose only structure is a frame, given by the types of its blocks."""
+def read(written, *frame):
     tokens = PARSER.parse(written)
     blocks = [token.type.removesuffix("_open") for token in tokens if token.type.endswith("_open")]
     assert blocks == list(frame), (written, blocks)
@@ -59,13 +52,12 @@ def read(written: str, *frame: str) -> str:
     return words("".join(map(content, inline.children or ())))
 
 
-def content(token: Token) -> str:
+def content(token):
     assert token.type in ("text", "text_special", "code_inline"), token
     return token.content
 
 
-def check(text: str) -> None:
-    """Check a text in every place of a page."""
+def check(text):
     expected = words(text)
     if not expected:
         return
@@ -82,7 +74,7 @@ def check(text: str) -> None:
     assert cells == ["head", expected, expected, "cell"]
 
 
-def pages_of(text: str) -> tuple[str, str]:
+def pages_of(text):
     table = Table(text, ["head", text], [Row([text, "cell"])])
     lineage = Lineage([[Station(text, [text], made=True)]])
     codes = [Code(text), Code(f"{text}\n{text}")]
@@ -94,25 +86,25 @@ def pages_of(text: str) -> tuple[str, str]:
 class Texts(HTMLParser):
     """Collects the names of elements and the text of a page."""
 
-    def __init__(self, page: str) -> None:
+    def __init__(self, page):
         super().__init__()
         self.names: list[str] = []
         self.feed(page)
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         """Remember an element and its attributes, but no class, by a text's length, nor code, by its backticks."""
         if tag != "code":
             self.names.append(" ".join([tag, *(name for name, _ in attrs if name != "class")]))
 
 
 @pytest.mark.differential
-def test_text_is_text_in_every_place() -> None:
+def test_text_is_text_in_every_place():
     for case in CASES:
         check(text_of(case))
 
 
 @pytest.mark.differential
-def test_pages_have_the_structure_of_harmless_pages_and_no_control_characters() -> None:
+def test_pages_have_the_structure_of_harmless_pages_and_no_control_characters():
     for case in CASES[::10]:
         text = text_of(case)
         if not words(text):
@@ -123,7 +115,7 @@ def test_pages_have_the_structure_of_harmless_pages_and_no_control_characters() 
 
 
 @every(SMALLEST)
-def test_text_that_looks_like_markdown_stays_text(text: str) -> None:
+def test_text_that_looks_like_markdown_stays_text(text):
     check(text)
     written, page = pages_of(text)
     assert not HIDDEN.search(written + page)

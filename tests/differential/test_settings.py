@@ -1,15 +1,14 @@
 """Every number field at its bounds and beyond: `--set`, Prefect's form and Python refuse the same values, by name."""
 
-from __future__ import annotations
-
 import json
 import math
 import random
 from dataclasses import dataclass
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin
 
 import pytest
+from prefect import Flow
 from prefect.utilities.callables import parameter_schema
 from prefect.utilities.schema_tools.validation import preprocess_schema, validate
 from pydantic import BaseModel
@@ -27,27 +26,13 @@ from bsl.tasks.stage.run_context import RunContext
 from tests.differential.cases import FIRST, count
 from tests.every import every
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from prefect import Flow
-
 INPUTS = count(200)
 RECIPES = ("tiny", "tiny-flow", "nli", "tiny-simcse", "tiny-tsdae", "isbert")
 
 
 @dataclass(frozen=True)
 class Field:
-    """A number field.
-
-    Attributes:
-        base: The settings that it belongs to.
-        flow: The flow that takes them.
-        parameter: The flow's parameter of the settings.
-        path: Its path as in `--set`.
-        bounds: Numbers in its declaration.
-        whole: Whether it takes whole numbers only.
-    """
+    """A number field."""
 
     base: BaseModel
     flow: Flow[..., Any]
@@ -57,7 +42,7 @@ class Field:
     whole: bool
 
 
-def kinds_of(annotation: Any) -> list[Any]:
+def kinds_of(annotation):
     if get_origin(annotation) is Annotated:
         return kinds_of(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):
@@ -65,7 +50,7 @@ def kinds_of(annotation: Any) -> list[Any]:
     return [annotation]
 
 
-def number_fields(settings: BaseModel, path: str = "") -> Iterator[tuple[str, tuple[float, ...], bool]]:
+def number_fields(settings, path=""):
     """Yield path, declared bounds and wholeness of each number field of settings and of their sections."""
     for name, field in type(settings).model_fields.items():
         value, kinds = getattr(settings, name), kinds_of(field.annotation)
@@ -76,7 +61,7 @@ def number_fields(settings: BaseModel, path: str = "") -> Iterator[tuple[str, tu
             yield f"{path}{name}", tuple(bound for bound in bounds if bound is not None), float not in kinds
 
 
-def every_field() -> list[Field]:
+def every_field():
     roots: list[tuple[BaseModel, Flow[..., Any], str]] = [
         (AdaptConfig(), adapt, "config"),
         (EvaluationSettings(), evaluation, "config"),
@@ -95,35 +80,18 @@ FIELDS = every_field()
 FORMS = {flow: preprocess_schema(parameter_schema(flow.fn).model_dump()) for flow in {field.flow for field in FIELDS}}
 
 
-def values_of(field: Field, dice: random.Random) -> list[object]:
+def values_of(field, dice):
     """Return values at a field's bounds and beyond, and values that are no number in JSON or no number at all."""
     step = 1 if field.whole else 1e-9
     near = [value for bound in field.bounds for value in (bound - step, bound, bound + step)]
     huge = [LARGEST, LARGEST + 1, -LARGEST, -LARGEST - 1, 2**64, -(2**64), 10**400, -(10**400), 1e300, -1e300]
     other = [
-        math.nan,
-        math.inf,
-        -math.inf,
-        True,
-        False,
-        "",
-        "3",
-        "inf",
-        "x",
-        [],
-        {},
-        [1],
-        0,
-        -1,
-        0.5,
-        3.0,
-        -0.0,
-        5e-324,
-    ]
+        math.nan, math.inf, -math.inf, True, False, "", "3", "inf", "x", [], {}, [1], 0, -1, 0.5, 3.0, -0.0, 5e-324
+    ]  # fmt: skip
     return [*near, *huge, *other, dice.randint(-(2**70), 2**70), dice.uniform(-10, 10)]
 
 
-def refusal(action: Any) -> str:
+def refusal(action):
     """Return the message of a refusal; empty if an action accepts its input."""
     try:
         action()
@@ -132,7 +100,7 @@ def refusal(action: Any) -> str:
     return ""
 
 
-def named(changes: dict[str, Any], base: object) -> dict[str, Any]:
+def named(changes, base):
     """Add the name of the chosen objective or transform to changes of its fields, as the form does."""
     chosen = {"name": base.name} if hasattr(base, "name") else {}
     inner = {
@@ -142,13 +110,13 @@ def named(changes: dict[str, Any], base: object) -> dict[str, Any]:
     return chosen | inner
 
 
-def is_named(message: str, path: str) -> bool:
+def is_named(message, path):
     """Return whether each line of a refusal names a field: by its path, or by its section's path and its name."""
     places = [line.partition(": ") for line in message.splitlines()]
     return all(place == path or (path.startswith(place) and path.rpartition(".")[2] in why) for place, _, why in places)
 
 
-def by_form(field: Field, value: object) -> str:
+def by_form(field, value):
     """Return the refusal of Prefect's server, which knows only the schema; JSON has no NaN and no infinity."""
     settings = named(nested(field.path, value), field.base)
     needed = {"recipe_name": "tiny", "texts": ["a"], "models": ["a"], "suite": ["a"]}
@@ -158,8 +126,7 @@ def by_form(field: Field, value: object) -> str:
     )
 
 
-def check(field: Field, value: object) -> None:
-    """Check that the three ways agree on a value, and that a refusal names the field."""
+def check(field, value):
     text = json.dumps(value)
     by_set = refusal(lambda: override(field.base, changes_of([f"{field.path}={text}"])))
     by_python = refusal(lambda: override(field.base, nested(field.path, value)))
@@ -173,14 +140,14 @@ def check(field: Field, value: object) -> None:
 
 
 @pytest.mark.differential
-def test_set_form_and_python_refuse_the_same_numbers_by_name() -> None:
+def test_set_form_and_python_refuse_the_same_numbers_by_name():
     dice = random.Random(7 + FIRST)
     inputs = [(field, value) for field in FIELDS for value in values_of(field, dice)]
     for field, value in dice.sample(inputs, min(INPUTS, len(inputs))):
         check(field, value)
 
 
-def test_every_number_field_refuses_what_no_database_can_hold() -> None:
+def test_every_number_field_refuses_what_no_database_can_hold():
     assert len(FIELDS) > 100
     for field in FIELDS:
         for value in (2**63, -(2**63), math.nan, math.inf) if field.whole else (10**400, math.nan, math.inf):
@@ -198,5 +165,5 @@ def test_every_number_field_refuses_what_no_database_can_hold() -> None:
         ("tiny", "encoder.cnn.kernels=[1,9e99]", "encoder.cnn.kernels.1: Input should be less than"),
     ]
 )
-def test_refusal_names_the_field_as_set_takes_it(name: str, setting: str, expected: str) -> None:
+def test_refusal_names_the_field_as_set_takes_it(name, setting, expected):
     assert refusal(lambda: override(recipe(name), changes_of([setting]))).startswith(expected)

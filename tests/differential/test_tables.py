@@ -3,13 +3,10 @@
 The rows of a case depend only on its number.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -20,10 +17,7 @@ from bsl.storage.readers.read_report import ReadReport
 from bsl.storage.sources.labels import label_source, read_labels
 from bsl.storage.sources.own_text import ReadingConfig, records
 from tests.differential.cases import FIRST, count
-from tests.differential.tables import WRITERS, Row, by_hand, by_spreadsheet, rows_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from tests.differential.tables import WRITERS, by_hand, by_spreadsheet, rows_of
 
 pytestmark = pytest.mark.differential
 
@@ -33,9 +27,7 @@ ENCODING = re.compile(r"`ingest.sources\[\].encoding`\): ([\w-]+)\.")
 
 
 @pytest.mark.parametrize("writer", WRITERS, ids=lambda writer: writer.__name__)
-def test_rows_are_read_as_written_or_refused_with_a_remedy_that_works(
-    writer: Callable[[list[Row], Path, Random], Path], tmp_path: Path
-) -> None:
+def test_rows_are_read_as_written_or_refused_with_a_remedy_that_works(writer, tmp_path):
     for case in CASES:
         random, folder = Random(f"{writer.__name__} {case}"), tmp_path / str(case)
         folder.mkdir()
@@ -51,8 +43,7 @@ def test_rows_are_read_as_written_or_refused_with_a_remedy_that_works(
             assert read(name) == expected(rows), f"case {case}: {name} {refusal}"
 
 
-def read(name: str) -> tuple[list[tuple[str, str]], list[str]]:
-    """Return texts with labels, and all texts, as the two readers guess them."""
+def read(name):
     labels = read_labels(label_source(name)).select("text_1", "label").rows()
     path, _, encoding = name.partition("#encoding=")
     texts = []
@@ -63,8 +54,7 @@ def read(name: str) -> tuple[list[tuple[str, str]], list[str]]:
     return [(text, number_or(label)) for text, label in labels], [text.strip() for text in texts]
 
 
-def expected(rows: list[Row]) -> tuple[list[tuple[str, str]], list[str]]:
-    """Return what `read` should return."""
+def expected(rows):
     words = [row.label for row in rows if row.text and row.label]
     known = [row for row in rows if row.text and row.label and not (row.label == "NA" and words.count("NA") == 1)]
     return (
@@ -73,15 +63,14 @@ def expected(rows: list[Row]) -> tuple[list[tuple[str, str]], list[str]]:
     )
 
 
-def number_or(label: str) -> str:
-    """Return a label, or if it is a number, the number's usual form."""
+def number_or(label):
     try:
         return f"{float(label):g}"
     except ValueError:
         return label
 
 
-def remedied(message: str, path: str, folder: Path, *, is_plain: bool) -> list[str]:
+def remedied(message, path, folder, *, is_plain):
     """Carry out the remedies of a message; return the names of what to read then."""
     assert path in message
     encodings = ENCODING.findall(message)
@@ -99,7 +88,7 @@ def remedied(message: str, path: str, folder: Path, *, is_plain: bool) -> list[s
     return names
 
 
-def test_a_refusal_names_the_line(tmp_path: Path) -> None:
+def test_a_refusal_names_the_line(tmp_path):
     for case in CASES:
         random, folder = Random(f"damaged {case}"), tmp_path / str(case)
         folder.mkdir()
@@ -115,7 +104,7 @@ def test_a_refusal_names_the_line(tmp_path: Path) -> None:
             label_source(str(path))
 
 
-def test_sentences_of_a_text_file_are_read_as_written(tmp_path: Path) -> None:
+def test_sentences_of_a_text_file_are_read_as_written(tmp_path):
     for case in CASES:
         random = Random(f"lines {case}")
         texts = [f"{row.text}." for row in rows_of(random, breaks=False) if row.text]

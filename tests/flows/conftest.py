@@ -9,7 +9,6 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
 
-import polars as pl
 import prefect.context
 import pytest
 from prefect.context import get_settings_context
@@ -21,6 +20,7 @@ from bsl.flows.recipes.shared import ALONE
 from bsl.storage.artifacts.manifest import Manifest
 from bsl.storage.artifacts.store import Store
 from bsl.tasks.rendering import charts
+from bsl.tasks.stage.run_context import RunContext
 from tests.servers import SERVER, clients_of, free_port, wait_until_healthy
 from tests.tiny_encoder import write_tiny
 
@@ -103,6 +103,12 @@ def alone(encoder) -> dict[str, object]:
     return {**ALONE_SMALL, "encoder": encoder}
 
 
+@pytest.fixture(scope="session")
+def new_site(tmp_path_factory) -> Callable[[], RunContext]:
+    """Return a function that makes a run context with an empty store."""
+    return lambda: RunContext(store=str(tmp_path_factory.mktemp("run") / "store"), device="cpu", threads=1)
+
+
 @pytest.fixture(scope="module")
 def without_charts():
     """Leave the charts of a run's training and pairs out, a third of a small run's time; test_pipeline.py has them."""
@@ -126,21 +132,9 @@ def named_server(environment, monkeypatch):
 
 @pytest.fixture(scope="session")
 def contents() -> Callable[[Store], dict[str, str]]:
-    """Return a function: store → digest of each artifact's files; equal for byte-identical stores."""
 
     def digests(store: Store) -> dict[str, str]:
         manifests: list[Manifest] = [store.check(ref) for ref in store.refs()]
         return {manifest.ref.path: manifest.digest for manifest in manifests}
 
     return digests
-
-
-@pytest.fixture
-def spearman() -> Callable[[pl.DataFrame, str, str], float]:
-    """Return a function that looks up a system's Spearman correlation on a split."""
-
-    def figure(scores: pl.DataFrame, model: str, split: str) -> float:
-        rows = scores.filter(model=model, split=split, metric="spearman", protocol="all", subset="all")
-        return float(rows["value"].item())
-
-    return figure

@@ -65,7 +65,7 @@ def both(site: RunContext, rows: int) -> PairsRef:
 def run(tmp_path):
     site = RunContext(store=str(tmp_path / "store"))
 
-    def call(rows: int = 3) -> tuple[list[str], PairsRef, Store]:
+    def call(rows=3):
         calls.clear()
         state = both(site, rows, return_state=True)
         return list(calls), state.result(), site.open_store()
@@ -74,78 +74,70 @@ def run(tmp_path):
 
 
 def test_planning_runs_no_stage_and_returns_the_same_refs(run, tmp_path):
+    calls.clear()
     site = RunContext(store=str(tmp_path / "store"))
     with planning() as plan:
         planned = both.fn(site, 3)
-    assert calls == []
+        with ThreadPoolExecutor(1) as other:  # planning in one thread does not stop the stages of another
+            corpus = other.submit(sentences, RunContext(store=str(tmp_path / "other")), Size(rows=3)).result()
+    assert calls == ["sentences"]
+    assert [ref.path for ref in Store(str(tmp_path / "other")).refs()] == [corpus.path]
     assert site.open_store().refs() == []
-    _, ref, _ = run()
-    assert planned == ref
+    assert run()[1] == planned
     assert [step.stage for step in plan] == ["sentences", "doubled"]
 
 
-def test_planning_in_one_thread_does_not_stop_the_stages_of_another(tmp_path):
-    calls.clear()
-    with planning() as plan, ThreadPoolExecutor(1) as other:
-        corpus = other.submit(sentences, RunContext(store=str(tmp_path / "store")), Size(rows=3)).result()
-    assert calls == ["sentences"]
-    assert [ref.path for ref in Store(str(tmp_path / "store")).refs()] == [corpus.path]
-    assert plan == []
-
-
-def test_progress_listener_receives_events_of_made_and_cached_stages(run):
+def test_second_run_executes_no_stage_and_is_shown_as_cached(run, caplog):
     heard = []
-
-    def listener(event, step):
-        heard.append((event, step.stage))
-
-    with listening(listener):
-        run()
-        run()
+    with listening(lambda event, step: heard.append((event, step.stage))):
+        first, ref, store = run()
+        record = store.local / ".records" / f"{ref.path}.json"
+        os.utime(record, (0, 0))
+        with caplog.at_level(logging.INFO, logger="prefect.task_runs"):
+            second, again, _ = run()
+    assert (first, second) == (["sentences", "doubled"], [])
+    assert store.scan(ref).collect().height == 3
+    assert again == ref
+    assert record.stat().st_mtime > 0  # a cache hit is a use
     made = [(event, stage) for stage in ("sentences", "doubled") for event in ("begins", "makes", "ends")]
     assert heard == made + [event for event in made if event[0] != "makes"]
-    run(4)
+    assert caplog.text.count("Finished in state Cached(type=COMPLETED)") == 2
+    with get_client(sync_client=True) as client:
+        tasks = client.read_task_runs(sort=TaskRunSort.EXPECTED_START_TIME_ASC, limit=200)
+    stages = [task for task in tasks if task.name.startswith(("sentences-", "doubled-"))][-4:]
+    for upstream, downstream in (stages[:2], stages[2:]):
+        assert [entry.id for entry in downstream.task_inputs["arguments"]] == [upstream.id]
+    assert [task.state_name for task in stages] == ["Completed", "Completed", "Cached", "Cached"]
+    made, four, _ = run(4)
+    assert made == ["sentences", "doubled"]
+    assert four.key != ref.key
     assert len(heard) == 10  # listening has ended
 
 
-def test_second_run_executes_no_stage(run):
-    first, ref, store = run()
-    assert first == ["sentences", "doubled"]
-    assert store.scan(ref).collect().height == 3
-    second, again, _ = run()
-    assert second == []
-    assert again == ref
-
-
-def test_changed_config_changes_the_artifact_key(run):
-    _, three, _ = run(3)
-    made, four, _ = run(4)
-    assert made == ["sentences", "doubled"]
-    assert three.key != four.key
-
-
-def test_artifact_with_flipped_byte_is_rebuilt_alone(run, caplog):
-    _, ref, store = run()
+def flip_a_byte_of_the_corpus(store, _):
     victim = next((store.local / "corpus").glob("*/corpus-*.parquet"))
     content = bytearray(victim.read_bytes())
     content[len(content) // 2] ^= 1
     victim.write_bytes(content)
-    with caplog.at_level(logging.WARNING, logger="bsl.tasks"):
-        made, again, _ = run()
-    assert made == ["sentences"]  # its content is unchanged, so the pairs made from it stay valid
-    assert again == ref
-    assert "making corpus/" in caplog.text
-    assert "sha256" in caplog.text
 
 
-def test_deleted_artifact_is_rebuilt_with_a_warning(run, caplog):
-    _, ref, store = run()
+def delete_the_pairs(store, ref):
     shutil.rmtree(store.local / ref.path)
+
+
+# Content of a rebuilt corpus is unchanged, so the pairs made from it stay valid.
+DAMAGE = [(flip_a_byte_of_the_corpus, "sentences", "sha256"), (delete_the_pairs, "doubled", " again")]
+
+
+@pytest.mark.parametrize(("spoil", "stage", "said"), DAMAGE)
+def test_damaged_or_deleted_artifact_is_rebuilt_alone_with_a_warning(run, caplog, spoil, stage, said):
+    _, ref, store = run()
+    spoil(store, ref)
     with caplog.at_level(logging.WARNING, logger="bsl.tasks"):
         made, again, _ = run()
-    assert made == ["doubled"]
-    assert again == ref
-    assert f"making {ref} again" in caplog.text
+    assert (made, again) == ([stage], ref)
+    assert f"making {'corpus' if stage == 'sentences' else 'pairs'}/" in caplog.text
+    assert said in caplog.text
 
 
 def test_changed_input_content_rebuilds_dependent_artifacts(run):
@@ -154,49 +146,17 @@ def test_changed_input_content_rebuilds_dependent_artifacts(run):
     manifest = store.manifest(corpus)
     store.remove(corpus)
     with store.draft(corpus, manifest.provenance) as draft:  # simulates a run on other hardware
-        draft.write(
-            pl.DataFrame(
-                {"sentence_id": [7], "text": ["x"], "source": ["t"], "lang": ["en"]},
-                schema_overrides={"sentence_id": pl.UInt64},
-            )
-        )
+        other = {"sentence_id": [7], "text": ["x"], "source": ["t"], "lang": ["en"]}
+        draft.write(pl.DataFrame(other, schema_overrides={"sentence_id": pl.UInt64}))
     made, again, _ = run()
     assert made == ["doubled"]
     assert store.scan(again).collect()["text_1"].to_list() == ["x"]
 
 
-def test_prefect_reports_a_cache_hit_as_cached_state(run, caplog):
-    run()
-    with caplog.at_level(logging.INFO, logger="prefect.task_runs"):
-        run()
-    assert caplog.text.count("Finished in state Cached(type=COMPLETED)") == 2
-
-
-def test_cache_hit_updates_the_last_used_time(run):
-    _, ref, store = run()
-    record = store.local / ".records" / f"{ref.path}.json"
-    os.utime(record, (0, 0))
-    assert run()[0] == []
-    assert store.last_used(store.manifest(ref)).timestamp() == pytest.approx(record.stat().st_mtime, rel=0, abs=1)
-    assert record.stat().st_mtime > 0
-
-
 def test_cache_hit_succeeds_on_a_read_only_store(run, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.EROFS, "Read-only file system")
+
     run()
     monkeypatch.setattr(LocalFileSystem, "pipe_file", refuse)
     assert run()[0] == []
-
-
-def refuse(*_: object) -> None:
-    raise OSError(errno.EROFS, "Read-only file system")
-
-
-def test_ui_graph_connects_stages_also_on_cache_hits(run):
-    run()
-    run()
-    with get_client(sync_client=True) as client:
-        tasks = client.read_task_runs(sort=TaskRunSort.EXPECTED_START_TIME_ASC, limit=200)
-    stages = [task for task in tasks if task.name.startswith(("sentences-", "doubled-"))][-4:]
-    for upstream, downstream in (stages[:2], stages[2:]):
-        assert [entry.id for entry in downstream.task_inputs["arguments"]] == [upstream.id]
-    assert [task.state_name for task in stages] == ["Completed", "Completed", "Cached", "Cached"]

@@ -79,28 +79,12 @@ def test_dask_embeddings_match_single_process_digest(tmp_path, cluster, monkeypa
 
 
 @pytest.mark.slow
-def test_dask_sweep_table_matches_single_process_table(tmp_path, alone, cluster):
-    strict = {"min_effective_rank": 1000, "patience": 1}  # any fall of the rank: it stops, and the others do not
-    lenient = {"min_effective_rank": 1, "min_std": 0, "max_dev_drop": 2}
-    over = {"training.lr": [0.1], "training.collapse": [None, strict, lenient]}
-    tables = []
-    for name, address in (("here", None), ("there", cluster)):
-        site = RunContext(store=str(tmp_path / name), device="cpu", threads=1, cluster=address)
-        tables.append(site.open_store().scan(ablation("tiny", over, 1, alone, site=site)).collect())
-    assert tables[0].equals(tables[1])
-    assert tables[0]["seeds"].to_list() == [1, 1, 0]
-
-
-@pytest.mark.slow
 def test_dask_own_study_table_matches_single_process_table(tmp_path, cluster, monkeypatch, shallow):
     """Store and text have relative paths, which on a worker are in another folder."""
     monkeypatch.chdir(tmp_path)
-    rows = [
-        {"text": f"The {a} beside the {b} was {word}.", "label": word}
-        for number, (a, b) in enumerate(itertools.product(WORDS, WORDS))
-        for word in [("good", "bad")[number % 2]]
-    ]
-    pl.DataFrame(rows).write_csv("reviews.csv")
+    labels = [("good", "bad")[number % 2] for number in range(len(WORDS) ** 2)]
+    texts = [f"The {a} beside the {b} was so." for a, b in itertools.product(WORDS, WORDS)]
+    pl.DataFrame({"text": texts, "label": labels}).write_csv("reviews.csv")
     own = OwnRequest(text=("reviews.csv",), labels="reviews.csv", encoder=str(shallow))
     changes = {"training": {"max_steps": 2}, "evaluation": {"bootstrap": {"resamples": 200}}}
     tables = []
@@ -138,11 +122,6 @@ def test_keyboard_interrupt_cancels_pending_cluster_calls(cluster, tmp_path):
     assert len(list(tmp_path.iterdir())) == begun < 50
 
 
-def test_dry_run_makes_no_cluster_calls():
-    with planning():
-        assert list(on_cluster("tcp://127.0.0.1:9", RunContext(), fail, [(3,), (4,)])) == []
-
-
 def test_unreachable_dask_scheduler_raises_cluster_error():
     refused = pytest.raises(ClusterError, match=r"no scheduler answers .*\. Start one with `dask scheduler`")
     with dask.config.set({"distributed.comm.timeouts.connect": "1s"}), refused:
@@ -165,7 +144,7 @@ def test_worker_rejects_missing_or_different_model_folder(tmp_path):
 JOB = Job("tiny", recipe("tiny"))
 
 
-def send(count: int = 1, at_once: int = 2) -> list[object]:
+def send(count=1, at_once=2):
     """Send runs to `bsl-pipeline/any`; none is completed, so that nobody looks for what it made."""
     ended: list[object] = []
     orders = [JOB.parameters(RunContext())] * count
@@ -183,41 +162,35 @@ def server(prefect_server):
             client.delete_work_pool(work_pool.name)
 
 
-def deploy(client, limit: int | None = None):
+def deploy(client, limit=None):
     client.create_work_pool(WorkPoolCreate(name="idle", type="process", concurrency_limit=limit))
     return client.create_deployment(client.create_flow(pipeline), "any", work_pool_name="idle")
 
 
-def states(client, deployment) -> list[str]:
+def states(client, deployment):
     asked = FlowRunFilter.model_validate({"deployment_id": {"any_": [deployment]}})
     return [run.state.type.value for run in client.read_flow_runs(flow_run_filter=asked)]
 
 
-def test_dry_run_sends_no_runs_to_a_work_pool():
+def test_dry_run_makes_no_calls_and_sends_no_runs():
     with planning():
+        assert list(on_cluster("tcp://127.0.0.1:9", RunContext(), fail, [(3,), (4,)])) == []
         assert send() == []
 
 
-def test_missing_deployment_raises_pool_error(server):
+def test_runs_that_no_worker_would_start_are_refused(server, monkeypatch):
     with pytest.raises(PoolError, match=r"bsl-pipeline/any: the server has no such deployment\. Run `prefect"):
         send()
-
-
-def test_deployment_with_deleted_work_pool_raises_pool_error(server):
-    """Prefect keeps it, without a pool, and takes runs of it that nobody would ever start."""
-    deployment = deploy(server)
-    server.delete_work_pool("idle")
-    with pytest.raises(PoolError, match="its work pool was deleted"):
-        send()
-    assert states(server, deployment) == []
-
-
-def test_run_that_fills_its_work_pool_raises_pool_error(server, monkeypatch):
-    """Nobody would ever take that one."""
-    run = server.create_flow_run_from_deployment(deploy(server, limit=1))
+    deployment = deploy(server, limit=1)
+    run = server.create_flow_run_from_deployment(deployment)
     monkeypatch.setenv("PREFECT__FLOW_RUN_ID", str(run.id))
     with pytest.raises(PoolError, match="pool idle allows 1 runs at a time, and this run is one of them"):
         send()
+    monkeypatch.delenv("PREFECT__FLOW_RUN_ID")
+    server.delete_work_pool("idle")  # Prefect keeps the deployment, and takes runs of it
+    with pytest.raises(PoolError, match="its work pool was deleted"):
+        send()
+    assert states(server, deployment) == ["SCHEDULED"]  # the first run
 
 
 def test_keyboard_interrupt_cancels_runs_on_the_work_pool(server):
@@ -236,7 +209,7 @@ def test_run_on_pool_reports_each_run_and_limits_concurrency(server, monkeypatch
     most, over = [], threading.Event()
     ends = [Completed(name=NO_FIGURE, message="rank is gone"), Crashed(message="killed")] * 2
 
-    def end_them() -> None:
+    def end_them():
         with get_client(sync_client=True) as client:
             asked = FlowRunFilter.model_validate(
                 {"deployment_id": {"any_": [deployment]}, "state": {"type": {"any_": ["SCHEDULED"]}}}

@@ -34,25 +34,22 @@ def cluster(tmp_path_factory, new_home):
 
 
 @pytest.fixture(scope="module")
-def store(cluster) -> Store:
-    """Return the store to which the worker's runs publish."""
+def store(cluster):
     return Store(cluster.environment["BSL_STORE"])
 
 
-def run_to_its_end(cluster: Cluster, name: str, parameters: dict[str, object]) -> None:
+def run_to_its_end(cluster, name, parameters):
     given = [part for key, value in parameters.items() for part in ("--param", f"{key}={json.dumps(value)}")]
     command = [PREFECT, "deployment", "run", name, *given, "--watch"]
     run = subprocess.run(command, env=cluster.environment, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stdout + run.stderr + cluster.log()[-3000:]
 
 
-def sweep_on_the_pool(cluster: Cluster, small: dict[str, object]) -> None:
-    """Run a sweep of one point on a worker; the point is a run that the store has already."""
-    same = {**small, "training": {**small["training"], "select": "best-or-start"}}  # else a sweep sets `best`
-    settings = [part for name, value in same.items() for part in ("--set", f"{name}={json.dumps(value)}")]
-    command = [*BSL, "sweep", "tiny", "--over", "training.seed=0", *settings, "--pool"]
-    swept = subprocess.run(command, env=cluster.environment, cwd=ROOT, capture_output=True, text=True)
-    assert swept.returncode == 0, swept.stdout + swept.stderr
+def sweep(cluster, over, changes, *more):
+    settings = [part for name, value in changes.items() for part in ("--set", f"{name}={json.dumps(value)}")]
+    command = [*BSL, "sweep", "tiny", "--over", over, *settings, *more]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    return subprocess.Popen(command, env=cluster.environment, cwd=ROOT, text=True, **pipes)
 
 
 def test_deployed_run_evaluation_and_pool_sweep_report_equal_scores(cluster, store, small):
@@ -68,7 +65,11 @@ def test_deployed_run_evaluation_and_pool_sweep_report_equal_scores(cluster, sto
         model="after BSL + in-batch negatives", split="test", metric="spearman", protocol="all"
     )
     assert figures.collect()["value"].to_list() == [found]
-    sweep_on_the_pool(cluster, small)
+    # One point, which is a run that the store has; without `select`, a sweep sets `best`.
+    same = {**small, "training": {**small["training"], "select": "best-or-start"}}
+    swept = sweep(cluster, "training.seed=0", same, "--pool")
+    told, _ = swept.communicate(timeout=300)
+    assert swept.returncode == 0, told
     (study,) = store.refs("sweep")
     assert store.scan(study).filter(dataset="stsb test").collect()["mean"].to_list() == [found]
     assert set(store.refs("report")) - before == {report}
@@ -80,14 +81,10 @@ def test_deployed_run_evaluation_and_pool_sweep_report_equal_scores(cluster, sto
 @pytest.mark.timeout(1200)
 def test_killed_pool_sweep_resumes_to_the_uninterrupted_table(cluster, alone, tmp_path):
     changes = {**alone, "training": {**alone["training"], "max_steps": 200, "epochs": 1000, "eval_every": 100}}
-    settings = [part for name, value in changes.items() for part in ("--set", f"{name}={json.dumps(value)}")]
-    sweep = [*BSL, "sweep", "tiny", "--over", "training.objective.momentum=0.5,0.9,1.0", *settings, "--workers", "1"]
 
-    def start(store: Store, *more: str) -> subprocess.Popen[str]:
-        command = [*sweep, "--store", store.url, *more]
-        return subprocess.Popen(
-            command, env=cluster.environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
+    def start(store, *more):
+        over = "training.objective.momentum=0.5,0.9,1.0"
+        return sweep(cluster, over, changes, "--workers", "1", "--store", store.url, *more)
 
     killed, undisturbed = (Store(str(tmp_path / name)) for name in ("killed", "undisturbed"))
     first = start(killed, "--pool")
@@ -105,14 +102,11 @@ def test_killed_pool_sweep_resumes_to_the_uninterrupted_table(cluster, alone, tm
     assert killed.refs("report") == [done]  # the last point did not start
     before, logged = killed.manifest(done), len(cluster.log())
 
-    second = start(killed, "--pool")
-    told, _ = second.communicate(timeout=300)
-    assert second.returncode == 0, told
+    for run in (start(killed, "--pool"), start(undisturbed)):
+        told, _ = run.communicate(timeout=300)
+        assert run.returncode == 0, told
     assert sum("resuming at step" in line for line in cluster.log()[logged:].splitlines()) == 1
     assert killed.manifest(done) == before
-    third = start(undisturbed)
-    told, _ = third.communicate(timeout=300)
-    assert third.returncode == 0, told
     tables = [store.scan(ref).collect() for store in (killed, undisturbed) for ref in store.refs("sweep")]
     assert len(tables) == 2
     assert tables[0].equals(tables[1])

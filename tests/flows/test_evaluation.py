@@ -1,58 +1,107 @@
-"""`bsl-evaluate` scores two small encoders on STS-B's test set, compares and reuses them, and names a missing set."""
+"""`bsl evaluate` scores two small encoders on STS-B's test set, compares and reuses them, and names missing sets."""
 
+import polars as pl
 import pytest
+from huggingface_hub import constants
 
+from bsl.flows.cli.main import main
 from bsl.flows.evaluation import evaluation
-from bsl.storage.artifacts.refs import ArtifactRef
-from bsl.storage.artifacts.store import Store
+from bsl.models.encoder.tfidf import TfIdf
+from bsl.models.evaluation.config import BootstrapConfig, ScoringConfig
+from bsl.storage.datasets.registry import DATASETS, OTHER_SETS, suites_of
 from bsl.storage.errors import SourceError
-from bsl.tasks.stage.run_context import RunContext
+from bsl.tasks.corpus.evaluation_sets import rows_of, unique_sentences
+from bsl.tasks.embedding.vectors import Vectors
+from bsl.tasks.evaluation.kinds import KINDS, available
 from tests.tiny_encoder import write_tiny
+from tests.toy_sets import allow_any_rows
 
 SUITE = ["embedded:stsb/test", "stsb-mt/test"]
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("evaluation")
-    models = [str(write_tiny(folder / name, seed=seed)) for seed, name in enumerate(("one", "two"))]
-    return Store(str(folder / "store")), models
+def models(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    return [str(write_tiny(folder / name, seed=seed)) for seed, name in enumerate(("one", "two"))]
 
 
 @pytest.fixture(scope="module")
-def evaluated(place, prefect_server) -> ArtifactRef:
-    store, models = place
-    return evaluation(models, SUITE, None, RunContext(store=store.url, device="cpu", threads=1))
+def site(new_site):
+    return new_site()
 
 
-def test_evaluation_scores_every_encoder_and_reports_missing_sets(place, evaluated):
-    store, models = place
+@pytest.fixture(scope="module")
+def store(site):
+    return site.open_store()
+
+
+@pytest.fixture(scope="module")
+def evaluated(site, models):
+    return evaluation(models, SUITE, None, site)
+
+
+def test_evaluation_scores_and_compares_encoders_and_reports_missing_sets(store, models, evaluated):
     scores = store.scan(evaluated, "scores").collect()
     assert sorted(scores["model"].unique()) == sorted("/".join(model.split("/")[-2:]) for model in models)
     assert scores["dataset"].unique().to_list() == ["stsb"]  # the missing set has no row, above all no 0
     assert scores["n"].unique().to_list() == [1379]
-    page = (store.fetch(evaluated) / "evaluation.md").read_text()
-    assert "## Missing" in page
-    assert "| stsb-mt/test | " in page
+    assert "| stsb-mt/test | " in (store.fetch(evaluated) / "evaluation.md").read_text()
+    (row,) = store.scan(evaluated, "comparison").collect().filter(metric="spearman").to_dicts()
+    first, second = scores.filter(metric="spearman")["value"]
+    assert row["value"] == pytest.approx(second - first)
+    assert row["ci_low"] <= row["value"] <= row["ci_high"]
 
 
-def test_evaluation_compares_the_second_encoder_with_the_first(place, evaluated):
-    store, _ = place
-    comparison = store.scan(evaluated, "comparison").collect().filter(metric="spearman").to_dicts()
-    scores = store.scan(evaluated, "scores").collect().filter(metric="spearman")["value"].to_list()
-    assert len(comparison) == 1
-    assert comparison[0]["value"] == pytest.approx(scores[1] - scores[0])
-    assert comparison[0]["ci_low"] <= comparison[0]["value"] <= comparison[0]["ci_high"]
-
-
-def test_second_evaluation_is_cached_and_publishes_no_artifact(place, evaluated, contents):
-    store, models = place
+def test_second_evaluation_is_cached_and_publishes_no_artifact(site, store, models, evaluated, contents):
     before = contents(store)
-    assert evaluation(models, SUITE, None, RunContext(store=store.url, device="cpu", threads=1)) == evaluated
+    assert evaluation(models, SUITE, None, site) == evaluated
     assert contents(store) == before
 
 
-def test_evaluation_without_available_sets_raises_source_error(place):
-    store, models = place
+def test_evaluation_without_available_sets_raises_source_error(site, models):
     with pytest.raises(SourceError, match=r"none of the sets is available: .*'stsb-mt'"):
-        evaluation(models[:1], ["stsb-mt/test"], None, RunContext(store=store.url))
+        evaluation(models[:1], ["stsb-mt/test"], None, site)
+
+
+@pytest.mark.usefixtures("named_server", "evaluated")
+@pytest.mark.parametrize(
+    ("suite", "code", "said"),
+    [
+        (SUITE, 1, ["missing: stsb-mt/test: ", "Semantic textual similarity", "bsl artifacts export evaluation/"]),
+        (["embedded:stsb/dev", "stsb-mt/test"], 1, ["stsb dev"]),
+        (["sts17", SUITE[0]], 0, ["missing: sts17-en-en/test, sts17-es-es/test", "the Hub does not answer"]),
+    ],
+    ids=["a named set is missing", "no column of a paper's table", "a set of a suite is missing"],
+)
+def test_evaluate_command_prints_scores_and_missing_sets(site, models, capsys, monkeypatch, suite, code, said):
+    rows_of.cache_clear()  # an earlier test may have read sets of the same commits
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")  # nobody listens
+    assert main(["evaluate", models[0], "--suite", *suite, "--device", "cpu", "--store", site.store]) == code
+    out = capsys.readouterr().out
+    assert [words for words in said if words not in out] == []
+    assert ("Semantic textual similarity" in out) == (SUITE[0] in suite)
+
+
+def test_names_without_a_dataset_are_declared_and_suites_are_in_the_help(capsys):
+    names = {name for kind in KINDS for name in (*kind.names, *kind.suites)}
+    datasets = {*DATASETS, *suites_of(DATASETS.values())}
+    undeclared = {name for name in names if ":" not in name and name.partition("/")[0] not in datasets}
+    assert undeclared == {*OTHER_SETS}
+    assert main(["evaluate", "--help"]) == 0
+    out = capsys.readouterr().out
+    assert "afs, all\n" in out
+    assert "stsb-supervised, afs-10-fold" in out
+
+
+def test_tfidf_without_known_words_gets_no_score(tmp_path, site, monkeypatch):
+    allow_any_rows(monkeypatch, "sts17-ar-ar")
+    pairs = pl.DataFrame({"sentence1": ["a b", "c"], "sentence2": ["a", "d"], "score": [4.0, 1.0]})
+    (tmp_path / "sts17-ar-ar").mkdir()
+    pairs.write_parquet(tmp_path / "sts17-ar-ar" / "test.parquet")
+    sets = available(site.model_copy(update={"mirror": str(tmp_path)}), ["sts17-ar-ar/test"])
+    texts = unique_sentences(sets.embedded())
+    table = TfIdf([["zzz"]]).vectors(texts["text"].to_list())
+    words = Vectors("words", dict(zip(texts["sentence_id"], range(texts.height), strict=True)), {}, table)
+    ((kind, scored),) = sets.frozen()
+    assert kind.figures(scored, words, ScoringConfig(bootstrap=BootstrapConfig(resamples=100))).is_empty()

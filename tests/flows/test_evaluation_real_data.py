@@ -23,7 +23,7 @@ STSB = 82.03  # MTEB's results for all-MiniLM-L6-v2, STSBenchmark test, cosine_s
 
 
 @pytest.fixture(scope="module")
-def model() -> Path:
+def model():
     return Path(str(PACKAGE.origin)).parent / "model"
 
 

@@ -1,7 +1,6 @@
 """`bsl artifacts gc` keeps artifacts that a running process uses, and deletes them afterwards."""
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -29,38 +28,37 @@ def url(request, tmp_path):
         yield "s3://bucket/store"
 
 
-def started(url: str) -> tuple[subprocess.Popen[str], str]:
-    """Start a run that waits after its first stage; return it and the path of the stage's artifact."""
+def started(url, count=0):
     environment = os.environ | get_current_settings().to_environment_variables(exclude_unset=True)
-    run = subprocess.Popen(
-        [sys.executable, str(ROOT / "tests" / "flows" / "use_and_wait.py"), url],
+    return subprocess.Popen(
+        [sys.executable, str(ROOT / "tests" / "flows" / "use_artifacts.py"), url, str(count)],
         cwd=ROOT, env=environment | {"PYTHONPATH": str(ROOT)}, text=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
-    return run, run.stdout.readline().strip()
 
 
-def collect_everything(url: str) -> set[str]:
+def collect_everything(url):
     """Delete with no minimum age; return the artifacts that are left."""
     assert main(["artifacts", "gc", "--older-than", "0h", "--delete", "--store", url]) == 0
     return {ref.path for ref in Store(url).refs()}
 
 
 def test_gc_deletes_artifacts_only_after_their_process_ends(url):
-    run, corpus = started(url)
+    run = started(url)
+    corpus = run.stdout.readline().strip()
     assert corpus.startswith("corpus/")
     assert collect_everything(url) == {corpus}
-    pairs, _ = run.communicate("", timeout=120)
-    assert run.returncode == 0
-    assert pairs.startswith("pairs/")
+    _, messages = run.communicate("\n", timeout=120)
+    assert run.returncode == 0, messages
     assert collect_everything(url) == set()
 
 
 def test_lease_of_killed_process_protects_artifacts_until_it_expires(tmp_path):
     url = str(tmp_path)
-    run, corpus = started(url)
-    with run:
-        run.send_signal(signal.SIGKILL)
+    run = started(url)
+    corpus = run.stdout.readline().strip()
+    run.kill()
+    run.communicate()
     assert collect_everything(url) == {corpus}
     (lease,) = (tmp_path / ".leases").glob("*.json")
     long_ago = time.time() - EXPIRES.total_seconds() - 1
@@ -71,23 +69,19 @@ def test_lease_of_killed_process_protects_artifacts_until_it_expires(tmp_path):
 
 def test_gc_without_a_minimum_age_beside_a_run_of_short_stages_deletes_nothing_that_it_needs(tmp_path):
     """Every artifact is younger than the run, before and after the run's lease names it."""
-    url, done = str(tmp_path / "store"), tmp_path / "done"
-    environment = os.environ | get_current_settings().to_environment_variables(exclude_unset=True)
-    run = subprocess.Popen(
-        [sys.executable, str(ROOT / "tests" / "flows" / "make_many.py"), url, "12", str(done)], cwd=ROOT,
-        env=environment | {"PYTHONPATH": str(ROOT)}, text=True, stdin=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    store, rounds = Store(url), 0
-    while run.poll() is None and not done.exists():
+    store = Store(str(tmp_path))
+    run, rounds = started(store.url, 12), 0
+    os.set_blocking(run.stdout.fileno(), False)
+    while run.poll() is None and not run.stdout.readline():
         now = store_time(store)
         listed = collectable(store, timedelta(0), now)
         collect(store, listed, leftovers(store, timedelta(0), now), now)
         rounds += 1
     pairs = [ref.kind for ref in store.refs()].count("pairs")
-    _, messages = run.communicate("", timeout=120)
+    _, messages = run.communicate("\n", timeout=120)
     assert (run.returncode, pairs) == (0, 23), messages
     assert rounds > 10
-    assert collect_everything(url) == set()
+    assert collect_everything(store.url) == set()
 
 
 AHEAD = """
@@ -106,10 +100,11 @@ sys.exit(main(sys.argv[1:]))
 @pytest.mark.parametrize("hours", [-2, 2])
 def test_gc_on_a_machine_with_another_clock_keeps_what_a_run_uses(tmp_path, hours):
     url = str(tmp_path)
-    run, corpus = started(url)
+    run = started(url)
+    corpus = run.stdout.readline().strip()
     command = [sys.executable, "-c", AHEAD, str(3600 * hours), "artifacts", "gc", "--older-than", "0h", "--delete"]
     subprocess.run([*command, "--store", url], cwd=ROOT, check=True)
     assert {ref.path for ref in Store(url).refs()} == {corpus}
     assert len([*(tmp_path / ".leases").glob("*.json")]) == 1
-    run.communicate("", timeout=120)
+    run.communicate("\n", timeout=120)
     assert run.returncode == 0

@@ -7,10 +7,8 @@ from bsl.flows.sweep.own import START, OwnRequest
 from bsl.flows.sweep.sweep import ablation
 from bsl.models.corpus.labels import sentences_of
 from bsl.storage.artifacts.refs import ArtifactRef, PassagesRef
-from bsl.storage.artifacts.store import Store
 from bsl.storage.sources.labels import label_source
 from bsl.tasks.corpus.labels import labelled_rows
-from bsl.tasks.stage.run_context import RunContext
 
 pytestmark = pytest.mark.usefixtures("without_charts")
 
@@ -33,14 +31,17 @@ def text(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    return Store(str(tmp_path_factory.mktemp("own") / "store"))
+def site(new_site):
+    return new_site()
 
 
 @pytest.fixture(scope="module")
-def sweep(store, text, shallow):
-    """Run the study; by default with labels."""
-    site = RunContext(store=store.url, device="cpu", threads=1)
+def store(site):
+    return site.open_store()
+
+
+@pytest.fixture(scope="module")
+def sweep(site, text, shallow):
 
     def call(points, changes=CHANGES, *, labels=text):
         own = OwnRequest(text=(text,), labels=labels, encoder=str(shallow))
@@ -72,9 +73,6 @@ def test_study_scores_every_point_on_text_labels_and_stsb(store, swept):
     (advice,) = manifest.figures["findings"]
     assert advice.startswith(("Use ", "Keep the original encoder: "))
     assert "your labels" in advice
-    page = (store.fetch(swept) / "sweep.md").read_text()
-    assert "## Encoders" in page
-    assert "| crops | report/" in page
 
 
 def test_no_held_out_sentence_and_no_test_label_is_trained_on(store, swept, text):
@@ -96,19 +94,14 @@ def test_no_held_out_sentence_and_no_test_label_is_trained_on(store, swept, text
         assert not sentences.is_in(tested.implode()).any()
 
 
-def test_every_point_trains_for_the_same_steps(store, swept):
+def test_every_point_trains_for_the_same_steps_and_p_values_are_corrected_over_all(store, swept):
     reports = [ref for name, ref in inputs_of(store, swept).items() if name.startswith("own_text.reports.")]
-    assert len(reports) == 1 + len(POINTS)
-    trained = {
-        ref for report in reports for name, ref in inputs_of(store, report).items() if name.startswith("checkpoints.")
-    }
+    inputs = [inputs_of(store, report) for report in reports]
+    trained = {ref for of_report in inputs for name, ref in of_report.items() if name.startswith("checkpoints.")}
     assert [store.manifest(ref).figures["steps"] for ref in trained] == [2] * len(POINTS)
-
-
-def test_p_values_are_corrected_over_all_points(store, swept):
     p_values = store.scan(swept).filter(dataset="stsb test").collect()["p_value"].drop_nulls()
-    assert len(p_values) == len(POINTS)
     draws = 80 * len(POINTS)
+    assert (len(p_values), len(reports)) == (len(POINTS), 1 + len(POINTS))
     assert p_values.min() == pytest.approx(2 * len(POINTS) / (draws + 1)), "the smallest p, three times"
 
 

@@ -22,23 +22,12 @@ HERE = Path(__file__).parent
 BEFORE, AFTER = "before BSL + in-batch negatives (mean)", "after BSL + in-batch negatives"
 QUICK = {"search", "pairs", "embed", "artifacts", "assets", "recipes"}  # run here; other commands have tests elsewhere
 TEXTS = ("An invitation to dinner.", "Dogs run in the snow.", "A dog is out in winter.", "The shop opens at nine.")
-KILLED_IN = (
-    "corpus",
-    "translations",
-    "views",
-    "pairs",
-    "training",
-    "checkpoint",
-    "embeddings",
-    "scores",
-    "comparison",
-    "report",
-)
+KILLED_IN = "corpus,translations,views,pairs,training,checkpoint,embeddings,scores,comparison,report"
 
 
-def run_apart(store: str, kinds: tuple[str, ...], small: dict, environment: dict[str, str]) -> None:
+def run_apart(store, kinds, small, environment):
     """Run in separate processes, as users do: other tests change torch's state in this process."""
-    command = [sys.executable, str(HERE / "run_and_die.py"), store, ",".join(kinds), json.dumps(small)]
+    command = [sys.executable, str(HERE / "run_and_die.py"), store, kinds, json.dumps(small)]
     process = subprocess.run(command, env={**environment, "PYTHONPATH": str(HERE.parents[1])}, capture_output=True)
     assert process.returncode == 0, process.stderr.decode()[-2000:]
 
@@ -52,11 +41,7 @@ def undisturbed(tmp_path_factory, small):
 def test_report_contains_scores_settings_and_charts(undisturbed, encoder):
     store, ref = undisturbed
     folder = store.fetch(ref)
-    page = (folder / "report.md").read_text()
-    for system in ("Unigram TF-IDF", BEFORE, AFTER):
-        assert f"| stsb test: spearman, all | {system} | " in page
-    assert f"| {AFTER} | {BEFORE} | stsb test |" in page
-    assert "bt-de" in page
+    assert f"| {AFTER} | {BEFORE} | stsb test |" in (folder / "report.md").read_text()
     assert (folder / "curve-loss.svg").read_text().startswith("<svg ")
     html = (folder / "report.html").read_text()
     assert "<dd>0 made" not in html
@@ -64,28 +49,12 @@ def test_report_contains_scores_settings_and_charts(undisturbed, encoder):
     assert "bsl run tiny --set ingest.corpus.limit=96 --set " in html
     assert f" --set encoder.model={encoder['model']} " in html
     assert html.count("<svg") == 1 + 5 + 3 * 2
-    systems = store.scan(ref, "scores").collect()["model"].unique().to_list()
-    assert sorted(systems) == [
-        "Unigram TF-IDF",
-        "after BSL + in-batch negatives",
-        "before BSL + in-batch negatives (mean)",
-    ]
+    assert {*store.scan(ref, "scores").collect()["model"]} == {"Unigram TF-IDF", BEFORE, AFTER}
 
 
 def test_pipeline_publishes_every_artifact_kind_without_defects(undisturbed):
     store, _ = undisturbed
-    kinds = {ref.kind.partition("/")[0] for ref in store.refs()}
-    assert kinds == {
-        "corpus",
-        "translations",
-        "views",
-        "pairs",
-        "checkpoint",
-        "embeddings",
-        "scores",
-        "comparison",
-        "report",
-    }
+    assert {ref.kind.partition("/")[0] for ref in store.refs()} == {*KILLED_IN.split(",")} - {"training"}
     assert [store.defect(ref) for ref in store.refs()] == [None] * len(store.refs())
 
 
@@ -110,13 +79,13 @@ def test_second_run_is_cached_and_publishes_no_artifact(undisturbed, small, cont
 @pytest.mark.slow
 def test_run_killed_in_every_stage_ends_with_identical_artifacts(small, environment, contents, tmp_path):
     killed, whole = (Store(str(tmp_path / name)) for name in ("killed", "whole"))
-    run_apart(killed.url, (*KILLED_IN, ""), small, environment)
-    run_apart(whole.url, ("",), small, environment)
+    run_apart(killed.url, f"{KILLED_IN},", small, environment)
+    run_apart(whole.url, "", small, environment)
     assert contents(killed) == contents(whole)
 
 
-def told() -> list[str]:
-    """Return the commands that README and guides suggest after a run, except those in test_cli_export.py."""
+def told():
+    """Return the commands that README and guides suggest after a run, except exports."""
     pages = [ROOT / "README.md", *(ROOT / "docs" / f"{guide}.md" for guide in GUIDES)]
     lines = [shlex.join(words) for page in pages for words in commands(page) if words[0] == "bsl" and words[1] in QUICK]
     return [line for line in dict.fromkeys(lines) if "--onnx" not in line and "evaluation/" not in line]

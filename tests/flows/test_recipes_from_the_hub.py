@@ -1,8 +1,10 @@
 """Recipes work as a user runs them: doctor, run, rerun without the Hub, mirror, run from the mirror, run by a worker.
 
-All sizes are small, all steps are the recipe's. A few recipes represent the kinds of repositories; `python -m
-tests.hub.show recipes` takes every recipe through every step, and prints a table.
+All sizes are small, all steps are the recipe's. A few recipes represent the kinds of repositories; BSL_RECIPES=all
+takes every recipe through every step.
 """
+
+import os
 
 import nltk.data
 import pytest
@@ -12,7 +14,7 @@ from tests.hub.client import use
 from tests.hub.cluster import of_the_hub, prefect, worker
 from tests.hub.journey import Journeys
 from tests.hub.server import StandInHub
-from tests.hub.world import publish_all, write_own_files
+from tests.hub.world import needs_the_hub, publish_all, write_own_files
 from tests.servers import runs_in
 
 FEW = {
@@ -20,15 +22,16 @@ FEW = {
     "multilingual-sup": "a folder of sentence-transformers, a set of several configurations",
     "published-labse": "a Dense module that is a pickle alone",
 }
-DEPLOYED = "published-labse"
-SLOW = {"nli", "multilingual-sup"}
+ALL = os.environ.get("BSL_RECIPES") == "all"
+NAMES = needs_the_hub() if ALL else tuple(FEW)
+QUICK = "published-labse"
 
 
 @pytest.fixture(scope="module")
 def journeys(prefect_server, tmp_path_factory):
     """Serve all repositories that recipes name, write the files that are on no Hub, and use the tests' server."""
     folder, hub = tmp_path_factory.mktemp("world"), StandInHub()
-    publish_all(hub, FEW)
+    publish_all(hub, NAMES)
     files = write_own_files(folder)
     site = {
         "BSL_STORE": str(folder / "store"),
@@ -43,7 +46,7 @@ def journeys(prefect_server, tmp_path_factory):
         for name, value in {**of_the_hub(hub, folder / "home"), **runs_in(folder), **server}.items():
             patch.setenv(name, value)
         use(hub, folder / "home", patch)
-        yield Journeys(hub, folder, files, anew=True), folder, site
+        yield Journeys(hub, folder, files), folder, site
     hub.stop()
 
 
@@ -56,7 +59,7 @@ def travel(journeys, monkeypatch):
     return made
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in FEW])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name != QUICK)) for name in NAMES])
 def test_recipe_runs_from_hub_cache_and_mirror(travel, name):
     for step in [step for step in travel.steps if step != "deployment"]:
         travel.steps[step](name)
@@ -65,7 +68,8 @@ def test_recipe_runs_from_hub_cache_and_mirror(travel, name):
 @pytest.mark.slow
 def test_worker_runs_a_deployed_hub_recipe(travel, journeys):
     _, folder, _ = journeys
-    travel.steps["run"](DEPLOYED)  # free if an earlier test has run it
-    with worker(folder, {}):
+    with worker(folder):
         prefect("--no-prompt", "deploy", "--name", "any")
-        travel.steps["deployment"](DEPLOYED)
+        for name in NAMES if ALL else (QUICK,):
+            travel.steps["run"](name)  # free if an earlier test has run it
+            travel.steps["deployment"](name)

@@ -107,7 +107,7 @@ SETTINGS = {
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory) -> Path:
+def house(tmp_path_factory):
     """Copy the packages and add the toys."""
     house = tmp_path_factory.mktemp("house")
     for room in ROOMS:
@@ -127,17 +127,14 @@ def house(tmp_path_factory) -> Path:
     return house
 
 
-@pytest.fixture(scope="module")
-def finished(house, environment, encoder) -> Store:
-    """Run the command once, as a user does, and return the store."""
-    settings = {**SETTINGS, "encoder": encoder}
+def finished(house, environment, settings, *words):
     options = [f"--set={name}={json.dumps(value)}" for name, value in settings.items()]
-    command = [sys.executable, "-m", "bsl.flows.cli.main", "run", "tiny-entail", "--store", "store", *options]
+    command = [sys.executable, "-m", "bsl.flows.cli.main", *words, "--store", words[0], *options]
     run = subprocess.run(
         command, cwd=house, env={**environment, "PYTHONPATH": str(house)}, capture_output=True, text=True, check=False
     )
     assert run.returncode == 0, run.stderr[-3000:]
-    return Store(str(house / "store"))
+    return Store(str(house / words[0]))
 
 
 @pytest.mark.slow
@@ -146,45 +143,26 @@ def test_own_study_asks_the_toy_question(house, environment):
     numbered = rows.select(text="premise").with_row_index("number")
     numbered.select("text", document=pl.col("number") // 4).write_csv(house / "own.csv")
     settings = {"training.max_steps": 2, "evaluation.bootstrap.resamples": 200}
-    options = [f"--set={name}={value}" for name, value in settings.items()]
-    command = ["sweep", "own", "--text", "own.csv", "--over", "variant=TSDAE", "--store", "own", *options]
-    run = subprocess.run(
-        [sys.executable, "-m", "bsl.flows.cli.main", *command],
-        cwd=house, env={**environment, "PYTHONPATH": str(house)}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert run.returncode == 0, run.stderr[-3000:]
-    store = Store(str(house / "own"))
+    store = finished(house, environment, settings, "sweep", "own", "--text", "own.csv", "--over", "variant=TSDAE")
     (ref,) = store.refs("sweep")
     table = store.scan(ref).collect()
     assert set(table["label"]) == {"original encoder", "TSDAE"}
     assert {"your text toy", "your text crop"} <= set(table["dataset"])
 
 
-def test_toy_format_reader_provides_a_label_for_every_pair(finished):
-    (pairs,) = finished.refs("pairs")
-    assert finished.scan(pairs).collect()["label"].null_count() == 0
-
-
-def test_views_artifact_contains_the_toy_view(finished):
-    views = [finished.scan(ref).collect() for ref in finished.refs("views")]
-    assert any("toy" in table["method"].unique() for table in views)
-
-
-def test_toy_objective_trains_and_logs_losses(finished):
-    (checkpoint,) = finished.refs("checkpoint")
-    losses = finished.scan(checkpoint, "training_log").collect()["loss"].drop_nulls()
-    assert len(losses) == 3
-    assert finished.manifest(checkpoint).provenance.config["config"]["objective"]["name"] == "toy"
-
-
-def test_report_contains_toy_systems_dataset_view_and_citation(finished):
-    (report,) = finished.refs("report")
-    page = (finished.fetch(report) / "report.md").read_text()
-    scores = finished.scan(report, "scores").collect()
+def test_toy_of_each_kind_is_part_of_the_run_and_its_report(house, environment, encoder):
+    store = finished(house, environment, {**SETTINGS, "encoder": encoder}, "run", "tiny-entail")
+    (report,), (checkpoint,), (pairs,) = (store.refs(kind) for kind in ("report", "checkpoint", "pairs"))
+    assert store.scan(pairs).collect()["label"].null_count() == 0  # read from the toy format
+    assert any("toy" in store.scan(ref).collect()["method"].unique() for ref in store.refs("views"))
+    assert len(store.scan(checkpoint, "training_log").collect()["loss"].drop_nulls()) == 3
+    assert store.manifest(checkpoint).provenance.config["config"]["objective"]["name"] == "toy"
+    page = (store.fetch(report) / "report.md").read_text()
+    scores = store.scan(report, "scores").collect()
     systems = {"Unigram TF-IDF", "before the toy (mean)", "after the toy"}
     systems |= {f"{system} + toy (corpus)" for system in systems if system != "Unigram TF-IDF"}
     assert set(scores.filter(dataset="toy")["model"]) == systems
     assert set(scores.filter(dataset="stsb")["model"]) == systems
     assert "| toy test: margin, toy |" in page
     assert "| toy |" in page.partition("Sentences and their views:")[2]
-    assert "Nobody, 2026. A toy." in (finished.fetch(report) / "model-card.md").read_text()
+    assert "Nobody, 2026. A toy." in (store.fetch(report) / "model-card.md").read_text()

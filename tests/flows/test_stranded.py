@@ -8,7 +8,7 @@ import pytest
 from tests.servers import Cluster
 
 
-def run_until_it_runs(cluster: Cluster, seconds: float = 240) -> None:
+def run_until_it_runs(cluster, seconds=240):
     deployment = cluster.ask("/deployments/name/bsl-pipeline/tiny")["id"]
     run = cluster.ask(f"/deployments/{deployment}/create_flow_run", {"state": {"type": "SCHEDULED"}})["id"]
     end, state = time.monotonic() + seconds, ""

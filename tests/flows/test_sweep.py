@@ -1,67 +1,74 @@
-"""A sweep: points share what they can, and one more value costs itself alone."""
+"""A sweep: points share what they can, and one more value costs itself alone; a stopped point has no figure."""
 
+import json
+
+import polars as pl
 import pytest
 
-from bsl.flows.sweep.sweep import ablation
+from bsl.flows.cli.main import main
+from bsl.flows.sweep.sweep import ablation, reproduction
 from bsl.models.errors import EvaluationError, TrainingError
-from bsl.storage.artifacts.store import Store
-from bsl.tasks.stage.run_context import RunContext
+from bsl.models.evaluation.signature import parse_signature
+
+pytestmark = pytest.mark.usefixtures("without_charts")
 
 MOMENTUM = "training.objective.momentum"
+SIGNED = [
+    "set", "metric", "protocol", "by", "data", "vectors", "pool", "len", "special", "norm", "case", "dtype", "prompt",
+    "torch", "transformers", "bsl",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    return Store(str(tmp_path_factory.mktemp("sweep") / "store"))
+def site(new_site):
+    return new_site()
 
 
 @pytest.fixture(scope="module")
-def quick(alone, without_charts):
-    """Return overrides with which a run is not evaluated while it trains."""
+def store(site):
+    return site.open_store()
+
+
+@pytest.fixture(scope="module")
+def quick(alone):
     return {**alone, "evaluation": {**alone["evaluation"], "dev": None}}
 
 
 @pytest.fixture(scope="module")
-def swept(store, quick):
-    site = RunContext(store=store.url, device="cpu", threads=1)
+def swept(site, quick):
     return ablation("tiny", {MOMENTUM: [0.5, 1.0]}, 2, quick, site=site)
 
 
+@pytest.fixture(scope="module")
+def half(quick):
+    """Return overrides that are the sweep's first point."""
+    return {**quick, "training": {**quick["training"], "objective": {"momentum": 0.5}}}
+
+
 def test_sweep_reports_mean_and_difference_with_interval_per_point(store, swept):
-    table = store.scan(swept).collect()
-    assert table["label"].to_list() == ["momentum 0.5", "momentum 1.0"]
-    assert table["seeds"].to_list() == [2, 2]
-    assert table["difference"].is_null().to_list() == [True, False]
-    second = table.row(1, named=True)
-    assert second["difference_low"] <= second["difference"] <= second["difference_high"]
-    assert second["mean"] - table["mean"][0] == pytest.approx(second["difference"])
-    folder = store.fetch(swept)
-    assert (folder / "setting.svg").read_text().startswith("<svg ")
-    page = (folder / "sweep.md").read_text()
-    assert page.startswith("# tiny over training.objective.momentum; 2 seeds\n")
-    assert "\n## stsb test (spearman, all), compared with momentum 0.5\n" in page
-
-
-def test_sweep_points_share_artifacts_made_before_training(store, swept):
     kinds = [ref.kind for ref in store.refs()]
     assert [kinds.count(kind) for kind in ("corpus", "views", "pairs", "checkpoint")] == [1, 1, 1, 4]
+    first, second = store.scan(swept).collect().to_dicts()
+    assert [first["label"], second["label"]] == ["momentum 0.5", "momentum 1.0"]
+    assert [first["seeds"], second["seeds"]] == [2, 2]
+    assert first["difference"] is None
+    assert second["difference_low"] <= second["difference"] <= second["difference_high"]
+    assert second["mean"] - first["mean"] == pytest.approx(second["difference"])
+    assert (store.fetch(swept) / "setting.svg").read_text().startswith("<svg ")
 
 
-def test_added_sweep_value_trains_only_the_new_points(store, swept, quick):
+def test_added_sweep_value_trains_only_the_new_points(site, store, swept, quick):
     before = {ref.key for ref in store.refs("checkpoint")}
-    site = RunContext(store=store.url, device="cpu", threads=1)
     more = ablation("tiny", {MOMENTUM: [0.5, 1.0, 0.9]}, 2, quick, site=site)
     assert len({ref.key for ref in store.refs("checkpoint")} - before) == 2
     assert store.scan(more).collect()["mean"][:2].to_list() == store.scan(swept).collect()["mean"].to_list()
 
 
-def test_recipe_sweep_compares_each_recipe_with_each_reference(store, swept, quick):
+def test_recipe_sweep_compares_each_recipe_with_each_reference(site, store, swept, half):
     """The trained one is a point of the first sweep, so nothing is trained; what draws nothing is run once."""
     before = store.refs("checkpoint")
-    changes = {**quick, "training": {**quick["training"], "objective": {"momentum": 0.5}}}
     names = ["tiny-avg", "tiny"]
-    site = RunContext(store=store.url, device="cpu", threads=1)
-    study = ablation("tiny-avg", {"recipe": names}, 2, changes, against=names, site=site)
+    study = ablation("tiny-avg", {"recipe": names}, 2, half, against=names, site=site)
     assert store.refs("checkpoint") == before
     rows = store.scan(study).collect().rows(named=True)
     expected = [(reference, *point) for reference in names for point in (("tiny-avg", 1), ("tiny", 2))]
@@ -69,30 +76,74 @@ def test_recipe_sweep_compares_each_recipe_with_each_reference(store, swept, qui
     assert [row["difference"] is None for row in rows] == [True, False, False, True]
     assert rows[1]["difference"] == -rows[2]["difference"]
     assert rows[1]["mean"] == store.scan(swept).collect()["mean"][0]
+
+
+def test_reproduction_of_tiny_is_the_mean_of_its_runs_and_not_comparable(site, store, swept, half, encoder):
+    changes = {**half, "training": {**half["training"], "select": "best"}}  # as a sweep's points
+    ref = reproduction("tiny", 2, changes, site, margin=0.7)
+    figures = store.scan(ref).collect()
+    measured = figures.filter(dataset="stsb").row(0, named=True)
+    assert (measured["published"], measured["seeds"], measured["verdict"]) == (73.74, 2, "NOT COMPARABLE")
+    assert measured["value"] == pytest.approx(100 * store.scan(swept).collect()["mean"][0])
+    page = (store.fetch(ref) / "reproduction.md").read_text()
+    assert f"another encoder: {encoder['model']}; the row's is google-bert/bert-base-uncased" in page
+    assert set(figures["margin"]) == {0.7}
+    fields = parse_signature(measured["signature"])
+    expected = {"set": "stsb/test", "by": "cosine", "pool": "mean", "len": "24", "special": "yes", "dtype": "fp32"}
+    assert expected.items() <= fields.items()
+    assert list(fields) == SIGNED
+
+
+@pytest.fixture(scope="module")
+def harmful(alone):
+    """Return overrides with a learning rate that collapses the encoder at once, and the published `select: best`."""
+    training = {**alone["training"], "lr": 1.0, "warmup": 0.0, "select": "best", "eval_every": 1}
+    return {**alone, "training": {**training, "collapse": {"max_dev_drop": 0.01, "patience": 1}}}
+
+
+@pytest.mark.usefixtures("named_server")
+def test_stopped_training_sets_page_json_and_exit_code(new_site, harmful, capsys):
+    store = new_site().open_store()
+    settings = [part for name, value in harmful.items() for part in ("--set", f"{name}={json.dumps(value)}")]
+    assert main(["run", "tiny", *settings, "--json", "--store", store.url, "--device", "cpu"]) == 1
+    outcome = json.loads(capsys.readouterr().out)
+    assert outcome["verdict"] == "STOPPED"
+    assert " by step 1: " in outcome["reason"]
+    assert outcome["advice"] == "The figures are of the original encoder."
+    page = (store.fetch(*store.refs("report")) / "report.md").read_text()
+    assert page.split("\n\n")[1].startswith("**STOPPED** ")
+    figures = {row["model"]: row["value"] for row in outcome["scores"] if row["metric"] == "spearman"}
+    before, after = (figure for name, figure in figures.items() if name.startswith(("before", "after")))
+    assert before == after
+
+
+def scored(store, study):
+    """Return seeds of each point, and whether it has a figure."""
+    return store.scan(study).select("seeds", pl.col("mean").is_not_null()).collect().rows()
+
+
+def test_stopped_point_gets_no_score_in_sweep_and_reproduction(site, store, harmful):
+    over = {"training.collapse": [None, harmful["training"]["collapse"]]}
+    assert scored(store, ablation("tiny", over, 1, harmful, site=site)) == [(1, True), (0, False)]
+    said = store.manifest(reproduction("tiny", overrides=harmful, site=site)).figures["findings"]
+    assert said[0].endswith(": NOT COMPARABLE")
+    assert any(line.startswith("training was stopped: ") for line in said)
+    with pytest.raises(TrainingError, match="by step 1: "):  # no point is left
+        ablation("tiny", {"training.collapse": [harmful["training"]["collapse"]]}, 1, harmful, site=site)
+
+
+def test_nan_loss_shows_a_dash_and_reason_in_sweep(site, store, alone):
+    """Cosines divided by this temperature are infinite in fp32."""
+    changes = {**alone, "training": {**alone["training"], "precision": "fp32"}}
+    study = ablation("tiny", {"training.objective.temperature": [0.05, 1e-40]}, 1, changes, site=site)
+    assert scored(store, study) == [(1, True), (0, False)]
     page = (store.fetch(study) / "sweep.md").read_text()
-    assert page.startswith("# Recipes side by side; 2 seeds\n")
-    assert "\n## stsb test (spearman, all), compared with tiny-avg\n" in page
-    assert "\n## stsb test (spearman, all), compared with tiny\n" in page
+    assert "| temperature 1e-40 | – |" in page
+    assert "temperature 1e-40: seed 0: loss is nan at step 1, expected a finite number" in page
+    assert list(store.manifest(study).figures["faults"]) == ["temperature 1e-40"]
 
 
-@pytest.mark.slow
-def test_sweep_page_names_the_reason_of_a_collapsed_point(store, alone):
-    """Any fall of the rank stops the second; at that rate, whatever was learnt before is lost."""
-    site = RunContext(store=store.url, device="cpu", threads=1)
-    changes = {**alone, "training": {**alone["training"], "lr": 0.1}}
-    strict = {"min_effective_rank": 1000, "patience": 1}
-    asked = ablation("tiny", {"training.collapse": [None, strict]}, 1, changes, workers=2, site=site)
-    rows = store.scan(asked).collect().rows(named=True)
-    assert [(row["seeds"], row["mean"] is None) for row in rows] == [(1, False), (0, True)]
-    page = (store.fetch(asked) / "sweep.md").read_text()
-    assert ": seed 0: " in page
-    assert "effective rank is below 1000" in page
-    with pytest.raises(TrainingError, match="effective rank is below 1000"):  # of which nothing is left
-        ablation("tiny", {"training.collapse": [strict]}, 1, changes, site=site)
-
-
-def test_sweep_of_recipes_without_common_sets_raises_evaluation_error(tmp_path):
-    with pytest.raises(
-        EvaluationError, match=r"share no set.*isbert-mr on mr; isbert-cr on cr\)\. Set evaluation\.sets"
-    ):
-        ablation("isbert-mr", {"recipe": ["isbert-mr", "isbert-cr"]}, site=RunContext(store=str(tmp_path / "store")))
+def test_sweep_of_recipes_without_common_sets_raises_evaluation_error(site):
+    refused = r"share no set.*isbert-mr on mr; isbert-cr on cr\)\. Set evaluation\.sets"
+    with pytest.raises(EvaluationError, match=refused):
+        ablation("isbert-mr", {"recipe": ["isbert-mr", "isbert-cr"]}, site=site)

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("without_charts")
 
 STEPS = 20
 FEW = {"batch_size": 16, "epochs": STEPS, "max_steps": STEPS, "eval_every": STEPS, "collapse": None, "select": "last"}
-# Their objectives are tested in tests/unit/models/objectives, several phases in test_phases.py.
+# Their objectives are tested in tests/unit/models/objectives, several phases in test_runs.py.
 SLOW = {"scl", "stsb", "bsl-sbert", "mlm", "tsdae", "simcse"}
 NAMES = ("sbert", "scl", "stsb", "bsl-sbert", "mlm", "tsdae", "simcse", "distil")
 
@@ -24,7 +24,7 @@ def site(tmp_path_factory):
     return RunContext(store=str(tmp_path_factory.mktemp("recipes") / "store"), device="cpu", threads=1)
 
 
-def changes(name: str, encoder: dict[str, object]) -> dict[str, object]:
+def changes(name, encoder):
     base = recipe(name)
     earlier = [phase.model_dump() for phase in base.earlier]
     for phase in earlier:

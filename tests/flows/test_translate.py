@@ -2,13 +2,10 @@
 
 import hashlib
 import os
-import random
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -20,9 +17,6 @@ from bsl.models.corpus.normalize import sentence_ids
 from bsl.models.errors import TranslationError
 from bsl.models.runtime.partitions import in_range
 from bsl.models.translation.config import Pin, TranslatorConfig
-from bsl.storage.sources.sources import SourceSpec
-from bsl.tasks.corpus.config import IngestConfig
-from bsl.tasks.corpus.ingest import ingest, locate_sources
 from bsl.tasks.stage.run_context import RunContext
 from bsl.tasks.stage.shards import plan_shards
 from bsl.tasks.translation.translate import MemoryLookup, translate_missing
@@ -32,7 +26,6 @@ from tests.tiny_marian import SENTENCES, build_tiny_marian
 ROOT = Path(__file__).parents[2]
 COUNT, SHARD_ROWS = 240, 8
 FEWER = 48  # sentences for a run that is stopped once
-PARTS = "translations/*/*/manifest.json"
 
 
 @flow
@@ -55,16 +48,16 @@ def identified(texts: list[str]) -> pl.LazyFrame:
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def model(tmp_path_factory):
     return build_tiny_marian(tmp_path_factory.mktemp("marian"))
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> RunContext:
+def site(tmp_path):
     return site_in(tmp_path)
 
 
-def site_in(folder: Path) -> RunContext:
+def site_in(folder):
     return RunContext(store=str(folder / "store"), cache=str(folder / "cache"), device="cpu", threads=1)
 
 
@@ -73,14 +66,14 @@ def hop_of(site: RunContext, model: Path) -> ResolvedTranslator:
     return find_translator(site, TranslatorConfig(model=str(model), source_lang="sv", target_lang="nb"))
 
 
-def content(site: RunContext) -> dict[str, str]:
+def content(site):
     """Return the sha256 of every table file of the store, by path."""
     root = Path(site.store)
     files = sorted(root.glob("translations/*/*/*.parquet"))
     return {str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def test_every_sentence_is_translated_once(site: RunContext, model: Path) -> None:
+def test_every_sentence_is_translated_once_also_of_a_grown_corpus(site, model):
     hop = hop_of(site, model)
     cost = one_hop(site, hop, 100, 32)
     assert cost["sentences"] == 100
@@ -91,20 +84,15 @@ def test_every_sentence_is_translated_once(site: RunContext, model: Path) -> Non
     parts = [store.manifest(part).rows for part in memory]
     assert sorted(parts) == [4, 32, 32, 32]
     assert cost["target_tokens"] == table["n_tokens"].sum()
-    assert one_hop(site, hop, 100, 32)["sentences"] == 0
-
-
-def test_grown_corpus_translates_only_new_sentences(site: RunContext, model: Path) -> None:
-    hop = hop_of(site, model)
-    one_hop(site, hop, 200, 64)
     before = content(site)
-    assert one_hop(site, hop, 202, 64)["sentences"] == 2
+    for count, new in ((100, 0), (102, 2)):
+        assert one_hop(site, hop, count, 32)["sentences"] == new
     after = content(site)
     assert before.items() <= after.items()
     assert len(after) == len(before) + 1
 
 
-def test_shards_are_independent_of_which_others_are_finished(tmp_path: Path) -> None:
+def test_shards_are_independent_of_which_others_are_finished(tmp_path):
     sentences = identified(SENTENCES[:100])
     folders = [tmp_path / "whole", tmp_path / "rest"]
     for folder in folders:
@@ -118,7 +106,7 @@ def test_shards_are_independent_of_which_others_are_finished(tmp_path: Path) -> 
     assert whole[0].read().select(*lengths).max().item() <= whole[-1].read().select(*lengths).min().item()
 
 
-def test_translator_fingerprint_depends_on_content_not_on_path(site: RunContext, model: Path, tmp_path: Path) -> None:
+def test_translator_fingerprint_depends_on_content_not_on_path(site, model, tmp_path):
     copy = tmp_path / "elsewhere"
     copy.mkdir()
     for file in model.iterdir():
@@ -130,7 +118,7 @@ def test_translator_fingerprint_depends_on_content_not_on_path(site: RunContext,
     assert find_translator(site, beam).fingerprint != hop_of(site, model).fingerprint
 
 
-def test_translator_that_differs_from_its_pins_translates_nothing(site: RunContext, model: Path) -> None:
+def test_translator_that_differs_from_its_pins_translates_nothing(site, model):
     pin = Pin(source=SENTENCES[0], translation="Anna läser en lång bok hemma.")
     hop = find_translator(site, TranslatorConfig(model=str(model), source_lang="sv", target_lang="nb", pinned=(pin,)))
     assert hop.fingerprint == hop_of(site, model).fingerprint
@@ -139,61 +127,25 @@ def test_translator_that_differs_from_its_pins_translates_nothing(site: RunConte
     assert content(site) == {}
 
 
-def start(site: RunContext, model: Path, log: Path | None = None, **settings: str) -> subprocess.Popen[bytes]:
-    url = get_current_settings().api.url
-    script = (
-        f"import sys; sys.path[:0] = [{str(ROOT)!r}]; import runpy; runpy.run_path({__file__!r}, run_name='worker')"
-    )
+def start(site, model, log=None, **settings):
+    script = f"import runpy; runpy.run_path({__file__!r}, run_name='worker')"
     environment = os.environ | {
-        "PREFECT_API_URL": str(url), "WORKER_STORE": site.store, "WORKER_MODEL": str(model),
-        "WORKER_CACHE": str(site.cache), **settings,
+        "PREFECT_API_URL": str(get_current_settings().api.url), "PYTHONPATH": str(ROOT),
+        "WORKER_STORE": site.store, "WORKER_MODEL": str(model), "WORKER_CACHE": str(site.cache), **settings,
     }  # fmt: skip
     with (log or Path(os.devnull)).open("wb") as errors:
         return subprocess.Popen([sys.executable, "-c", script], env=environment, cwd=ROOT, stderr=errors)
 
 
-def wait_for_parts(site: RunContext, worker: subprocess.Popen[bytes], count: int) -> None:
-    deadline = time.monotonic() + 120
-    while len(list(Path(site.store).glob(PARTS))) < count:
-        assert worker.poll() is None, "the worker ended before it was killed"
-        assert time.monotonic() < deadline, "the worker published nothing"
-        time.sleep(0.01)
-
-
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory, model: Path) -> dict[str, str]:
-    site = site_in(tmp_path_factory.mktemp("undisturbed"))
-    one_hop(site, hop_of(site, model), COUNT, SHARD_ROWS)
+def undisturbed(folder, model, count):
+    site = site_in(folder / "undisturbed")
+    one_hop(site, hop_of(site, model), count, SHARD_ROWS)
     return content(site)
 
 
-@pytest.mark.slow
-def test_killed_translation_resumes_to_the_uninterrupted_bytes(
-    site: RunContext, model: Path, undisturbed: dict[str, str]
-) -> None:
-    worker = start(site, model, WORKER_SIGNAL="SIGKILL", WORKER_SIGNAL_AT="4")
-    assert worker.wait(timeout=120) == -signal.SIGKILL
-    done = len(content(site))
-    assert done == 3, "the shard that was about to be published is lost, and no other"
-    assert one_hop(site, hop_of(site, model), COUNT, SHARD_ROWS)["sentences"] == COUNT - SHARD_ROWS * done
-    assert content(site) == undisturbed
-
-
-@pytest.mark.slow
-def test_ten_random_kills_leave_the_uninterrupted_bytes(
-    site: RunContext, model: Path, undisturbed: dict[str, str]
-) -> None:
-    worker = start(site, model, WORKER_KILLS="10")
-    assert worker.wait(timeout=300) == 0
-    assert content(site).items() <= undisturbed.items()
-    rest = one_hop(site, hop_of(site, model), COUNT, SHARD_ROWS)
-    assert int(str(rest["sentences"])) > 0, "the kills came too late to interrupt anything"
-    assert content(site) == undisturbed
-
-
-def test_sigterm_finishes_the_current_shard_and_rerun_resumes(site: RunContext, model: Path, tmp_path: Path) -> None:
+def test_sigterm_finishes_the_current_shard_and_rerun_resumes(site, model, tmp_path):
     log = tmp_path / "worker.log"
-    worker = start(site, model, log, WORKER_COUNT=str(FEWER), WORKER_SIGNAL="SIGTERM", WORKER_SIGNAL_AT="2")
+    worker = start(site, model, log, WORKER_COUNT=str(FEWER), WORKER_STOPS_AT="2")
     assert worker.wait(timeout=120) == -signal.SIGTERM
     told = log.read_text()
     assert "SIGTERM: finishing the current unit of work first" in told
@@ -203,65 +155,30 @@ def test_sigterm_finishes_the_current_shard_and_rerun_resumes(site: RunContext, 
     scratch = (Path(site.store) / ".scratch").rglob("*")
     assert not [path for path in scratch if path.is_file()], "a shard was begun and not finished"
     assert one_hop(site, hop_of(site, model), FEWER, SHARD_ROWS)["sentences"] == FEWER - SHARD_ROWS * done
-    undisturbed = site_in(tmp_path / "undisturbed")
-    one_hop(undisturbed, hop_of(undisturbed, model), FEWER, SHARD_ROWS)
-    assert content(site) == content(undisturbed)
+    assert content(site) == undisturbed(tmp_path, model, FEWER)
 
 
 @pytest.mark.slow
-def test_two_workers_sharing_a_store_produce_the_same_bytes(
-    site: RunContext, model: Path, undisturbed: dict[str, str]
-) -> None:
+def test_two_workers_sharing_a_store_produce_the_same_bytes(site, model, tmp_path):
     worker = start(site, model)
-    wait_for_parts(site, worker, 1)
+    while not list(Path(site.store).glob("translations/*/*/manifest.json")):
+        assert worker.poll() is None, "the worker ended before it published"
+        time.sleep(0.01)
     one_hop(site, hop_of(site, model), COUNT, SHARD_ROWS)
     assert worker.wait(timeout=120) == 0
-    assert content(site) == undisturbed
+    assert content(site) == undisturbed(tmp_path, model, COUNT)
 
 
-def test_duplicate_sentences_are_translated_once(site: RunContext, model: Path, tmp_path: Path) -> None:
-    """Sentences come five times, as in SNLI; the corpus contains each once, so each is translated once."""
-    lines = [text for text in SENTENCES[:40] for _ in range(5)]
-    (tmp_path / "lines.txt").write_text("\n".join(lines), encoding="utf-8")
-
-    @flow
-    def translate_lines() -> dict[str, object]:
-        config = IngestConfig(sources=(SourceSpec(path=str(tmp_path / "lines.txt")),))
-        corpus = ingest(site, locate_sources(site, config), config)
-        return translate_all(site, hop_of(site, model), site.open_store().scan(corpus), SHARD_ROWS)
-
-    assert translate_lines()["sentences"] == 40
-
-
-def kill_children(count: int, translate_all: Callable[[], object], store: Path) -> None:
-    """Start the work ``count`` times; kill it each time after 0 or 1 more shards and a random delay.
-
-    Children are forked with all modules imported, so that they spend their time on the work and not on starting Python.
-    """
-    chance = random.Random(4)
-    for _ in range(count):
-        parts, enough = len(list(store.glob(PARTS))), chance.randrange(2)
-        child = os.fork()
-        if child == 0:
-            translate_all()
-            os._exit(0)
-        while len(list(store.glob(PARTS))) < parts + enough:
-            time.sleep(0.005)
-        time.sleep(chance.uniform(0, 0.15))
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-
-
-def signal_at(count: int, number: signal.Signals) -> None:
-    """Send this process a signal when its ``count``-th shard is about to be published, at any load of the machine."""
+def stop_at(count):
+    """Send this process SIGTERM when its ``count``-th shard is about to be published, at any load of the machine."""
     published = 0
 
-    def watch(event: str, arguments: tuple[object, ...]) -> None:
+    def watch(event, arguments):
         nonlocal published
         if event == "os.rename" and "/translations/" in str(arguments[1]):
             published += 1
             if published == count:
-                os.kill(os.getpid(), number)
+                os.kill(os.getpid(), signal.SIGTERM)
 
     sys.addaudithook(watch)
 
@@ -269,13 +186,6 @@ def signal_at(count: int, number: signal.Signals) -> None:
 if __name__ == "worker":
     place = RunContext(store=os.environ["WORKER_STORE"], cache=os.environ["WORKER_CACHE"], device="cpu", threads=1)
     found = hop_of(place, Path(os.environ["WORKER_MODEL"]))
-    if "WORKER_SIGNAL" in os.environ:
-        signal_at(int(os.environ["WORKER_SIGNAL_AT"]), signal.Signals[os.environ["WORKER_SIGNAL"]])
-    if "WORKER_KILLS" in os.environ:
-        import bsl.models.translation.ctranslate
-        import bsl.models.translation.smoke_test  # noqa: F401 - for the children
-
-        work = partial(one_hop, place, found, COUNT, SHARD_ROWS)
-        kill_children(int(os.environ["WORKER_KILLS"]), work, Path(place.store))
-    else:
-        one_hop(place, found, int(os.environ.get("WORKER_COUNT", COUNT)), SHARD_ROWS)
+    if "WORKER_STOPS_AT" in os.environ:
+        stop_at(int(os.environ["WORKER_STOPS_AT"]))
+    one_hop(place, found, int(os.environ.get("WORKER_COUNT", COUNT)), SHARD_ROWS)

@@ -1,7 +1,5 @@
 """The wheel is one package, and it runs in a project whose own packages have the names of our folders."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -13,7 +11,6 @@ import zipfile
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from prefect.settings import get_current_settings
@@ -21,16 +18,13 @@ from prefect.settings import get_current_settings
 from bsl.storage.artifacts.store import Store
 from tests.servers import ROOT
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
 pytestmark = pytest.mark.slow  # an installation, two runs of `tiny` and their workers take two minutes
 OWN_PACKAGES = ("bsl_data", "flows", "models", "storage", "tasks")
 METADATA = f"bsl_pipeline-{version('bsl-pipeline')}.dist-info"
 SECONDS_TO_START = 120.0
 
 
-def build(target: str, source: Path, folder: Path) -> Path:
+def build(target, source, folder):
     """Build the wheel or the sdist of a source tree, and return its file."""
     command = [sys.executable, "-m", "hatchling", "build", "--target", target, "--directory", str(folder)]
     done = subprocess.run(command, cwd=source, capture_output=True, text=True)
@@ -40,7 +34,7 @@ def build(target: str, source: Path, folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory) -> Path:
+def wheel(tmp_path_factory):
     return build("wheel", ROOT, tmp_path_factory.mktemp("wheel"))
 
 
@@ -55,7 +49,7 @@ def test_wheel_contains_one_package_and_its_metadata(wheel):
     assert sum(name.endswith((".safetensors", ".parquet")) for name in names) > 1, "the embedded models and texts"
 
 
-def files(folder: Path) -> list[Path]:
+def files(folder):
     return [path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
 
 
@@ -68,15 +62,9 @@ def test_sdist_builds_an_identical_wheel(wheel, tmp_path):
 
 
 class Installation:
-    """A virtual environment with the wheel, and a user's project in which its commands run.
+    """A virtual environment with the wheel, and a user's project in which its commands run."""
 
-    Attributes:
-        bin: Folder of the environment's programs.
-        project: Folder of the user's project.
-        environment: Variables of a user's shell: none of this session's BSL_, PREFECT_ and PYTHON variables.
-    """
-
-    def __init__(self, wheel: Path, folder: Path) -> None:
+    def __init__(self, wheel, folder):
         home, self.project = folder / "environment", folder / "project"
         self.bin = home / "bin"
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", home], check=True)
@@ -92,22 +80,18 @@ class Installation:
         kept = {name: text for name, text in os.environ.items() if not name.startswith(("BSL_", "PREFECT_", "PYTHON"))}
         self.environment = {**kept, "NO_COLOR": "1"}
 
-    def run(self, program: str, *words: str | Path, **variables: str) -> str:
-        """Run a program in the project; it must succeed. Return its output."""
-        own = {**self.environment, **variables}
-        command = [self.bin / program, *words]
-        done = subprocess.run(command, cwd=self.project, env=own, capture_output=True, text=True, timeout=400)
+    def run(self, program, *words, **variables):
+        how = {"cwd": self.project, "env": {**self.environment, **variables}}
+        done = subprocess.run([self.bin / program, *words], capture_output=True, text=True, timeout=400, **how)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
     @contextmanager
-    def running(self, log: Path, *words: str | Path, **variables: str) -> Iterator[None]:
+    def running(self, log, *words, **variables):
         """Run `python …` in the project until the end of the block."""
-        own = {**self.environment, **variables}
+        how = {"cwd": self.project, "env": {**self.environment, **variables}}
         with log.open("wb") as output:
-            process = subprocess.Popen(
-                [self.bin / "python", *words], cwd=self.project, env=own, stdout=output, stderr=output
-            )
+            process = subprocess.Popen([self.bin / "python", *words], stdout=output, stderr=output, **how)
         try:
             yield
         finally:
@@ -116,24 +100,18 @@ class Installation:
 
 
 @pytest.fixture(scope="module")
-def installed(wheel, tmp_path_factory) -> Installation:
+def installed(wheel, tmp_path_factory):
     return Installation(wheel, tmp_path_factory.mktemp("user"))
 
 
-def test_environment_imports_the_wheel_and_not_the_checkout(installed):
-    found = installed.run("python", "-c", "import bsl.flows, sys; print(bsl.flows.__file__, *sys.path, sep='\\n')")
-    flows, *path = found.splitlines()
-    assert Path(flows).is_relative_to(installed.bin.parent)
-    assert str(ROOT) not in path
-
-
 def test_readme_example_runs_beside_own_packages(installed):
-    example = "\n".join(
-        re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
-    )
-    own = f"import {', '.join(OWN_PACKAGES)}\nprint({', '.join(f'{name}.OWNER' for name in OWN_PACKAGES)})\n"
-    (installed.project / "example.py").write_text(own + example)
-    owners, similarity, *scores = installed.run("python", "example.py").splitlines()
+    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    own = f"import {', '.join(OWN_PACKAGES)}, sys\nimport bsl.flows as found\nprint(found.__file__, *sys.path)\n"
+    own += f"print({', '.join(f'{name}.OWNER' for name in OWN_PACKAGES)})\n"
+    (installed.project / "example.py").write_text(own + "\n".join(blocks))
+    places, owners, similarity, *scores = installed.run("python", "example.py").splitlines()
+    assert Path(places.split()[0]).is_relative_to(installed.bin.parent)
+    assert str(ROOT) not in places.split()
     assert owners.split() == ["user"] * len(OWN_PACKAGES)
     assert 0.5 < float(similarity.strip("[]")) < 1
     assert "spearman" in "\n".join(scores)
@@ -149,30 +127,24 @@ def test_command_runs_tiny_with_shards_on_a_dask_worker(installed, small, tmp_pa
         ),
         installed.running(tmp_path / "worker.log", *worker),
     ):
-        url = json.loads(written(scheduler))["address"]
+        end = time.monotonic() + SECONDS_TO_START
+        while not scheduler.exists():
+            assert time.monotonic() < end, f"{scheduler} is missing after {SECONDS_TO_START:.0f} s"
+            time.sleep(0.1)
+        url = json.loads(scheduler.read_text())["address"]
         settings = [word for name, value in small.items() for word in ("--set", f"{name}={json.dumps(value)}")]
         printed = installed.run("bsl", "run", "tiny", *settings, "--cluster", url)
-        asked = "import sys; from distributed import Client; print(*Client(sys.argv[1]).run(lambda: {}).values())"
-        module = installed.run(
-            "python", "-c", asked.format("sys.modules['bsl.tasks.translation.translate'].__file__"), url
-        )
+        loaded = "sys.modules['bsl.tasks.translation.translate'].__file__"
+        asked = f"print(*Client(sys.argv[1]).run(lambda: {loaded}).values())"
+        module = installed.run("python", "-c", f"import sys; from distributed import Client; {asked}", url)
     assert Path(module.strip()).is_relative_to(installed.bin.parent)
     (report,) = Store(str(installed.project / ".bsl" / "store")).refs("report")
     assert f"{report.path}/report.html" in printed
 
 
-def written(file: Path) -> str:
-    """Wait for a file, and return its text."""
-    end = time.monotonic() + SECONDS_TO_START
-    while not file.exists():
-        assert time.monotonic() < end, f"{file} is missing after {SECONDS_TO_START:.0f} s"
-        time.sleep(0.1)
-    return file.read_text()
-
-
 def test_worker_runs_a_deployment_of_the_installed_package(installed, alone, tmp_path):
     prefect = ("-m", "prefect")
-    server: Mapping[str, str] = {
+    server = {
         "PREFECT_API_URL": str(get_current_settings().api.url),
         "PREFECT_HOME": str(tmp_path / "home"),
         "PREFECT_WORKER_QUERY_SECONDS": "1",

@@ -6,14 +6,13 @@ a fixed vector. Processors and numbers of threads change the last digits of thes
 rounding can drop a coordinate's decimals, and their figures are in tables.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -21,12 +20,6 @@ from safetensors.numpy import load_file
 
 from bsl.storage.artifacts.manifest import installed_versions
 from bsl.storage.artifacts.refs import STATE
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from bsl.storage.artifacts.refs import ArtifactRef
-    from bsl.storage.artifacts.store import Store
 
 TOLERANCE: Final = 1e-3
 """Largest difference of figures, relative to their root mean square."""
@@ -40,15 +33,7 @@ _OF_THIS_MACHINE: Final = re.compile(
 
 @dataclass(frozen=True)
 class Output:
-    """The artifact of one call of a stage.
-
-    Attributes:
-        version: stage version.
-        key: first digits of the artifact's key.
-        after: calls whose artifacts it was made from.
-        exact: digest of all that is exact.
-        figures: name of a column, file or page → root mean square and projection.
-    """
+    """The artifact of one call of a stage."""
 
     version: int
     key: str
@@ -57,12 +42,12 @@ class Output:
     figures: Mapping[str, tuple[float, float]]
 
     @classmethod
-    def parse(cls, fields: dict[str, Any]) -> Output:
+    def parse(cls, fields):
         """Return an output from its JSON form."""
         figures = {name: (rms, projection) for name, (rms, projection) in fields["figures"].items()}
         return cls(**{**fields, "after": tuple(fields["after"]), "figures": figures})
 
-    def changes(self, pinned: Output) -> str:
+    def changes(self, pinned):
         """Describe how this output differs from the pinned one by more than rounding; empty if it does not."""
         if self.figures.keys() != pinned.figures.keys():
             return "other columns or files"
@@ -76,13 +61,13 @@ class Output:
         return "; ".join([*exact, *moved])
 
 
-def packages() -> dict[str, str]:
+def packages():
     """Return the versions that keys of artifacts contain."""
     named = {name: found for name, found in installed_versions().items() if name not in ("python", "bsl-pipeline")}
     return {name: found.partition("+")[0] for name, found in named.items()}
 
 
-def outputs(store: Store, calls: Sequence[tuple[str, ArtifactRef]]) -> dict[str, Output]:
+def outputs(store, calls):
     """Return name → output of calls; a stage's second call is called `embed 2`."""
     names: dict[str, str] = {}
     counts: dict[str, int] = {}
@@ -102,7 +87,7 @@ def outputs(store: Store, calls: Sequence[tuple[str, ArtifactRef]]) -> dict[str,
     return found
 
 
-def _contents(store: Store, ref: ArtifactRef) -> tuple[list[str], dict[str, np.ndarray]]:
+def _contents(store, ref):
     """Return all exact parts of an artifact as texts, and all floating-point numbers by column, file or page."""
     texts: list[str] = []
     numbers: dict[str, np.ndarray] = {}
@@ -133,12 +118,12 @@ def _contents(store: Store, ref: ArtifactRef) -> tuple[list[str], dict[str, np.n
     return texts, numbers
 
 
-def _figures(values: np.ndarray) -> tuple[float, float]:
+def _figures(values):
     values = values.astype(float)
     size = max(len(values), 1)
     projected = float(values @ np.cos(np.arange(1, len(values) + 1))) / np.sqrt(size)
     return _short(np.sqrt(np.mean(values**2)) if len(values) else 0.0), _short(projected)
 
 
-def _short(value: float) -> float:
+def _short(value):
     return float(f"{value:.6g}")

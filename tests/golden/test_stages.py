@@ -5,8 +5,6 @@ same key: restore it, or raise their versions. `python -m tests.golden.test_stag
 outputs. A key contains versions, settings and inputs, so that changed settings need no other version.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import os
@@ -15,7 +13,7 @@ import sys
 import tempfile
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
@@ -25,14 +23,11 @@ from tests.golden.outputs import Output, outputs, packages
 from tests.golden.tiny_runs import made
 from tests.toy_sets import allow_any_rows
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 PINS: Final = Path(__file__).with_name("stages.json")
 AGAIN: Final = "python -m tests.golden.test_stages"
 
 
-def tiny_outputs(folder: Path) -> dict[str, Output]:
+def tiny_outputs(folder):
     """Run every stage in a folder; return name → output of each call."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
@@ -41,13 +36,13 @@ def tiny_outputs(folder: Path) -> dict[str, Output]:
         return outputs(site.open_store(), calls)
 
 
-def pinned_outputs() -> tuple[dict[str, str], dict[str, Output]]:
+def pinned_outputs():
     """Return the pinned versions of packages, and name → pinned output."""
     pins = json.loads(PINS.read_text())
     return pins["packages"], {name: Output.parse(fields) for name, fields in pins["outputs"].items()}
 
 
-def changed_under_same_key(now: Mapping[str, Output], pinned: Mapping[str, Output]) -> list[str]:
+def changed_under_same_key(now, pinned):
     """Describe the first calls with another output under the same key; calls on changed inputs are left out."""
     changed = {name: now[name].changes(pinned[name]) for name in now if name in pinned}
     return [
@@ -57,7 +52,7 @@ def changed_under_same_key(now: Mapping[str, Output], pinned: Mapping[str, Outpu
     ]
 
 
-def stages() -> set[str]:
+def stages():
     """Return the names of all stages."""
     modules = [importlib.import_module(found.name) for found in pkgutil.walk_packages(tasks.__path__, "bsl.tasks.")]
     return {value.name for module in modules for value in vars(module).values() if isinstance(value, Stage)}
@@ -96,7 +91,7 @@ def test_changed_output_names_the_first_stage_unless_its_key_changed():
     ]
 
 
-def pin() -> None:
+def pin():
     """Write the pins, unless an output changed under the same key."""
     with tempfile.TemporaryDirectory() as folder:
         now = tiny_outputs(Path(folder))

@@ -1,11 +1,8 @@
 """Run every stage on a few sentences, outside of Prefect: small runs, and calls of the stages that they lack."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from safetensors.numpy import load_file, save_file
@@ -44,11 +41,6 @@ from bsl.tasks.stage.shards import write_shards
 from bsl.tasks.views.methods import deleted, synonym
 from tests.tiny_wordnet import write_tiny_wordnet
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from bsl.flows.pipeline import Run
-
 ENCODER = "first-layer"
 FEW = {"resamples": 100}
 EQUAL = {"precision": "fp32"}  # of translations: int8's roundings depend on the processor
@@ -56,18 +48,14 @@ STEPS = {"precision": "fp32", "batch_size": 8, "max_steps": 2, "eval_every": 2, 
 SCORES = {"precision": "fp32", "bootstrap": FEW, "dev": "stsb/dev", "probe": {"folds": 3, "max_epoch": 8}}
 
 
-def made() -> tuple[RunContext, list[tuple[str, ArtifactRef]]]:
-    """Run every stage in the working directory, whose relative paths are equal on all machines.
-
-    Returns:
-        The run context, and stage and artifact of each call, in the order of their ends.
-    """
+def made():
+    """Run every stage in the working directory, whose relative paths are equal on all machines."""
     write_sets(Path("mirror"))
     write_first_layer(Path(ENCODER))
     site = RunContext(store="store", mirror="mirror", cache="cache", device="cpu")
     calls: dict[ArtifactRef, str] = {}
 
-    def note(event: str, value: Any) -> None:
+    def note(event, value):
         if event == "ends":
             calls.setdefault(value.ref, value.stage)
 
@@ -81,7 +69,7 @@ def made() -> tuple[RunContext, list[tuple[str, ArtifactRef]]]:
     return site, [(stage, ref) for ref, stage in calls.items()]
 
 
-def write_sets(mirror: Path) -> None:
+def write_sets(mirror):
     """Write 40 pairs of STS-B, AFS's three files, and SentEval's files of MR."""
     for name in ("stsb", "afs", "MR"):
         (mirror / name).mkdir(parents=True)
@@ -97,7 +85,7 @@ def write_sets(mirror: Path) -> None:
         (mirror / "MR" / f"rt-polarity.{polarity}").write_text(lines)
 
 
-def write_first_layer(folder: Path) -> None:
+def write_first_layer(folder):
     """Write the embedded BERT with the first of its four layers, byte for byte the same on every machine."""
     folder.mkdir()
     whole = embedded_path("bert-mini")
@@ -113,7 +101,7 @@ def write_first_layer(folder: Path) -> None:
         shutil.copy(whole / name, folder)
 
 
-def nli_rows() -> pl.DataFrame:
+def nli_rows():
     """Return 24 rows of the embedded NLI sample with a column of labels, and one of given views."""
     rows = pl.read_parquet(embedded_path("nli-sample") / "train.parquet").unique("premise", maintain_order=True)
     # Rounding, which depends on the processor, decides between two translations of the boxers.
@@ -121,13 +109,13 @@ def nli_rows() -> pl.DataFrame:
     return rows.select("premise", "hypothesis", label=pl.int_range(pl.len()) % 3)
 
 
-def write_rows(name: str, rows: pl.DataFrame) -> str:
+def write_rows(name, rows):
     """Write rows as JSON lines; return the path."""
     Path(name).write_text("".join(f"{json.dumps(row)}\n" for row in rows.to_dicts()))
     return name
 
 
-def _distilled(site: RunContext) -> Run:
+def _distilled(site):
     """Train on labels, on scores, and on translated and other views with two teachers; score on all kinds of sets."""
     base = recipe("tiny")
     ingest = {"sources": [{"path": write_rows("nli.jsonl", nli_rows())}]}
@@ -159,7 +147,7 @@ def _distilled(site: RunContext) -> Run:
     return run(override(base, changes), site, "bsl run tiny")
 
 
-def _whitened(site: RunContext) -> Run:
+def _whitened(site):
     """Train on given views, then fold a whitening into the encoder."""
     base = recipe("tiny")
     changes = {
@@ -174,11 +162,11 @@ def _whitened(site: RunContext) -> Run:
     return run(override(base, changes), site, "bsl run tiny")
 
 
-def _lengths(texts: list[str]) -> list[list[float]]:
+def _lengths(texts):
     return [[float(len(text)), text.count("a"), 1.0] for text in texts]
 
 
-def _adapted(site: RunContext) -> None:
+def _adapted(site):
     """Adapt on labels of classes; then, without labels, on crops and round trips; score the encoder on own text."""
     rows = pl.read_parquet(embedded_path("nli-sample") / "train.parquet").unique("premise", maintain_order=True)
     own = rows.head(240).select(title="premise", body="hypothesis")
@@ -206,7 +194,7 @@ def _adapted(site: RunContext) -> None:
     run(override(recipe("tiny-avg"), scored), site, "bsl run tiny-avg")
 
 
-def _single_calls(site: RunContext, trained: Run) -> None:
+def _single_calls(site, trained):
     """Call the stages that read resources of the machine, or large inputs."""
     store, encoder = site.open_store(), resolve_model(ENCODER)
     manifest = store.manifest(trained.report)
@@ -224,7 +212,7 @@ def _single_calls(site: RunContext, trained: Run) -> None:
     summarise(site, trained.scores, (), Missing.of({"sts12": "absent"}), tables())
 
 
-def _finetuned(site: RunContext) -> None:
+def _finetuned(site):
     """Fine-tune on folds of AFS and on STS-B."""
     encoder, network = resolve_model(ENCODER), EncoderConfig(model="bert-mini", max_length=24)
     bootstrap = BootstrapConfig(**FEW)
@@ -239,7 +227,7 @@ def _finetuned(site: RunContext) -> None:
     summarise_seeds(site, tuple(seeds))
 
 
-def _reproduced(site: RunContext, runs: Sequence[Run]) -> None:
+def _reproduced(site, runs):
     comparison = RowComparison(
         row="BSL-BERT",
         cells=("stsb/test",),

@@ -1,24 +1,13 @@
 """Redirect the Hub clients of this process to the stand-in Hub."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import datasets
 from huggingface_hub import constants
 from huggingface_hub.utils import close_session
 
 from bsl.storage.hub import faults, repositories
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-    import pytest
-
-    from tests.hub.server import StandInHub
-
-
-def use(hub: StandInHub, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def use(hub, home, monkeypatch):
     """Set what HF_ENDPOINT and HF_HOME would set if the clients were imported later; shorten the clients' waits."""
     monkeypatch.setattr(constants, "ENDPOINT", hub.url)
     monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", hub.url + "/{repo_id}/resolve/{revision}/{filename}")
@@ -35,7 +24,7 @@ def use(hub: StandInHub, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     close_session()  # closes connections of an earlier test
 
 
-def offline(monkeypatch: pytest.MonkeyPatch) -> None:
+def offline(monkeypatch):
     """Set what HF_HUB_OFFLINE=1 would set."""
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)

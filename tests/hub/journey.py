@@ -1,15 +1,10 @@
-"""Take a recipe through the steps of a user; each cell of the table is the exit of the real command."""
-
-from __future__ import annotations
+"""Take a recipe through the steps of a user, by the real commands."""
 
 import io
 import json
 import os
-import time
-import traceback
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,42 +13,16 @@ from bsl.storage.artifacts.store import Store
 from tests.hub.client import offline, use
 from tests.hub.world import as_settings, small
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.hub.server import StandInHub
-
 
 class StepError(Exception):
     """A step failed; the message contains its output."""
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """Result of one step of a recipe.
-
-    Attributes:
-        seconds: Duration of the step.
-        fault: Traceback of the failure; empty if there was none.
-    """
-
-    seconds: float
-    fault: str = ""
-
-
 class Journeys:
-    """Take recipes one after another through all steps, with one Hub, one cache, one copied cache and one store.
+    """Take recipes one after another through all steps, with one Hub, one cache, one copied cache and one store."""
 
-    Args:
-        hub: Hub with all repositories that the recipes name.
-        folder: Working directory, with the user's own files.
-        files: Mirror of the sets that are on no Hub.
-        anew: Whether the run from the copied cache uses an empty store, so that it makes all bytes again.
-    """
-
-    def __init__(self, hub: StandInHub, folder: Path, files: Path, *, anew: bool) -> None:
-        self._hub, self._folder, self._files, self._anew = hub, folder, files, anew
+    def __init__(self, hub, folder, files):
+        self._hub, self._folder, self._files = hub, folder, files
         self._reports: dict[str, str] = {}
         self.steps: dict[str, Callable[[str], None]] = {
             "doctor": self._doctor,
@@ -64,30 +33,21 @@ class Journeys:
             "run from the carried cache, offline": self._offline,
         }
 
-    def take(self, name: str, step: str) -> Outcome:
-        """Run one step of a recipe and measure it."""
-        started = time.monotonic()
-        try:
-            self.steps[step](name)
-        except Exception:  # the table shows the failure and goes on
-            return Outcome(time.monotonic() - started, traceback.format_exc())
-        return Outcome(time.monotonic() - started)
-
-    def _doctor(self, name: str) -> None:
+    def _doctor(self, name):
         # With the run's own translators: otherwise doctor uses translators that an earlier recipe left in the cache.
         searched = as_settings({"augment": small(name)["augment"]})
         self._bsl("doctor", name, *searched, "--mirror", str(self._files))
 
-    def _run(self, name: str) -> None:
+    def _run(self, name):
         self._reports[name] = self._report(name, "--mirror", str(self._files))
 
-    def _again(self, name: str) -> None:
+    def _again(self, name):
         """Run again offline, from caches: no request to the Hub, and the same report."""
         with pytest.MonkeyPatch.context() as patch:
             offline(patch)
             self._same(name, "--mirror", str(self._files))
 
-    def _deployment(self, name: str) -> None:
+    def _deployment(self, name):
         """Run by the worker, in its own process; every stage is a cache hit of `bsl run`."""
         from prefect.deployments import run_deployment
 
@@ -100,19 +60,19 @@ class Journeys:
         if others := set(store.refs("report")) - set(before):
             raise StepError(f"the worker made {others}, expected the report of `bsl run`")
 
-    def _mirror(self, name: str) -> None:
+    def _mirror(self, name):
         settings = as_settings(small(name))
         self._bsl("mirror", str(self._folder / "mirror"), f"recipe:{name}", *settings, "--mirror", str(self._files))
 
-    def _offline(self, name: str) -> None:
-        """Run offline, from the copied cache and own files alone; the keys are the same."""
+    def _offline(self, name):
+        """Run offline with an empty store, from the copied cache and own files alone; the keys are the same."""
         with pytest.MonkeyPatch.context() as patch:
             use(self._hub, self._folder / "mirror", patch)
             offline(patch)
-            patch.setenv("BSL_STORE", os.environ["BSL_STORE"] + ("-offline" if self._anew else ""))
+            patch.setenv("BSL_STORE", os.environ["BSL_STORE"] + "-offline")
             self._same(name, "--mirror", str(self._files))
 
-    def _same(self, name: str, *options: str) -> None:
+    def _same(self, name, *options):
         asked = len(self._hub.log)
         report = self._report(name, *options)
         if report != self._reports[name]:
@@ -120,11 +80,11 @@ class Journeys:
         if requests := self._hub.log[asked:]:
             raise StepError(f"the Hub was asked {requests[:3]}")
 
-    def _report(self, name: str, *options: str) -> str:
+    def _report(self, name, *options):
         printed = self._bsl("run", name, "--json", *as_settings(small(name)), *options)
         return str(json.loads(printed)["report"])
 
-    def _bsl(self, *words: str) -> str:
+    def _bsl(self, *words):
         """Run `bsl` in this process and return its output.
 
         Raises:

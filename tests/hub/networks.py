@@ -3,10 +3,8 @@
 The configurations name every field that the originals set; only sizes are smaller. Weights are drawn from a seed.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
@@ -23,14 +21,11 @@ from transformers import (
     XLMRobertaModel,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
 Made = tuple[PreTrainedTokenizerFast, PreTrainedModel]
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
 
 
-def _bert(texts: list[str], kind: type[PreTrainedModel] = BertForMaskedLM) -> Made:
+def _bert(texts, kind=BertForMaskedLM):
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     core = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     core.normalizer = normalizers.BertNormalizer(lowercase=True)
@@ -48,7 +43,7 @@ def _bert(texts: list[str], kind: type[PreTrainedModel] = BertForMaskedLM) -> Ma
     return _tokenizer(core, marks), _seeded(kind, config)
 
 
-def _roberta(texts: list[str], kind: type[PreTrainedModel] = RobertaForMaskedLM) -> Made:
+def _roberta(texts, kind=RobertaForMaskedLM):
     special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
     core = Tokenizer(models.BPE())
     core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -64,7 +59,7 @@ def _roberta(texts: list[str], kind: type[PreTrainedModel] = RobertaForMaskedLM)
     return _tokenizer(core, _ROBERTA_MARKS), _seeded(kind, RobertaConfig(**_roberta_like(core)))
 
 
-def _xlmr(texts: list[str]) -> Made:
+def _xlmr(texts):
     special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
     core = Tokenizer(models.Unigram())
     core.normalizer = normalizers.NFKC()
@@ -90,18 +85,18 @@ _ROBERTA_MARKS = {
 }  # fmt: skip
 
 
-def _roberta_like(core: Tokenizer) -> dict[str, Any]:
+def _roberta_like(core):
     return {
         **SIZES, "vocab_size": core.get_vocab_size(), "max_position_embeddings": 514, "type_vocab_size": 1,
         "layer_norm_eps": 1e-5, "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "hidden_act": "gelu",
     }  # fmt: skip
 
 
-def _tokenizer(core: Tokenizer, marks: Mapping[str, str]) -> PreTrainedTokenizerFast:
+def _tokenizer(core, marks):
     named = {f"{name}_token": token for name, token in marks.items()}
     return PreTrainedTokenizerFast(tokenizer_object=core, model_max_length=512, **named)
 
 
-def _seeded(kind: type[PreTrainedModel], config: Any) -> PreTrainedModel:
+def _seeded(kind, config):
     torch.manual_seed(1)
     return kind(config)

@@ -1,13 +1,10 @@
 """Repositories in the layouts of the real ones, with networks of width 32 and sentences of the package's sample."""
 
-from __future__ import annotations
-
 import io
 import json
 import tempfile
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import torch
@@ -16,11 +13,6 @@ from safetensors.torch import load_file
 from bsl.storage.assets.embedded import embedded_path
 from bsl.storage.datasets.registry import DATASETS
 from tests.hub.networks import NETWORKS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from tests.hub.server import StandInHub
 
 ROWS = 24  # rows of each pair corpus; a run takes all of them
 NLI = {"snli": {"configs": [{"config_name": "plain_text", "data_files": [
@@ -31,18 +23,17 @@ NLI = {"snli": {"configs": [{"config_name": "plain_text", "data_files": [
 
 
 @cache
-def sample() -> pl.DataFrame:
+def sample():
     """Return real NLI pairs: premise, hypothesis, label."""
     return pl.read_parquet(embedded_path("nli-sample") / "train.parquet").head(400)
 
 
 @cache
-def sentences() -> list[str]:
+def sentences():
     return pl.concat([sample()["premise"], sample()["hypothesis"]]).unique(maintain_order=True).to_list()
 
 
-def publish(hub: StandInHub, wanted: Iterable[tuple[str, str | None]]) -> None:
-    """Add models to the Hub by id, at the commits that recipes pin."""
+def publish(hub, wanted):
     for name, revision in dict.fromkeys(wanted):
         hub.add("models", name, dict(model_files(name)), revision)
 
@@ -52,7 +43,7 @@ _FAMILIES = {"xlm-r": "xlmr", "multilingual-mpnet": "xlmr", "roberta": "roberta"
 
 
 @cache
-def model_files(name: str) -> Mapping[str, bytes]:
+def model_files(name):
     """Return a model's files in the layout of its repository; the name decides the family."""
     if "opus-mt" in name:
         return _marian(name)
@@ -63,7 +54,7 @@ def model_files(name: str) -> Mapping[str, bytes]:
     return {**files, **_sentence_transformer(), **(_labse() if name.endswith("LaBSE") else {})}
 
 
-def publish_nli(hub: StandInHub) -> None:
+def publish_nli(hub):
     """Add SNLI, with unlabelled pairs, and MultiNLI, with its unused columns."""
     frame = sample().with_row_index("row").with_columns(
         label=pl.when(pl.col("row") % 10 == 9).then(-1).otherwise(pl.col("label")).cast(pl.Int64)
@@ -88,12 +79,12 @@ def publish_nli(hub: StandInHub) -> None:
         hub.add("datasets", str(declared.hub_id), {"README.md": b"", **files}, declared.revision, card=NLI[name])
 
 
-def _entailed(pairs: pl.DataFrame) -> pl.DataFrame:
+def _entailed(pairs):
     """Return one premise with four entailed hypotheses, as for one in a thousand premises of SNLI."""
     return pairs.filter(label=0).head(4).with_columns(pl.col("premise").first())
 
 
-def publish_sts(hub: StandInHub, names: Iterable[str]) -> None:
+def publish_sts(hub, names):
     """Add mteb's sets with their real number of pairs: gzipped JSONL per split, in sts17 a folder per configuration."""
     by_repository: dict[str, list[str]] = {}
     for name in names:
@@ -113,7 +104,7 @@ def publish_sts(hub: StandInHub, names: Iterable[str]) -> None:
         hub.add("datasets", hub_id, {"README.md": b"", **files}, DATASETS[members[0]].revision, card=card)
 
 
-def scored(rows: int, low: float = 0, high: float = 5) -> pl.DataFrame:
+def scored(rows, low=0, high=5):
     """Return sentence pairs whose scores are the share of common words."""
     texts = sentences()
     first, second = ([texts[(row * step) % len(texts)] for row in range(rows)] for step in (1, 7))
@@ -122,25 +113,25 @@ def scored(rows: int, low: float = 0, high: float = 5) -> pl.DataFrame:
     return pl.DataFrame({"sentence1": first, "sentence2": second, "score": scores})
 
 
-def parquet(frame: pl.DataFrame) -> bytes:
+def parquet(frame):
     buffer = io.BytesIO()
     frame.write_parquet(buffer)
     return buffer.getvalue()
 
 
-def _gz(text: str) -> bytes:
+def _gz(text):
     import gzip
 
     return gzip.compress(text.encode(), mtime=0)
 
 
-def files_of(folder: Path) -> dict[str, bytes]:
+def files_of(folder):
     """Return a folder's files by relative path."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
-def _marian(name: str) -> Mapping[str, bytes]:
+def _marian(name):
     """Return Marian files: one pickle, two SentencePiece models, and weights of frameworks that are not read here.
 
     The networks are the package's, because the smoke test refuses a translator that cannot translate.
@@ -155,7 +146,7 @@ def _marian(name: str) -> Mapping[str, bytes]:
 
 
 @cache
-def _transformer(family: str) -> Mapping[str, bytes]:
+def _transformer(family):
     tokenizer, network = NETWORKS[family](sentences())
     with tempfile.TemporaryDirectory() as folder:
         network.save_pretrained(folder)
@@ -167,7 +158,7 @@ def _transformer(family: str) -> Mapping[str, bytes]:
     return {**made, **others, "README.md": b"", "onnx/model.onnx": b"not read", "onnx/config.json": b"{}"}
 
 
-def _sentence_transformer() -> Mapping[str, bytes]:
+def _sentence_transformer():
     """Return settings with mean pooling of the last layer, as in the repositories of the papers' models."""
     return _json(
         {
@@ -179,7 +170,7 @@ def _sentence_transformer() -> Mapping[str, bytes]:
     )
 
 
-def _labse() -> Mapping[str, bytes]:
+def _labse():
     """Return LaBSE's head: [CLS], a Dense module whose weights exist only as a pickle, normalization."""
     tanh = "torch.nn.modules.activation.Tanh"
     settings = {"in_features": 32, "out_features": 32, "bias": True, "activation_function": tanh}
@@ -192,7 +183,7 @@ def _labse() -> Mapping[str, bytes]:
     return {**_json(texts), **weights}
 
 
-def _modules(*kinds: str) -> list[dict[str, Any]]:
+def _modules(*kinds):
     return [
         {"idx": number, "name": str(number), "path": f"{number}_{kind}" if number else "",
          "type": f"sentence_transformers.models.{kind}"}
@@ -200,17 +191,17 @@ def _modules(*kinds: str) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _pooling(mode: str) -> dict[str, Any]:
+def _pooling(mode):
     switches = {"cls_token": "cls", "mean_tokens": "mean", "max_tokens": "max", "mean_sqrt_len_tokens": "sqrt"}
     modes = {f"pooling_mode_{name}": meaning == mode for name, meaning in switches.items()}
     return {"word_embedding_dimension": 32, **modes}
 
 
-def _json(texts: Mapping[str, Any]) -> dict[str, bytes]:
+def _json(texts):
     return {name: json.dumps(content).encode() for name, content in texts.items()}
 
 
-def dense(width: int, out: int, seed: int = 2) -> dict[str, bytes]:
+def dense(width, out, seed=2):
     """Return the weights of a Dense module as a pickle, the first format of LaBSE's and distiluse's repositories."""
     torch.manual_seed(seed)
     state = torch.nn.Linear(width, out).state_dict()

@@ -19,9 +19,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from tests.hub.uploads import written
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from tests.hub.server import File, Kind, StandInHub
+    from tests.hub.server import Kind, StandInHub
 
 _INFO = re.compile(r"/api/(models|datasets)/([^/]+/[^/]+)(?:/revision/([^/]+))?")
 _TREE = re.compile(r"/api/(models|datasets)/([^/]+/[^/]+)/tree/([^/]+)/?(.*)")
@@ -34,10 +32,10 @@ class Routes(BaseHTTPRequestHandler):
     hub: StandInHub
     protocol_version = "HTTP/1.1"
 
-    def log_message(self, *_: Any) -> None:
+    def log_message(self, *_):
         """Log nothing."""
 
-    def _answer(self) -> None:
+    def _answer(self):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         line = f"{self.command} {unquote(self.path)}"
         self.hub.log.append(line)
@@ -68,7 +66,7 @@ class Routes(BaseHTTPRequestHandler):
 
     do_HEAD = do_GET = do_POST = do_PUT = _answer
 
-    def _commit(self, kind: Kind, name: str, revision: str, *, content: bool) -> tuple[str, dict[str, File]] | None:
+    def _commit(self, kind, name, revision, *, content):
         """Return the requested commit and its files; None if an error was sent."""
         repository = self.hub.repositories.get((kind, name))
         if repository is None or (
@@ -88,7 +86,7 @@ class Routes(BaseHTTPRequestHandler):
             return None
         return commit, repository.commits[commit]
 
-    def _info(self, found: re.Match[str], *, blobs: bool) -> None:
+    def _info(self, found, *, blobs):
         kind: Any = found[1]
         meant = self._commit(kind, found[2], found[3] or "main", content=False)
         if meant is None:
@@ -109,7 +107,7 @@ class Routes(BaseHTTPRequestHandler):
         }
         self._json(information | ({"cardData": repository.card} if repository.card else {}))
 
-    def _tree(self, found: re.Match[str], *, recursive: bool) -> None:
+    def _tree(self, found, *, recursive):
         meant = self._commit(found[1], found[2], found[3], content=True)  # type: ignore[arg-type]
         if meant is None:
             return
@@ -123,13 +121,13 @@ class Routes(BaseHTTPRequestHandler):
         folders = sorted({prefix + name.removeprefix(prefix).split("/")[0] for name in inside} - set(inside))
         self._json([{"type": "directory", "path": name, "oid": "0" * 40, "size": 0} for name in folders] + entries)
 
-    def _paths(self, found: re.Match[str], body: bytes) -> None:
+    def _paths(self, found, body):
         meant = self._commit(found[1], found[2], found[3], content=True)  # type: ignore[arg-type]
         if meant is not None:
             wanted = json.loads(body)["paths"]
             self._json([meant[1][name].described(name) for name in wanted if name in meant[1]])
 
-    def _resolve(self, found: re.Match[str]) -> None:
+    def _resolve(self, found):
         kind: Kind = "datasets" if found[1] else "models"
         meant = self._commit(kind, found[2], found[3], content=True)
         if meant is None:
@@ -150,7 +148,7 @@ class Routes(BaseHTTPRequestHandler):
         else:
             self._content(file, {"X-Repo-Commit": commit})
 
-    def _content(self, file: File, headers: Mapping[str, str]) -> None:
+    def _content(self, file, headers):
         """Send the whole file, or the requested range."""
         size, start, end = len(file.content), 0, len(file.content)
         asked = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range") or "")
@@ -160,15 +158,15 @@ class Routes(BaseHTTPRequestHandler):
         headers = {**headers, "ETag": f'"{file.etag}"', "Accept-Ranges": "bytes"}
         self._send(206 if asked else 200, headers, file.content[start:end])
 
-    def _json(self, value: object) -> None:
+    def _json(self, value):
         self._send(200, {"Content-Type": "application/json"}, json.dumps(value).encode())
 
-    def _error(self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
+    def _error(self, status, code, message, headers=None):
         named = {"X-Error-Code": code, "X-Error-Message": message} if code else {}
         body = json.dumps({"error": message}).encode()
         self._send(status, {**named, "Content-Type": "application/json", **(headers or {})}, body)
 
-    def _send(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+    def _send(self, status, headers, body):
         fault = self._fault
         if fault is not None and fault.corrupt and body and status < 300:
             body = bytes([body[0] ^ 255]) + body[1:]

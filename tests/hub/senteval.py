@@ -3,12 +3,9 @@
 MRPC and SST-5 are published as the Hub has them: GLUE's tables, SetFit's JSON lines.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import tarfile
-from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
@@ -17,16 +14,11 @@ from bsl.storage.datasets.registry import DATASETS
 from bsl.storage.readers.benchmarks.senteval import TRANSFER_SETS
 from tests.hub.repositories import parquet, sentences
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from tests.hub.server import StandInHub
-
 _HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
 _FINE = {"ABBR": "exp", "DESC": "manner", "ENTY": "animal", "HUM": "ind", "LOC": "city", "NUM": "count"}
 
 
-def publish_senteval(hub: StandInHub, names: Iterable[str] = TRANSFER_SETS) -> None:
+def publish_senteval(hub, names=TRANSFER_SETS):
     """Add the archive and the Wikipedia corpus of the same repository; add MRPC and SST-5 in their own repositories."""
     publish_mrpc(hub)
     publish_sst5(hub)
@@ -35,7 +27,7 @@ def publish_senteval(hub: StandInHub, names: Iterable[str] = TRANSFER_SETS) -> N
     hub.add("datasets", SENTEVAL.hub_id, files, SENTEVAL.revision)
 
 
-def publish_mrpc(hub: StandInHub) -> None:
+def publish_mrpc(hub):
     """Add GLUE's tables of MRPC: a tenth of the training is its validation; `idx` is the row in SentEval's file."""
     rows = {split: mrpc_rows(split) for split in DATASETS["mrpc"].rows}
     aside = pl.col("idx") % 10 == 9
@@ -53,7 +45,7 @@ def publish_mrpc(hub: StandInHub) -> None:
     hub.add("datasets", str(declared.hub_id), {"README.md": b"", **files}, declared.revision, card=card)
 
 
-def publish_sst5(hub: StandInHub) -> None:
+def publish_sst5(hub):
     """Add SetFit's JSON lines of SST-5; `dev.jsonl` is the split that `datasets` calls `validation`."""
     declared, words = DATASETS["sst5"], ("very negative", "negative", "neutral", "positive", "very positive")
     files = {"README.md": b""}
@@ -64,16 +56,14 @@ def publish_sst5(hub: StandInHub) -> None:
     hub.add("datasets", str(declared.hub_id), files, declared.revision)
 
 
-def mrpc_rows(split: str) -> pl.DataFrame:
+def mrpc_rows(split):
     """Return a split of MRPC in the order of SentEval's file, with GLUE's column names."""
     numbers = range(DATASETS["mrpc"].rows[split])
     sides = {f"sentence{side}": [_sentence(row + side - 1) for row in numbers] for side in (1, 2)}
     return pl.DataFrame({**sides, "label": [row % 2 for row in numbers], "idx": numbers})
 
 
-def packed(
-    files: Mapping[str, str | None], mode: Literal["w", "w:gz", "w:bz2", "w:xz"] = "w", root: str = "./"
-) -> bytes:
+def packed(files, mode="w", root="./"):
     """Return a tar file like that of `tar cf senteval.tar .`; None instead of a text makes a folder."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode=mode) as tar:
@@ -84,7 +74,7 @@ def packed(
     return buffer.getvalue()
 
 
-def files_of(names: Iterable[str]) -> dict[str, str]:
+def files_of(names):
     """Return texts by path in the archive, of transfer sets and of SICK's test."""
     files = {"SICK/SICK_test_annotated.txt": sick()}
     for name in names:
@@ -100,7 +90,7 @@ def files_of(names: Iterable[str]) -> dict[str, str]:
     return files
 
 
-def sick() -> str:
+def sick():
     """Return SICK's test with the columns of its distribution."""
     rows = [
         f"{row + 1}\t{_sentence(row)}\t{_sentence(7 * row + 1)}\t{1 + row % 41 / 10:.1f}\tNEUTRAL"
@@ -109,7 +99,7 @@ def sick() -> str:
     return "\n".join(["pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment", *rows]) + "\n"
 
 
-def _line(name: str, row: int, label: str) -> str:
+def _line(name, row, label):
     """Return a row in the format of the set's files."""
     text = _sentence(row)
     return {
@@ -120,7 +110,7 @@ def _line(name: str, row: int, label: str) -> str:
     }.get(name, text)
 
 
-def _sentence(number: int) -> str:
+def _sentence(number):
     """Return a sentence of the sample plus a number, so that few are equal; without tabs and quotes."""
     texts = sentences()
     return f"{texts[number % len(texts)]} {number // len(texts)}".replace("\t", " ").replace('"', "")

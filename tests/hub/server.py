@@ -1,21 +1,17 @@
 """A Hub on loopback: repositories with commits, and faults on demand; `routes.py` answers the requests."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from http.server import ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from tests.hub.routes import Routes
 from tests.hub.uploads import BIG
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 Kind = Literal["models", "datasets"]
 
@@ -28,26 +24,24 @@ class File:
     lfs: bool
 
     @cached_property
-    def sha256(self) -> str:
+    def sha256(self):
         return hashlib.sha256(self.content).hexdigest()
 
     @cached_property
-    def oid(self) -> str:
+    def oid(self):
         """Git's id of the blob."""
         return hashlib.sha1(b"blob %d\0" % len(self.content) + self.content).hexdigest()
 
     @property
-    def etag(self) -> str:
+    def etag(self):
         return self.sha256 if self.lfs else self.oid
 
-    def described(self, name: str) -> dict[str, Any]:
-        """Return the file's entry in a tree."""
+    def described(self, name):
         lfs = {"oid": self.sha256, "size": len(self.content), "pointerSize": 134}
         entry = {"type": "file", "path": name, "size": len(self.content), "oid": self.oid}
         return entry | ({"lfs": lfs} if self.lfs else {})
 
-    def sibling(self, name: str, *, blobs: bool) -> dict[str, Any]:
-        """Return the file's entry in a repository's information."""
+    def sibling(self, name, *, blobs):
         if not blobs:
             return {"rfilename": name}
         lfs = {"sha256": self.sha256, "size": len(self.content), "pointerSize": 134}
@@ -57,15 +51,7 @@ class File:
 
 @dataclass
 class Repository:
-    """A repository with its commits.
-
-    Attributes:
-        commits: Commit → files by path.
-        refs: Branch or tag → commit.
-        card: Front matter of the README, as the Hub parses it.
-        gated: Whether its terms must be accepted first.
-        private: Whether requests without a token are refused.
-    """
+    """A repository with its commits."""
 
     commits: dict[str, dict[str, File]]
     refs: dict[str, str]
@@ -76,17 +62,7 @@ class Repository:
 
 @dataclass
 class Fault:
-    """Fault of the requests whose line (`GET /path`) matches a pattern.
-
-    Attributes:
-        pattern: Regular expression.
-        status: Status of the answer, if it is an error.
-        times: Number of requests that fail; None for all.
-        headers: Headers of the error.
-        seconds: Delay of the answer.
-        cut: Bytes of the body after which the connection breaks.
-        corrupt: Whether bytes of the body are altered.
-    """
+    """Fault of the requests whose line (`GET /path`) matches a pattern."""
 
     pattern: str
     status: int | None = None
@@ -96,18 +72,12 @@ class Fault:
     cut: int | None = None
     corrupt: bool = False
 
-    def fits(self, line: str) -> bool:
+    def fits(self, line):
         return self.times != 0 and re.search(self.pattern, line) is not None
 
 
 class StandInHub:
-    """The server, its repositories and its faults.
-
-    Attributes:
-        log: Every request, as `METHOD path`.
-        sent: Bytes of files that were sent, by `METHOD path`.
-        uploaded: Uploaded contents by SHA-256; commits refer to them.
-    """
+    """The server, its repositories and its faults."""
 
     def __init__(self) -> None:
         self.repositories: dict[tuple[Kind, str], Repository] = {}
@@ -124,15 +94,13 @@ class StandInHub:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self, port: int = 0) -> None:
-        """Listen on the given port, or on any free one."""
         handler = type("Handler", (Routes,), {"hub": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", port), handler)
         self._server.daemon_threads = True
         self.port = int(self._server.server_address[1])
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
-    def stop(self) -> None:
-        """Refuse new connections; open connections break, as if the machine were shutting down."""
+    def stop(self):
         if self._server is not None:
             self.faults.insert(0, Fault(".", cut=0))
             self._server.shutdown()
@@ -165,19 +133,17 @@ class StandInHub:
             repository.refs["main"] = commit
         return commit
 
-    def fail(self, pattern: str, status: int | None = None, **how: Any) -> Fault:
+    def fail(self, pattern, status=None, **how):
         """Make matching requests fail until the returned fault is removed from `faults`."""
         fault = Fault(pattern, status, **how)
         self.faults.insert(0, fault)
         return fault
 
-    def requests(self, pattern: str = "") -> list[str]:
-        """Return the requests so far that match a pattern."""
+    def requests(self, pattern=""):
         return [line for line in self.log if re.search(pattern, line)]
 
 
-def served(hub: StandInHub) -> Iterator[StandInHub]:
-    """Yield a Hub, and stop it at the end."""
+def served(hub):
     try:
         yield hub
     finally:

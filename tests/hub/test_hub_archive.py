@@ -134,17 +134,6 @@ def test_sst5_from_setfit_has_the_rows_of_senteval(hub, tmp_path):
     assert resolve_source(SourceSpec(dataset="sst5", split="dev")).digest.endswith("9a3/validation")
 
 
-def test_mrpc_without_its_validation_split_is_rejected(hub):
-    declared = DATASETS["mrpc"]
-    card = {"configs": [{"config_name": "mrpc", "data_files": [{"split": "train", "path": "mrpc/train-*"}]}]}
-    files = {"mrpc/train-0.parquet": parquet(mrpc_rows("train").head(3668))}
-    hub.add("datasets", str(declared.hub_id), files, declared.revision, card=card)
-    with pytest.raises(
-        SourceError, match=r"mrpc/train\+validation: .* has no split 'validation', expected one of train\. Correct"
-    ):
-        table("mrpc", "train")
-
-
 @pytest.mark.usefixtures("any_rows")
 @pytest.mark.parametrize(("mode", "root"), [("w", "./"), ("w:gz", "./"), ("w:gz", "data/downstream/")])
 def test_archive_of_the_pinned_commit_is_read_from_the_hub_and_from_a_mirror(hub, tmp_path, monkeypatch, mode, root):
@@ -164,12 +153,6 @@ def test_archive_of_the_pinned_commit_is_read_from_the_hub_and_from_a_mirror(hub
     assert table("cr", "all").rows() == ROWS
     texts = [text for frame in read_source(copied, ReadReport("cr"), 0) for (text,) in frame.rows()]
     assert texts == [text for text, _ in ROWS]
-
-
-def test_dataset_in_the_mirror_folder_is_not_downloaded(tmp_path, any_rows):
-    own = write_files(tmp_path / "senteval", CR)
-    assert list(fill_cache(tmp_path / "made", "cr", own)) == [(f"{own}/CR/custrev.neg", "folder")]
-    assert table("cr", "all", own).rows() == ROWS
 
 
 @pytest.mark.usefixtures("any_rows")

@@ -15,8 +15,8 @@ from bsl.storage.errors import HubError, HubSilentError, SourceError
 from bsl.storage.hub import faults, repositories
 from bsl.storage.readers.read_report import ReadReport
 from bsl.storage.sources.model_sources import resolve_model
-from bsl.storage.sources.read import read_scored_pairs, read_source, source_columns
-from bsl.storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
+from bsl.storage.sources.read import read_scored_pairs, source_columns
+from bsl.storage.sources.sources import SourceSpec, resolve_source
 from tests.hub.client import offline
 from tests.hub.repositories import parquet
 from tests.servers import ROOT
@@ -26,22 +26,21 @@ SET, MODEL = "someone/pairs", "someone/encoder"
 ENCODER = {"config.json": b"{}", "model.safetensors": b"tensors" * 1000, "tokenizer.json": b"{}"}
 
 
-def pairs(hub, **changes) -> str:
+def pairs(hub, **changes):
     table = parquet(PAIRS)
     files = {"README.md": b"", "data/train-0.parquet": table, "data/test-0.parquet": table}
     return hub.add("datasets", SET, files, **changes)
 
 
-def encoder(hub, **changes) -> str:
+def encoder(hub, **changes):
     return hub.add("models", MODEL, {**ENCODER, "flax_model.msgpack": b"1"}, **changes)
 
 
-def read(source: ResolvedSource) -> pl.DataFrame:
+def read(source):
     return read_scored_pairs(source, ReadReport("pairs"))
 
 
-def load(name: str = MODEL, revision: str | None = None) -> list[str]:
-    """Download a model, or read a dataset; return the names of the model's files."""
+def load(name=MODEL, revision=None):
     if name == SET:
         read(resolve_source(SourceSpec(dataset=name, revision=revision)))
         return []
@@ -102,8 +101,7 @@ def test_each_hub_error_has_the_documented_message(hub, monkeypatch, what, name)
         assert load() == sorted(ENCODER)
 
 
-def documented(line: str) -> str:
-    """Replace the parts that differ between runs or kinds of repositories, and the remedy that is above the table."""
+def documented(line):
     line = line.replace(SET, MODEL).replace("/api/datasets/", "/api/models/").replace("/datasets/", "/")
     line = re.sub(r"http://(127\.0\.0\.1|localhost):\d+", "http://‹endpoint›", line)
     line = re.sub(rf"({MODEL}@)[0-9a-f]{{12}}(?![0-9a-f])", r"\1‹commit›", line)
@@ -135,12 +133,6 @@ def test_hub_tables_in_csv_tsv_and_jsonl_are_read(hub, suffix):
     content = (PAIRS.write_ndjson() if "jsonl" in suffix else PAIRS.write_csv(separator=tab)).encode()
     hub.add("datasets", SET, {f"train.{suffix}": gzip.compress(content) if suffix.endswith("gz") else content})
     assert read(resolve_source(SourceSpec(dataset=SET))).drop("subset").equals(PAIRS)
-
-
-def test_hub_plain_text_file_is_read(hub):
-    hub.add("datasets", SET, {"sentences.txt": b"A dog.\nA cat.\n"})
-    frames = read_source(resolve_source(SourceSpec(dataset=SET)), ReadReport("text"), 0.0)
-    assert pl.concat(frames).to_series().to_list() == ["A dog.", "A cat."]
 
 
 def test_hub_model_files_are_downloaded_on_first_access(hub, caplog):
@@ -179,7 +171,7 @@ def test_temporary_hub_error_is_retried(hub, monkeypatch, fault, where):
 
 @pytest.mark.parametrize("name", [SET, MODEL])
 def test_full_disk_is_named_and_not_retried(hub, monkeypatch, name):
-    def full(*_: object, **__: object) -> None:
+    def full(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     pairs(hub), encoder(hub)

@@ -18,13 +18,13 @@ from tests.hub.repositories import parquet
 SET = "Someone/MyTexts"
 
 
-def sentences(**spec) -> list[str]:
+def sentences(**spec):
     source = resolve_source(SourceSpec(dataset=SET, **spec))
     frames = read_source(source, ReadReport("texts"), max_bad_share=0.0)
     return pl.concat(frames).to_series().to_list()
 
 
-def publish(hub, *texts: str) -> str:
+def publish(hub, *texts):
     return hub.add("datasets", SET, {"train.parquet": parquet(pl.DataFrame({"text": texts}))})
 
 

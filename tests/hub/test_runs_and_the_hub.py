@@ -1,16 +1,11 @@
 """Runs, evaluations, mirrors and doctor use the Hub: no result changes silently, no request is made twice."""
 
-import io
-import json
 import time
 
 import pytest
-import torch
 
 from bsl.flows.cli.main import main
 from bsl.flows.cli.terminal.overrides import configured
-from bsl.models.encoder.config import EncoderConfig
-from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.storage.artifacts.keys import artifact_key
 from bsl.storage.errors import HubError
 from bsl.storage.sources.mirror import fill_cache
@@ -72,7 +67,7 @@ def test_hub_and_mirrored_cache_give_the_same_artifact_key(hub, site, tmp_path, 
     publish(hub, [(BERT, None)])
     specs = [SourceSpec(dataset="snli"), SourceSpec(dataset="multi_nli")]
 
-    def key() -> str:
+    def key():
         sources, model = [resolve_source(spec) for spec in specs], resolve_model(BERT)
         return artifact_key("x", "x", 1, {"s": sources, "m": model, "e": list(available(site, SETS).sets.values())})
 
@@ -131,23 +126,6 @@ def test_doctor_reports_missing_columns_and_unloadable_models(hub, site, tmp_pat
     assert "column 'frist' is missing" in checks[f"source {tmp_path}/pairs.csv"].found
     assert "cannot be loaded" in checks[f"encoder {tmp_path}/model"].found
     assert {checks[f"source {tmp_path}/pairs.csv"].verdict, checks[f"encoder {tmp_path}/model"].verdict} == {"NO"}
-
-
-def test_sharded_pickled_weights_are_downloaded_and_loaded(hub, tmp_path):
-    files = dict(model_files(BERT))
-    state = torch.load(io.BytesIO(files.pop("pytorch_model.bin")), weights_only=True)
-    del files["model.safetensors"]
-    halves, index = (list(state)[::2], list(state)[1::2]), {}
-    for number, names in enumerate(halves, start=1):
-        shard, buffer = f"pytorch_model-0000{number}-of-00002.bin", io.BytesIO()
-        torch.save({name: state[name] for name in names}, buffer)
-        files[shard] = buffer.getvalue()
-        index |= dict.fromkeys(names, shard)
-    files["pytorch_model.bin.index.json"] = json.dumps({"metadata": {}, "weight_map": index}).encode()
-    hub.add("models", BERT, files)
-    encoder = SentenceEncoder.load(resolve_model(BERT).folder, EncoderConfig(model="x")).network
-    name = "embeddings.word_embeddings.weight"
-    assert torch.equal(encoder.state_dict()[f"backbone.{name}"], state[f"bert.{name}"])
 
 
 def test_worker_with_its_own_cache_reads_the_hub_cache(hub, tmp_path, monkeypatch):

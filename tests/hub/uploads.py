@@ -19,7 +19,6 @@ _OF_REPOSITORY = re.compile(
 
 
 def written(routes, path, body):
-    """Answer a request that writes; return False for other requests."""
     hub, lines = routes.hub, body.splitlines() if path.endswith("/commit/main") else []
     if path == "/api/validate-yaml":
         routes._json({"errors": [], "warnings": []})

@@ -4,12 +4,11 @@ All sizes are small, all steps are the recipe's. Translators decode with the set
 because the stand-in serves the package's weights.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import zipfile
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from bsl.flows.hub import is_hub_id
 from bsl.flows.recipes import RECIPES, recipe
@@ -21,13 +20,6 @@ from tests.hub.repositories import publish, publish_nli, publish_sts, sentences
 from tests.hub.senteval import publish_senteval
 from tests.tiny_wordnet import write_tiny_wordnet
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
-    from bsl.flows.config import PipelineConfig
-    from tests.hub.server import StandInHub
-
 SHORT: Final[Mapping[str, tuple[str, ...]]] = {
     "sts": ("sts16",),
     "senteval": ("trec",),
@@ -38,8 +30,7 @@ _WITH_SENTEVAL: Final = ("nli", "bsl-task")  # scoring takes a minute each
 NEW: Final = 80  # sentences of each own file
 
 
-def needs_the_hub() -> tuple[str, ...]:
-    """Return the recipes that read anything from outside the package."""
+def needs_the_hub():
     names = []
     for name, make in RECIPES.items():
         config = make()
@@ -49,8 +40,7 @@ def needs_the_hub() -> tuple[str, ...]:
     return tuple(names)
 
 
-def publish_all(hub: StandInHub, names: Iterable[str]) -> None:
-    """Add every repository that the recipes name."""
+def publish_all(hub, names):
     models = [model for name in names for model in recipe(name).models()]
     publish(hub, [model for model in models if is_hub_id(model[0])])
     publish_nli(hub)
@@ -58,7 +48,7 @@ def publish_all(hub: StandInHub, names: Iterable[str]) -> None:
     publish_senteval(hub)
 
 
-def write_own_files(folder: Path) -> Path:
+def write_own_files(folder):
     """Write files that are on no Hub: text, books, vectors, AFS, authors' views, WordNet; return the mirror of sets."""
     texts = sentences()
     for number, name in enumerate(("sentences.txt", "wiki1m_for_simcse.txt", "books/novel.txt")):
@@ -78,7 +68,7 @@ def write_own_files(folder: Path) -> Path:
     return folder / "files"
 
 
-def _write_afs(folder: Path) -> None:
+def _write_afs(folder):
     quiet = [text.replace(",", "").replace('"', "") for text in sentences()[:50]]
     rows = [f"{1 + row % 5},,,,,,,,,{first},{second}" for row, (first, second) in enumerate(itertools.pairwise(quiet))]
     folder.mkdir(parents=True)
@@ -86,7 +76,7 @@ def _write_afs(folder: Path) -> None:
         (folder / f"ArgPairs_{topic}.csv").write_text("\n".join(["header", *rows]), encoding="latin-1")
 
 
-def small(name: str) -> dict[str, Any]:
+def small(name):
     """Return changes that make a recipe's sizes small and leave its steps."""
     config = recipe(name)
     words = [word for word in config.evaluation.sets if word != "senteval" or name in _WITH_SENTEVAL]
@@ -107,13 +97,13 @@ def small(name: str) -> dict[str, Any]:
     return changes
 
 
-def _few_steps(training: Mapping[str, Any]) -> dict[str, Any]:
+def _few_steps(training):
     objective = training["objective"]
     queue = {"objective": {**objective, "queue": 16}} if objective.get("queue") else {}
     return {"batch_size": 8, "max_steps": 2, "eval_every": 2, "collapse": None, **queue}
 
 
-def _searched_as_the_package_s(config: PipelineConfig) -> list[dict[str, Any]]:
+def _searched_as_the_package_s(config):
     views = [view.model_dump() for view in config.augment.translations]
     for hop in [hop for view in views for hop in view["hops"]]:
         mini = MINI[f"{hop['source_lang']}-{hop['target_lang']}"]
@@ -121,6 +111,5 @@ def _searched_as_the_package_s(config: PipelineConfig) -> list[dict[str, Any]]:
     return views
 
 
-def as_settings(changes: Mapping[str, Any]) -> list[str]:
-    """Return the changes as `--set` options."""
+def as_settings(changes):
     return [part for field, value in changes.items() for part in ("--set", f"{field}={json.dumps(value)}")]

@@ -1,24 +1,18 @@
 """Kill whole runs of `tiny` with signal 9 at random moments, and compare their results with an undisturbed run.
 
     python tests/operation/killing.py --kills 100 --seed 1
-    python tests/operation/killing.py --kills 10 --typed
 
 A life is one store: a run is started, one of its processes is killed, and it is started again, until a run ends by
 itself or five were killed; a last run then goes to its end. The artifacts must be those of the undisturbed run, byte
 for byte. No process may be alive, the temporary folder must be empty, and `gc` must leave no files of killed runs. At
 the end no run may be Running in Prefect's database. The corpus is short and the encoder tiny, but all stages run, with
-a translator and snapshots.
-
-Runs are forks of this process, which has imported all modules, and share one server; with --typed each is a `bsl run`
-with its own server.
+a translator and snapshots. Each run is a `bsl run` with its own server.
 """
 
 from __future__ import annotations
 
 import argparse
-import atexit
 import json
-import multiprocessing
 import os
 import random
 import shutil
@@ -35,8 +29,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from bsl.flows.prefect_server.server import listen, program  # noqa: E402
-from tests.servers import children, free_port, is_alive, wait_until_healthy  # noqa: E402
+from bsl.flows.recipes import recipe  # noqa: E402
+from bsl.storage.artifacts.store import Store  # noqa: E402
+from tests.servers import children, is_alive  # noqa: E402
+from tests.tiny_encoder import write_tiny  # noqa: E402
 
 BSL = (sys.executable, "-m", "bsl.flows.cli.main")
 SECONDS = 400.0  # a command whose server is gone must end within this time
@@ -47,11 +43,8 @@ RUNNING = {"RUNNING", "PENDING", "CANCELLING"}
 Digests = dict[str, str]
 
 
-def settings(folder: Path) -> list[str]:
+def settings(folder):
     """Return `--set` options with which a run takes all stages in seconds."""
-    from bsl.flows.recipes import recipe
-    from tests.tiny_encoder import write_tiny
-
     changes = {
         "ingest": {"corpus": {"limit": 40}},
         "augment": {"translations": [recipe("tiny").augment.translations[0].model_dump(mode="json")]},
@@ -63,10 +56,10 @@ def settings(folder: Path) -> list[str]:
     return [word for name, value in changes.items() for word in ("--set", f"{name}={json.dumps(value)}")]
 
 
-class Typed:
+class Run:
     """`bsl run tiny` as a user types it, with its own server."""
 
-    def __init__(self, folder: Path, words: list[str]) -> None:
+    def __init__(self, folder, words):
         (folder / "tmp").mkdir(exist_ok=True, parents=True)
         kept = {name: text for name, text in os.environ.items() if not name.startswith(("PREFECT_", "BSL_"))}
         with (folder / "log").open("ab") as log:
@@ -76,73 +69,17 @@ class Typed:
             )  # fmt: skip
         self.pid = self._process.pid
 
-    def server(self) -> list[int]:
+    def server(self):
         return children(self.pid)[:1]
 
-    def wait(self, seconds: float) -> int | None:
+    def wait(self, seconds):
         try:
             return self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             return None
 
 
-class Forked:
-    """The same command as a fork of this process; its server outlives it, and is started again after a kill."""
-
-    port = 0
-    serving: subprocess.Popen[bytes] | None = None
-
-    def __init__(self, folder: Path, words: list[str]) -> None:
-        (folder / "tmp").mkdir(exist_ok=True, parents=True)
-        self.serve(folder)
-        start = multiprocessing.get_context("fork").Process(target=self._run, args=(folder, words))
-        start.start()
-        self._process, self.pid = start, int(start.pid or 0)
-
-    @classmethod
-    def serve(cls, folder: Path) -> None:
-        """Start the server unless it runs, always on the same port: Prefect reads its address only once."""
-        if cls.serving is not None and cls.serving.poll() is None:
-            return
-        cls.port = cls.port or free_port()
-        home = folder / ".bsl" / "prefect"
-        home.mkdir(parents=True, exist_ok=True)
-        os.environ |= {"PREFECT_HOME": str(home), "PREFECT_SERVER_ANALYTICS_ENABLED": "false"}
-        with (folder / "log").open("ab") as log, listen(cls.port) as listening:
-            cls.serving = subprocess.Popen(
-                program(listening),
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
-                pass_fds=[listening.fileno()],
-            )
-        os.environ["PREFECT_API_URL"] = f"http://127.0.0.1:{cls.port}/api"
-        wait_until_healthy(os.environ["PREFECT_API_URL"])
-
-    def server(self) -> list[int]:
-        return [self.serving.pid] if self.serving else []
-
-    def wait(self, seconds: float) -> int | None:
-        self._process.join(seconds)
-        return self._process.exitcode
-
-    @staticmethod
-    def _run(folder: Path, words: list[str]) -> None:
-        os.setsid()
-        os.chdir(folder)
-        os.environ |= own_settings(folder)
-        tempfile.tempdir = None
-        log = os.open(folder / "log", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        os.dup2(log, 1)
-        os.dup2(log, 2)
-        from bsl.flows.cli.main import main
-
-        code = main(["run", "tiny", *words])
-        atexit._run_exitfuncs()  # Prefect sends its last events here; `os._exit` would skip them
-        os._exit(code)
-
-
-def own_settings(folder: Path) -> dict[str, str]:
+def own_settings(folder):
     return {
         "PYTHONPATH": str(ROOT),
         "TMPDIR": str(folder / "tmp"),
@@ -156,22 +93,21 @@ def own_settings(folder: Path) -> dict[str, str]:
 class Household:
     """Folder in which runs are started: each life has a new store, the Prefect database stays."""
 
-    def __init__(self, folder: Path, words: list[str], way: type[Typed | Forked]) -> None:
-        self.folder, self.words, self.way = folder, words, way
+    def __init__(self, folder, words):
+        self.folder, self.words = folder, words
         self.store = folder / ".bsl" / "store"
         self._seen: set[int] = set()
 
-    def finish(self) -> float:
-        """Run to the end; return the seconds."""
-        run = self.way(self.folder, self.words)
+    def finish(self):
+        run = Run(self.folder, self.words)
         began = time.monotonic()
         if run.wait(2 * SECONDS) != 0:
             raise AssertionError(self.log())
         return time.monotonic() - began
 
-    def killed(self, after: float, victim: str) -> bool:
+    def killed(self, after, victim):
         """Start a run and kill a process of it; return False if the run ended before."""
-        run = self.way(self.folder, self.words)
+        run = Run(self.folder, self.words)
         code = run.wait(after)
         if code is not None:
             if code:
@@ -180,38 +116,22 @@ class Household:
         self._seen |= {run.pid, *children(run.pid)}
         for process in {"command": [run.pid], "server": run.server(), "both": [run.pid, *run.server()]}[victim]:
             os.kill(process, signal.SIGKILL)
-        if victim != "command" and Forked.serving is not None:
-            Forked.serving.wait()  # else the next run takes it for a live server
         if run.wait(SECONDS) is None:
             raise AssertionError(f"{victim} was killed {SECONDS:.0f} s ago and the run goes on: {self.log()}")
         return True
 
-    def log(self) -> str:
+    def log(self):
         return (self.folder / "log").read_text()[-6000:]
 
-    def forget(self) -> None:
-        """Delete store, cache and temporary folder, to begin a new life."""
+    def forget(self):
         for place in (self.store, self.folder / "cache", self.folder / "tmp"):
             shutil.rmtree(place, ignore_errors=True)
 
-    def digests(self) -> Digests:
-        """Return the digest of each artifact; without polars, whose threads a fork lacks."""
-        from bsl.storage.artifacts.manifest import parse_manifest
-        from bsl.storage.artifacts.refs import ArtifactRef
-        from bsl.storage.filesystem.digests import describe_files
+    def digests(self):
+        store = Store(str(self.store))
+        return {ref.path: store.check(ref, every_byte=True).digest for ref in store.refs() if ref.kind != "model"}
 
-        made = {}
-        for path in self.store.rglob("manifest.json"):
-            kind, key = path.parent.parent.relative_to(self.store).as_posix(), path.parent.name
-            if kind.startswith(".") or kind == "model":
-                continue
-            manifest = parse_manifest(path.read_bytes(), str(path), ArtifactRef(kind=kind, key=key))
-            assert manifest.files == describe_files(path.parent), path
-            made[manifest.ref.path] = manifest.digest
-        return made
-
-    def faults(self, expected: Digests) -> list[str]:
-        """Return the differences from an undisturbed run."""
+    def faults(self, expected):
         end = time.monotonic() + 20
         while (alive := {process for process in self._seen if is_alive(process)}) and time.monotonic() < end:
             time.sleep(0.2)
@@ -224,8 +144,7 @@ class Household:
             *self.left_by_gc(),
         ]
 
-    def unended(self) -> list[str]:
-        """Return the runs that the database lists as not ended."""
+    def unended(self):
         with closing(sqlite3.connect(self.folder / ".bsl" / "prefect" / "prefect.db")) as database:
             rows = [
                 (table, state)
@@ -234,7 +153,7 @@ class Household:
             ]
         return [f"{count} × {table} {state}" for (table, state), count in Counter(rows).items() if state in RUNNING]
 
-    def left_by_gc(self) -> list[str]:
+    def left_by_gc(self):
         """Return files of killed runs that are still in the store after `gc` two days later."""
         folders = [folder for pattern in LEFT for folder in self.store.glob(pattern)]
         for path in [path for folder in folders for path in (folder, *folder.rglob("*"))]:
@@ -246,11 +165,11 @@ class Household:
         return failed + [f"{path} outlives gc" for pattern in LEFT for path in self.store.glob(pattern)]
 
 
-def kill_lives(folder: Path, kills: int, seed: int, way: type[Typed | Forked]) -> tuple[Counter[str], list[str]]:
+def kill_lives(folder, kills, seed):
     """Kill as often as asked, at most five times per life; return the number of kills by victim, and the faults."""
     dice = random.Random(seed)
     words = settings(folder)
-    house, done, faults = Household(folder / "house", words, way), Counter[str](), list[str]()
+    house, done, faults = Household(folder / "house", words), Counter[str](), list[str]()
     seconds, expected = house.finish(), house.digests()
     assert expected
     print(f"seed {seed}: undisturbed {seconds:.1f} s, {len(expected)} artifacts", flush=True)
@@ -266,33 +185,16 @@ def kill_lives(folder: Path, kills: int, seed: int, way: type[Typed | Forked]) -
         life = house.faults(expected)
         print("  life ended:", "; ".join(life) or "as if nobody had been killed", flush=True)
         faults += life
-    if Forked.serving is not None:
-        Forked.serving.kill()
-        Forked.serving.wait()
-    if way is Forked:
-        Household(house.folder, words, Typed).finish()  # as the only user it ends runs marked as running
     return done, faults + house.unended()
 
 
-def main() -> int:
+def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=time.time_ns() % 2**32)
-    parser.add_argument("--typed", action="store_true", help="each run is a command with a server of its own")
     arguments = parser.parse_args()
-    way = Typed if arguments.typed else Forked
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # else threads that wait for each other starve
-    if "prefect" in sys.modules:
-        raise RuntimeError("Prefect has read its settings before a server's address stood there")
-    folder = Path(tempfile.mkdtemp())  # a TemporaryDirectory would be deleted by the first fork that ends
-    try:
-        if way is Forked:
-            Forked.serve(folder / "house")
-            import bsl.models.training.loop
-            import bsl.models.translation.loading  # noqa: F401
-        done, faults = kill_lives(folder, arguments.kills, arguments.seed, way)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with tempfile.TemporaryDirectory() as folder:
+        done, faults = kill_lives(Path(folder), arguments.kills, arguments.seed)
     print(f"seed {arguments.seed}: {done.total()} kills {dict(done)}, faults: {'; '.join(faults) or 'none'}")
     return 1 if faults else 0
 

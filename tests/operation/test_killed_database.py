@@ -7,14 +7,13 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from tests.operation.killing import BSL, Household, Typed, own_settings, settings
+from tests.operation.killing import BSL, Household, own_settings, settings
 from tests.postgres import INITDB, Postgres
 from tests.servers import PREFECT, free_port, wait_until_healthy
 
@@ -26,9 +25,9 @@ pytestmark = pytest.mark.skipif(
 class Served:
     """A Prefect server on PostgreSQL, and runs that use it."""
 
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
+    def __init__(self, folder, stack):
         self.folder = folder
-        self.house = Household(folder, settings(folder), Typed)
+        self.house = Household(folder, settings(folder))
         self.database = Postgres(folder, "secret")
         stack.callback(self.database.stop)
         own = {"PREFECT_HOME": str(folder / "home"), "PREFECT_SERVER_ANALYTICS_ENABLED": "false"}
@@ -40,11 +39,11 @@ class Served:
         wait_until_healthy(self._known["PREFECT_API_URL"])
         self._stack = stack
 
-    def run(self, name: str) -> subprocess.Popen[bytes]:
+    def run(self, name):
         (self.folder / "tmp").mkdir(exist_ok=True)  # each life deletes it
         return self._start(name, [*BSL, "run", "tiny", *self.house.words], self._stack)
 
-    def killed(self, name: str) -> subprocess.Popen[bytes]:
+    def killed(self, name):
         """Start a run and kill its database when the first stage has published."""
         going = self.run(name)
         while not self.made():
@@ -53,17 +52,16 @@ class Served:
         self.database.kill()
         return going
 
-    def states(self) -> list[str]:
+    def states(self):
         return self.database.rows("SELECT state_type FROM flow_run ORDER BY created")
 
-    def made(self) -> dict[str, int]:
-        """Return each artifact with its time of publication."""
+    def made(self):
         return {str(path.parent): path.stat().st_mtime_ns for path in self.house.store.rglob("manifest.json")}
 
-    def log(self, name: str) -> str:
+    def log(self, name):
         return (self.folder / f"{name}.log").read_text()
 
-    def _start(self, name: str, command: list[object], stack: ExitStack, **own: str) -> subprocess.Popen[bytes]:
+    def _start(self, name, command, stack, **own):
         with (self.folder / f"{name}.log").open("ab") as log:
             started = subprocess.Popen(
                 list(map(str, command)), env={**self._known, **own}, cwd=self.folder, stdout=log, stderr=log
@@ -74,7 +72,7 @@ class Served:
 
 
 @pytest.fixture
-def served() -> Iterator[Served]:
+def served():
     # Not in pytest's folder, which the database's user cannot read.
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name, ExitStack() as stack:
         Path(name).chmod(0o755)

@@ -13,7 +13,6 @@ import sys
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -52,13 +51,13 @@ pytestmark = pytest.mark.skipif(
 class Topology:
     """All running services except the workers."""
 
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
+    def __init__(self, folder, stack):
         self.folder, self._stack = folder, stack
         self.ports = {name: free_port() for name in ("database", "redis", "store", "server")}
         self.client = self._settings("x-client")
         self.pids: dict[str, int] = {}
 
-    def start(self) -> None:
+    def start(self):
         self._database()
         settings = self.folder / "redis.conf"
         settings.write_text(f"requirepass {SECRETS['REDIS_PASSWORD']}\nport {self.ports['redis']}\nbind 127.0.0.1\n")
@@ -72,12 +71,12 @@ class Topology:
         self.process("services", self._command("services"), server)
         self.run(shlex.split(COMPOSE["services"]["setup"]["command"]))
 
-    def worker(self, name: str) -> None:
+    def worker(self, name):
         own = {"PREFECT_WORKER_WEBSERVER_PORT": str(free_port()), "PREFECT_WORKER_QUERY_SECONDS": "2"}
         command = [*self._command("worker-trial"), "--name", name]
         self.process(name, command, {**self.client, **own, "BSL_CACHE": str(self.folder / name)})
 
-    def process(self, name: str, command: list[str], own: dict[str, str] | None = None, **how: object) -> None:
+    def process(self, name, command, own=None, **how):
         with (self.folder / f"{name}.log").open("ab") as log:
             started = subprocess.Popen(
                 command, env=self._environment(own or {}), stdout=log, stderr=log, **{"cwd": ROOT, **how}
@@ -86,20 +85,20 @@ class Topology:
         self._stack.callback(started.wait, 60)
         self._stack.callback(started.terminate)
 
-    def run(self, command: list[str], **own: str) -> str:
+    def run(self, command, **own):
         environment = self._environment({**self.client, **own})
         done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=1500)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    def log(self, name: str) -> str:
+    def log(self, name):
         return (self.folder / f"{name}.log").read_text()
 
-    def _database(self) -> None:
+    def _database(self):
         database = Postgres(self.folder, SECRETS["POSTGRES_PASSWORD"], self.ports["database"])
         self._stack.callback(database.stop)
 
-    def _settings(self, name: str) -> dict[str, str]:
+    def _settings(self, name):
         """Return an environment of compose.yaml with this machine's ports."""
         ports = self.ports
         here = {
@@ -115,11 +114,11 @@ class Topology:
         assert not any("${" in value for value in settings.values())
         return settings
 
-    def _command(self, service: str) -> list[str]:
+    def _command(self, service):
         words = COMPOSE["services"][service]["command"].split()
         return [str(PREFECT), *words[1:]]
 
-    def _environment(self, own: dict[str, str]) -> dict[str, str]:
+    def _environment(self, own):
         bins = self.folder / "bin"
         home = {"PREFECT_HOME": str(self.folder / "home"), "PREFECT_SERVER_ANALYTICS_ENABLED": "false", "NO_COLOR": "1"}
         place = {"PWD": str(ROOT), "PYTHONPATH": str(ROOT), "PATH": f"{bins}:{PREFECT.parent}:{os.environ['PATH']}"}
@@ -127,7 +126,7 @@ class Topology:
 
 
 @contextmanager
-def running() -> Iterator[Topology]:
+def running():
     # Not in pytest's folder, which the database's user cannot read.
     with ExitStack() as stack, tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         folder = Path(name)
@@ -143,7 +142,7 @@ def running() -> Iterator[Topology]:
         stack.close()
 
 
-def digests(store: Store) -> dict[str, str]:
+def digests(store):
     return {ref.path: store.check(ref).digest for ref in store.refs()}
 
 

@@ -78,7 +78,7 @@ def test_concurrent_garbage_collections_delete_every_listed_artifact(store):
 
 
 def test_killed_garbage_collection_leaves_trash_and_no_half_artifact(store, monkeypatch):
-    def killed(*_: object, **__: object) -> None:
+    def killed(*_, **__):
         raise KeyboardInterrupt
 
     ref = put(store, 1)

@@ -83,7 +83,7 @@ def loses_its_folder(draft):
     ],
 )
 def test_failed_stage_publishes_nothing(store, stage, kind, said):
-    def publish() -> None:
+    def publish():
         with store.draft(REF, WHY) as draft:
             stage(draft)
 
@@ -93,26 +93,13 @@ def test_failed_stage_publishes_nothing(store, stage, kind, said):
     assert list((store.local / ".staging").iterdir()) == []
 
 
-def test_full_disk_on_publish_preserves_existing_artifacts(store, monkeypatch):
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    kept = put(store, 1)
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(StoreWriteError, match=r"the disk is full\. Free space"):
-        put(store, 2)
-    monkeypatch.undo()
-    assert store.refs() == [ArtifactRef(kind="views", key=kept.key)]
-    assert store.defect(kept) is None
-
-
-def _die_while_publishing(url: str) -> None:
+def _die_while_publishing(url):
     with Store(url).draft(REF, WHY) as draft:
         draft.write(VIEWS)
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _publish_many(url: str) -> None:
+def _publish_many(url):
     for number in range(20):
         put(Store(url), number)
 

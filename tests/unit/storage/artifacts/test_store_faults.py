@@ -27,18 +27,13 @@ FAULTS = ("403", "404", "500", "503", "500 though done", "closed", "cut", "other
 
 
 class Broken:
-    """moto's S3 with one failing request.
+    """moto's S3 with one failing request."""
 
-    Attributes:
-        seen: number of requests since `fail`.
-        met: whether the fault occurred.
-    """
-
-    def __init__(self) -> None:
+    def __init__(self):
         self._inner = DomainDispatcherApplication(create_backend_app)
         self.fail(-1, "")
 
-    def fail(self, number: int | None, fault: str) -> None:
+    def fail(self, number, fault):
         """Break the request with this number from now on, or every request if there is no number."""
         self.seen, self.met, self._number, self._fault = 0, False, number, fault
 
@@ -77,8 +72,8 @@ def lend(store):
     return found
 
 
-def remember(store):
-    store.remember(REF)
+def use(store):
+    store.used(REF)
     return store.was_published(REF), store.last_used(store.manifest(REF)) is not None
 
 
@@ -95,7 +90,7 @@ ACTS = {
     "collect": lambda store: ([found.ref for found in collectable(store, timedelta(0), NOW)],
                               leftovers(store, timedelta(0), datetime.now(UTC))),
     "lend": lend,
-    "remember": remember,
+    "use": use,
     "remove": remove,
 }  # fmt: skip
 
@@ -149,7 +144,7 @@ def test_store_operations_succeed_when_repeated_after_an_s3_fault(s3, tmp_path, 
     broken, address = s3
     counts: Counter[str] = Counter()
 
-    def store(number: str) -> Store:
+    def store(number):
         place = f"{address}/{tmp_path.name}-{number}"
         put(Store(place, tmp_path / "first"), 0)
         return Store(place, tmp_path / number)

@@ -6,7 +6,6 @@ A cache hit reads only manifests from the store.
 import os
 import time
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from moto.server import DomainDispatcherApplication, create_backend_app
@@ -24,7 +23,7 @@ MONTH = timedelta(days=30)
 class Counting:
     """moto's S3, which records the files it sends."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self._inner = DomainDispatcherApplication(create_backend_app)
         self.sent: list[str] = []
 
@@ -52,12 +51,11 @@ def store(traffic, tmp_path):
     return Store(f"s3://bucket/{tmp_path.name}", tmp_path / "cache")
 
 
-def table_of(store, ref) -> str:
-    """Return the path of the artifact's table."""
+def table_of(store, ref):
     return f"{store.root}/{ref.path}/{store.manifest(ref).where(PART)}"
 
 
-def aged(folder: Path, days: float) -> None:
+def aged(folder, days):
     then = time.time() - days * 86_400
     os.utime(folder, (then, then))
 
@@ -101,7 +99,7 @@ def test_cached_copies_are_leftovers_if_unread_or_orphaned(store):
 def test_remove_deletes_the_cached_copy_and_the_publication_record(store):
     ref = put(store)
     copy = store.fetch(ref)
-    store.remember(ref)
+    store.used(ref)
     store.remove(ref)
     assert not copy.exists()
     assert not store.was_published(ref)
@@ -135,7 +133,7 @@ def test_cache_hit_reads_only_the_manifest_from_s3(store, traffic, tmp_path):
     assert traffic.files(copy.defect, ref) == (None, {"manifest.json"})
 
 
-def rewritten(store, ref, **kept: object) -> None:
+def rewritten(store, ref, **kept):
     """Change the first byte of the table, but not its size."""
     path = table_of(store, ref)
     content = store.fs.cat_file(path)

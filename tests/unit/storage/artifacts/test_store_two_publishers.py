@@ -30,30 +30,28 @@ def store(request, tmp_path):
     return Store(f"{place}/{tmp_path.name}", tmp_path / "cache")
 
 
-def publish(store: Store, words: str) -> None:
-    """Publish two files whose bytes differ between publishers."""
+def publish(store, words):
     with store.draft(REF, WHY) as draft:
         draft.write(VIEWS.with_columns(text=pl.lit(words)))
         (draft.folder / "log.txt").write_text(words)
 
 
-def held(store: Store, cache) -> set[str]:
-    """Return the content of both files of the artifact, read with an empty cache."""
+def held(store, cache):
     reader = Store(store.url, cache)
     return {*reader.scan(REF).collect()["text"], (reader.fetch(REF) / "log.txt").read_text()}
 
 
-def files(store: Store) -> set[str]:
+def files(store):
     return {path.removeprefix(f"{store.root}/{REF.path}/") for path in store.fs.find(f"{store.root}/{REF.path}")}
 
 
-def named(store: Store) -> set[str]:
+def named(store):
     manifest = store.manifest(REF)
     return {MANIFEST, *map(manifest.where, manifest.files)}
 
 
 @contextmanager
-def before_write(store: Store, number: int, act):
+def before_write(store, number, act):
     """Run `act` just before the store's client writes for the `number`th time."""
     writes = iter(range(WRITES))
 
@@ -75,7 +73,7 @@ def before_write(store: Store, number: int, act):
 def test_interleaved_publishers_leave_a_single_whole_artifact(store, tmp_path, write):
     other, seen = Store(store.url, tmp_path / "other"), []
 
-    def publish_and_read() -> None:
+    def publish_and_read():
         publish(other, "B")
         seen.append(held(other, tmp_path / "at once"))
 
@@ -88,12 +86,12 @@ def test_interleaved_publishers_leave_a_single_whole_artifact(store, tmp_path, w
     assert (files(store) == named(store)) is not late
 
 
-def forgotten(store: Store, now: datetime) -> list[str]:
+def forgotten(store, now):
     return [left for left in leftovers(store, timedelta(0), now) if isinstance(left, str)]
 
 
 def test_files_in_no_manifest_are_leftovers_after_a_month(store, tmp_path):
-    def killed() -> None:
+    def killed():
         raise KeyboardInterrupt
 
     with before_write(store, 1, killed), pytest.raises(KeyboardInterrupt):

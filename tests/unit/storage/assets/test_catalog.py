@@ -1,8 +1,5 @@
 """Embedded assets are found by name and verified by their manifests."""
 
-import shutil
-from pathlib import Path
-
 import pytest
 
 from bsl.storage.assets.catalog import AssetManifest, embedded_manifest
@@ -12,56 +9,41 @@ from bsl.storage.filesystem.digests import describe_files
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
+def sample(tmp_path):
     folder = tmp_path / "sample"
     folder.mkdir()
     (folder / "text.txt").write_text("A dog runs.\n")
-    manifest = AssetManifest(
-        name="sample",
-        kind="labelled-pairs",
-        description="One sentence.",
-        licence="CC0",
-        sources=[],
-        seed=0,
-        files=describe_files(folder),
-    )
+    known = {"kind": "labelled-pairs", "description": "One sentence.", "licence": "CC0", "sources": [], "seed": 0}
+    manifest = AssetManifest(name="sample", **known, files=describe_files(folder))
     (folder / "manifest.json").write_text(manifest.model_dump_json())
-    return tmp_path
+    return folder
 
 
-def test_intact_asset_is_found(root):
-    assert embedded_names(root) == ["sample"]
-    assert (embedded_path("sample", root) / "text.txt").read_text() == "A dog runs.\n"
-
-
-def test_unknown_asset_error_suggests_and_lists_known_assets(root):
+def test_unknown_asset_error_suggests_and_lists_known_assets(sample):
     with pytest.raises(AssetError, match=r"'simple'\. Did you mean 'embedded:sample'\? Known assets: sample"):
-        embedded_path("simple", root)
+        embedded_path("simple", sample.parent)
 
 
 @pytest.mark.parametrize(
-    ("spoil", "why"),
+    ("name", "content", "why"),
     [
-        (
-            lambda sample: (sample / "text.txt").write_text("Two cats sleep.\n"),
-            r"text\.txt: sha256 .* from the manifest",
-        ),
-        (lambda sample: (sample / "text.txt").unlink(), r"text\.txt: missing"),
-        (lambda sample: (sample / "manifest.json").write_text('{"name": "sample"}'), "not an asset manifest"),
+        ("text.txt", "Two cats sleep.\n", r"text\.txt: sha256 .* from the manifest"),
+        ("text.txt", None, r"text\.txt: missing"),
+        ("manifest.json", '{"name": "sample"}', "not an asset manifest"),
     ],
-    ids=["changed", "missing", "no manifest"],
 )
-def test_damaged_asset_is_rejected_after_a_successful_read(root, spoil, why):
-    embedded_path("sample", root)
-    spoil(root / "sample")
+def test_damaged_asset_is_rejected_after_a_successful_read(sample, name, content, why):
+    assert embedded_path("sample", sample.parent) == sample
+    (sample / name).unlink() if content is None else (sample / name).write_text(content)
     with pytest.raises(AssetError, match=why):
-        embedded_path("sample", root)
+        embedded_path("sample", sample.parent)
 
 
-def test_asset_digest_depends_on_content_and_not_on_path(root, tmp_path):
-    other = tmp_path / "elsewhere"
-    shutil.copytree(root / "sample", other / "sample")
-    assert embedded_manifest("sample", other).digest == embedded_manifest("sample", root).digest
+def test_asset_digest_depends_on_content_and_not_on_path(sample, tmp_path):
+    before = embedded_manifest("sample", tmp_path).digest
+    (tmp_path / "elsewhere").mkdir()
+    sample.rename(tmp_path / "elsewhere" / "sample")
+    assert embedded_manifest("sample", tmp_path / "elsewhere").digest == before
 
 
 def test_every_embedded_asset_matches_its_manifest():

@@ -31,7 +31,7 @@ def test_every_print_of_the_command_line_passes_printable():
                 assert is_safe(call.args[0]), f"{path}:{call.lineno}: {ast.unparse(call)}"
 
 
-def is_safe(shown: ast.expr) -> bool:
+def is_safe(shown):
     """Return whether a printed expression is constant, or passes a function that escapes."""
     if isinstance(shown, ast.JoinedStr):
         return all(is_safe(part.value) for part in shown.values if isinstance(part, ast.FormattedValue))

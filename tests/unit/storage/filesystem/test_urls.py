@@ -1,11 +1,8 @@
 """URLs as users write them: home folders, and credentials that are refused."""
 
-from __future__ import annotations
-
 import json
 import re
 import time
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,17 +13,14 @@ from bsl.tasks.stage.run_context import RunContext
 from tests.every import every
 from tests.tiny_encoder import write_tiny
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     return tmp_path
 
 
-def test_tilde_in_path_settings_expands_to_the_home_folder(home: Path) -> None:
+def test_tilde_in_path_settings_expands_to_the_home_folder(home):
     site = RunContext(store="~/store", mirror="~/mirror", cache="~/cache")
     assert (site.store, site.mirror, site.cache) == tuple(str(home / name) for name in ("store", "mirror", "cache"))
     assert SourceSpec(path="~/own.txt").path == str(home / "own.txt")
@@ -34,7 +28,7 @@ def test_tilde_in_path_settings_expands_to_the_home_folder(home: Path) -> None:
     assert RunContext.model_json_schema()["properties"]["store"]["pattern"] == PUBLIC_PATTERN
 
 
-def test_model_path_and_mirror_accept_a_tilde(home: Path) -> None:
+def test_model_path_and_mirror_accept_a_tilde(home):
     write_tiny(home / "mirror" / "models" / "me" / "mine")
     found = resolve_model("~/mirror/models/me/mine")
     assert found.folder.is_dir()
@@ -70,7 +64,7 @@ SECRET = "planted"
         f"https://host/d/1AbC2dEf3GhI4jKl5MnO6pQr7{SECRET}/export?format=csv",
     ]
 )
-def test_url_with_credentials_is_rejected_and_redacted(address: str) -> None:
+def test_url_with_credentials_is_rejected_and_redacted(address):
     with pytest.raises(
         ValueError, match=r"contains a password, token or signature, .* expected an address without one\. (Set|Dask)"
     ) as why:
@@ -100,13 +94,13 @@ def test_url_with_credentials_is_rejected_and_redacted(address: str) -> None:
         json.dumps(["s3://bucket/x.csv"] * 500, separators=(",", ":")),
     ]
 )
-def test_url_that_resembles_credentials_is_accepted_unchanged(address: str) -> None:
+def test_url_that_resembles_credentials_is_accepted_unchanged(address):
     assert without_password(address) == shown(address) == address
     assert re.search(PUBLIC_PATTERN, address)
 
 
 @every(["://" * 20_000, f"https://{'a' * 100_000}", f"x://{'/' * 50_000}", "http://" * 15_000, f"x://{'a' * 1900}"])
-def test_hiding_takes_no_time_on_long_texts(text: str) -> None:
+def test_hiding_takes_no_time_on_long_texts(text):
     start = time.perf_counter()
     shown(text)
     assert time.perf_counter() - start < 1

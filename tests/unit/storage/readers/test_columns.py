@@ -6,7 +6,7 @@ import pytest
 from bsl.storage.errors import SourceError
 from bsl.storage.readers.columns import Columns, known_shape
 from bsl.storage.readers.read_report import ReadReport
-from bsl.storage.sources.read import check_columns, is_nli, read_nli_pairs, read_source
+from bsl.storage.sources.read import check_columns, is_nli, read_source
 from bsl.storage.sources.sources import SourceSpec, resolve_source
 from tests.every import every
 
@@ -31,14 +31,6 @@ def source(path):
 )
 def test_column_names_match_without_case_after_exact_matches(found, shape):
     assert known_shape(found) == shape
-
-
-def test_capitalised_nli_columns_are_read_as_labelled_pairs(tmp_path):
-    path = tmp_path / "nli.csv"
-    path.write_text("Premise,Hypothesis,Label\nA dog runs.,A cat runs.,2\nA dog runs.,Nobody knows.,-1\n")
-    assert is_nli(source(path))
-    (pairs,) = read_nli_pairs(source(path), ReadReport("nli"), 0.0)
-    assert pairs.rows() == [("A dog runs.", "A cat runs.", 2)]
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])

@@ -10,9 +10,8 @@ from bsl.storage.errors import SourceError
 from bsl.storage.readers import blocks, csv
 from bsl.storage.readers.columns import Columns
 from bsl.storage.readers.formats import columns_of
-from bsl.storage.readers.read_report import ReadReport
 from bsl.storage.sources.own_text import ReadingConfig
-from bsl.storage.sources.read import check_columns, read_source
+from bsl.storage.sources.read import check_columns
 from bsl.storage.sources.sources import SourceSpec, resolve_source
 from tests.reading import table, texts, where
 
@@ -246,10 +245,3 @@ HEADERS = {
 def test_unusual_header_names_the_text_column(write, suffix, lines, name):
     path = write(f"a.{suffix}", "\n".join(lines))
     assert check_columns(resolved(path)) == ReadingConfig().sources([path])[0].texts == (name,)
-
-
-def test_columns_option_accepts_a_question_as_header(write):
-    path = write("a.csv", "\n".join(["What did you like?", *LINES]))
-    read = read_source(resolved(path, "What did you like?"), ReadReport("own"), 0.0)
-    assert pl.concat(read).to_series().to_list() == LINES
-    assert ReadingConfig(columns=["What did you like?"]).sources([path])[0].texts == ("What did you like?",)

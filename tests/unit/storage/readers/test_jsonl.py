@@ -36,7 +36,7 @@ BAD = [
 ]
 
 
-def record(one: object, two: object = "b", label: object = "neutral") -> bytes:
+def record(one, two="b", label="neutral"):
     return json.dumps({"gold_label": label, "sentence1": one, "sentence2": two}).encode()
 
 

@@ -95,14 +95,6 @@ def test_error_names_the_file_whichever_byte_is_damaged(write, report, form):
     assert [line for line in said if path not in line] == []
 
 
-def test_arrow_string_that_is_not_utf8_raises_source_error(tmp_path, report):
-    broken = pa.RecordBatch.from_arrays([pa.array([b"ok", b"\xff"]).view(pa.string())], names=["text"])
-    with pa.ipc.new_stream(tmp_path / "a.arrow", broken.schema) as stream:
-        stream.write_batch(broken)
-    with pytest.raises(SourceError, match=r"a\.arrow: a value is damaged or not UTF-8"):
-        texts(str(tmp_path / "a.arrow"), report)
-
-
 NUMBERS = pl.DataFrame({"text": [f"{number}" * 9 for number in range(5000)]})
 ARROW = packed(pl.DataFrame({"text": ["a"]}), "file")
 DAMAGED = {

@@ -1,9 +1,5 @@
 """Columns of labels that group rows: documents, writers, customers."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import polars as pl
 import pytest
 
@@ -12,16 +8,13 @@ from bsl.storage.sources.label_names import label_file, set_with_label_columns, 
 from bsl.storage.sources.labels import label_source, read_labels, sources_and_labels
 from bsl.storage.sources.own_text import ReadingConfig
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 ROWS = 120
 TEXTS = [f"The boat of captain number {number} came late again." for number in range(ROWS)]
 LABELS = ["bad", "good"] * (ROWS // 2)
 WRITERS = [f"w{number // 10}" for number in range(ROWS)]
 
 
-def _file(folder: Path, **columns: object) -> str:
+def _file(folder, **columns):
     path = folder / "labels.csv"
     pl.DataFrame({"text": TEXTS, "label": LABELS, **columns}).write_csv(path)
     return str(path)
@@ -44,9 +37,7 @@ LIKELY = {
 
 
 @pytest.mark.parametrize(("columns", "expected"), LIKELY.values(), ids=LIKELY)
-def test_column_that_looks_like_groups_is_named_with_the_option(
-    tmp_path: Path, columns: dict[str, object], expected: str | None
-) -> None:
+def test_column_that_looks_like_groups_is_named_with_the_option(tmp_path, columns, expected):
     source = label_source(_file(tmp_path, **columns))
     assert source.likely_document == expected
     assert source.document is None
@@ -55,7 +46,7 @@ def test_column_that_looks_like_groups_is_named_with_the_option(
         assert f"--document '{expected}'" in source.summary or f"--document {expected} " in source.summary
 
 
-def test_named_column_groups_rows_and_blank_ones_go_by_their_text(tmp_path: Path) -> None:
+def test_named_column_groups_rows_and_blank_ones_go_by_their_text(tmp_path):
     path = _file(tmp_path, by=[None if number < 3 else name for number, name in enumerate(WRITERS)])
     source = label_source(with_label_columns(path, document="by"))
     assert (source.document, source.documents, source.likely_document) == ("by", 12, None)
@@ -76,13 +67,13 @@ def test_named_column_groups_rows_and_blank_ones_go_by_their_text(tmp_path: Path
         ("same", "'same' has 1 value, expected at least two groups"),
     ],
 )
-def test_unsuitable_column_of_groups_is_refused(tmp_path: Path, document: str, message: str) -> None:
+def test_unsuitable_column_of_groups_is_refused(tmp_path, document, message):
     path = _file(tmp_path, writer=WRITERS, same=["x"] * ROWS)
     with pytest.raises(SourceError, match=message):
         label_source(with_label_columns(path, document=document))
 
 
-def test_document_may_be_a_column_of_text_or_of_labels(tmp_path: Path) -> None:
+def test_document_may_be_a_column_of_text_or_of_labels(tmp_path):
     labels = _file(tmp_path, writer=WRITERS)
     text = tmp_path / "text.csv"
     pl.DataFrame({"text": TEXTS, "chain": WRITERS}).write_csv(text)
@@ -94,7 +85,7 @@ def test_document_may_be_a_column_of_text_or_of_labels(tmp_path: Path) -> None:
         sources_and_labels(ReadingConfig(document="writers"), [str(text)], labels)
 
 
-def test_name_of_a_set_contains_the_column() -> None:
+def test_name_of_a_set_contains_the_column():
     name = set_with_label_columns("labels:a b.csv", "queue", ["my text"], "writer & co")
     assert label_file(name.removeprefix("labels:"))._asdict() == {
         "path": "a b.csv", "label": "queue", "texts": ("my text",), "encoding": None, "document": "writer & co"

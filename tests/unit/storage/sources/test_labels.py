@@ -1,11 +1,9 @@
 """Somebody's labels: pairs with a score, or classes."""
 
-from __future__ import annotations
-
 import json
 import re
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import pytest
@@ -14,16 +12,13 @@ from bsl.storage.errors import SourceError
 from bsl.storage.sources.label_names import LabelFile, label_file, with_label_columns
 from bsl.storage.sources.labels import label_source, read_labels
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 TEXTS = [f"A text of some words, number {n}." for n in range(12)]
 QUESTIONS = [f"How long does delivery number {n} take?" for n in range(300)]
 ANSWERS = [f"A delivery of size {n % 15} takes some days." for n in range(300)]
 TOPICS = ["a question of when it comes", "a question of how much it is"] * 150
 
 
-def titled(title: str, label: str) -> dict[str, list[object]]:
+def titled(title, label):
     return {title: TEXTS[::-1], "Text": TEXTS, label: [n % 4 for n in range(12)]}
 
 
@@ -77,13 +72,13 @@ GUESSES: dict[str, tuple[dict[str, object], tuple[str, tuple[str, ...], str]]] =
 
 
 @pytest.mark.parametrize(("columns", "guess"), GUESSES.values(), ids=GUESSES)
-def test_label_columns_are_guessed(tmp_path: Path, columns: dict[str, object], guess: tuple[object, ...]) -> None:
+def test_label_columns_are_guessed(tmp_path, columns, guess):
     source = label_source(_written(pl.DataFrame(columns), tmp_path / "labels.parquet"))
     assert (source.kind, source.texts, source.label) == guess
     assert source.left_out == 0
 
 
-def _written(rows: pl.DataFrame, path: Path) -> str:
+def _written(rows, path):
     match path.suffix:
         case ".csv":
             rows.write_csv(path)
@@ -117,13 +112,13 @@ NO_LABELS = {
 
 
 @pytest.mark.parametrize(("content", "why"), NO_LABELS.values(), ids=NO_LABELS)
-def test_csv_without_usable_labels_raises_source_error(tmp_path: Path, content: str, why: str) -> None:
+def test_csv_without_usable_labels_raises_source_error(tmp_path, content, why):
     (tmp_path / "labels.csv").write_text(content)
     with pytest.raises(SourceError, match=why):
         label_source(str(tmp_path / "labels.csv"))
 
 
-def test_table_of_other_types_alone_has_no_labels(tmp_path: Path) -> None:
+def test_table_of_other_types_alone_has_no_labels(tmp_path):
     path = _written(pl.DataFrame({"tokens": [["a", "b"], ["c"]]}), tmp_path / "a.parquet")
     with pytest.raises(SourceError, match="no labels found in the columns 'tokens'"):
         label_source(path)
@@ -157,9 +152,7 @@ READ: dict[str, tuple[dict[str, list[Any]], list[str], tuple[str, ...]]] = {
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "parquet"])
 @pytest.mark.parametrize(("columns", "labels", "said"), READ.values(), ids=READ)
-def test_labels_are_read_without_missing_ones_in_every_format(
-    tmp_path: Path, suffix: str, columns: dict[str, list[Any]], labels: list[str], said: tuple[str, ...]
-) -> None:
+def test_labels_are_read_without_missing_ones_in_every_format(tmp_path, suffix, columns, labels, said):
     source = label_source(_written(pl.DataFrame({"text": TEXTS, **columns}), tmp_path / f"labels.{suffix}"))
     assert source.kind == ("pairs" if "b" in columns else "classes")
     read = read_labels(source)
@@ -169,7 +162,7 @@ def test_labels_are_read_without_missing_ones_in_every_format(
     assert all(word in source.summary for word in said)
 
 
-def test_texts_of_labels_stay_with_their_rows(tmp_path: Path) -> None:
+def test_texts_of_labels_stay_with_their_rows(tmp_path):
     rows = pl.DataFrame({"a": TEXTS, "b": TEXTS[::-1], "score": [None, *(n / 8 for n in range(1, 12))]})
     read = read_labels(label_source(_written(rows, tmp_path / "pairs.jsonl")))
     assert read.row(2) == (TEXTS[3], TEXTS[8], "0.375")
@@ -180,7 +173,7 @@ def test_texts_of_labels_stay_with_their_rows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("score", ["inf", "-inf", "99999999999999999999999999", "-1e7"])
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
-def test_out_of_range_score_error_names_the_row(tmp_path: Path, score: str, suffix: str) -> None:
+def test_out_of_range_score_error_names_the_row(tmp_path, score, suffix):
     first = f"{TEXTS[0]} Of two lines,\nand information about inf."
     rows = pl.DataFrame({"a": [first, *TEXTS[1:]], "b": TEXTS, "score": ["", *"1234", score, *"123456"]})
     path = _written(rows, tmp_path / f"pairs.{suffix}")
@@ -189,7 +182,7 @@ def test_out_of_range_score_error_names_the_row(tmp_path: Path, score: str, suff
         label_source(path)
 
 
-def test_named_columns_are_read(tmp_path: Path) -> None:
+def test_named_columns_are_read(tmp_path):
     rows = pl.DataFrame(
         {"subject": TEXTS[::-1], "my body & more": TEXTS, "question": TEXTS[::-1], "label": ["x", "y"] * 6,
          "queue #1": ["a", "b", "c"] * 4}
@@ -218,9 +211,7 @@ UNCLEAR = {
 
 
 @pytest.mark.parametrize(("columns", "message"), UNCLEAR.values(), ids=UNCLEAR)
-def test_unclear_columns_are_asked_for_and_naming_them_works(
-    tmp_path: Path, columns: dict[str, object], message: str
-) -> None:
+def test_unclear_columns_are_asked_for_and_naming_them_works(tmp_path, columns, message):
     path = _written(pl.DataFrame(columns), tmp_path / "labels.csv")
     with pytest.raises(SourceError, match=message) as refusal:
         label_source(path)
@@ -239,14 +230,14 @@ def test_unclear_columns_are_asked_for_and_naming_them_works(
         ({"label": "text", "texts": ["text"]}, "expected one or two text columns, and another one as label"),
     ],
 )
-def test_unsuitable_named_column_is_refused(tmp_path: Path, columns: dict[str, Any], message: str) -> None:
+def test_unsuitable_named_column_is_refused(tmp_path, columns, message):
     rows = {"text": TEXTS, "label": ["x", "y"] * 6, "id": range(12), "empty": [None] * 12}
     path = _written(pl.DataFrame(rows), tmp_path / "labels.csv")
     with pytest.raises(SourceError, match=message):
         label_source(with_label_columns(path, **columns))
 
 
-def test_folder_of_parts_is_one_table_of_labels(tmp_path: Path) -> None:
+def test_folder_of_parts_is_one_table_of_labels(tmp_path):
     (tmp_path / "labels").mkdir()
     rows = pl.DataFrame({"text": TEXTS, "label": ["x", "y"] * 6})
     for number in range(3):
@@ -258,7 +249,7 @@ def test_folder_of_parts_is_one_table_of_labels(tmp_path: Path) -> None:
         label_source(str(tmp_path / "labels"))
 
 
-def test_labels_in_another_encoding_are_read_if_it_is_named(tmp_path: Path) -> None:
+def test_labels_in_another_encoding_are_read_if_it_is_named(tmp_path):
     path = tmp_path / "labels.csv"
     rows = pl.DataFrame({"text": [f"“{text}”" for text in TEXTS], "label": ["é", "y"] * 6})
     path.write_bytes(rows.write_csv().encode("cp1252"))
@@ -267,7 +258,7 @@ def test_labels_in_another_encoding_are_read_if_it_is_named(tmp_path: Path) -> N
     assert read_labels(label_source(f"{path}#encoding=cp1252"))["label"].to_list() == ["é", "y"] * 6
 
 
-def test_columns_in_a_name_are_known_options_or_part_of_the_path() -> None:
+def test_columns_in_a_name_are_known_options_or_part_of_the_path():
     for name in ("a.csv", "s3://b/a#1.csv", "a.csv#page=2", "a b/*.csv"):
         assert label_file(name) == LabelFile(name)
     for columns in ("label=a&label=b", "label=a&column=b", "encoding=nonsense"):

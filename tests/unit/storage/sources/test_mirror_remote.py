@@ -20,7 +20,6 @@ MODEL = "someone/encoder"
 
 @pytest.fixture
 def folder(tmp_path):
-    """Return a mirror with a table and a model."""
     table = io.BytesIO()
     pl.DataFrame({"premise": ["a"], "hypothesis": ["b"], "label": [0]}).write_parquet(table)
     model = {"config.json": b"{}", "model.safetensors": WEIGHTS, "1_Pooling/config.json": b"{}"}
@@ -30,7 +29,6 @@ def folder(tmp_path):
 
 @pytest.fixture
 def in_memory(folder):
-    """Yield the URL of the same mirror on an object store."""
     fs = fsspec.filesystem("memory")
     fs.store.clear()
     fs.put(f"{folder}/", "/mirror/", recursive=True)
@@ -40,7 +38,6 @@ def in_memory(folder):
 
 @pytest.fixture(params=["file", "memory"])
 def elsewhere(request, folder):
-    """Return a URL of the same mirror."""
     return f"file://{folder}" if request.param == "file" else request.getfixturevalue("in_memory")
 
 

@@ -43,7 +43,7 @@ def test_sts_subsets_are_restored_from_raw_or_tokenised_pairs(dataset, side):
     assert counts == COUNTS.get(dataset, counts)
 
 
-def make_table(mirror: Path, datasets: tuple[str, ...]) -> pl.DataFrame:
+def make_table(mirror, datasets):
     """Return the table of subsets, built from copies of the datasets that have them."""
     parts = []
     for dataset in datasets:

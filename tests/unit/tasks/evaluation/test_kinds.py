@@ -15,7 +15,7 @@ from bsl.tasks.evaluation.finetuning.sts import SupervisedPairs
 from bsl.tasks.evaluation.kinds import KINDS, available, kind_of, names_of, suites, tables, tuned_names
 from bsl.tasks.evaluation.python_api import evaluate
 from bsl.tasks.stage.run_context import RunContext
-from tests.toy_kind import READ, TOY, ParaphraseKind
+from tests.toys.tasks.evaluation.toy import ToyKind
 
 YEARS = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
 PROBES = ("mr", "cr", "subj", "mpqa", "sst2", "sst5", "trec", "mrpc")
@@ -80,22 +80,20 @@ def test_fine_tuning_sets_are_read_but_not_embedded():
 
 @pytest.fixture
 def one_more(monkeypatch):
-    kind = ParaphraseKind()
-    monkeypatch.setattr(kinds, "KINDS", (*KINDS, kind))
+    monkeypatch.setattr(kinds, "KINDS", (*KINDS, ToyKind()))
     rows_of.cache_clear()
-    READ.clear()
-    return kind
 
 
-def test_added_kind_is_available_in_suites_and_evaluate(one_more):
-    assert names_of([TOY]) == (TOY,)
-    assert names_of(["all"])[-1] == TOY
-    with pytest.raises(kinds.UnknownSuiteError, match=f"Did you mean '{TOY}'.*Suites: .*{TOY}, all"):
-        names_of(["paraphrase"])
-    found = evaluate(Words(), [TOY, "embedded:stsb/dev"], bootstrap=BootstrapConfig(resamples=100)).scores
-    assert found.filter(dataset=TOY)["value"].item() > 0.5
-    assert found["dataset"].unique(maintain_order=True).to_list() == ["stsb", TOY]
-    assert READ == [TOY]
+@pytest.mark.usefixtures("one_more")
+def test_added_kind_is_available_in_suites_and_evaluate():
+    assert names_of(["toys"]) == ("toy",)
+    assert names_of(["all"])[-1] == "toy"
+    with pytest.raises(kinds.UnknownSuiteError, match=r"Did you mean 'toys'.*Suites: .*toys, all"):
+        names_of(["toyes"])
+    found = evaluate(Words(), ["toys", "embedded:stsb/dev"], bootstrap=BootstrapConfig(resamples=100)).scores
+    assert found.filter(dataset="toy")["value"].item() > 0.3
+    assert found["dataset"].unique(maintain_order=True).to_list() == ["stsb", "toy"]
+    assert rows_of.cache_info().misses == 2  # each set is read once
 
 
 def test_available_explains_only_the_first_of_many_missing_sets(tmp_path, monkeypatch):
