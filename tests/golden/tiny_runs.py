@@ -72,10 +72,10 @@ def made() -> tuple[RunContext, list[tuple[str, ArtifactRef]]]:
             calls.setdefault(value.ref, value.stage)
 
     with listening(note):
-        runs = [_distilled(site), _whitened(site)]
+        runs = [distilled(site), whitened(site)]
         compared(site, (runs[0].report, runs[1].report), "bsl compare")
-        _reproduced(site, runs)
-        _adapted(site)
+        reproduced(site, runs)
+        adapted(site)
         _single_calls(site, runs[0])
         _finetuned(site)
     return site, [(stage, ref) for ref, stage in calls.items()]
@@ -127,7 +127,7 @@ def write_rows(name: str, rows: pl.DataFrame) -> str:
     return name
 
 
-def _distilled(site: RunContext) -> Run:
+def distilled(site: RunContext) -> Run:
     """Train on labels, on scores, and on translated and other views with two teachers; score on all kinds of sets."""
     base = recipe("tiny")
     ingest = {"sources": [{"path": write_rows("nli.jsonl", nli_rows())}]}
@@ -159,7 +159,7 @@ def _distilled(site: RunContext) -> Run:
     return run(override(base, changes), site, "bsl run tiny")
 
 
-def _whitened(site: RunContext) -> Run:
+def whitened(site: RunContext) -> Run:
     """Train on given views, then fold a whitening into the encoder."""
     base = recipe("tiny")
     changes = {
@@ -178,7 +178,7 @@ def _lengths(texts: list[str]) -> list[list[float]]:
     return [[float(len(text)), text.count("a"), 1.0] for text in texts]
 
 
-def _adapted(site: RunContext) -> None:
+def adapted(site: RunContext) -> None:
     """Adapt on labels of classes; then, without labels, on crops and round trips; score the encoder on own text."""
     rows = pl.read_parquet(embedded_path("nli-sample") / "train.parquet").unique("premise", maintain_order=True)
     own = rows.head(240).select(title="premise", body="hypothesis")
@@ -239,7 +239,7 @@ def _finetuned(site: RunContext) -> None:
     summarise_seeds(site, tuple(seeds))
 
 
-def _reproduced(site: RunContext, runs: Sequence[Run]) -> None:
+def reproduced(site: RunContext, runs: Sequence[Run]) -> None:
     comparison = RowComparison(
         row="BSL-BERT",
         cells=("stsb/test",),

@@ -14,9 +14,9 @@ from bsl.storage.artifacts.schemas import TRAINING_LOG
 from bsl.storage.sources.labels import LabelSource
 from bsl.storage.sources.own_text import TextSource
 from bsl.tasks.rendering.blocks import Page, Part, Prose
-from bsl.tasks.rendering.evidence import answer_blocks, proof_rows
 from bsl.tasks.rendering.html import html
 from bsl.tasks.rendering.markdown import markdown
+from bsl.tasks.rendering.score_tables import answer_blocks, proof_rows
 from bsl.tasks.reporting.adaptation import (
     AdaptationContent,
     Adapted,
@@ -25,7 +25,7 @@ from bsl.tasks.reporting.adaptation import (
     figure_parts,
     training_summary,
 )
-from bsl.tasks.reporting.base_card import BaseCard
+from bsl.tasks.reporting.card import BaseCard
 from bsl.tasks.reporting.sections import use_part
 
 ROW = AdaptationComparison("neighbour", "MRR", "search", "decides", 0.2, 0.231, 0.031, 0.01, 0.05, 0.002, 900)

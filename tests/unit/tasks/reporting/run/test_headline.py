@@ -20,7 +20,7 @@ from bsl.tasks.rendering.blocks import split_interval
 from bsl.tasks.rendering.paper_tables import tables_of
 from bsl.tasks.reporting.evaluation import Missing
 from bsl.tasks.reporting.run.content import ReportContent, Run, RunArtifacts
-from bsl.tasks.reporting.run.headline import headline, role_of
+from bsl.tasks.reporting.run.page import headline, role_of
 from bsl.tasks.reporting.run.report import gentler
 from bsl.tasks.reporting.run.tables import Artifact, lineage_of, stage_table
 from bsl.tasks.stage.cached import StageContext

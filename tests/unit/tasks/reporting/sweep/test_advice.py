@@ -11,7 +11,7 @@ from bsl.tasks.figures import SweepFigures
 from bsl.tasks.rendering.blocks import Part, Prose
 from bsl.tasks.rendering.html import html
 from bsl.tasks.rendering.markdown import markdown
-from bsl.tasks.reporting.sweep.advice import advice, forgetting_notes
+from bsl.tasks.reporting.sweep.compare import advice, forgetting_notes
 from bsl.tasks.reporting.sweep.page import SweepContent, sweep_chart, sweep_page
 from bsl.tasks.reporting.sweep.system import SweepSystem
 

@@ -9,7 +9,7 @@ from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import CorpusRef, EmbeddingsRef, PassagesRef, ScoresRef
 from bsl.storage.artifacts.schemas import SCORES
 from bsl.tasks.evaluation.kinds import KINDS
-from bsl.tasks.reporting.provenance import RunCommand
+from bsl.tasks.reporting.publish import RunCommand
 from bsl.tasks.reporting.sweep.compare import compare_systems
 from bsl.tasks.reporting.sweep.inputs import OwnTextComparison, SweepSettings
 from bsl.tasks.reporting.sweep.system import SweepSystem

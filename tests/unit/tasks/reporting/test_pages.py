@@ -1,0 +1,243 @@
+"""Small runs, and what their pages, cards and exports say of the artifacts: a run, two adaptations, a comparison."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from huggingface_hub import ModelCard
+from scipy.stats import rankdata
+
+from bsl.flows.comparison import compared
+from bsl.models.evaluation.signature import PRINTED, with_sign
+from bsl.storage.artifacts.refs import ArtifactRef, ReportRef
+from bsl.storage.errors import ArtifactMissingError
+from bsl.tasks.figures import ClassifierFigures, ResultFigures, ToLabelFigures, TrainingFigures
+from bsl.tasks.reporting.export import additions
+from bsl.tasks.reporting.publish import commit, lineage
+from bsl.tasks.stage.run_context import RunContext
+from tests.golden import tiny_runs
+from tests.toy_sets import allow_any_rows
+
+VOID = {"meta", "br", "hr", "link", "img", "input"}
+
+
+class Made:
+    """The artifacts of the runs: page of a stage by its name, manifest and tables of any artifact."""
+
+    def __init__(self, site: RunContext) -> None:
+        self.store = site.open_store()
+        self.run = tiny_runs.whitened(site).report
+        tiny_runs.adapted(site)
+        adaptations = self.by_stage("report", "adaptation")
+        self.taught, self.adapted = sorted(adaptations, key=lambda ref: "to_label" in self.inputs(ref))
+        keys = {ref.key for ref in self.by_stage("report", "report")} - {self.run.key}
+        self.untrained = ReportRef(key=keys.pop())
+        self.sweep = compared(site, (self.run, self.untrained), "bsl compare A B")
+
+    def by_stage(self, kind: str, stage: str) -> list[ArtifactRef]:
+        return [ref for ref in self.store.refs(kind) if self.store.manifest(ref).provenance.stage == stage]
+
+    def inputs(self, ref: ArtifactRef) -> dict[str, ArtifactRef]:
+        return dict(self.store.manifest(ref).provenance.inputs)
+
+    def text(self, ref: ArtifactRef, suffix: str = "md") -> str:
+        return self.file(ref, f"{ref.kind}.{suffix}").read_text()
+
+    def file(self, ref: ArtifactRef, name: str) -> Path:
+        return self.store.fetch(ref) / name
+
+    def table(self, ref: ArtifactRef, name: str | None = None) -> pl.DataFrame:
+        return self.store.scan(ref, name).collect()
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("runs"))
+        allow_any_rows(patch, "stsb")
+        tiny_runs.write_sets(Path("mirror"))
+        tiny_runs.write_first_layer(Path(tiny_runs.ENCODER))
+        yield Made(RunContext(store=str(Path("store").absolute()), mirror="mirror", cache="cache", device="cpu"))
+
+
+class Outline(HTMLParser):
+    """Notes ids, links, and tags that are closed in the wrong order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open, self.ids, self.uses, self.crossed = [], [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        self.ids += [given["id"]] if "id" in given else []
+        self.uses += [given["href"]] if "href" in given else []
+        self.open += [] if tag in VOID else [tag]
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        self.open.pop()
+
+    def handle_endtag(self, tag):
+        if self.open.pop() != tag:
+            self.crossed.append(tag)
+
+
+@pytest.mark.parametrize("name", ["run", "untrained", "taught", "adapted", "sweep"])
+def test_page_is_well_formed_and_says_how_to_repeat_it(made, name):
+    ref = getattr(made, name)
+    text, page = made.text(ref, "html"), made.text(ref)
+    outline = Outline(text)
+    assert (outline.open, outline.crossed) == ([], [])
+    assert len(outline.ids) == len(set(outline.ids))
+    assert {use[1:] for use in outline.uses if use.startswith("#")} <= set(outline.ids)
+    charts = {path.name for path in made.store.fetch(ref).glob("*.svg")}
+    assert set(re.findall(r"\]\((.*\.svg)\)", page)) == charts >= {"scores.svg"}
+    assert commit() in text
+    assert commit() not in page
+    command = "bsl compare A B" if name == "sweep" else "bsl adapt" if "adapted to" in page else "bsl run tiny"
+    assert f"<code>{command}" in text
+    figures = made.store.manifest(ref).figures
+    assert page.partition("\n\n")[2].startswith(f"**{figures['verdict']}**" if "verdict" in figures else page[:0])
+
+
+def test_run_has_the_figures_of_its_tables(made):
+    page, scores, comparison = made.text(made.run), made.table(made.run, "scores"), made.table(made.run, "comparison")
+    for row in scores.filter(PRINTED).iter_rows(named=True):
+        value, low, high = (100 * row[name] for name in ("value", "ci_low", "ci_high"))
+        figure = f"{row['dataset']} {row['split']}: {row['metric']}, {row['protocol']}"
+        assert f"| {figure} | {row['model']} | {value:.2f} [{low:.1f}, {high:.1f}] |" in page
+    for row in comparison.filter(pl.col("metric") != "pearson").iter_rows(named=True):
+        change = with_sign(row["value"], row["ci_low"], row["ci_high"])
+        place = f"{row['model']} | {row['reference']} | {row['dataset']} {row['split']}"
+        assert f"| {place} | {change} | {row['p_value']:.3f} |" in page
+    trained = scores.filter(PRINTED, split="test", model=comparison["model"][0])
+    assert f"| this run minus BSL-BERT | difference | {100 * trained['value'][0] - 73.74:+.2f} |" in page
+    assert "| original | given |" in page
+    assert all(f"| {ref} | {ref.key} |" in page for ref in made.inputs(made.run).values())
+
+
+def test_run_shows_its_stages_and_its_training(made):
+    page, inputs = made.text(made.run, "html"), made.inputs(made.run)
+    manifests = lineage(made.store, [ref for name, ref in inputs.items() if not name.startswith("folded")])
+    assert all(f"{manifest.kind}/{manifest.key[:12]}" in page for manifest in manifests)
+    assert f"<dd>0 made, {len(manifests)} cached</dd>" in page  # outside of Prefect, a run has no name
+    training = made.store.manifest(inputs["checkpoints.0"]).figures_as(TrainingFigures)
+    facts = {
+        "steps": "2",
+        "selected step": f"{training.best_step}",
+        "best dev": f"{100 * training.best_dev_spearman:.2f}",
+    }
+    assert all(f"<dt>{name}</dt><dd>{value}</dd>" in page for name, value in facts.items())
+    seconds = np.array([manifest.duration_s for manifest in manifests])
+    shown = re.findall(r">([\d.]+ %)</td>", page.partition("Stages: ")[2])[: len(manifests)]
+    assert sorted(shown) == sorted(f"{share:.1f} %" for share in 100 * seconds / seconds.sum())
+    assert f"&#34;folds&#34;: {tiny_runs.SCORES['probe']['folds']}" in page
+
+
+def test_pairs_of_a_run_are_ordered_by_their_rank_errors(made):
+    page, cosines = made.text(made.run, "html"), made.table(made.inputs(made.run)["comparisons.0"], "cosines")
+    pairs = pl.read_parquet("mirror/stsb/test.parquet")
+    before, after = (
+        rows.sort("row")["cosine"].to_numpy()
+        for _, rows in cosines.filter(split="test").group_by("model", maintain_order=True)
+    )
+    gold, *ranks = (100 * (rankdata(values) - 1) / 39 for values in (pairs["score"].to_numpy(), before, after))
+    errors = [np.abs(rank - gold) for rank in ranks]
+    lengths = [-len(text) for text in pairs["sentence1"]]
+    for title, order in (
+        ("largest rank errors", zip(-errors[1], lengths, strict=True)),
+        ("smallest rank errors", zip(np.round(errors[1]), lengths, strict=True)),
+        ("largest improvements by training", errors[1] - errors[0]),
+    ):
+        first, _ = min(enumerate(order), key=lambda numbered: numbered[1])
+        cells = re.findall(r">([^<>]+)</t[hd]>", page.partition(f"stsb test: {title}")[2])[7:14]
+        sentence, *_, score = pairs.select("sentence1", "sentence2", "score").row(first)
+        assert (cells[0], cells[2]) == (sentence, f"{score:.2f}")
+        assert cells[3:5] == [f"{before[first]:.3f}", f"{after[first]:.3f}"]
+        assert cells[5:] == [f"{gold[first]:.0f}", f"{ranks[1][first]:.0f}"]
+
+
+def test_cards_of_a_run_have_its_test_scores(made):
+    scores = made.table(made.run, "scores").filter(PRINTED, split="test")
+    for name, system in (("model-card", -3), ("model-card-folded-0", -2), ("model-card-folded-1", -1)):
+        header = ModelCard(made.file(made.run, f"{name}.md").read_text()).data
+        value = scores["value"][len(scores) + system]
+        assert [result.metric_value for result in header.eval_results] == [round(value, 4)]
+        assert ("whitening" in header.tags) == ("folded" in name)
+
+
+@pytest.mark.parametrize("name", ["taught", "adapted"])
+def test_adaptation_has_its_figures(made, name):
+    ref = getattr(made, name)
+    page, inputs = made.text(ref), made.inputs(ref)
+    for row in made.table(inputs["proof"]).iter_rows(named=True):
+        before, after = (f"{100 * row[side]:.1f}" for side in ("before", "after"))
+        change = with_sign(row["difference"], row["ci_low"], row["ci_high"])
+        assert f"| {row['evidence']} | {change} |" in page
+        assert f"| {before} | {after} | {row['metric']} |" in page
+    weighing = made.table(inputs["weighing"])
+    assert all(f"| {share:g} | {100 * value:.1f} |" in page for share, value in weighing.iter_rows())
+    changed = made.table(inputs["proof"], "samples").filter(kind="neighbour").height
+    assert f"{min(5, changed)} of {changed:,} texts whose nearest text changed" in page or not changed
+    assert str(made.store.manifest(ref).figures_as(ResultFigures).findings[0]).partition(" ")[0] in page
+
+
+def test_adaptation_on_labels_has_a_classifier_and_one_without_asks_for_labels(made):
+    taught, adapted, inputs = made.text(made.taught), made.text(made.adapted), made.inputs(made.taught)
+    figures = made.store.manifest(inputs["classifier"]).figures_as(ClassifierFigures)
+    card = made.file(made.taught, "model-card.md").read_text()
+    for text in (taught, card, made.store.manifest(made.taught).figures["classifier"]):
+        assert f"is right on {100 * figures.accuracy:.1f} % of {figures.test_rows} test rows" in text
+        assert f"{100 * figures.original_accuracy:.1f} %. The most frequent class alone: " in text
+    assert f"bsl classify report/{made.taught.key[:12]} new.csv out.csv" in taught
+    assert "`bsl classify path/to/this/folder new.csv out.csv`" in card
+    assert "Labels are split by text" in taught
+    assert "Classifier" not in adapted
+    rows = made.store.manifest(made.inputs(made.adapted)["to_label"]).figures_as(ToLabelFigures).rows
+    assert pl.read_csv(made.file(made.adapted, "to-label.csv")).height == rows
+    assert f"to-label.csv, beside this page, has {rows} of your texts" in adapted
+    assert "| original | crop | crop-2 |" in adapted
+    assert "| original | bt-de |" in adapted
+
+
+def test_comparison_of_runs_has_their_settings_verdicts_and_scores(made):
+    page, scores = made.text(made.sweep), made.table(made.sweep, "scores")
+    (first, one), (second, other) = scores.filter(PRINTED, split="test", dataset="stsb").select("model", "value").rows()
+    assert (first, second) == ("A (tiny)", "B (tiny-avg)")
+    assert f"| stsb test | {100 * one:.2f} | {100 * other:.2f} |".replace("stsb test | ", "") or page
+    assert f"| {first} | {100 * one:.2f} | " in page
+    assert re.search(
+        rf"\| {re.escape(first)} \| .* \| {made.run.key[:12]} \| \w+ \| 24 \| NO DIFFERENCE \| Spearman", page
+    )
+    assert re.search(
+        rf"\| {re.escape(second)} \| .* \| {made.untrained.key[:12]} \| \w+ \| \d+ \| not trained \| – \|", page
+    )
+    assert "| augment.given[0].column | hypothesis | – |" in page
+
+
+def test_export_adds_the_newest_card_and_classifier_to_a_checkpoint(made):
+    exported, classifier = (made.inputs(made.taught)[name] for name in ("adapted", "classifier"))
+    with additions(made.store, exported, onnx=False) as folder:
+        encoder = folder / "encoder"
+        assert (encoder / "README.md").read_text() == made.file(made.taught, "model-card.md").read_text()
+        files = sorted(path.name for path in (encoder / "classifier").iterdir())
+        assert files
+        assert all(
+            (encoder / "classifier" / name).read_bytes() == made.file(classifier, name).read_bytes() for name in files
+        )
+    with additions(made.store, made.inputs(made.run)["folded.1"], onnx=False) as folder:
+        card = made.file(made.run, "model-card-folded-1.md").read_text()
+        assert (folder / "encoder" / "README.md").read_text() == card
+    with additions(made.store, made.run, onnx=False) as nothing:
+        assert nothing is None
+    with (
+        pytest.raises(ArtifactMissingError, match="--onnx needs a checkpoint"),
+        additions(made.store, made.run, onnx=True),
+    ):
+        pass
