@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +20,8 @@ from bsl.tasks.reporting.export import additions
 from bsl.tasks.reporting.publish import commit, lineage
 from bsl.tasks.stage.run_context import RunContext
 from tests.golden import tiny_runs
+from tests.outline import Outline
 from tests.toy_sets import allow_any_rows
-
-VOID = {"meta", "br", "hr", "link", "img", "input"}
 
 
 class Made:
@@ -65,37 +63,11 @@ def made(tmp_path_factory):
         yield Made(RunContext(store=str(Path("store").absolute()), mirror="mirror", cache="cache", device="cpu"))
 
 
-class Outline(HTMLParser):
-    """Notes ids, links, and tags that are closed in the wrong order."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open, self.ids, self.uses, self.crossed = [], [], [], []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        given = dict(attrs)
-        self.ids += [given["id"]] if "id" in given else []
-        self.uses += [given["href"]] if "href" in given else []
-        self.open += [] if tag in VOID else [tag]
-
-    def handle_startendtag(self, tag, attrs):
-        self.handle_starttag(tag, attrs)
-        self.open.pop()
-
-    def handle_endtag(self, tag):
-        if self.open.pop() != tag:
-            self.crossed.append(tag)
-
-
 @pytest.mark.parametrize("name", ["run", "untrained", "taught", "adapted", "sweep"])
 def test_page_is_well_formed_and_says_how_to_repeat_it(made, name):
     ref = getattr(made, name)
     text, page = made.text(ref, "html"), made.text(ref)
-    outline = Outline(text)
-    assert (outline.open, outline.crossed) == ([], [])
-    assert len(outline.ids) == len(set(outline.ids))
-    assert {use[1:] for use in outline.uses if use.startswith("#")} <= set(outline.ids)
+    assert Outline(text).faults == []
     charts = {path.name for path in made.store.fetch(ref).glob("*.svg")}
     assert set(re.findall(r"\]\((.*\.svg)\)", page)) == charts >= {"scores.svg"}
     assert commit() in text
