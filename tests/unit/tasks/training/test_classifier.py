@@ -51,28 +51,19 @@ def test_published_classifier_is_trained_on_all_rows(made: Classified) -> None:
     assert found == peer.predict(x).tolist()
 
 
+def _rows(confusion: pl.DataFrame) -> list[list[str]]:
+    return [list(row.cells) for row in class_table(confusion).rows]
+
+
 def test_precision_and_recall_of_classes_are_those_of_scikit_learn(made: Classified) -> None:
     confusion = made.site.open_store().scan(made.classifier).collect()
     gold, predicted = (confusion[name].repeat_by(confusion["rows"]).explode() for name in ("label", "predicted"))
     names = sorted({*gold})
-    scores = precision_recall_fscore_support(gold, predicted, labels=names, zero_division=0)
-    for position, row in enumerate(_rows(confusion)):
-        assert row["class"] == names[position]
-        expected = [f"{100 * metric[position]:.1f}" for metric in scores[:3]]
-        assert [row["precision"], row["recall"], row["F1"]] == expected
-        assert int(row["test rows"]) == scores[3][position]
-
-
-def _rows(confusion: pl.DataFrame) -> list[dict[str, str]]:
-    table = class_table(confusion)
-    return [dict(zip(table.heads, row.cells, strict=True)) for row in table.rows]
-
-
-def test_class_that_is_never_predicted_has_no_precision() -> None:
-    confusion = pl.DataFrame({"label": ["a", "b"], "predicted": ["a", "a"], "rows": [3, 1]})
-    rows = _rows(confusion)
-    assert [row["precision"] for row in rows] == ["75.0", "–"]
-    assert [row["recall"] for row in rows] == ["100.0", "0.0"]
+    *scores, counts = precision_recall_fscore_support(gold, predicted, labels=names, zero_division=0)
+    expected = [[f"{100 * value:.1f}" for value in values] for values in zip(*scores, strict=True)]
+    assert _rows(confusion) == [[names[n], str(counts[n]), *expected[n]] for n in range(len(names))]
+    never = pl.DataFrame({"label": ["a", "b"], "predicted": ["a", "a"], "rows": [3, 1]})
+    assert [row[2:4] for row in _rows(never)] == [["75.0", "100.0"], ["–", "0.0"]]
 
 
 def test_labels_without_a_training_part_are_cross_validated(made: Classified) -> None:
