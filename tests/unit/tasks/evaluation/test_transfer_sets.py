@@ -21,6 +21,7 @@ from bsl.tasks.stage.run_context import RunContext
 from tests.toy_sets import allow_any_rows, write_files
 
 MIRROR = os.environ.get("BSL_DATA_MIRROR")
+SPLITS = ("train", "dev", "test")
 MRPC_HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
 # Set → files as SentEval's script writes them, and the same rows as tables: texts, then the label in the table's form.
 ROWS = {
@@ -29,30 +30,23 @@ ROWS = {
         {"all": [("he goes home .", 0), ("a moving film .", 1), ("sly and sad", 1)]},
     ),
     "sst2": (
-        {f"SST/binary/sentiment-{split}": "so good\t1\nso bad\t0\n" for split in ("train", "dev", "test")},
-        {split: [("so good", 1), ("so bad", 0)] for split in ("train", "dev", "test")},
+        {f"SST/binary/sentiment-{split}": "so good\t1\nso bad\t0\n" for split in SPLITS},
+        dict.fromkeys(SPLITS, (("so good", 1), ("so bad", 0))),
     ),
     "sst5": (
-        {f"SST/fine/sentiment-{split}": "4 so good\n2 so so\n" for split in ("train", "dev", "test")},
-        {split: [("so good", 4), ("so so", 2)] for split in ("train", "dev", "test")},
+        {f"SST/fine/sentiment-{split}": "4 so good\n2 so so\n" for split in SPLITS},
+        dict.fromkeys(SPLITS, (("so good", 4), ("so so", 2))),
     ),
     "trec": (
-        {
-            "TREC/train_5500.label": "DESC:manner How does it : end ?\nNUM:dist How far ?\n",
-            "TREC/TREC_10.label": "HUM:ind Who ?\n",
-        },
+        {"TREC/train_5500.label": "DESC:manner How does it : end ?\nNUM:dist How far ?\n",
+         "TREC/TREC_10.label": "HUM:ind Who ?\n"},
         {"train": [("How does it : end ?", "DESC"), ("How far ?", "NUM")], "test": [("Who ?", "HUM")]},
     ),
     "mrpc": (
-        {
-            f"MRPC/msr_paraphrase_{split}.txt": f'{MRPC_HEADER}\n1\t7\t8\tHe " said\tHe says\n'
-            for split in ("train", "test")
-        },
-        {split: [('He " said', "He says", 1)] for split in ("train", "test")},
+        {f"MRPC/msr_paraphrase_{split}.txt": f'{MRPC_HEADER}\n1\t7\t8\tHe " said\tHe says\n' for split in SPLITS[::2]},
+        dict.fromkeys(SPLITS[::2], (('He " said', "He says", 1),)),
     ),
-}
-
-
+}  # fmt: skip
 OBJECTIVE_IS_1 = {"he goes home .": 1, "a moving film .": 0, "sly and sad": 0}
 
 

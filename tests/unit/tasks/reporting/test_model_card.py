@@ -7,7 +7,6 @@ from huggingface_hub import ModelCard
 from bsl.flows.cli.terminal.overrides import configured
 from bsl.flows.recipes import recipe
 from bsl.models.evaluation.verdict import Verdict
-from bsl.models.objectives.config import OBJECTIVE_CONFIGS
 from bsl.storage.artifacts.refs import CheckpointRef
 from bsl.storage.sources.sources import SourceSpec
 from bsl.tasks.evaluation.kinds import KINDS
@@ -102,11 +101,10 @@ def test_header_is_readable_by_the_hub(name, expected):
 
 
 def test_header_repeats_what_the_original_encoders_card_says():
-    config = configured("tiny", ["encoder.model=./my-encoder"])
-    text = card(config, BaseCard(licence="mit", languages=("de",), base="org/base"))
-    header = ModelCard(text).data
+    base = BaseCard(licence="mit", languages=("de",), base="org/base")
+    text = card(configured("tiny", ["encoder.model=./my-encoder"]), base)
     assert "| original encoder | ./my-encoder | mit |" in text
-    assert (header.language, header.base_model) == (["de", "en"], "org/base")
+    assert (ModelCard(text).data.language, ModelCard(text).data.base_model) == (["de", "en"], "org/base")
 
 
 def test_results_exclude_the_set_that_selected_the_checkpoint():
@@ -127,16 +125,6 @@ def test_every_main_metric_has_a_task_on_the_hub_of_its_own_kind():
     assert (f1.task_type, f1.task_name) == ("text-classification", "Classification of frozen vectors")
 
 
-def test_card_of_whitened_encoder_describes_the_whitening_module():
-    config = recipe("tiny-whitening")
-    label = config.systems[0] + config.after_transform
-    scores = pl.DataFrame([{**ROW, "model": label}])
-    text = run_card(config.title, config.settings, scores, CardSubject(CHECKPOINT, (), 64, label), None)
-    assert "The last module is whitening, fitted on the sentences of the run." in text
-    assert f"this encoder's column is {label}" in text
-    assert "whitening" in ModelCard(text).data.tags
-
-
 def test_form_card_describes_the_form_without_full_encoder_results():
     row = {"form": "static table", "path": "static", "width": "256", "MB": "1.2", "STS-B test": "60.00 [57.0, 63.0]"}
     text = form_card(card(recipe("tiny")), row | {"difference": "-1.00 [-2.00, +0.10]"})
@@ -144,10 +132,6 @@ def test_form_card_describes_the_form_without_full_encoder_results():
     assert "static-embeddings" in header.tags
     assert (header.license, header.eval_results) == ("cc-by-sa-4.0", None)
     assert "60.00 [57.0, 63.0], -1.00 [-2.00, +0.10] compared with the full encoder" in text
-
-
-def test_every_objective_has_a_title_and_citation():
-    assert all(config.title and config.citation for config in OBJECTIVE_CONFIGS.values())
 
 
 def test_corpus_by_path_or_name_has_different_report_keys():

@@ -138,10 +138,12 @@ def test_pairs_of_a_run_are_ordered_by_their_rank_errors(made):
 def test_cards_of_a_run_have_its_test_scores(made):
     scores = made.table(made.run, "scores").filter(PRINTED, split="test")
     for name, system in (("model-card", -3), ("model-card-folded-0", -2), ("model-card-folded-1", -1)):
-        header = ModelCard(made.file(made.run, f"{name}.md").read_text()).data
+        text = made.file(made.run, f"{name}.md").read_text()
+        header = ModelCard(text).data
         value = scores["value"][len(scores) + system]
         assert [result.metric_value for result in header.eval_results] == [round(value, 4)]
         assert ("whitening" in header.tags) == ("folded" in name)
+        assert ("The last module is whitening, fitted on the sentences of the run." in text) == ("folded" in name)
 
 
 @pytest.mark.parametrize("name", ["taught", "adapted"])

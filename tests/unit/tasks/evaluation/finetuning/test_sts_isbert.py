@@ -1,7 +1,6 @@
 """IS-BERT's supervised rows: each seed's fine-tuning draws convolutions (ft), or they are trained before (ssl + ft)."""
 
 import polars as pl
-import pytest
 import torch
 
 from bsl.models.encoder.config import CNNConfig, EncoderConfig
@@ -10,7 +9,6 @@ from bsl.models.objectives.contrastive_config import ISBERTConfig
 from bsl.models.training.config import STSB_CONFIG, TrainingConfig
 from bsl.models.training.loop import train
 from bsl.models.views.annotated_pairs import graded_pairs
-from bsl.storage.artifacts.refs import CheckpointRef
 from bsl.tasks.evaluation.config import EncoderOverrides
 from bsl.tasks.evaluation.systems import find_encoder_system
 from bsl.tasks.stage.run_context import RunContext
@@ -25,32 +23,26 @@ SSL = TrainingConfig(
 )
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return write_tiny(tmp_path_factory.mktemp("tiny"))
+def tuned(folder, reading, seeds):
+    """Return the convolutions after fine-tuning with each seed."""
+    candidate = find_encoder_system(RunContext(), str(folder), reading)
+    encoder = SentenceEncoder.load(candidate.encoder.folder, candidate.config)
+    made = [train(PAIRS, encoder, FT.model_copy(update={"seed": seed})).encoder for seed in seeds]
+    assert [one.width for one in made] == [12] * len(made)
+    return [convolution(one) for one in made]
 
 
 def convolution(encoder):
     return encoder.token_heads[0].convs[1].weight
 
 
-def test_fine_tuning_initialises_convolutions_by_seed(folder):
-    candidate = find_encoder_system(RunContext(), str(folder), EncoderOverrides(cnn=CNN, max_length=24))
-    assert not isinstance(candidate.encoder, CheckpointRef)
-    assert candidate.config.cnn == CNN
-    encoder = SentenceEncoder.load(candidate.encoder.folder, candidate.config)
-    tuned = [train(PAIRS, encoder, FT.model_copy(update={"seed": seed})).encoder for seed in (0, 0, 1)]
-    assert [one.width for one in tuned] == [12, 12, 12]
-    assert torch.equal(convolution(tuned[0]), convolution(tuned[1]))
-    assert (convolution(tuned[0]) - convolution(tuned[2])).abs().max() > 0.01
-
-
-def test_fine_tuning_starts_from_pretrained_convolutions(folder, tmp_path):
-    encoder = SentenceEncoder.load(folder, EncoderConfig(model="tiny", max_length=24, cnn=CNN))
+def test_fine_tuning_draws_convolutions_by_seed_or_starts_from_pretrained_ones(tmp_path):
+    bare = write_tiny(tmp_path / "bare")
+    first, again, other = tuned(bare, EncoderOverrides(cnn=CNN, max_length=24), (0, 0, 1))
+    assert torch.equal(first, again)
+    assert (first - other).abs().max() > 0.01
+    encoder = SentenceEncoder.load(bare, EncoderConfig(model="tiny", max_length=24, cnn=CNN))
     learnt = train(PAIRS, encoder, SSL).encoder
-    encoder.with_network(learnt).save(tmp_path)
-    candidate = find_encoder_system(RunContext(), str(tmp_path), EncoderOverrides())
-    again = SentenceEncoder.load(tmp_path, candidate.config)
-    tuned = [train(PAIRS, again, FT.model_copy(update={"seed": seed})).encoder for seed in (0, 1)]
-    for one in tuned:
-        torch.testing.assert_close(convolution(one), convolution(learnt), rtol=0, atol=1e-4)
+    encoder.with_network(learnt).save(tmp_path / "learnt")
+    for one in tuned(tmp_path / "learnt", EncoderOverrides(), (0, 1)):
+        torch.testing.assert_close(one, convolution(learnt), rtol=0, atol=1e-4)
