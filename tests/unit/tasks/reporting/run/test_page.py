@@ -1,7 +1,5 @@
 """The first chart of a run's page, the lineage, and the advice on a gentler training."""
 
-from datetime import UTC, datetime
-
 import polars as pl
 
 from bsl.flows.recipes import recipe
@@ -9,16 +7,14 @@ from bsl.models.evaluation.sweep import MEAN
 from bsl.models.evaluation.verdict import Verdict
 from bsl.models.objectives.bsl_config import BSLConfig
 from bsl.models.training.config import TrainingConfig
-from bsl.storage.artifacts.manifest import InputEntry, Manifest, Provenance, TableEntry
+from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import ComparisonRef, CorpusRef
 from bsl.storage.artifacts.schemas import COMPARED, COMPARISON
-from bsl.storage.filesystem.digests import FileEntry
 from bsl.tasks.corpus.evaluation_sets import ScoredSet
 from bsl.tasks.reporting.evaluation import Missing
 from bsl.tasks.reporting.run.content import ReportContent, Run, RunArtifacts
 from bsl.tasks.reporting.run.page import headline, role_of
 from bsl.tasks.reporting.run.report import gentler
-from bsl.tasks.reporting.run.tables import Artifact, lineage_of, stage_table
 from bsl.tasks.stage.cached import StageContext
 from tests.every import every
 
@@ -61,32 +57,6 @@ def test_mean_chart_has_the_figures_of_the_comparison_and_plain_means_of_others(
     chart = headline(Run(context, artifacts, content, scores, comparison, Verdict("BETTER", "by 10", "Use it.")), [])
     assert chart is not None
     assert chart.label.endswith(f"TF-IDF: 70.0; {before}: 40.0; {after}: 50.0")
-
-
-def manifest(stage, kind, letter, rows, size, seconds, inputs=()):
-    entries = {ref.kind: InputEntry(kind=ref.kind, key=ref.key, digest="") for ref in inputs}
-    return Manifest(
-        kind=kind,
-        key=letter * 64,
-        provenance=Provenance(stage=stage, stage_version=1, config={}, inputs=entries),
-        tables={kind: TableEntry(rows=rows, columns={})},
-        files={f"{kind}-00000.parquet": FileEntry(size=size, sha256="0" * 64)},
-        versions={},
-        host="here",
-        created_at=datetime(2026, 1, 1, tzinfo=UTC),
-        duration_s=seconds,
-    )
-
-
-def test_stage_table_has_time_shares_and_lineage_groups_artifacts():
-    corpus = Artifact(manifest("ingest", "corpus", "a", 10, 1000, 1.0), "", made=False)
-    made = manifest("make_views", "views", "b", 30, 2000, 3.0, inputs=[corpus.manifest.ref])
-    views = Artifact(made, "", made=True)
-    _, row = stage_table([corpus, views]).rows
-    assert row.cells == ["make views", "–", "views/bbbbbbbbbbbb", "30", "2.0 kB", "3.0", "75.0 %", "made"]
-    (first,), (second,) = lineage_of([views, corpus]).groups
-    assert (first.title, first.made, second.title, second.made) == ("corpus", False, "views", True)
-    assert second.lines[-1] == "from corpus aaaaaa"
 
 
 def test_gentler_training_advice_depends_on_the_settings():
