@@ -56,6 +56,7 @@ def test_tokenised_sets_tracks_and_accuracies_have_separate_tables():
     assert list(tracks)[2:] == [*TRACKS, "Avg."]
     assert tracks["EN-ES"] == "30.00"
     ((transfer,), _) = drawn["SentEval transfer"]
+    assert list(transfer)[2:] == ["MR", "CR", "SUBJ", "MPQA", "SST", "TREC", "MRPC", "Avg."]
     assert (transfer["figure"], transfer["Avg."]) == ("accuracy, senteval", "80.00")
 
 

@@ -5,20 +5,24 @@ import polars as pl
 import pytest
 import torch
 
-from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.config import CNNConfig, EncoderConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.errors import EvaluationError, TrainingError
 from bsl.models.evaluation.config import BootstrapConfig
 from bsl.models.evaluation.correlation import cosine_scores, spearman
 from bsl.models.evaluation.significance.seeds import over_seeds
-from bsl.models.training.config import AFS_CONFIG, STSB_CONFIG, STSB_CROSS_CONFIG
+from bsl.models.objectives.contrastive_config import ISBERTConfig
+from bsl.models.training.config import AFS_CONFIG, STSB_CONFIG, STSB_CROSS_CONFIG, TrainingConfig
 from bsl.models.training.loop import train
 from bsl.models.views.annotated_pairs import both_orders, graded_pairs
 from bsl.storage.artifacts.schemas import SCORES
 from bsl.storage.sources.model_sources import resolve_model
 from bsl.tasks.corpus.evaluation_sets import resolve_scored_set
+from bsl.tasks.evaluation.config import EncoderOverrides
 from bsl.tasks.evaluation.finetuning.finetune import FineTuning
 from bsl.tasks.evaluation.finetuning.sts import score_supervised, summarise_seeds
+from bsl.tasks.evaluation.systems import find_encoder_system
+from bsl.tasks.stage.run_context import RunContext
 from tests.tiny_encoder import tiny_encoder, write_tiny
 from tests.tiny_finetuning import FIRST as ONE
 from tests.tiny_finetuning import GOLD as FIVES
@@ -167,3 +171,36 @@ def test_supervised_stages_score_each_seed_and_summarise_seeds(
     summary = store.scan(summarise_seeds(site, scores=refs)).collect()
     assert set(summary["protocol"]) == {f"{protocol}-mean", f"{protocol}-sd"}
     assert all(f"by:{made}|" in line for line in summary["signature"])
+
+
+CNN = CNNConfig(kernels=(1, 3), channels=6)
+STILL = STSB_CONFIG.model_copy(update={"batch_size": 4, "epochs": 2, "lr": 1e-6})  # hardly changes weights
+SSL = TrainingConfig(
+    precision="fp32", objective=ISBERTConfig(), batch_size=4, lr=1e-3, bias_correction=False, drop_last=False
+)
+
+
+def convolutions_of(folder, reading, seeds):
+    """Return the convolutions after fine-tuning with each seed."""
+    candidate = find_encoder_system(RunContext(), str(folder), reading)
+    encoder = SentenceEncoder.load(candidate.encoder.folder, candidate.config)
+    made = [train(PAIRS, encoder, STILL.model_copy(update={"seed": seed})).encoder for seed in seeds]
+    assert [one.width for one in made] == [12] * len(made)
+    return [convolution(one) for one in made]
+
+
+def convolution(encoder):
+    return encoder.token_heads[0].convs[1].weight
+
+
+def test_fine_tuning_draws_convolutions_by_seed_or_starts_from_pretrained_ones(tmp_path):
+    """IS-BERT's supervised rows: each seed draws convolutions (ft), or they are trained before (ssl + ft)."""
+    bare = write_tiny(tmp_path / "bare")
+    first, again, other = convolutions_of(bare, EncoderOverrides(cnn=CNN, max_length=24), (0, 0, 1))
+    assert torch.equal(first, again)
+    assert (first - other).abs().max() > 0.01
+    encoder = SentenceEncoder.load(bare, EncoderConfig(model="tiny", max_length=24, cnn=CNN))
+    learnt = train(PAIRS, encoder, SSL).encoder
+    encoder.with_network(learnt).save(tmp_path / "learnt")
+    for one in convolutions_of(tmp_path / "learnt", EncoderOverrides(), (0, 1)):
+        torch.testing.assert_close(one, convolution(learnt), rtol=0, atol=1e-4)

@@ -8,7 +8,6 @@ from bsl.models.evaluation.sweep import MEAN, Choice
 from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import CorpusRef, EmbeddingsRef, PassagesRef, ScoresRef
 from bsl.storage.artifacts.schemas import SCORES, SWEEP
-from bsl.tasks.evaluation.kinds import KINDS
 from bsl.tasks.reporting.publish import RunCommand
 from bsl.tasks.reporting.sweep.compare import advice, compare_systems, forgetting_notes
 from bsl.tasks.reporting.sweep.inputs import OwnTextComparison, SweepSettings
@@ -82,12 +81,6 @@ def test_system_without_scores_has_empty_row_and_error(studied):
     assert table.filter(label="one").select("mean", "seeds").unique().rows() == [(None, 0)]
     assert "\none: seed 0: the loss is nan\n" in page
     assert "| one | " + " | ".join(["–"] * 4) + " |" in page
-
-
-def test_every_kind_without_fine_tuning_has_a_headline_metric():
-    assert {kind.headline[0] for kind in KINDS if not kind.fine_tunes} == {
-        "spearman", "mean reciprocal rank", "accuracy", "pearson",
-    }  # fmt: skip
 
 
 def test_only_the_named_figures_decide_on_own_text():
