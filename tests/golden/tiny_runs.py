@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bsl.flows.pipeline import Run
+    from bsl.storage.artifacts.refs import ReportRef
 
 ENCODER = "first-layer"
 FEW = {"resamples": 100}
@@ -178,7 +179,7 @@ def _lengths(texts: list[str]) -> list[list[float]]:
     return [[float(len(text)), text.count("a"), 1.0] for text in texts]
 
 
-def adapted(site: RunContext) -> None:
+def adapted(site: RunContext) -> tuple[ReportRef, ReportRef, ReportRef]:
     """Adapt on labels of classes; then, without labels, on crops and round trips; score the encoder on own text."""
     rows = pl.read_parquet(embedded_path("nli-sample") / "train.parquet").unique("premise", maintain_order=True)
     own = rows.head(240).select(title="premise", body="hypothesis")
@@ -196,14 +197,14 @@ def adapted(site: RunContext) -> None:
         "translated": 6,
         "evaluation": {**SCORES, "sets": ["stsb/test"]},
     }
-    run_adapt([text], ENCODER, labels, override(AdaptConfig(), changes), site, "bsl adapt")
-    run_adapt([text], ENCODER, None, override(AdaptConfig(), changes, {"views": "both"}), site, "bsl adapt")
+    taught = run_adapt([text], ENCODER, labels, override(AdaptConfig(), changes), site, "bsl adapt")
+    crops = run_adapt([text], ENCODER, None, override(AdaptConfig(), changes, {"views": "both"}), site, "bsl adapt")
     scored = {
         "ingest": {"sources": [{"path": text}], "own_text": {"labels": labels, "hold_out": hold_out}},
         "encoder": {"model": ENCODER},
         "evaluation": {**SCORES, "sets": ["stsb/test"], "dev": None},
     }
-    run(override(recipe("tiny-avg"), scored), site, "bsl run tiny-avg")
+    return taught, crops, run(override(recipe("tiny-avg"), scored), site, "bsl run tiny-avg").report
 
 
 def _single_calls(site: RunContext, trained: Run) -> None:

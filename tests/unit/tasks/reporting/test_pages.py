@@ -16,7 +16,7 @@ from scipy.stats import rankdata
 
 from bsl.flows.comparison import compared
 from bsl.models.evaluation.signature import PRINTED
-from bsl.storage.artifacts.refs import ArtifactRef, ReportRef
+from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.storage.errors import ArtifactMissingError
 from bsl.tasks.figures import ClassifierFigures, ToLabelFigures, TrainingFigures
 from bsl.tasks.reporting.export import additions
@@ -30,20 +30,13 @@ ORDER = ["corpus", "views", "pairs", "checkpoint", "embeddings", "transform", "s
 
 
 class Made:
-    """The artifacts of the runs: page of a stage by its name, manifest and tables of any artifact."""
+    """The reports of a run, of adaptations with and without labels, of an encoder alone; the comparison of two."""
 
     def __init__(self, site: RunContext) -> None:
         self.store = site.open_store()
         self.run = tiny_runs.whitened(site).report
-        tiny_runs.adapted(site)
-        adaptations = self.by_stage("report", "adaptation")
-        self.taught, self.adapted = sorted(adaptations, key=lambda ref: "to_label" in self.inputs(ref))
-        keys = {ref.key for ref in self.by_stage("report", "report")} - {self.run.key}
-        self.untrained = ReportRef(key=keys.pop())
+        self.taught, self.adapted, self.untrained = tiny_runs.adapted(site)
         self.sweep = compared(site, (self.run, self.untrained), "bsl compare A B")
-
-    def by_stage(self, kind: str, stage: str) -> list[ArtifactRef]:
-        return [ref for ref in self.store.refs(kind) if self.store.manifest(ref).provenance.stage == stage]
 
     def inputs(self, ref: ArtifactRef) -> dict[str, ArtifactRef]:
         return dict(self.store.manifest(ref).provenance.inputs)
