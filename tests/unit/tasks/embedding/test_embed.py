@@ -15,6 +15,7 @@ from bsl.tasks.embedding import shards
 from bsl.tasks.embedding.embed import embed
 from bsl.tasks.embedding.shards import ReusableVectors
 from bsl.tasks.stage.progress import listening
+from bsl.tasks.stage.run_context import RunContext
 from tests.corpora import publish_corpus
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 
@@ -76,9 +77,9 @@ def test_other_encoder_pooling_or_precision_or_a_damaged_artifact_is_not_reused(
     assert newly(small, model, ["small-fr"]) == 8
 
 
-def site_in(site, folder, **fields):
+def site_in(folder, **fields):
     """Return a run context whose own store contains the corpora."""
-    site = site.model_copy(update={"store": str(folder), **fields})
+    site = RunContext(store=str(folder), device="cpu", threads=1, **fields)
     assert [publish_corpus(site, texts) for texts in (TEXTS, TEXTS[:4])] == [CORPUS, PART]
     return site
 
@@ -93,7 +94,7 @@ def in_shards(monkeypatch):
 
 
 @pytest.mark.usefixtures("in_shards")
-def test_sharded_embedding_equals_single_pass_embedding(site, folder, tmp_path, monkeypatch):
+def test_sharded_embedding_equals_single_pass_embedding(folder, tmp_path, monkeypatch):
     model, seen = resolve_model(str(folder)), []
 
     def listener(event, value):
@@ -101,22 +102,22 @@ def test_sharded_embedding_equals_single_pass_embedding(site, folder, tmp_path, 
             seen.append((value.what, value.done, value.total))
 
     with listening(listener):
-        manifest, vectors = embedded(cut := site_in(site, tmp_path / "cut"), model, CORPUS)
+        manifest, vectors = embedded(cut := site_in(tmp_path / "cut"), model, CORPUS)
     figures = manifest.figures
     assert (figures["sentences"], figures["embedded"], figures["dimensions"]) == (12, 12, 32)
     assert len(shards_of(cut)) == len([name for name in manifest.files if name.endswith(".parquet")]) == 3
     assert sorted({done for _, done, _ in seen}) == [0, 5, 10, 12]
     assert seen[-1] == ("embedding, sentences", 12, 12)
     monkeypatch.setattr(shards, "SHARD_ROWS", 12)
-    whole, once = embedded(uncut := site_in(site, tmp_path / "whole"), model, CORPUS)
+    whole, once = embedded(uncut := site_in(tmp_path / "whole"), model, CORPUS)
     assert shards_of(uncut) == []
     assert whole.figures["signature"] == figures["signature"]
     np.testing.assert_allclose(list(vectors.values()), list(once.values()), atol=1e-6)
 
 
 @pytest.mark.usefixtures("in_shards")
-def test_finished_shards_are_reused_with_identical_bytes(site, folder, tmp_path):
-    model, site = resolve_model(str(folder)), site_in(site, tmp_path / "store")
+def test_finished_shards_are_reused_with_identical_bytes(folder, tmp_path):
+    model, site = resolve_model(str(folder)), site_in(tmp_path / "store")
     undisturbed, _ = embedded(site, model, CORPUS)
     for lost, again in ((0, 0), (1, ROWS)):
         store = site.open_store()
@@ -128,8 +129,8 @@ def test_finished_shards_are_reused_with_identical_bytes(site, folder, tmp_path)
 
 
 @pytest.mark.usefixtures("in_shards")
-def test_embeddings_of_another_corpus_are_reused_unless_version_differs(site, folder, tmp_path):
-    model, site = resolve_model(str(folder)), site_in(site, tmp_path / "store")
+def test_embeddings_of_another_corpus_are_reused_unless_version_differs(folder, tmp_path):
+    model, site = resolve_model(str(folder)), site_in(tmp_path / "store")
     assert newly(site, model, PART) == 4
     manifest, _ = embedded(site, model, CORPUS)
     assert manifest.figures["embedded"] == 8
@@ -148,4 +149,4 @@ def test_non_finite_embedding_error_names_set_row_and_sentence(small, folder, tm
     with pytest.raises(EncoderError, match=message):
         embedded(small, resolve_model(str(folder)), ["small-de"])
     with pytest.raises(EncoderError, match=r"^corpus sentence: '.*snow.*' has an embedding"):
-        embedded(site_in(small, tmp_path / "own"), resolve_model(str(folder)), CORPUS)
+        embedded(site_in(tmp_path / "own"), resolve_model(str(folder)), CORPUS)
