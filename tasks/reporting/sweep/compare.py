@@ -10,7 +10,7 @@ import polars as pl
 from bsl.models.evaluation.config import BootstrapConfig
 from bsl.models.evaluation.reproduction import estimate_over_seeds
 from bsl.models.evaluation.signature import PLACE, with_sign
-from bsl.models.evaluation.sweep import MEAN, SweepResult, mean_of, smallest_p
+from bsl.models.evaluation.sweep import MEAN, SweepResult, enough_draws, mean_of, smallest_p
 from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.storage.artifacts.schemas import SWEEP
 from bsl.tasks.embedding.vectors import open_vectors
@@ -54,7 +54,7 @@ def compare_systems(
         for system in systems
         if system.embeddings
     }
-    resamples = settings.resamples(len(vectors) - 1)
+    resamples = enough_draws(settings.config.resamples, len(vectors) - 1)
     drawn = _draws(settings, list(vectors.values()), resamples)
     result = SweepResult(tuple(vectors), tuple(drawn), settings.config.seed)
     references = tuple(label for label in settings.references if label in vectors)
@@ -85,9 +85,9 @@ def compare_systems(
 
 def _draws(settings: SweepSettings, vectors: Sequence[Sequence[Vectors]], resamples: int) -> list[SetDraws]:
     """Return the draws of every set, and the mean over the deciding sets of each metric."""
-    compared = draws_of_sets(
-        settings.compared, vectors, BootstrapConfig(resamples=resamples, seed=settings.config.seed)
-    )
+    # The draws of sets are independent, since figures are averaged.
+    offset = [(name, evaluation_set, number) for number, (name, evaluation_set) in enumerate(settings.sets.items())]
+    compared = draws_of_sets(offset, vectors, BootstrapConfig(resamples=resamples, seed=settings.config.seed))
     compared = [found if settings.decides(found.name) else replace(found, group="") for found in compared]
     deciding = [found for found in compared if found.group]
     by_metric = {
