@@ -31,7 +31,7 @@ Answer = Literal["better", "same", "worse"]
 MRR: Final = "MRR"
 QUESTIONS: Final = "questions about your text"
 """Mean of several kinds of questions."""
-_NO_VETO: Final = (LABELS, TEXT, MEAN)  # groups of sets that are no general set
+_NO_VETO: Final = (LABELS, TEXT, MEAN, "")  # groups of sets that are no general set, or excluded from decisions
 _METRICS: Final = {SPEARMAN: "Spearman", METRIC: MRR}
 
 
