@@ -203,14 +203,14 @@ NO_CARD: Final = BaseCard()
 def base_card(folder: Path) -> BaseCard:
     """Read the card in an encoder's folder; an empty record if there is none, or if its header cannot be read."""
     if not (folder / README).is_file():
-        return BaseCard()
+        return NO_CARD
     from huggingface_hub.repocard import metadata_load  # slow import
 
     try:
         header = metadata_load(folder / README)
     except (ValueError, OSError, YAMLError) as error:
         warn("%s: its header cannot be read (%.100s). The new card repeats nothing of it.", folder / README, error)
-        return BaseCard()
+        return NO_CARD
     return _base_of(header if isinstance(header, dict) else {})
 
 
