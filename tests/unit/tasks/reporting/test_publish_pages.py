@@ -16,9 +16,11 @@ from scipy.stats import rankdata
 
 from bsl.flows.comparison import compared
 from bsl.models.evaluation.signature import PRINTED
-from bsl.storage.artifacts.refs import ArtifactRef
+from bsl.storage.artifacts.refs import ArtifactRef, ComparisonRef
 from bsl.storage.errors import ArtifactMissingError
-from bsl.tasks.figures import ClassifierFigures, ToLabelFigures, TrainingFigures
+from bsl.tasks.evaluation.kinds import tables
+from bsl.tasks.figures import ClassifierFigures, EvaluationFigures, ResultFigures, ToLabelFigures, TrainingFigures
+from bsl.tasks.reporting.evaluation import Missing, summarise
 from bsl.tasks.reporting.export import additions
 from bsl.tasks.reporting.publish import commit, lineage
 from bsl.tasks.stage.run_context import RunContext
@@ -30,13 +32,16 @@ ORDER = ["corpus", "views", "pairs", "checkpoint", "embeddings", "transform", "s
 
 
 class Made:
-    """The reports of a run, of adaptations with and without labels, of an encoder alone; the comparison of two."""
+    """The reports of a run, of adaptations with and without labels, of an encoder; a comparison, an evaluation."""
 
     def __init__(self, site: RunContext) -> None:
         self.store = site.open_store()
-        self.run = tiny_runs.whitened(site).report
+        run = tiny_runs.whitened(site)
+        self.run = run.report
         self.taught, self.adapted, self.untrained = tiny_runs.adapted(site)
         self.sweep = compared(site, (self.run, self.untrained), "bsl compare A B")
+        differences = (ComparisonRef(key=self.inputs(self.run)["comparisons.0"].key),)
+        self.evaluation = summarise(site, run.scores, differences, Missing.of({"sts12": "absent"}), tables())
 
     def inputs(self, ref: ArtifactRef) -> dict[str, ArtifactRef]:
         return dict(self.store.manifest(ref).provenance.inputs)
@@ -74,6 +79,16 @@ def test_page_is_well_formed_and_says_how_to_repeat_it(made, name):
     assert f"<code>{command}" in text
     figures = made.store.manifest(ref).figures
     assert page.partition("\n\n")[2].startswith(f"**{figures['verdict']}**" if "verdict" in figures else page[:0])
+
+
+def test_evaluation_has_findings_draws_and_missing_sets(made):
+    page, manifest = made.text(made.evaluation), made.store.manifest(made.evaluation)
+    figures, systems = manifest.figures_as(ResultFigures), made.table(made.evaluation, "comparison").row(0, named=True)
+    assert figures.draws == tiny_runs.FEW["resamples"]
+    assert f"No significant difference of {systems['model']} from {systems['reference']} on stsb" in page
+    assert figures.findings[0] in page
+    assert "| sts12 | absent |" in page
+    assert manifest.figures_as(EvaluationFigures).missing == {"sts12": "absent"}
 
 
 def test_run_shows_its_stages_and_its_training(made):
