@@ -1,13 +1,5 @@
-"""A small training run that tests start, interrupt and kill.
+"""A small training run that tests start and interrupt."""
 
-As a program, `python -m tests.tiny_training WORK_FOLDER MODEL_FOLDER STEP SIGNAL` trains until that step and then sends
-itself the signal: SIGKILL simulates a power loss, SIGTERM a preempted machine.
-"""
-
-import os
-import signal
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +13,6 @@ from bsl.models.training.config import TrainingConfig
 from bsl.models.training.loop import TrainingResult, train
 from bsl.models.training.snapshots import Execution
 from bsl.models.training.token_cache import TeacherVectors
-from bsl.tasks.stage.sigterm import stop_requested
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS
 
 PAIRS = pl.DataFrame(
@@ -61,18 +52,3 @@ def run(folder: Path, config: TrainingConfig = CONFIG, dev: pl.DataFrame | None 
     torch.set_num_threads(1)
     start = SentenceEncoder.load(folder, EncoderConfig(model="tiny", max_length=24))
     return train(PAIRS, start, config, dev=dev, teacher=TEACHER, execution=Execution(**execution))
-
-
-def main(work: Path, folder: Path, step: int, number: int) -> None:
-    def kill(done: int, total: int, detail: str) -> None:
-        if done == step:
-            os.kill(os.getpid(), number)
-
-    # The progress report comes before the step's snapshot, so the killed step is never on disk.
-    time.monotonic = iter(range(10_000)).__next__  # type: ignore[assignment]  # a report after every step
-    with stop_requested() as asked:
-        run(folder, work=work, save_every=2, on_progress=kill, should_stop=asked)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), signal.Signals[sys.argv[4]])

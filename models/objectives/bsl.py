@@ -90,8 +90,10 @@ class BSL(VectorObjective):
         return z_BD[:, : h_BD.shape[1]]
 
     def momentum(self, step: int, total: int) -> float:
-        """Return δ after optimizer step `step` (1-based) of `total`."""
-        return momentum_at(step, total, self.config)
+        """Return δ after step `step` (1-based) of `total`: constant, or rising to 1 along a half cosine (BYOL §3.2)."""
+        if self.config.momentum_schedule == "constant":
+            return self.config.momentum
+        return 1.0 - (1.0 - self.config.momentum) * (math.cos(math.pi * step / total) + 1.0) / 2.0
 
     def update_target(self, momentum: float) -> None:
         """Apply equation 4 with δ = `momentum`."""
@@ -146,13 +148,6 @@ def lerp_all(targets: list[torch.Tensor], sources: list[torch.Tensor], weight: f
         return
     for target, source in zip(targets, sources, strict=True):
         target.lerp_(source, weight)
-
-
-def momentum_at(step: int, total: int, config: BSLConfig) -> float:
-    """Return δ after step `step` (1-based) of `total`: constant, or rising to 1 along a half cosine (BYOL §3.2)."""
-    if config.momentum_schedule == "constant":
-        return config.momentum
-    return 1.0 - (1.0 - config.momentum) * (math.cos(math.pi * step / total) + 1.0) / 2.0
 
 
 BLOCKS_OF_VIEWS: Final[Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]]] = {

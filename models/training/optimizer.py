@@ -78,15 +78,6 @@ def set_step(optimizer: torch.optim.Optimizer, rate: float, step: int, config: T
                 group["weight_decay"] = config.weight_decay * math.sqrt(second) / first
 
 
-def clip_gradients(parameters: Sequence[torch.nn.Parameter], bound: float) -> torch.Tensor:
-    """Scale gradients down to a norm of at most `bound`; return their norm before, a scalar on their device."""
-    norm = torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
-    # Below the bound torch multiplies every gradient by one, which a GPU does faster than waiting for the norm.
-    if norm.device.type != "cpu" or norm > bound:
-        torch.nn.utils.clip_grads_with_norm_(parameters, bound, norm)
-    return norm
-
-
 def compute(run: TrainingState, batch: Batch, config: TrainingConfig, momentum: float | None) -> Figures:
     """Compute the device part of a step, for a given momentum and the learning rate set in the optimizer.
 
@@ -137,7 +128,10 @@ def descend(
     loss.backward()  # type: ignore[no-untyped-call]
     if agree is not None:
         agree()
-    norm = clip_gradients(parameters, clip)
+    norm = torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
+    # Below the bound torch multiplies every gradient by one, which a GPU does faster than waiting for the norm.
+    if norm.device.type != "cpu" or norm > clip:
+        torch.nn.utils.clip_grads_with_norm_(parameters, clip, norm)
     if checked_step is not None:
         check_finite(checked_step, norm, "gradient norm")
     for optimizer in optimizers:

@@ -198,7 +198,13 @@ def open_token_cache(
             sentence has no vector.
         EncoderError: The tokenizer has no padding token, or a text has no token.
     """
-    teacher = _needed(teacher, needs)
+    if "sentence_id" not in needs:
+        teacher = None
+    elif teacher is None:
+        raise TrainingError(
+            "the objective needs a teacher's vectors, but there is no teacher. Name an encoder in `teacher`, or "
+            "choose another objective."
+        )
     digest = _digest(pairs, encoder, needs, teacher, nullable)
     path = folder / f"tokens-{digest[:16]}"
     if not path.is_dir():
@@ -206,17 +212,6 @@ def open_token_cache(
             unfinished.mkdir()
             _write(unfinished, pairs, encoder, sorted(needs))
     return TokenCache(path, encoder, digest, teacher)
-
-
-def _needed(teacher: TeacherVectors | None, needs: frozenset[Column]) -> TeacherVectors | None:
-    if "sentence_id" not in needs:
-        return None
-    if teacher is None:
-        raise TrainingError(
-            "the objective needs a teacher's vectors, but there is no teacher. Name an encoder in `teacher`, or "
-            "choose another objective."
-        )
-    return teacher
 
 
 def _write(folder: Path, pairs: pl.LazyFrame, encoder: SentenceEncoder, columns: Sequence[Column]) -> None:

@@ -13,7 +13,7 @@ changes, H width of its hidden layers, P parameters.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 import torch
 from torch import nn
@@ -61,9 +61,6 @@ class ActNorm(nn.Module):
 class Reversal(nn.Module):
     """Reversed order of channels, without parameters: `"permutation": true` of config_l3_d3_w32.json."""
 
-    def __init__(self, width: int, generator: torch.Generator) -> None:  # noqa: ARG002 - as the other mixing
-        super().__init__()
-
     def forward(self, x_BW: torch.Tensor) -> torch.Tensor:
         """Return the mixed channels, (B, W)."""
         return x_BW.flip(-1)
@@ -105,13 +102,6 @@ class Convolution(nn.Module):
         return total
 
 
-MIXINGS: Final[dict[Literal["reversal", "convolution"], type[Reversal | Convolution]]] = {
-    "reversal": Reversal,
-    "convolution": Convolution,
-}
-"""Linear maps of the channels, so that consecutive couplings change different channels."""
-
-
 class Coupling(nn.Module):
     """Additive coupling: (x₁, x₂) ↦ (x₁, x₂ + m(x₁)), which preserves volume for any m (NICE, Dinh et al., 2015).
 
@@ -148,7 +138,8 @@ class Step(nn.Module):
     def __init__(self, width: int, config: FlowConfig, generator: torch.Generator) -> None:
         super().__init__()
         self.norm = ActNorm(width)
-        self.mixing = MIXINGS[config.mixing](width, generator)
+        # A linear map of the channels, so that consecutive couplings change different ones.
+        self.mixing = Reversal() if config.mixing == "reversal" else Convolution(width, generator)
         self.coupling = Coupling(width, config.hidden, generator)
 
     def forward(self, x_BW: torch.Tensor) -> torch.Tensor:

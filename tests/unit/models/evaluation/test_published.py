@@ -3,12 +3,12 @@
 import os
 import re
 from collections import defaultdict
-from itertools import pairwise
+from itertools import groupby, takewhile
 from pathlib import Path
 
 import pytest
 
-from bsl.models.evaluation.published import AVERAGE, PublishedRow, columns_of, published_rows, rows_of
+from bsl.models.evaluation.published import AVERAGE, columns_of, published_rows, rows_of
 from bsl.storage.datasets.registry import DATASETS
 from tests.every import every
 
@@ -20,37 +20,31 @@ PRINTED = [  # every table of results; the papers' other tables show settings an
     *(("IS-BERT", number) for number in ["1", "2", "3", "4"]),
     *(("SCL", number) for number in ["2", "3", "4", "5", "6", "7"]),
 ]
-MARKS = "†‡*◦"
-MARK = re.compile(rf"\s*\[?([{MARKS}])\]?$")
+MARK = re.compile(r"\s*\[?([†‡*◦])\]?$")
 PINNED = re.compile(r"README\.md at [0-9a-f]{7}$")  # figures read from that file, not from REFERENCE.md
 
 Cell = tuple[str, str, str]  # row label, column heading, text
 
 
-def papers() -> Path:
-    if SHARED is None or not (SHARED / "papers").is_dir():
-        pytest.skip("no folder papers beside the mirror; set BSL_DATA_MIRROR to a mirror that lies beside one")
-    return SHARED / "papers"
+def beside_the_mirror(name):
+    if SHARED is None or not (SHARED / name).exists():
+        pytest.skip(f"{name} does not exist; BSL_DATA_MIRROR must name a folder beside it")
+    return SHARED / name
 
 
-def rows_in(paper: str, table: str) -> list[PublishedRow]:
+def rows_in(paper, table):
     return [row for row in published_rows() if (row.paper, row.table) == (paper, table)]
 
 
-def captioned(text: str, number: str) -> tuple[list[list[str]], str]:
-    """Return the tab-separated lines of a table, header first, and the caption below it."""
-    before, after = text.split(f"\nTable {number}: ", 1)
-    lines: list[list[str]] = []
-    for line in reversed(before.rstrip("\n").split("\n")):
-        if "\t" not in line:
-            break
-        lines.insert(0, line.split("\t"))
-    return lines, after.split("\n", 1)[0]
+def captioned(text, number):
+    """Return the tab-separated lines above a table's caption, header first."""
+    lines = text.split(f"\nTable {number}: ", 1)[0].rstrip("\n").split("\n")
+    return [line.split("\t") for line in list(takewhile(lambda line: "\t" in line, reversed(lines)))[::-1]]
 
 
-def uncaptioned(text: str) -> dict[str, list[list[str]]]:
+def uncaptioned(text):
     """Return SCL's tables by number: its text lacks captions, so their order identifies them."""
-    tables: list[list[list[str]]] = []
+    tables = []
     for line in (line for line in text.split("\n") if line.startswith("| ")):
         cells = [cell.strip() for cell in line.removeprefix("|").removesuffix("|").split("|")]
         if "Avg." in cells:
@@ -61,18 +55,18 @@ def uncaptioned(text: str) -> dict[str, list[list[str]]]:
     return dict(zip("234567", tables, strict=True))
 
 
-def cells_of(lines: list[list[str]]) -> list[Cell]:
+def cells_of(lines):
     header, *body = lines
     return [
         (MARK.sub("", line[0]), heading, figure)
         for line in body
-        if len(line) == len(header)
+        if len(line) == len(header) and not line[0].startswith(("<i>", "---"))  # a group's heading, a rule
         for heading, text in zip(header[1:], line[1:], strict=True)
         for figure in text.split(" \\pm ")
     ]
 
 
-def heading_of(row: PublishedRow, column: str) -> str:
+def heading_of(row, column):
     if (row.paper, row.table) in {("BSL", "6"), ("BSL", "7")}:
         return row.system.rsplit(" ", 1)[1]
     if row.suite in {"afs", "stsb-supervised"}:
@@ -81,17 +75,15 @@ def heading_of(row: PublishedRow, column: str) -> str:
     return own.get(column) or DATASETS[column].heading
 
 
-def spelt(heading: str) -> str:
+def spelt(heading):
     return heading.replace("-", "").upper().replace("SST2", "SST")
 
 
 @every(PRINTED)
-def test_published_cells_equal_the_printed_tables(paper: str, table: str) -> None:
-    text = (papers() / TEXTS[paper]).read_text(encoding="utf-8")
-    lines = uncaptioned(text)[table] if paper == "SCL" else captioned(text, table)[0]
-    printed = [
-        (label, spelt(heading), figure) for label, heading, figure in cells_of([*lines[:1], *map(_unruled, lines[1:])])
-    ]
+def test_published_cells_equal_the_printed_tables(paper, table):
+    text = (beside_the_mirror("papers") / TEXTS[paper]).read_text(encoding="utf-8")
+    lines = uncaptioned(text)[table] if paper == "SCL" else captioned(text, table)
+    printed = [(label, spelt(heading), figure) for label, heading, figure in cells_of(lines)]
     ours = [
         (row.printed, spelt(heading_of(row, column)), figure or "-")
         for row in rows_in(paper, table)
@@ -100,28 +92,9 @@ def test_published_cells_equal_the_printed_tables(paper: str, table: str) -> Non
     assert ours == printed
 
 
-def _unruled(line: list[str]) -> list[str]:
-    """Return no cells for a group heading, which empty cells fill up, or for the rule below a header."""
-    return [] if line[0].startswith(("<i>", "---")) else line
-
-
-@every([place for place in PRINTED if place[0] != "SCL"])
-def test_quoted_rows_cite_the_source_in_the_caption(paper: str, table: str) -> None:
-    lines, caption = captioned((papers() / TEXTS[paper]).read_text(encoding="utf-8"), table)
-    named = re.findall(r"\(([A-Z][^()]*\d{4}[^()]*)\)", caption)
-    marks = re.findall(rf"[{MARKS}]", caption.split("marked with", 1)[1]) if "marked with" in caption else []
-    cited = dict(zip(marks, named, strict=True)) if marks else {}
-    theirs = set()
-    for label in [line[0] for line in map(_unruled, lines[1:]) if line]:
-        mark = MARK.search(label)
-        baseline = named[0] if named and not marks and not label.startswith("Ours") else ""
-        theirs.add((MARK.sub("", label), cited[mark[1]] if mark else baseline))
-    assert {(row.printed, row.quoted_from) for row in rows_in(paper, table)} == theirs
-
-
-def test_no_table_of_results_is_missing() -> None:
-    here = dict.fromkeys((row.paper, row.table) for row in published_rows() if row.kind == "paper")
-    assert list(here) == PRINTED
+def test_no_table_of_results_is_missing_and_rows_of_a_table_are_contiguous():
+    here = [(row.paper, row.table) for row in published_rows() if row.kind == "paper"]
+    assert [place for place, _ in groupby(here)] == PRINTED
 
 
 NOT_THE_MEAN = {  # printed averages that differ from the mean of the printed cells, even when it is truncated
@@ -137,7 +110,7 @@ NOT_THE_MEAN = {  # printed averages that differ from the mean of the printed ce
 }
 
 
-def test_averages_equal_row_means_except_known_misprints() -> None:
+def test_averages_equal_row_means_except_known_misprints():
     off = set()
     for row in published_rows():
         figures = row.values
@@ -151,50 +124,39 @@ def test_averages_equal_row_means_except_known_misprints() -> None:
     assert off == set(NOT_THE_MEAN)
 
 
-def test_system_has_the_same_score_in_every_table() -> None:
+def test_system_has_the_same_score_in_every_table_and_columns_are_declared_datasets():
     figures = defaultdict(set)
     for row in published_rows():
         for column, value in row.values.items():
             figures[row.system, row.suite, column, row.metric, row.protocol].add(value)
     assert {place: values for place, values in figures.items() if len(values) > 1} == {}
-
-
-def test_columns_are_declared_datasets() -> None:
     columns = {column.split("/")[0] for row in published_rows() for column in row.cells}
     assert columns - {AVERAGE} <= set(DATASETS)
 
 
-def test_field_scores_appear_in_reference_document() -> None:
-    if SHARED is None or not (SHARED / "REFERENCE.md").is_file():
-        pytest.skip("no REFERENCE.md beside the mirror that BSL_DATA_MIRROR names")
-    text = (SHARED / "REFERENCE.md").read_text(encoding="utf-8")
+def test_field_scores_appear_in_reference_document():
+    text = beside_the_mirror("REFERENCE.md").read_text(encoding="utf-8")
     read_there = [row for row in published_rows() if row.kind == "field" and not PINNED.search(row.quoted_from)]
     assert len(read_there) > 20
     for row in read_there:
         assert all(re.search(rf"(?<![\d.]){re.escape(figure)}(?!\d)", text) for figure in row.cells.values()), row
 
 
-def test_ambiguous_printed_names_map_to_distinct_systems() -> None:
+def test_ambiguous_printed_names_map_to_distinct_systems():
     names = {row.system for row in published_rows() if row.printed.startswith("IS-BERT")}
     assert names == {"IS-BERT-NLI", "IS-BERT-task", "IS-BERT-AFS"}
     flows = [row.system for row in rows_in("BSL", "1") if row.printed == "BERT-flow"]
     assert flows == ["BERT-flow", "BERT-flow on SBERT"]
 
 
-def test_unknown_system_error_suggests_nearest_name() -> None:
+def test_unknown_system_error_suggests_nearest_name():
     with pytest.raises(ValueError, match=r"unknown published system 'BSL-BRET'. Did you mean 'BSL-BERT.*all \d+\."):
         rows_of("BSL-BRET")
     with pytest.raises(ValueError, match=r"unknown published system 'zzz'\. Column"):
         rows_of("zzz")
 
 
-def test_rows_include_source_and_printed_decimals() -> None:
+def test_rows_include_source_and_printed_decimals():
     (tfidf,) = (row for row in rows_of("Unigram-TFIDF") if row.suite == "senteval")
     assert (tfidf.cells["mr"], tfidf.cells["trec"], tfidf.cells["sst2"]) == ("73.7", "85.0", "")
     assert tfidf.source == "BSL, Table 2, quoted from Hill et al., 2016"
-
-
-def test_rows_of_a_table_are_contiguous() -> None:
-    places = [(row.paper, row.table) for row in published_rows() if row.kind == "paper"]
-    changes = sum(one != two for one, two in pairwise(places))
-    assert changes == len(PRINTED) - 1

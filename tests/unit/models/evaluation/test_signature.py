@@ -13,17 +13,14 @@ def test_signature_round_trips_through_parse():
     line = signature(FIELDS | {"norm": False, "prompt": None})
     assert line == "set:sts12/test|metric:spearman|tuned:stsb/train:ab@cd|len:64|special:yes|norm:no|prompt:none"
     assert signature(parse_signature(line)) == line
+    with pytest.raises(EvaluationError, match=r"invalid field 'len:32'.*different names"):
+        parse_signature("len:64|len:32")
 
 
 @every([{"len": ""}, {"set": "a|b"}, {"set": "a\nb"}, {"Set": "a"}, {"": "a"}, {}])
 def test_invalid_signature_fields_are_rejected(fields):
     with pytest.raises(EvaluationError, match="invalid field"):
         signature(fields)
-
-
-def test_repeated_field_name_is_rejected():
-    with pytest.raises(EvaluationError, match=r"invalid field 'len:32'.*different names"):
-        parse_signature("len:64|len:32")
 
 
 def test_joint_signature_merges_lines_field_by_field():

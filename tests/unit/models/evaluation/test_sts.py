@@ -34,6 +34,10 @@ def test_sts_scores_cover_three_protocols_and_every_subset():
     assert {r.n for r in found.values() if r.subset == "all"} == {10}
     assert found["spearman", "all", "images"].n == 4
 
+    assert list(figures(ROWS.with_columns(subset=pl.lit("all")))) == [
+        (m, "all", "all") for m in ("spearman", "pearson")
+    ]
+
 
 def test_every_score_has_an_interval_fixed_by_the_seed():
     assert all(r.ci_low <= r.value <= r.ci_high for r in figures(resamples=300).values())
@@ -55,9 +59,8 @@ def test_mean_of_four_subsets_halves_the_interval_width(metric):
         assert (row.ci_high - row.ci_low) / np.mean(widths) == pytest.approx(0.5, rel=0.15)
 
 
-def test_set_without_subsets_has_only_protocol_all():
-    found = figures(ROWS.with_columns(subset=pl.lit("all")))
-    assert list(found) == [("spearman", "all", "all"), ("pearson", "all", "all")]
+def gold_of_news(gold):
+    return ROWS.with_columns(gold=pl.when(pl.col("subset") == "news").then(gold).otherwise("gold"))
 
 
 @pytest.mark.parametrize(
@@ -65,14 +68,8 @@ def test_set_without_subsets_has_only_protocol_all():
     [
         (ROWS.drop("gold"), r"sts99 test: columns \['gold'\] are missing"),
         (ROWS.clear(), "sts99 test: no pairs"),
-        (
-            ROWS.with_columns(gold=pl.when(pl.col("subset") == "news").then(None).otherwise("gold")),
-            "row 4 is not finite",
-        ),
-        (
-            ROWS.with_columns(gold=pl.when(pl.col("subset") == "news").then(1.0).otherwise("gold")),
-            "sts99 test news .*all 6",
-        ),
+        (gold_of_news(None), "row 4 is not finite"),
+        (gold_of_news(1.0), "sts99 test news .*all 6"),
         (ROWS.head(5), "sts99 test news .*1 scored pairs"),
     ],
 )

@@ -1,7 +1,6 @@
 """Supervised objectives (labels and scores) equal float64 restatements of their publications."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ from bsl.models.objectives.objective import Batch
 from bsl.models.objectives.scl import contrast, contrasts_of, further_pairs
 from bsl.models.objectives.supervised import PairClassifier, binary_cross_entropy, cross_entropy, sigmoid_error
 from bsl.models.objectives.supervised_config import SCLConfig, SoftmaxConfig
+from tests.equal_losses import assert_equal_losses
 from tests.tiny_encoder import pairs_of, tiny_encoder
 
 WIDTH = 5
@@ -21,13 +21,10 @@ LABELS = [0, 1, 2, 0, 0, 2, 1, 0]
 GROUPS = [7, 7, 7, 7, 3, 3, 9, 7]
 
 
-def batch_of(labels=LABELS, groups=GROUPS):
-    rows = len(labels)
-    tokens = Tokens(np.arange(2 * rows, dtype=np.int32), np.arange(2 * rows + 1), 0)
-    numbers = np.arange(rows)
-    return Batch(
-        tokens, numbers, numbers + rows, {"label": np.array(labels), "group": np.array(groups, dtype=np.uint64)}
-    )
+def batch_of(ids=range(16)):
+    tokens = Tokens(np.array(ids, dtype=np.int32), np.arange(17), 0)
+    known = {"label": np.array(LABELS), "group": np.array(GROUPS, dtype=np.uint64)}
+    return Batch(tokens, np.arange(8), np.arange(8, 16), known)
 
 
 def draw(seed):
@@ -36,16 +33,12 @@ def draw(seed):
     return u.requires_grad_(), v.requires_grad_()
 
 
-def joined(u, v, features):
-    made = {"u": u, "v": v, "|u-v|": abs(u - v), "u*v": u * v}
-    return torch.cat([made[name] for name in features])
-
-
 def restated_cross_entropy(u, v, labels, classifier, features):
     """SBERT section 3: −log softmax(W (u, v, |u − v|)) of the label, row by row; the layers are affine maps."""
     total = 0.0
     for row, label in enumerate(labels):
-        x = joined(u[row], v[row], features)
+        made = {"u": u[row], "v": v[row], "|u-v|": abs(u[row] - v[row]), "u*v": u[row] * v[row]}
+        x = torch.cat([made[name] for name in features])
         for layer in classifier.layers:
             x = layer.weight @ x + layer.bias
         total = total - torch.log(torch.exp(x[label]) / sum(torch.exp(value) for value in x))
@@ -65,50 +58,26 @@ def restated_scl(u, v, batch, temperature):
     return sum(losses) / len(losses)
 
 
-def equal(ours, theirs, *variables):
-    assert ours.item() == pytest.approx(theirs.item(), abs=1e-12)
-    for found, expected in zip(
-        *(torch.autograd.grad(loss, variables, retain_graph=True) for loss in (ours, theirs)), strict=True
-    ):
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
-    "config",
-    [
-        SoftmaxConfig(),
-        SoftmaxConfig(features=("u", "v")),
-        SoftmaxConfig(features=("|u-v|", "u*v")),
-        SoftmaxConfig(head="two-layer"),
-    ],
-    ids=str,
+    "config", [SoftmaxConfig(), SoftmaxConfig(features=("|u-v|", "u*v")), SoftmaxConfig(head="two-layer")], ids=str
 )
-def test_pair_classification_loss_equals_its_publication(config, seed):
-    torch.manual_seed(seed)
+def test_pair_classification_loss_equals_its_publication(config):
+    torch.manual_seed(0)
     classifier = PairClassifier(WIDTH, config).double()
     assert classifier.layers[0].in_features == len(config.features) * WIDTH
-    u, v = draw(seed)
+    u, v = draw(0)
     ours = cross_entropy(classifier(u, v), torch.tensor(LABELS))
     theirs = restated_cross_entropy(u, v, LABELS, classifier, config.features)
-    equal(ours, theirs, u, v, *classifier.parameters())
+    assert_equal_losses(ours, theirs, [u, v, *classifier.parameters()], 1e-12, 1e-12)
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("temperature", [1.0, 0.1])
-def test_scl_contrastive_loss_equals_its_publication(seed, temperature):
-    u, v = draw(seed)
-    config = SCLConfig(temperature=temperature)
+@pytest.mark.parametrize(("similarity", "temperature"), [("dot", 1.0), ("dot", 0.1), ("cosine", 0.05)])
+def test_scl_contrastive_loss_equals_its_publication(similarity, temperature):
+    u, v = draw(1)
+    config = SCLConfig(similarity=similarity, temperature=temperature)
     ours = contrast(u, v, contrasts_of(batch_of(), config), config)
-    equal(ours, restated_scl(u, v, batch_of(), temperature), u, v)
-
-
-def test_cosine_similarity_equals_dot_products_of_unit_vectors():
-    u, v = draw(4)
-    config = SCLConfig(similarity="cosine", temperature=0.05)
-    ours = contrast(u, v, contrasts_of(batch_of(), config), config)
-    theirs = restated_scl(u / u.norm(dim=1, keepdim=True), v / v.norm(dim=1, keepdim=True), batch_of(), 0.05)
-    equal(ours, theirs, u, v)
+    sides = (u, v) if similarity == "dot" else [x / x.norm(dim=1, keepdim=True) for x in (u, v)]
+    assert_equal_losses(ours, restated_scl(*sides, batch_of(), temperature), [u, v], 1e-12, 1e-12)
 
 
 def test_anchors_are_entailed_rows_and_positives_share_their_premise():
@@ -135,9 +104,8 @@ def test_sampled_positives_and_negatives_are_limited_to_the_available(positives,
 
 
 def test_sampled_negatives_depend_only_on_the_batch():
-    config = SCLConfig(positives=1, negatives=2)
-    other = replace(batch_of(), tokens=Tokens(np.arange(16, dtype=np.int32)[::-1].copy(), np.arange(17), 0))
-    one, again, two = (contrasts_of(batch, config).negatives for batch in (batch_of(), batch_of(), other))
+    batches = batch_of(), batch_of(), batch_of(range(15, -1, -1))
+    one, again, two = (contrasts_of(batch, SCLConfig(negatives=2)).negatives for batch in batches)
     assert (one == again).all()
     assert (one != two).any()
 
@@ -146,10 +114,8 @@ def test_augment_control_classifies_the_pairs_contrasted_by_scl():
     batch = batch_of()
     premises, hypotheses, labels = further_pairs(batch, contrasts_of(batch, SCLConfig()))
     pairs = set(zip(premises.tolist(), hypotheses.tolist(), labels.tolist(), strict=True))
-    expected = {
-        (i, j, LABELS[j] if GROUPS[i] == GROUPS[j] else 2) for i in (0, 3, 4, 7) for j in range(len(LABELS)) if i != j
-    }
-    assert pairs == expected
+    labels_of = {i: [LABELS[j] if GROUPS[i] == GROUPS[j] else 2 for j in range(8)] for i in (0, 3, 4, 7)}
+    assert pairs == {(i, j, label) for i, row in labels_of.items() for j, label in enumerate(row) if i != j}
     assert len(premises) == len(pairs)
 
 
@@ -162,35 +128,30 @@ def real_batch(tokenizer, labels, groups=(1, 1, 2, 2)):
     return pairs_of(tokenizer, label=np.array(labels), group=np.array(groups, dtype=np.uint64))
 
 
-@pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
-def test_scl_weight_mixes_cross_entropy_and_contrastive_loss(encoder, weight):
+def both_sides(objective, batch):
+    return objective.online.embed_rows(batch.tokens, np.concatenate([batch.view_1, batch.view_2])).chunk(2)
+
+
+@pytest.mark.parametrize(
+    ("weight", "labels"), [(0.0, [0, 0, 1, 2]), (0.3, [0, 0, 1, 2]), (1.0, [0, 0, 1, 2]), (0.3, [1, 2, 1, 2])]
+)
+def test_scl_weight_mixes_cross_entropy_and_contrastive_loss(encoder, weight, labels):
+    """A batch without anchors uses only cross-entropy."""
     config = SCLConfig(weight=weight)
-    objective = config.build(encoder[0])
-    batch = real_batch(encoder[1], [0, 0, 1, 2])
-    u, v = objective.online.embed_rows(batch.tokens, np.arange(len(batch.tokens)))[
-        np.concatenate([batch.view_1, batch.view_2])
-    ].chunk(2)
-    plain = restated_cross_entropy(u, v, [0, 0, 1, 2], objective.classifier, config.features)
-    theirs = (1 - weight) * plain + weight * restated_scl(u, v, batch, 1.0)
-    assert objective(batch).item() == pytest.approx(theirs.item(), abs=1e-5)
-
-
-@pytest.mark.parametrize("weight", [0.3, 1.0])
-def test_batch_without_anchors_uses_only_cross_entropy(encoder, weight):
-    objective = SCLConfig(weight=weight).build(encoder[0])
-    batch = real_batch(encoder[1], [1, 2, 1, 2])
-    loss = objective(batch)
+    objective, batch = config.build(encoder[0]), real_batch(encoder[1], labels)
+    u, v = both_sides(objective, batch)
+    plain = restated_cross_entropy(u, v, labels, objective.classifier, config.features)
+    contrastive = restated_scl(u, v, batch, 1.0) if 0 in labels else 0.0
+    theirs, loss = (1 - weight) * plain + weight * contrastive, objective(batch)
+    assert loss.item() == pytest.approx(theirs.item(), abs=1e-5)
     loss.backward()
-    u, v = objective.online.embed_rows(batch.tokens, np.concatenate([batch.view_1, batch.view_2])).chunk(2)
-    plain = cross_entropy(objective.classifier(u, v), torch.tensor([1, 2, 1, 2]))
-    assert loss.item() == pytest.approx((1 - weight) * plain.item(), abs=1e-6)
     assert all(torch.isfinite(p.grad).all() for p in objective.learning_parameters() if p.grad is not None)
 
 
 def test_augment_control_adds_pairs_to_the_cross_entropy(encoder):
     objective = (config := SCLConfig(control="augment", weight=0.5)).build(encoder[0])
     batch = real_batch(encoder[1], [0, 0, 1, 2])
-    u, v = objective.online.embed_rows(batch.tokens, np.concatenate([batch.view_1, batch.view_2])).chunk(2)
+    u, v = both_sides(objective, batch)
     premises, hypotheses, labels = further_pairs(batch, contrasts_of(batch, config))
     first, second = [*range(4), *premises], [*range(4), *hypotheses]
     theirs = restated_cross_entropy(u[first], v[second], [0, 0, 1, 2, *labels], objective.classifier, config.features)
@@ -198,14 +159,10 @@ def test_augment_control_adds_pairs_to_the_cross_entropy(encoder):
     assert config.label != SCLConfig().label
 
 
-@pytest.mark.parametrize("config", [SoftmaxConfig(classes=2), SCLConfig(classes=2)], ids=lambda c: c.name)
-def test_label_outside_the_classes_is_refused(encoder, config):
-    objective = config.build(encoder[0])
+def test_labels_outside_the_classes_and_duplicate_features_are_refused(encoder):
+    objective = SoftmaxConfig(classes=2).build(encoder[0])
     with pytest.raises(TrainingError, match=r"a batch has labels from 0 to 2, expected 0 to 1\. Set .*classes"):
         objective(real_batch(encoder[1], [0, 1, 2, 0]))
-
-
-def test_duplicate_features_are_refused():
     with pytest.raises(ValidationError, match="a feature occurs twice"):
         SoftmaxConfig(features=("u", "u"))
 
@@ -217,6 +174,6 @@ def test_cross_encoder_losses_equal_their_formulas_and_stay_finite():
     sigmas = [1 / (1 + torch.exp(-value)) for value in values]
     cross = -sum(s * torch.log(p) + (1 - s) * torch.log(1 - p) for p, s in zip(sigmas, scores, strict=True)) / 6
     squared = sum((p - s) ** 2 for p, s in zip(sigmas, scores, strict=True)) / 6
-    equal(binary_cross_entropy(values, scores), cross, values)
-    equal(sigmoid_error(values, scores), squared, values)
+    assert_equal_losses(binary_cross_entropy(values, scores), cross, [values], 1e-12, 1e-12)
+    assert_equal_losses(sigmoid_error(values, scores), squared, [values], 1e-12, 1e-12)
     assert math.isfinite(binary_cross_entropy(torch.tensor([1e4, -1e4]), torch.tensor([0.0, 1.0])).item())

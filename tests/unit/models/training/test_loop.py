@@ -27,16 +27,22 @@ def bert(tmp_path):
     return write_tiny(tmp_path / "model", layers=1)
 
 
-def same(one, two):
-    return same_tensors(one.state_dict(), two.state_dict())
-
-
 def same_tensors(one, two):
     return all(torch.equal(one[name], two[name]) for name in one.keys() | two.keys())
 
 
-def test_training_is_reproducible_by_seed_to_the_byte(folder, tmp_path):
+def same(one, two):
+    return same_tensors(one.state_dict(), two.state_dict())
+
+
+def changed(folder, dev=DEV, **fields):
+    return run(folder, CONFIG.model_copy(update=fields), dev)
+
+
+def test_training_lowers_the_loss_and_is_reproducible_by_seed_and_precision(folder, tmp_path):
     first, second = run(folder), run(folder)
+    loss = first.log["loss"].drop_nulls()
+    assert loss[-3:].mean() < loss[:3].mean() - 0.1
     write_snapshot(tmp_path / "1", first.state)
     write_snapshot(tmp_path / "2", second.state)
     names = sorted(path.name for path in (tmp_path / "1").iterdir())
@@ -44,7 +50,10 @@ def test_training_is_reproducible_by_seed_to_the_byte(folder, tmp_path):
     for name in names:
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
     assert first.log.equals(second.log)
-    assert not same(first.encoder, run(folder, CONFIG.model_copy(update={"seed": 4})).encoder)
+    assert not same(first.encoder, changed(folder, seed=4).encoder)
+    short = changed(folder, precision="bf16").encoder
+    assert {p.dtype for p in short.parameters()} == {torch.float32}
+    assert not same(first.encoder, short)
 
 
 def test_training_changes_neither_input_encoder_nor_random_state(bert):
@@ -56,13 +65,8 @@ def test_training_changes_neither_input_encoder_nor_random_state(bert):
     torch.manual_seed(11)
     result = train(PAIRS, SentenceEncoder(encoder, tokenizer), CONFIG, dev=DEV)
     assert torch.equal(torch.rand(1), expected)
-    assert all(torch.equal(tensor, before[name]) for name, tensor in encoder.state_dict().items())
+    assert same_tensors(encoder.state_dict(), before)
     assert not same(result.encoder, encoder)
-
-
-def test_training_lowers_the_loss(folder):
-    log = run(folder).log
-    assert log["loss"].drop_nulls()[-3:].mean() < log["loss"].drop_nulls()[:3].mean() - 0.1
 
 
 def test_log_has_a_row_per_step_and_reports_progress(bert):
@@ -78,49 +82,37 @@ def test_log_has_a_row_per_step_and_reports_progress(bert):
     assert result.throughput.pairs_per_s > 0
     assert progress[-1][:2] == (STEPS, STEPS)
     assert "best dev" in progress[-1][2]
+    # `tenth` rounds down and the default up: of 12 steps 1 and 2.
+    for every, evaluated in (("tenth", range(STEPS + 1)), (None, range(0, STEPS + 1, 2))):
+        assert changed(bert, eval_every=every).log.drop_nulls("dev_spearman")["step"].to_list() == list(evaluated)
 
 
 def test_select_returns_the_best_evaluation_or_the_last_step(bert):
-    best, last = run(bert), run(bert, CONFIG.model_copy(update={"select": "last"}))
+    best, last = run(bert), changed(bert, select="last")
     curve = best.log.filter(pl.col("step") > 0).drop_nulls("dev_spearman")
     assert best.best_dev == curve["dev_spearman"].max()
     assert best.best_step == curve.sort("dev_spearman", "step", descending=[True, False])["step"][0]
     assert (last.best_step, last.best_dev) == (STEPS, curve["dev_spearman"][-1])
-    assert all(torch.equal(w, last.state.tensors["online"][n]) for n, w in last.encoder.state_dict().items())
+    assert same_tensors(last.encoder.state_dict(), last.state.tensors["online"])
+    without = run(bert, dev=None)
+    assert (without.best_dev, without.best_step, without.start_dev) == (None, STEPS, None)
+    assert without.log["dev_spearman"].null_count() == STEPS + 1
 
 
 @pytest.mark.parametrize("momentum", [0.0, 1.0])
 def test_momentum_0_copies_online_weights_and_1_freezes_target(bert, momentum):
     objective = CONFIG.objective.model_copy(update={"momentum": momentum, "momentum_schedule": "constant"})
-    state = run(bert, CONFIG.model_copy(update={"objective": objective})).state
+    state = changed(bert, objective=objective).state
     start, _ = tiny_encoder(bert, layers=1)
     expected = state.tensors["online"] if momentum == 0 else start.state_dict()
-    assert all(torch.equal(w, expected[name]) for name, w in state.tensors["target"].items())
+    assert same_tensors(state.tensors["target"], expected)
     assert not same_tensors(state.tensors["online"], start.state_dict())
 
 
-def test_last_step_is_selected_without_a_dev_set(bert):
-    result = run(bert, dev=None)
-    assert (result.best_dev, result.best_step, result.start_dev) == (None, STEPS, None)
-    assert result.log["dev_spearman"].null_count() == STEPS + 1
-
-
-def test_bf16_trains_with_fp32_weights(bert):
-    result = run(bert, CONFIG.model_copy(update={"precision": "bf16"}))
-    assert {p.dtype for p in result.encoder.parameters()} == {torch.float32}
-    assert not same(result.encoder, run(bert).encoder)
-
-
 # No negatives, a target equal to the online network (δ = 0), a high learning rate.
+COPIED = CONFIG.objective.model_copy(update={"target_norm": "none", "momentum": 0.0, "momentum_schedule": "constant"})
 COLLAPSING = CONFIG.model_copy(
-    update={
-        "collapse": CollapseConfig(max_dev_drop=0.1, patience=1),
-        "objective": CONFIG.objective.model_copy(
-            update={"target_norm": "none", "momentum": 0.0, "momentum_schedule": "constant"}
-        ),
-        "lr": 0.3,
-        "epochs": 20,
-    }
+    update={"collapse": CollapseConfig(max_dev_drop=0.1, patience=1), "objective": COPIED, "lr": 0.3, "epochs": 20}
 )
 
 
@@ -165,12 +157,6 @@ def test_nan_loss_error_names_step_and_saves_the_batch(bert, tmp_path, step):
     assert batch.drop("row").equals(frame[sorted(caught.value.rows)])
 
 
-def test_eval_every_tenth_rounds_down_and_default_rounds_up(bert):
-    frequent, rare = (run(bert, CONFIG.model_copy(update={"eval_every": every})) for every in ("tenth", None))
-    evaluated = [result.log.drop_nulls("dev_spearman")["step"].to_list() for result in (frequent, rare)]
-    assert evaluated == [list(range(STEPS + 1)), list(range(0, STEPS + 1, 2))]  # 12 steps: 1 and 2
-
-
 def test_best_of_four_dev_score_uses_the_best_similarity(bert):
     encoder = SentenceEncoder.load(bert, EncoderConfig(model="tiny", max_length=24))
     a, b = (encoder.encode(list(side)).astype("float64") for side in (DEV["sentence1"], DEV["sentence2"]))
@@ -178,10 +164,6 @@ def test_best_of_four_dev_score_uses_the_best_similarity(bert):
     others = {"dot": (a * b).sum(1), "manhattan": -abs(a - b).sum(1), "euclidean": -((a - b) ** 2).sum(1)}
     for values in others.values():  # a dev set that orders its pairs as this similarity does
         dev = DEV.with_columns(score=values)
-        start = {
-            name: run(bert, CONFIG.model_copy(update={"dev_similarity": name, "max_steps": 1}), dev=dev).start_dev
-            for name in ("cosine", "best-of-four")
-        }
-        assert start["cosine"] == pytest.approx(spearmanr(cosines, values).statistic)
-        assert start["best-of-four"] == pytest.approx(1.0)
-    assert any(spearmanr(cosines, values).statistic < 0.99 for values in others.values())
+        for name, expected in (("cosine", spearmanr(cosines, values).statistic), ("best-of-four", 1.0)):
+            found = changed(bert, dev, dev_similarity=name, max_steps=1).start_dev
+            assert found == pytest.approx(expected)

@@ -22,7 +22,7 @@ def padded(lengths, sizes):
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 6])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_least_waste_equals_the_brute_force_minimum(seed, most):
     lengths = np.random.default_rng(seed).geometric(0.06, 40)
     candidates = sorted({-(-int(length) // 4) * 4 for length in lengths})
@@ -33,9 +33,6 @@ def test_least_waste_equals_the_brute_force_minimum(seed, most):
     assert len(sizes) <= most
     assert set(sizes) <= set(candidates)
     assert padded(lengths, sizes) == best
-
-
-def test_few_distinct_lengths_each_get_a_size():
     assert least_waste(np.array([3, 8, 9, 30]), 6, 8) == (8, 16, 32)
 
 
@@ -61,11 +58,7 @@ def test_chosen_shapes_add_less_than_3_percent_padding():
     assert 1.0 <= sum(shape.tokens for shape in taken) / real < 1.03
     # Padded to its longest sentence, as in a plain loop, a batch has more than twice its tokens.
     assert sum(int(length.max()) * 128 for length in lengths) / real > 2
-
-
-def test_a_run_without_a_full_batch_has_no_shapes():
-    data, config = Data(40), TrainingConfig(batch_size=64, drop_last=False)
-    assert choose_shapes(data, BatchOrder(40, config, lambda _: None), 1, 64) == ()
+    assert choose_shapes(Data(40), BatchOrder(40, config.model_copy(update={"drop_last": False}), None), 1, 64) == ()
 
 
 def test_shape_checks_total_tokens_view_tokens_and_longest_sentence():

@@ -18,14 +18,14 @@ from bsl.storage.artifacts.refs import CorpusRef, EmbeddingsRef
 from bsl.storage.sources.model_sources import resolve_model
 from bsl.tasks.embedding.embed import embed
 from bsl.tasks.embedding.transforms import fit_transform, transform
-from bsl.tasks.stage.run_context import RunContext
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 
 D = 6
+NONE = Provenance(stage_version=1, config={})
 
 
 @pytest.fixture
-def vectors_ND() -> torch.Tensor:
+def vectors_ND():
     """Return correlated vectors of very different variances, far from the origin."""
     generator = torch.Generator().manual_seed(0)
     mixture_DD = torch.randn(D, D, generator=generator) * torch.tensor([10.0, 3.0, 1.0, 1.0, 0.3, 0.1])
@@ -39,6 +39,8 @@ def test_whitened_vectors_have_mean_0_and_covariance_1(vectors_ND):
     np.testing.assert_allclose(np.cov(white_ND.numpy().T), np.eye(D), atol=1e-9)
     scaled_ND = white_ND / white_ND.norm(dim=1, keepdim=True)
     torch.testing.assert_close(whitening.apply(vectors_ND), scaled_ND.float(), atol=1e-7, rtol=0)
+    again = type(whitening)(whitening.config, whitening.tensors)
+    assert torch.equal(again.apply(vectors_ND[:9]), whitening.apply(vectors_ND[:9]))
 
 
 def test_whitening_selects_the_dimensions_of_largest_variance(vectors_ND):
@@ -51,12 +53,6 @@ def test_whitening_selects_the_dimensions_of_largest_variance(vectors_ND):
     torch.testing.assert_close(aligned_22, torch.eye(2, dtype=torch.float64), atol=1e-6, rtol=0)
 
 
-def test_restored_whitening_equals_the_fitted_whitening(vectors_ND):
-    fitted = WhiteningConfig(dimensions=3).fitted(vectors_ND)
-    again = type(fitted)(fitted.config, fitted.tensors)
-    assert torch.equal(again.apply(vectors_ND[:9]), fitted.apply(vectors_ND[:9]))
-
-
 def test_each_transform_has_its_own_name_and_class():
     kinds = get_args(AnyTransform)
     assert len({kind.model_fields["name"].default for kind in kinds}) == len(kinds)
@@ -64,50 +60,37 @@ def test_each_transform_has_its_own_name_and_class():
 
 
 @pytest.mark.parametrize(
-    ("change", "dimensions", "message"),
+    ("rows", "dimensions", "message"),
     [
-        (lambda vectors: vectors, D + 1, "dimensions is 7, expected at most the width of the vectors, 6"),
-        (
-            lambda vectors: vectors[:4],
-            None,
-            "cannot whiten to 6 dimensions: 4 vectors of width 6 vary in only 3 directions",
-        ),
-        (lambda vectors: vectors[:1], 1, "1 vectors of width 6 vary in only 0 directions"),
-        (lambda vectors: vectors.index_fill(0, torch.tensor([2]), torch.nan), None, "vector 2 of the corpus is not"),
+        (500, D + 1, "dimensions is 7, expected at most the width of the vectors, 6"),
+        (4, None, "cannot whiten to 6 dimensions: 4 vectors of width 6 vary in only 3 directions"),
+        (1, 1, "1 vectors of width 6 vary in only 0 directions"),
     ],
 )
-def test_whitening_refuses_unsuitable_vectors_and_dimensions(vectors_ND, change, dimensions, message):
+def test_whitening_refuses_too_many_dimensions(vectors_ND, rows, dimensions, message):
     with pytest.raises(EvaluationError, match=message):
-        WhiteningConfig(dimensions=dimensions).fitted(change(vectors_ND))
-
-
-@pytest.fixture
-def site(tmp_path):
-    return RunContext(store=str(tmp_path / "store"), device="cpu", threads=1)
-
-
-def write_corpus(site: RunContext, texts: list[str]) -> CorpusRef:
-    ref = CorpusRef(key="0" * 64)
-    frame = pl.DataFrame({"text": texts}).select(
-        sentence_ids(pl.col("text")).alias("sentence_id"), "text", source=pl.lit("x"), lang=pl.lit("en")
-    )
-    with site.open_store().draft(ref, Provenance(stage_version=1, config={})) as draft:
-        draft.write(frame.sort("sentence_id"))
-    return ref
+        WhiteningConfig(dimensions=dimensions).fitted(vectors_ND[:rows])
+    vectors_ND[2] = torch.nan
+    with pytest.raises(EvaluationError, match="vector 2 of the corpus is not"):
+        WhiteningConfig().fitted(vectors_ND)
 
 
 def test_whitening_fitted_on_a_corpus_transforms_other_vectors(site, tmp_path):
-    model = resolve_model(str(write_tiny(tmp_path / "model")))
-    corpus = write_corpus(site, ORIGINALS + BACK_DE + BACK_FR)
+    model, store = resolve_model(str(write_tiny(tmp_path / "model"))), site.open_store()
+    texts, corpus = pl.DataFrame({"text": ORIGINALS + BACK_DE + BACK_FR}), CorpusRef(key="0" * 64)
+    with store.draft(corpus, NONE) as draft:
+        id_of = sentence_ids(pl.col("text")).alias("sentence_id")
+        draft.write(texts.select(id_of, "text", source=pl.lit("x"), lang=pl.lit("en")).sort("sentence_id"))
     config = EncoderConfig(model=model.identity, max_length=24)
-    embedded = embed(site, encoder=model, texts=corpus, config=config, precision="fp32")
-    store = site.open_store()
+    arguments = {"encoder": model, "texts": corpus, "config": config, "precision": "fp32"}
+    embedded = embed(site, **arguments)
     assert store.manifest(embedded).figures["sentences"] == 12
     assert store.manifest(embedded).provenance.inputs["texts"].kind == "corpus"
 
     fitted = fit_transform(site, embeddings=embedded, config=WhiteningConfig(dimensions=4))
     white = store.scan(transform(site, embeddings=embedded, fitted=fitted)).collect()
-    x_ND = store.scan(embedded).collect()["embedding"].to_numpy().astype(np.float64)
+    table = store.scan(embedded).collect()
+    x_ND = table["embedding"].to_numpy().astype(np.float64)
     values_D, directions_DD = np.linalg.eigh(np.cov(x_ND.T))
     plain_NK = ((x_ND - x_ND.mean(axis=0)) @ directions_DD / np.sqrt(np.abs(values_D)))[:, :-5:-1]
     plain_NK /= np.linalg.norm(plain_NK, axis=1, keepdims=True)
@@ -115,25 +98,13 @@ def test_whitening_fitted_on_a_corpus_transforms_other_vectors(site, tmp_path):
     np.testing.assert_allclose(np.abs(white["embedding"].to_numpy()), np.abs(plain_NK), atol=1e-4)
 
     others = EmbeddingsRef(key="1" * 64)
-    table = store.scan(embedded).collect()
-    with store.draft(others, Provenance(stage_version=1, config={})) as draft:
+    with store.draft(others, NONE) as draft:
         draft.write(table.head(3))
     part = store.scan(transform(site, embeddings=others, fitted=fitted)).collect()
-    # Whitened by the statistics of the corpus, not by their own.
-    assert part.equals(white.head(3))
-
-
-def test_embed_does_not_reuse_transformed_vectors(site, tmp_path):
-    model = resolve_model(str(write_tiny(tmp_path / "model")))
-    corpus = write_corpus(site, ORIGINALS + BACK_DE + BACK_FR)
-    config = EncoderConfig(model=model.identity, max_length=24)
-    arguments = {"encoder": model, "texts": corpus, "config": config, "precision": "fp32"}
-    store = site.open_store()
-    own = embed(site, **arguments)
-    fitted = fit_transform(site, embeddings=own, config=WhiteningConfig(dimensions=4))
-    transform(site, embeddings=own, fitted=fitted)
-    before = store.scan(own).collect()
-    store.fs.rm(f"{store.root}/{own.path}", recursive=True)
+    assert part.equals(white.head(3))  # by the statistics of the corpus, not by their own
+    # A later run does not reuse transformed vectors, although they have the same texts and encoder.
+    for own in (embedded, others):
+        store.fs.rm(f"{store.root}/{own.path}", recursive=True)
     again = embed(site, **arguments)
     assert store.manifest(again).figures["embedded"] == 12
-    assert store.scan(again).collect().equals(before)
+    assert store.scan(again).collect().equals(table)

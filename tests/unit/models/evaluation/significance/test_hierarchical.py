@@ -1,13 +1,13 @@
-"""Hierarchical bootstrap over seeds and pairs: figures, coverage of the intervals, Holm's correction."""
+"""Hierarchical and paired bootstrap: figures by lists, coverage of the intervals, Holm's correction."""
 
 import math
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from bsl.models.errors import EvaluationError
-from bsl.models.evaluation.correlation import spearman
-from bsl.models.evaluation.significance.bootstrap import spearman_resamples
+from bsl.models.evaluation.significance.bootstrap import percentile_interval, spearman_resamples
 from bsl.models.evaluation.significance.hierarchical import (
     BootstrapDraws,
     difference_of,
@@ -16,7 +16,6 @@ from bsl.models.evaluation.significance.hierarchical import (
     holm,
     mean_draws,
 )
-from bsl.models.evaluation.significance.paired import drawn_difference
 
 
 @pytest.fixture(scope="module")
@@ -27,23 +26,39 @@ def pairs():
     return gold, *(np.stack([gold + noise * generator.normal(size=300) for _ in range(3)]) for noise in (2.0, 1.0))
 
 
+def compared(gold, *methods, seed=0, **options):
+    return difference_of(*(draws_of(gold, np.atleast_2d(rows), seed=seed, **options) for rows in methods), seed=seed)
+
+
+def test_one_seed_difference_equals_a_paired_bootstrap_by_lists(pairs):
+    gold, a, b = pairs[0][:60], pairs[1][0, :60], pairs[2][0, :60]
+    order = np.argsort(gold, kind="stable")
+    picks = order[np.random.Generator(np.random.PCG64(5)).integers(0, 60, (200, 60))]
+    by_list = np.array(
+        [scipy.stats.spearmanr(gold[p], b[p]).statistic - scipy.stats.spearmanr(gold[p], a[p]).statistic for p in picks]
+    )
+    found, back = compared(gold, a, b, resamples=200, seed=5), compared(gold, b, a, resamples=200, seed=5)
+    assert (found.ci_low, found.ci_high) == pytest.approx(percentile_interval(by_list), abs=1e-12)
+    far = min(np.sum(by_list <= 0), np.sum(by_list >= 0))
+    assert found.p_value == pytest.approx(min(1, 2 * (far + 1) / 201))
+    expected = scipy.stats.spearmanr(b, gold).statistic - scipy.stats.spearmanr(a, gold).statistic
+    assert found.value == pytest.approx(expected)
+    assert (back.value, back.ci_low, back.p_value) == pytest.approx((-found.value, -found.ci_high, found.p_value))
+    same = compared(gold, a, a, resamples=200)
+    assert (same.value, same.ci_low, same.ci_high, same.p_value) == (0, 0, 0, 1)
+
+
 def test_draws_contain_score_and_resamples_of_each_seed(pairs):
-    gold, worse, _ = pairs
-    draws = draws_of(gold, worse, resamples=200, seed=3)
-    assert draws.figures == pytest.approx([spearman(row, gold) for row in worse])
-    assert np.array_equal(draws.draws[:, 1], spearman_resamples(gold, worse[1], resamples=200, seed=3))
-
-
-def test_one_seed_difference_equals_paired_bootstrap(pairs):
     gold, worse, better = pairs
-    draws = [spearman_resamples(gold, rows[0], resamples=300, seed=2) for rows in (worse, better)]
-    value = spearman(better[0], gold) - spearman(worse[0], gold)
-    first, second = (draws_of(gold, rows[:1], resamples=300, seed=2) for rows in (worse, better))
-    assert difference_of(first, second) == drawn_difference(value, draws[1] - draws[0])
-    assert figure_of(first).sd is None
+    draws = draws_of(gold, worse, resamples=200, seed=3)
+    assert draws.figures == pytest.approx([scipy.stats.spearmanr(row, gold).statistic for row in worse])
+    assert np.array_equal(draws.draws[:, 1], spearman_resamples(gold, worse[1], resamples=200, seed=3))
+    found = compared(gold, worse, better, resamples=200)
+    assert found.ci_low > 0
+    assert found.p_value < 0.05
 
 
-def test_mean_and_sd_over_seeds_average_the_sets_first():
+def test_mean_and_sd_over_seeds_average_the_sets_first(pairs):
     sets = [
         BootstrapDraws(np.array([0.5, 0.7]), np.full((100, 2), 0.6)),
         BootstrapDraws(np.array([0.1, 0.5]), np.full((100, 2), 0.3)),
@@ -52,6 +67,9 @@ def test_mean_and_sd_over_seeds_average_the_sets_first():
     assert figure.mean == pytest.approx(0.45)
     assert figure.sd == pytest.approx(np.std([0.3, 0.6], ddof=1))
     assert (figure.ci_low, figure.ci_high) == pytest.approx((0.45, 0.45))
+    three = draws_of(*pairs[:2], resamples=100)
+    with pytest.raises(EvaluationError, match=r"sets with \[2, 3\] seeds, expected the same number"):
+        mean_draws([three, sets[0]])
 
 
 def test_interval_covers_the_standard_error_over_seeds():
@@ -68,36 +86,16 @@ def test_interval_covers_the_standard_error_over_seeds():
 def test_hierarchical_intervals_cover_zero_where_pair_intervals_do_not():
     """Two equal methods whose seeds vary more than their pairs: pairs alone favour the luckier seeds."""
     generator = np.random.default_rng(11)
-    wrong = {"both": 0, "pairs": 0}
+    wrong = {4: 0, 1: 0}
     for trial in range(60):
         gold = generator.normal(size=400)
-        noise = generator.uniform(0.6, 1.8, size=(2, 4))
-        methods = [
-            np.stack([gold + scale * generator.normal(size=400) for scale in noise[method]]) for method in range(2)
-        ]
-        first, second = (draws_of(gold, rows, resamples=200, seed=trial) for rows in methods)
-        both = difference_of(first, second, seed=trial)
-        alone = difference_of(*(draws_of(gold, rows[:1], resamples=200, seed=trial) for rows in methods))
-        wrong["both"] += not both.ci_low <= 0 <= both.ci_high
-        wrong["pairs"] += not alone.ci_low <= 0 <= alone.ci_high
-    assert wrong["pairs"] > 30
-    assert wrong["both"] <= 9  # with four seeds, a percentile interval is still somewhat narrower than 95 %
-
-
-def test_true_difference_is_significant(pairs):
-    gold, worse, better = pairs
-    first, second = (draws_of(gold, rows, resamples=300) for rows in (worse, better))
-    found = difference_of(first, second)
-    assert found.ci_low > 0
-    assert found.p_value < 0.05
-    assert difference_of(second, first).value == pytest.approx(-found.value)
-
-
-def test_different_numbers_of_seeds_are_rejected(pairs):
-    gold, worse, better = pairs
-    three, two = draws_of(gold, worse, resamples=100), draws_of(gold, better[:2], resamples=100)
-    with pytest.raises(EvaluationError, match=r"sets with \[2, 3\] seeds, expected the same number"):
-        mean_draws([three, two])
+        noise = generator.uniform(0.6, 1.8, size=(2, 4, 1))
+        methods = gold + noise * generator.normal(size=(2, 4, 400))
+        for seeds in wrong:
+            found = compared(gold, *methods[:, :seeds], resamples=200, seed=trial)
+            wrong[seeds] += not found.ci_low <= 0 <= found.ci_high
+    assert wrong[1] > 30
+    assert wrong[4] <= 9  # with four seeds, a percentile interval is still somewhat narrower than 95 %
 
 
 def test_holm_correction_equals_hand_computed_p_values():

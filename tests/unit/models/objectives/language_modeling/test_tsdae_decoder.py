@@ -2,50 +2,36 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
+import transformers as hf
 from torch.nn import functional
-from transformers import (
-    BertConfig,
-    BertLMHeadModel,
-    BertModel,
-    DistilBertConfig,
-    DistilBertModel,
-    ElectraConfig,
-    ElectraModel,
-    ModernBertConfig,
-    ModernBertModel,
-    RobertaConfig,
-    RobertaForCausalLM,
-    RobertaModel,
-    XLMRobertaConfig,
-    XLMRobertaForCausalLM,
-    XLMRobertaModel,
-)
 
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.network import Encoder
 from bsl.models.encoder.sentence_encoder import token_ids
 from bsl.models.encoder.transformer import first_position
 from bsl.models.errors import TrainingError
+from bsl.models.objectives.language_modeling import tsdae as module
 from bsl.models.objectives.language_modeling.config import TSDAEConfig
 from bsl.models.objectives.language_modeling.tsdae import TSDAE, Decoder
+from tests.equal_losses import assert_equal_losses
 from tests.tiny_encoder import BACK_DE, WIDTH, tiny_encoder
 
 SIZE = {"vocab_size": 60, "hidden_size": WIDTH, "num_hidden_layers": 2, "num_attention_heads": 4}
 USUAL = {**SIZE, "intermediate_size": 48, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 PUBLISHED = [
-    (BertModel, BertLMHeadModel, BertConfig(**USUAL), "bert"),
-    (RobertaModel, RobertaForCausalLM, RobertaConfig(**USUAL, pad_token_id=0), "roberta"),
-    (XLMRobertaModel, XLMRobertaForCausalLM, XLMRobertaConfig(**USUAL, pad_token_id=0), "roberta"),
+    (hf.BertModel, hf.BertLMHeadModel, hf.BertConfig(**USUAL), "bert"),
+    (hf.RobertaModel, hf.RobertaForCausalLM, hf.RobertaConfig(**USUAL, pad_token_id=0), "roberta"),
+    (hf.XLMRobertaModel, hf.XLMRobertaForCausalLM, hf.XLMRobertaConfig(**USUAL, pad_token_id=0), "roberta"),
 ]
 PARTS = {"value": "self.value", "output": "output.dense", "norm": "output.LayerNorm"}
 
 
 @pytest.fixture
 def tokens(tmp_path):
-    _, tokenizer = tiny_encoder(tmp_path)
-    return token_ids(tokenizer, [*BACK_DE, BACK_DE[0]], 24)  # several of equal length
+    return token_ids(tiny_encoder(tmp_path)[1], [*BACK_DE, BACK_DE[0]], 24)  # several of equal length
 
 
 def outputs(backbone, decoder, tokens, vectors):
@@ -73,11 +59,12 @@ def test_bert_and_roberta_decoders_equal_transformers(kind, published, config, b
     found = outputs(backbone, decoder, tokens, vectors)
     torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
     assert (found - outputs(backbone, decoder, tokens, vectors.detach() + 1)).abs().max() > 1e-2
-    slope = torch.randn_like(found)
-    (wanted,) = torch.autograd.grad((expected * slope).sum(), vectors, retain_graph=True)
-    torch.testing.assert_close(torch.autograd.grad((found * slope).sum(), vectors, retain_graph=True)[0], wanted)
-    (expected * slope).sum().backward()
-    (found * slope).sum().backward()
+    slope, by_vector = torch.randn_like(found), []
+    for states in (found, expected):
+        (states * slope).sum().backward()
+        by_vector.append(vectors.grad)
+        vectors.grad = None
+    torch.testing.assert_close(*by_vector)
     for name, p in backbone.named_parameters():
         torch.testing.assert_close(p.grad, theirs.get_parameter(name).grad, rtol=1e-7, atol=1e-9)
     for layer, attention in zip(theirs.encoder.layer, decoder.attentions, strict=True):
@@ -116,54 +103,34 @@ def restated_modernbert(backbone, decoder, ids, vector):
 
 def test_modernbert_decoder_equals_the_restated_layers(tokens):
     torch.manual_seed(0)
-    config = ModernBertConfig(
-        **SIZE, intermediate_size=48, pad_token_id=0, bos_token_id=2, eos_token_id=3, cls_token_id=2, sep_token_id=3
-    )
-    backbone = ModernBertModel(config).double()
+    special = {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3, "cls_token_id": 2, "sep_token_id": 3}
+    backbone = hf.ModernBertModel(hf.ModernBertConfig(**SIZE, intermediate_size=48, **special)).double()
     decoder = Decoder(backbone, 16).double()  # vectors of another width, as after a Dense layer
     vectors = torch.randn(len(tokens), 16, dtype=torch.float64, requires_grad=True)
-    expected = torch.cat(
-        [
-            restated_modernbert(
-                backbone,
-                decoder,
-                torch.from_numpy(tokens.ids[tokens.offsets[row] : tokens.offsets[row + 1]]).long(),
-                vectors[row],
-            )
-            for row in range(len(tokens))
-        ]
-    )
+    ids = torch.from_numpy(tokens.ids).long().split(np.diff(tokens.offsets).tolist())
+    rows = zip(ids, vectors, strict=True)
+    expected = torch.cat([restated_modernbert(backbone, decoder, row, vector) for row, vector in rows])
     found = outputs(backbone, decoder, tokens, vectors)
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
     slope, learning = torch.randn_like(found), [vectors, *backbone.parameters(), *decoder.parameters()]
-    wanted = torch.autograd.grad((expected * slope).sum(), learning)
-    for gradient, ours in zip(wanted, torch.autograd.grad((found * slope).sum(), learning), strict=True):
-        torch.testing.assert_close(ours, gradient, rtol=1e-4, atol=1e-5)
+    assert_equal_losses((found * slope).sum(), (expected * slope).sum(), learning, 1e-4, 1e-5)
 
 
-@pytest.mark.parametrize("by_length", [True, False])
-def test_decoder_states_do_not_depend_on_later_tokens(tokens, by_length, monkeypatch):
-    """Also in the padded form, where all sentences attend at once as on a GPU."""
-    import bsl.models.objectives.language_modeling.tsdae as module
-
-    lay_out = module.lay_out
-    monkeypatch.setattr(module, "lay_out", lambda *a, **k: lay_out(*a, **{**k, "by_length": by_length}))
+def test_padded_decoder_equals_the_decoder_by_length(tokens, monkeypatch):
+    """On a GPU, all sentences attend at once."""
     torch.manual_seed(0)
-    backbone = BertModel(BertConfig(**USUAL), add_pooling_layer=False)
-    decoder, vectors = Decoder(backbone, WIDTH).eval(), torch.randn(len(tokens), WIDTH)
-    with torch.no_grad():
-        before = outputs(backbone, decoder, tokens, vectors)
-        changed = tokens.ids.copy()
-        place = int(tokens.offsets[2] + 4)
-        changed[place] = 50
-        after = outputs(backbone, decoder, type(tokens)(changed, tokens.offsets, 0), vectors)
-    differs = ((before - after).abs().amax(1) > 1e-4).numpy()
-    assert differs.nonzero()[0].tolist() == list(range(place, int(tokens.offsets[3])))
+    backbone = hf.BertModel(hf.BertConfig(**USUAL), add_pooling_layer=False)
+    decoder, vectors, lay_out = Decoder(backbone, WIDTH).eval(), torch.randn(len(tokens), WIDTH), module.lay_out
+    found = []
+    for by_length in (True, False):
+        monkeypatch.setattr(module, "lay_out", lambda *a, by=by_length, **k: lay_out(*a, **{**k, "by_length": by}))
+        found.append(outputs(backbone, decoder, tokens, vectors))
+    torch.testing.assert_close(*found, rtol=1e-5, atol=1e-6)
 
 
 def test_cross_attention_dropout_drops_whole_heads_per_token(tokens):
-    config = BertConfig(**{**USUAL, "attention_probs_dropout_prob": 0.5})
-    decoder = Decoder(BertModel(config, add_pooling_layer=False), WIDTH)
+    config = hf.BertConfig(**{**USUAL, "attention_probs_dropout_prob": 0.5})
+    decoder = Decoder(hf.BertModel(config, add_pooling_layer=False), WIDTH)
     attention, count = decoder.attentions[0], 4000
     with torch.no_grad():
         attention.output.weight.copy_(torch.eye(WIDTH))
@@ -178,23 +145,23 @@ def test_cross_attention_dropout_drops_whole_heads_per_token(tokens):
 
 
 def test_unsupported_decoder_architecture_error_names_it():
-    bare = DistilBertModel(DistilBertConfig(vocab_size=60, dim=WIDTH, n_layers=1, n_heads=2, hidden_dim=32))
+    bare = hf.DistilBertModel(hf.DistilBertConfig(vocab_size=60, dim=WIDTH, n_layers=1, n_heads=2, hidden_dim=32))
     message = "architecture distilbert cannot be used as a decoder, expected one of bert, roberta, .*, modernbert"
     with pytest.raises(TrainingError, match=message):
         Decoder(bare, WIDTH)
 
 
 def test_electra_decoder_accepts_embeddings_of_a_different_width(tokens):
-    backbone = ElectraModel(ElectraConfig(**USUAL, embedding_size=16)).eval()
+    backbone = hf.ElectraModel(hf.ElectraConfig(**USUAL, embedding_size=16)).eval()
     encoder = Encoder(backbone, EncoderConfig(model="electra", max_length=24))
     found = outputs(backbone, Decoder(backbone, encoder.width).eval(), tokens, torch.randn(len(tokens), WIDTH))
     assert found.shape == (len(tokens.ids), WIDTH)
 
 
 def test_attention_window_shorter_than_the_input_is_refused():
-    config = ModernBertConfig(
+    config = hf.ModernBertConfig(
         **SIZE, intermediate_size=48, local_attention=16, pad_token_id=0, max_position_embeddings=64
     )
-    objective = TSDAE(Encoder(ModernBertModel(config), EncoderConfig(model="mb", max_length=24)), TSDAEConfig())
+    objective = TSDAE(Encoder(hf.ModernBertModel(config), EncoderConfig(model="mb", max_length=24)), TSDAEConfig())
     with pytest.raises(TrainingError, match=r"cannot run 24 tokens without padding.*Lower encoder\.max_length"):
         objective.on_tokenizer(SimpleNamespace(pad_token_id=0))

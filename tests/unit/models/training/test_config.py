@@ -3,7 +3,6 @@
 from bsl.models.objectives.config import OBJECTIVE_CONFIGS
 from bsl.models.training.config import TrainingConfig
 from bsl.storage.artifacts.keys import fingerprint
-from tests.every import every
 
 PINS = {
     "bsl": "abaaed629bb80810",
@@ -21,7 +20,7 @@ PINS = {
 }
 
 
-@every(OBJECTIVE_CONFIGS)
-def test_default_config_in_keys_matches_its_pinned_hash(name):
-    found = fingerprint(TrainingConfig(objective=OBJECTIVE_CONFIGS[name]()))[:16]
-    assert found == PINS.get(name), f'keys of {name} are {found}; pin a new objective with `"{name}": "{found}"`'
+def test_default_config_in_keys_matches_its_pinned_hash():
+    """A new objective adds its line."""
+    found = {name: fingerprint(TrainingConfig(objective=kind()))[:16] for name, kind in OBJECTIVE_CONFIGS.items()}
+    assert found == PINS
