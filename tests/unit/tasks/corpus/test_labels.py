@@ -1,9 +1,6 @@
 """Labels of the user's own text: no sentence that is evaluated is trained on."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -16,7 +13,7 @@ from bsl.models.evaluation.labels import labelled_of
 from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import PassagesRef
 from bsl.storage.artifacts.schemas import PASSAGES
-from bsl.storage.sources.labels import LabelSource, label_source
+from bsl.storage.sources.labels import label_source
 from bsl.storage.sources.own_text import ReadingConfig
 from bsl.tasks.corpus.labels import counts_line, evaluation_counts, labelled_rows
 from bsl.tasks.corpus.passages import read_passages, training_corpus
@@ -24,24 +21,17 @@ from bsl.tasks.evaluation.own_text import HeldOutSet, check_enough
 from bsl.tasks.figures import LabelCounts
 from bsl.tasks.views.pairs import pair_own_labels
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from bsl.models.corpus.labels import Use
-    from bsl.storage.artifacts.refs import CorpusRef
-    from bsl.tasks.stage.run_context import RunContext
-
 TEXTS = [f"The boat of captain number {n} came late again." for n in range(400)]
 OTHERS = [f"Some other text of number {n}." for n in range(210)]
 
 
-def _file(tmp_path: Path, texts: list[str], labels: list[str | None] | None = None) -> LabelSource:
+def _file(tmp_path, texts, labels=None):
     given = labels or [("bad", "good")[n % 2] for n in range(len(texts))]
     pl.DataFrame({"text": texts, "label": given}).write_csv(tmp_path / "labels.csv")
     return label_source(str(tmp_path / "labels.csv"))
 
 
-def _pairs(tmp_path: Path, pairs: list[tuple[str, str]]) -> LabelSource:
+def _pairs(tmp_path, pairs):
     table = pl.DataFrame(pairs, schema=["one", "two"], orient="row")
     table.with_columns(score=pl.int_range(pl.len()) % 5).write_csv(tmp_path / "pairs.csv")
     return label_source(str(tmp_path / "pairs.csv"))
@@ -50,7 +40,7 @@ def _pairs(tmp_path: Path, pairs: list[tuple[str, str]]) -> LabelSource:
 class Text:
     """Published documents of one sentence; the first `held` are held out."""
 
-    def __init__(self, site: RunContext, texts: list[str], held: int) -> None:
+    def __init__(self, site, texts, held):
         self.site, self.store, self.ref = site, site.open_store(), PassagesRef(key=f"{len(texts) + held:064x}")
         rows = pl.DataFrame({"text": texts}).with_row_index("document").with_columns(
             title=pl.lit(None, pl.String), continues=pl.lit(value=False), source=pl.lit("own"), lang=pl.lit("en")
@@ -61,22 +51,22 @@ class Text:
         with self.store.draft(self.ref, Provenance(stage_version=1, config={})) as draft:
             draft.write(table.select(PASSAGES.names()).cast(PASSAGES))
 
-    def rows(self, labels: LabelSource, use: Use) -> pl.DataFrame:
+    def rows(self, labels, use):
         return labelled_rows(self.store, self.ref, labels, use=use)
 
-    def corpus(self, labels: LabelSource, use: Use) -> CorpusRef:
+    def corpus(self, labels, use):
         return training_corpus(self.site, self.ref, labels, use=use, seed=0)
 
-    def learnt(self, labels: LabelSource, use: Use) -> set[str]:
+    def learnt(self, labels, use):
         return {*self.store.scan(self.corpus(labels, use)).collect()["text"]}
 
 
 @pytest.fixture
-def text(site: RunContext) -> Text:
+def text(site):
     return Text(site, TEXTS, held=120)
 
 
-def test_corpus_excludes_every_sentence_of_labelled_texts(site: RunContext, tmp_path: Path) -> None:
+def test_corpus_excludes_every_sentence_of_labelled_texts(site, tmp_path):
     apart = [f"The room of number {n} was cold and small. Nobody came when {n} rang!" for n in range(60)]
     sentences = [sentence for text in apart for sentence in split_sentences(text)]
     text = Text(site, [*TEXTS, *sentences], held=10)
@@ -84,14 +74,14 @@ def test_corpus_excludes_every_sentence_of_labelled_texts(site: RunContext, tmp_
 
 
 @pytest.mark.parametrize("use", ["judge", "adapt"])
-def test_corpus_excludes_texts_with_test_labels(text: Text, tmp_path: Path, use: Use) -> None:
+def test_corpus_excludes_texts_with_test_labels(text, tmp_path, use):
     labels = _file(tmp_path, TEXTS)
     learnt, rows = text.learnt(labels, use), text.rows(labels, use)
     assert {*rows.filter(pl.col("part") != "teach")["text_1"]} == {*TEXTS} - learnt
     assert 0.6 < len(learnt) / 280 < 0.8
 
 
-def test_training_and_test_label_pairs_share_no_text(text: Text, tmp_path: Path) -> None:
+def test_training_and_test_label_pairs_share_no_text(text, tmp_path):
     """A question on the left of one pair and on the right of another puts both pairs in one part."""
     pairs = [(f"What of number {n} here?", f"What of number {n + 1 if n % 4 else n + 500} here?") for n in range(200)]
     rows = text.rows(_pairs(tmp_path, pairs), "adapt")
@@ -101,7 +91,7 @@ def test_training_and_test_label_pairs_share_no_text(text: Text, tmp_path: Path)
 
 
 @pytest.mark.parametrize("rows", [12, 24, 48])
-def test_few_labels_are_offered_as_test_labels_only_if_that_works(text: Text, tmp_path: Path, rows: int) -> None:
+def test_few_labels_are_offered_as_test_labels_only_if_that_works(text, tmp_path, rows):
     labels = _file(tmp_path, OTHERS[:rows])
     with pytest.raises(EvaluationError, match=f"^labels: {rows} rows .*or remove --labels") as refusal:
         text.rows(labels, "adapt")
@@ -113,9 +103,7 @@ def test_few_labels_are_offered_as_test_labels_only_if_that_works(text: Text, tm
 
 
 @pytest.mark.parametrize(("use", "needed"), [("judge", "7 test"), ("adapt", "7 test or 2 training")])
-def test_counts_of_labels_add_up_and_rare_classes_are_named_and_not_taught(
-    text: Text, tmp_path: Path, use: Use, needed: str
-) -> None:
+def test_counts_of_labels_add_up_and_rare_classes_are_named_and_not_taught(text, tmp_path, use, needed):
     classes = [*["rare"] * 5, "baad", *([None] * 4), *(("bad", "good", "Bad ")[n % 3] for n in range(200))]
     labels = _file(tmp_path, OTHERS, classes)
     assert labelled_of(text.rows(labels, use), "classes").names == ("bad", "good")
@@ -131,7 +119,7 @@ def test_counts_of_labels_add_up_and_rare_classes_are_named_and_not_taught(
         assert not text.store.scan(taught).collect()["text_1"].is_in(OTHERS[:10]).any()
 
 
-def test_counts_of_pairs_name_rows_that_contain_training_sentences(tmp_path: Path) -> None:
+def test_counts_of_pairs_name_rows_that_contain_training_sentences(tmp_path):
     labels = _pairs(tmp_path, list(zip(TEXTS, TEXTS[::-1], strict=True)))
     figures = LabelCounts(label_rows=400, idle_labels=5, test=395)
     assert counts_line(figures, labels, "judge") == (
@@ -140,7 +128,7 @@ def test_counts_of_pairs_name_rows_that_contain_training_sentences(tmp_path: Pat
     assert evaluation_counts(labels) == "400 rows → 400 test"
 
 
-def test_too_little_text_or_too_few_labels_raise_an_error(site: RunContext, tmp_path: Path) -> None:
+def test_too_little_text_or_too_few_labels_raise_an_error(site, tmp_path):
     text = Text(site, TEXTS, held=20)
     held_out = HeldOutSet(passages=text.ref, labels=None, use="judge", questions=100, store=site.store)
     with pytest.raises(EvaluationError, match=r"runs: 20, different sentences in them: 20\)\..*give labels"):
@@ -156,7 +144,7 @@ def test_too_little_text_or_too_few_labels_raise_an_error(site: RunContext, tmp_
         Text(site, TEXTS[:20], held=10).learnt(joined, "judge")
 
 
-def test_empty_text_column_is_named_with_the_option_to_choose_another(site: RunContext, tmp_path: Path) -> None:
+def test_empty_text_column_is_named_with_the_option_to_choose_another(site, tmp_path):
     pl.DataFrame({"text": TEXTS, "notes": [None] * 400}).write_csv(tmp_path / "boats.csv")
     sources = ReadingConfig(columns=("notes",)).sources([str(tmp_path / "boats.csv")], None)
     with pytest.raises(EmptyCorpusError, match=r"'notes' of boats\. Name the columns with text \(--columns\)"):
@@ -164,7 +152,7 @@ def test_empty_text_column_is_named_with_the_option_to_choose_another(site: RunC
 
 
 @pytest.mark.parametrize("use", ["judge", "adapt"])
-def test_label_row_order_leaves_corpus_and_pairs_unchanged(site: RunContext, tmp_path: Path, use: Use) -> None:
+def test_label_row_order_leaves_corpus_and_pairs_unchanged(site, tmp_path, use):
     rows = pl.DataFrame({"text": TEXTS, "label": [("bad", "good", "fair")[n % 3] for n in range(len(TEXTS))]})
     made, store = [], site.open_store()
     for name, table in (("in order", rows), ("shuffled", rows.sample(fraction=1, shuffle=True, seed=1))):

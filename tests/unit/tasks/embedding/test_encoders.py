@@ -1,9 +1,5 @@
 """Given settings of an encoder win over its folder, in every command; the folder provides the others."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, Final
-
 import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
@@ -28,19 +24,12 @@ from bsl.tasks.training.teachers import find_teachers
 from tests.tiny_encoder import write_tiny
 from tests.tiny_words import WIDTH, words
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from bsl.tasks.embedding.encoders import ResolvedEncoder
-    from bsl.tasks.stage.run_context import RunContext
-
-TEXTS: Final = [
+TEXTS = [
     "A man is playing a guitar.",
     "The children are eating lunch at a long table, and two dogs run across the snow.",
 ]
-SAVED: Final[Mapping[str, Any]] = {"pooling": "cls", "normalize": True, "max_length": 12, "prompt": None}
-GIVEN: Final[list[dict[str, Any]]] = [
+SAVED = {"pooling": "cls", "normalize": True, "max_length": 12, "prompt": None}
+GIVEN = [
     {},
     *({"pooling": pooling} for pooling in ("cls", "mean", "max", "cls+mean")),  # mean is the default, but given
     *({"normalize": normalize} for normalize in (True, False)),
@@ -49,10 +38,10 @@ GIVEN: Final[list[dict[str, Any]]] = [
     {"lower_case": False},
     {"pooling": "mean", "normalize": False, "max_length": 20, "prompt": "the "},
 ]
-COMMANDS: Final = ("run", "pool", "adapt", "teacher", "evaluate")
+COMMANDS = ("run", "pool", "adapt", "teacher", "evaluate")
 
 
-def found_by(command: str, folder: Path, given: Mapping[str, Any], site: RunContext) -> ResolvedEncoder:
+def found_by(command, folder, given, site):
     """Find an encoder as a command does."""
     named = {"model": str(folder), **given}
     base = recipe("tiny")
@@ -67,15 +56,15 @@ def found_by(command: str, folder: Path, given: Mapping[str, Any], site: RunCont
             return resolve(site, encoder.model_copy(update={"model": str(folder)}))
         case "teacher":
             (found,) = find_teachers(site, override(recipe("tiny-distil"), {"teacher": named}).phases[-1].teachers)
-            return found  # type: ignore[return-value]
+            return found
     return find_encoder_system(site, str(folder), EncoderOverrides(**given))
 
 
-def loaded(site: RunContext, found: ResolvedEncoder) -> SentenceEncoder:
+def loaded(site, found):
     return SentenceEncoder.load(encoder_folder(site.open_store(), found.encoder), found.config)
 
 
-def write(folder: Path, **settings: Any) -> Path:
+def write(folder, **settings):
     """Save an encoder by sentence-transformers, with the settings `SAVED` or others."""
     settings = {**SAVED, **settings}
     transformer = Transformer(str(write_tiny(folder / "raw")), max_seq_length=settings["max_length"])
@@ -86,9 +75,7 @@ def write(folder: Path, **settings: Any) -> Path:
 
 
 @pytest.mark.parametrize("given", GIVEN, ids=str)
-def test_given_settings_win_and_the_folder_provides_the_others(
-    site: RunContext, tmp_path: Path, given: dict[str, Any]
-) -> None:
+def test_given_settings_win_and_the_folder_provides_the_others(site, tmp_path, given):
     folder = write(tmp_path)
     saved = write(tmp_path / "peer", **{name: value for name, value in given.items() if name in SAVED})
     peer, prompt = SentenceTransformer(str(saved), device="cpu"), given.get("prompt") or ""
@@ -106,7 +93,7 @@ def test_given_settings_win_and_the_folder_provides_the_others(
 
 
 @pytest.mark.parametrize("command", COMMANDS[:-1])  # `bsl evaluate` has no option for either
-def test_lower_case_and_dropout_can_be_given(site: RunContext, tmp_path: Path, command: str) -> None:
+def test_lower_case_and_dropout_can_be_given(site, tmp_path, command):
     found = found_by(command, write(tmp_path), {"lower_case": True, "dropout": 0.3}, site)
     assert found.config.dropout == 0.3
     encoder = loaded(site, found)
@@ -114,7 +101,7 @@ def test_lower_case_and_dropout_can_be_given(site: RunContext, tmp_path: Path, c
 
 
 @pytest.mark.parametrize("name", ["tiny-avg", "tiny-cls"])
-def test_recipe_of_an_unchanged_encoder_scores_it_as_saved(site: RunContext, tmp_path: Path, name: str) -> None:
+def test_recipe_of_an_unchanged_encoder_scores_it_as_saved(site, tmp_path, name):
     """Regression: the recipes set normalize to its default, which removed the module Normalize of a folder."""
     config = override(recipe(name), {"encoder": {"model": str(write(tmp_path))}}).encoder
     assert resolve(site, config).config.normalize
@@ -129,19 +116,19 @@ def test_recipe_of_an_unchanged_encoder_scores_it_as_saved(site: RunContext, tmp
         ({}, "without verdict"),
     ],
 )
-def test_report_named_as_encoder_says_which_one_it_is(site: RunContext, figures: Any, described: str) -> None:
+def test_report_named_as_encoder_says_which_one_it_is(site, figures, described):
     store, report = site.open_store(), ReportRef(key="d" * 64)
     inputs = {"trained": InputEntry(kind="checkpoint", key="c" * 64, digest="e" * 64)}
     with store.draft(report, Provenance(stage_version=1, config={}, inputs=inputs)) as draft:
         (draft.folder / "page.html").write_text("page")
         draft.note(figures)
-    heard: list[object] = []
+    heard = []
     with listening(lambda event, value: heard.append((event, value))):
         assert find_encoder(site, "report/latest", None) == CheckpointRef(key="c" * 64)
     assert heard == [("tells", f"encoder: report/{'d' * 12}, {described}")]
 
 
-def test_graph_uses_start_and_pooling_of_its_folder_and_cannot_be_trained(site: RunContext, tmp_path: Path) -> None:
+def test_graph_uses_start_and_pooling_of_its_folder_and_cannot_be_trained(site, tmp_path):
     saved = write(tmp_path)
     bare = resolve(site, EncoderConfig(model=str(tmp_path / "raw"), pooling="max"))
     assert bare.config == EncoderConfig(model=bare.checkpoint, pooling="max")
@@ -160,7 +147,7 @@ def test_graph_uses_start_and_pooling_of_its_folder_and_cannot_be_trained(site: 
         check_learns(find_encoder(site, str(saved), None))
 
 
-def test_word_vector_encoder_rejects_dropout_views(site: RunContext, tmp_path: Path) -> None:
+def test_word_vector_encoder_rejects_dropout_views(site, tmp_path):
     write(tmp_path)
     SentenceTransformer(modules=[*words(), Pooling(WIDTH)], device="cpu").save(str(tmp_path / "words"))
     starts = [find_encoder(site, str(tmp_path / name), None) for name in ("raw", "saved", "words")]

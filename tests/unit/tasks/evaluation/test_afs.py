@@ -25,7 +25,7 @@ from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 DRAWS = BootstrapConfig(resamples=100)
 
 
-def record(score: object, one: str, two: str) -> list[str]:
+def record(score, one, two):
     return [str(score), *"abcdefgh", one, two]
 
 
@@ -87,7 +87,7 @@ def test_invalid_afs_record_error_names_file_and_line(afs, tmp_path, bad, words)
         afs()
 
 
-def many_pairs(count: int = 300, sentences: int = 400) -> pl.DataFrame:
+def many_pairs(count=300, sentences=400):
     sides = np.random.default_rng(0).integers(0, sentences, (2, count))
     texts = {f"sentence{side + 1}": [f"s{number}" for number in sides[side]] for side in (0, 1)}
     return pl.DataFrame({"topic": [TOPICS[row % 3] for row in range(count)], **texts})

@@ -1,7 +1,6 @@
 """HTML pages are well-formed and themed; foreign text is text; tests/differential/test_pages.py draws such texts."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -132,7 +131,7 @@ class Toy:
     word: str
     inner: Block
 
-    def markdown(self) -> Iterator[str]:
+    def markdown(self):
         yield f"**{self.word}**"
         yield from self.inner.markdown()
 

@@ -1,7 +1,5 @@
 """Markdown pages have the verdict first, all blocks, and charts as files; curves of a training are folded."""
 
-from __future__ import annotations
-
 import polars as pl
 import pytest
 
@@ -20,7 +18,7 @@ def page_of(*blocks, lead=(), html_only=False):
     return Page(title="A <page>", word="BETTER", sentence="than a|b.", lead=lead, parts=parts)
 
 
-def test_page_starts_with_the_verdict_and_renders_every_block() -> None:
+def test_page_starts_with_the_verdict_and_renders_every_block():
     blocks = [
         (Table("Rows", ["a"], [Row(["1.00 [0.50, 1.50]"])]), "Rows:\n\n| a |\n| --- |\n| 1.00 [0.50, 1.50] |"),
         (Table("None here", [], []), "None here: none."),
@@ -38,13 +36,13 @@ def test_page_starts_with_the_verdict_and_renders_every_block() -> None:
     assert "![" not in markdown(page, pictures=False)
 
 
-def test_html_only_part_has_no_markdown_or_files() -> None:
+def test_html_only_part_has_no_markdown_or_files():
     assert "Part" not in markdown(page_of(Charts([CHART]), html_only=True))
     assert page_of(Charts([CHART]), html_only=True).chart_files == []
     assert page_of(Charts([CHART])).chart_files == [CHART]
 
 
-def log_of(**ends: tuple[float, float]) -> pl.DataFrame:
+def log_of(**ends):
     rows = {"step": [0, 10], **{name: list(both) for name, both in ends.items()}}
     return pl.DataFrame(rows | {name: [None, None] for name in TRAINING_LOG if name not in rows}, schema=TRAINING_LOG)
 
@@ -63,14 +61,14 @@ def log_of(**ends: tuple[float, float]) -> pl.DataFrame:
         ),
     ]
 )
-def test_line_of_curves_has_first_and_last_value_and_a_word(ends: dict[str, tuple[float, float]], line: str) -> None:
+def test_line_of_curves_has_first_and_last_value_and_a_word(ends, line):
     (folded,) = folded_curves(log_of(**ends))
     assert folded.summary == f"Curves: {line}"
     assert folded_curves(log_of()) == []
 
 
 @pytest.mark.parametrize("pictures", [True, False])
-def test_folded_charts_are_files_of_the_page_and_not_in_the_ui(pictures: bool) -> None:
+def test_folded_charts_are_files_of_the_page_and_not_in_the_ui(pictures):
     page = page_of(*folded_curves(log_of(loss=(0.2, 0.1))))
     (chart,) = page.chart_files
     text = markdown(page, pictures=pictures)

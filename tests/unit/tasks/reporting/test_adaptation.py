@@ -1,7 +1,5 @@
 """The page and the card of an adaptation: what the encoder is better for, what is exported, what it is made of."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, replace
 
 import polars as pl
@@ -54,12 +52,12 @@ TAUGHT = CONTENT.model_copy(
 TRAINING = training_summary(CONTENT.views, 0.5)
 
 
-def adapted(word: str, proof: pl.DataFrame = PROOF, training: str = TRAINING, **changed: object) -> Adapted:
-    verdict = Verdict(word, "MRR × 100 +3.10", "Use it.", "search in your text")  # type: ignore[arg-type]
-    return Adapted(verdict, proof, training, **changed)  # type: ignore[arg-type]
+def adapted(word, proof=PROOF, training=TRAINING, **changed):
+    verdict = Verdict(word, "MRR × 100 +3.10", "Use it.", "search in your text")
+    return Adapted(verdict, proof, training, **changed)
 
 
-def card(subject: Adapted, content: AdaptationContent = CONTENT) -> str:
+def card(subject, content=CONTENT):
     return adapted_card(content, subject, CheckpointRef(key="c" * 64))
 
 
@@ -73,7 +71,7 @@ EXPORTED = {
 
 
 @pytest.mark.parametrize(("subject", "exported"), EXPORTED.values(), ids=EXPORTED)
-def test_page_and_card_name_the_exported_encoder_and_its_materials(subject: Adapted, exported: str) -> None:
+def test_page_and_card_name_the_exported_encoder_and_its_materials(subject, exported):
     text, is_adapted = card(subject), "adapted" in exported
     assert f"Exported: {exported}." in markdown(adaptation_page("e", subject, []))
     assert f"A sentence encoder: {exported}." in text
@@ -88,7 +86,7 @@ def test_page_and_card_name_the_exported_encoder_and_its_materials(subject: Adap
         assert (line in text) == is_adapted
 
 
-def test_card_repeats_licence_and_languages_of_the_original_encoder() -> None:
+def test_card_repeats_licence_and_languages_of_the_original_encoder():
     """Files of one's own have no licence to repeat; the base's model is named if the folder's name is no Hub id."""
     text = card(adapted("BETTER", split="Split by text."), TAUGHT)
     header = ModelCard(text).data
@@ -99,7 +97,7 @@ def test_card_repeats_licence_and_languages_of_the_original_encoder() -> None:
     assert "Split by text." in text
 
 
-def test_page_and_card_name_each_use_and_leave_out_search_after_a_loss() -> None:
+def test_page_and_card_name_each_use_and_leave_out_search_after_a_loss():
     """Regression: the page of an encoder that lost half of its MRR ended with `bsl search`."""
     losing = pl.DataFrame([asdict(CLASSES), asdict(SEARCH)])
     subject = Adapted(adaptation_verdict([CLASSES, SEARCH], 0.5, "proof.share=0.1"), losing, "Trained.")
@@ -116,7 +114,7 @@ def test_page_and_card_name_each_use_and_leave_out_search_after_a_loss() -> None
     assert "bsl search" in card(kept)
 
 
-def test_page_shows_the_evidence_and_what_was_not_evaluated() -> None:
+def test_page_shows_the_evidence_and_what_was_not_evaluated():
     bare = asdict(ROW) | {"evidence": "embedded:stsb test", "ci_low": None, "ci_high": None, "p_value": None}
     proof = pl.DataFrame([asdict(ROW), bare | {"use": None}])
     log = pl.DataFrame({name: [None] for name in TRAINING_LOG}, schema=TRAINING_LOG)
@@ -134,7 +132,7 @@ def test_page_shows_the_evidence_and_what_was_not_evaluated() -> None:
     assert proof_rows(proof, 999)[0]["p"] == "≤ 0.002"
 
 
-def test_sets_without_draws_are_reported_by_their_main_metric_and_the_largest_general_loss_is_named() -> None:
+def test_sets_without_draws_are_reported_by_their_main_metric_and_the_largest_general_loss_is_named():
     kinds = [
         ("mrpc", "all", "accuracy", "fast"), ("mrpc", "all", "f1", "fast"), ("reddit", "all", "v-measure", "mteb"),
         ("afs", "mean", "spearman", "unsupervised"), ("afs", "mean", "pearson", "unsupervised"),

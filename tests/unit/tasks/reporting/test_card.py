@@ -1,15 +1,8 @@
 """The header of an original encoder's own card is repeated; a broken one is skipped with a warning."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from bsl.tasks.reporting.card import NO_CARD, BaseCard, base_card
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CASES = {
     "one of each": (
@@ -28,9 +21,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("header", "expected"), CASES.values(), ids=CASES)
-def test_header_is_read(
-    tmp_path: Path, header: str, expected: BaseCard, caplog: pytest.LogCaptureFixture, request: pytest.FixtureRequest
-) -> None:
+def test_header_is_read(tmp_path, header, expected, caplog, request):
     assert base_card(tmp_path) == NO_CARD
     card = tmp_path / "README.md"
     card.write_text("# Title\n")

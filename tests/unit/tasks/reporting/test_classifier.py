@@ -1,9 +1,5 @@
 """The section on a classifier: confusions, and code that runs."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import polars as pl
 import pytest
 
@@ -13,14 +9,9 @@ from bsl.tasks.reporting.classifier import confusion_table, scikit_learn
 from bsl.tasks.serving.classify import write_table
 from tests.classified import texts_of
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet", "tsv"])
-def test_lines_of_scikit_learn_run_and_find_the_classes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], suffix: str
-) -> None:
+def test_lines_of_scikit_learn_run_and_find_the_classes(tmp_path, monkeypatch, capsys, suffix):
     monkeypatch.chdir(tmp_path)
     path, new = tmp_path / f"tickets.{suffix}", texts_of(100, 1)
     write_table(texts_of(0, 60), path)
@@ -29,7 +20,7 @@ def test_lines_of_scikit_learn_run_and_find_the_classes(
     assert new["queue"][0] in capsys.readouterr().out
 
 
-def test_many_classes_are_a_list_of_confusions() -> None:
+def test_many_classes_are_a_list_of_confusions():
     names = [f"class {n:02}" for n in range(15)]
     confusion = pl.DataFrame({"label": names, "predicted": [*names[1:], names[0]], "rows": range(1, 16)})
     assert confusion_table(confusion).rows[0].cells == ["class 14", "class 00", "15"]

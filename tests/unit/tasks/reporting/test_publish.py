@@ -11,7 +11,7 @@ def test_commit_names_head_and_marks_changed_tracked_files(tmp_path, monkeypatch
     monkeypatch.setattr(publish, "HERE", tmp_path)
     assert commit().startswith("unknown: not a clone") or len(commit()) == 40
 
-    def git(*words: str) -> str:
+    def git(*words):
         call = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", "-C", str(tmp_path), *words]
         return subprocess.run(call, check=True, capture_output=True, text=True).stdout.strip()
 

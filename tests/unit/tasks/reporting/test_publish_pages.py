@@ -3,8 +3,6 @@
 tests/golden pins the text of Markdown pages in such runs; these tests read what is on HTML pages only.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -16,7 +14,7 @@ from scipy.stats import rankdata
 
 from bsl.flows.comparison import compared
 from bsl.models.evaluation.signature import PRINTED
-from bsl.storage.artifacts.refs import ArtifactRef, ComparisonRef
+from bsl.storage.artifacts.refs import ComparisonRef
 from bsl.storage.errors import ArtifactMissingError
 from bsl.tasks.evaluation.kinds import tables
 from bsl.tasks.figures import ClassifierFigures, EvaluationFigures, ResultFigures, ToLabelFigures, TrainingFigures
@@ -34,7 +32,7 @@ ORDER = ["corpus", "views", "pairs", "checkpoint", "embeddings", "transform", "s
 class Made:
     """The reports of a run, of adaptations with and without labels, of an encoder; a comparison, an evaluation."""
 
-    def __init__(self, site: RunContext) -> None:
+    def __init__(self, site):
         self.store = site.open_store()
         run = tiny_runs.whitened(site)
         self.run = run.report
@@ -43,16 +41,16 @@ class Made:
         differences = (ComparisonRef(key=self.inputs(self.run)["comparisons.0"].key),)
         self.evaluation = summarise(site, run.scores, differences, Missing.of({"sts12": "absent"}), tables())
 
-    def inputs(self, ref: ArtifactRef) -> dict[str, ArtifactRef]:
+    def inputs(self, ref):
         return dict(self.store.manifest(ref).provenance.inputs)
 
-    def text(self, ref: ArtifactRef, suffix: str = "md") -> str:
+    def text(self, ref, suffix="md"):
         return self.file(ref, f"{ref.kind}.{suffix}").read_text()
 
-    def file(self, ref: ArtifactRef, name: str) -> Path:
+    def file(self, ref, name):
         return self.store.fetch(ref) / name
 
-    def table(self, ref: ArtifactRef, name: str | None = None) -> pl.DataFrame:
+    def table(self, ref, name=None):
         return self.store.scan(ref, name).collect()
 
 

@@ -19,7 +19,7 @@ COUNTS = dict.fromkeys(("read", "empty", "too_short", "too_long", "duplicates", 
 NOTHING = CorpusStatistics(**COUNTS, mean_chars=0.0, quantiles={}, histogram=(), per_source={}, samples=())
 
 
-def score(dataset: str, value: float) -> dict[str, object]:
+def score(dataset, value):
     line = f"set:{dataset}/test|metric:spearman|protocol:all|data:{dataset.replace('-', '')}|len:64"
     return {
         "model": "after BSL", "dataset": dataset, "subset": "all", "split": "test", "metric": "spearman",
@@ -28,12 +28,12 @@ def score(dataset: str, value: float) -> dict[str, object]:
     }  # fmt: skip
 
 
-def shifted(*offs: float) -> list[dict[str, float]]:
+def shifted(*offs):
     """Return the published scores, shifted by each of `offs`."""
     return [{name: value + off for name, value in SETS.items()} for off in offs]
 
 
-def without(name: str, **more: float) -> dict[str, float]:
+def without(name, **more):
     return {other: value for other, value in SETS.items() if other != name} | more
 
 

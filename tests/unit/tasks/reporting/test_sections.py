@@ -1,7 +1,5 @@
 """Names in titles carry no paths; the section of samples shows a few of the texts that changed, and their number."""
 
-from __future__ import annotations
-
 import polars as pl
 import pytest
 
@@ -24,11 +22,11 @@ from tests.every import every
         ("/", "/"),
     ]
 )
-def test_encoder_has_the_last_part_of_its_path_as_name(given: str, name: str) -> None:
+def test_encoder_has_the_last_part_of_its_path_as_name(given, name):
     assert encoder_name(given) == name
 
 
-def test_text_has_the_name_of_its_file_or_its_first_source() -> None:
+def test_text_has_the_name_of_its_file_or_its_first_source():
     tickets, letters = (
         TextSource(name=name, digest="d", format="csv", texts=("body",), files=files)
         for name, files in (("tickets", ("/home/somebody/tickets.csv",)), ("letters", ("/a/1.csv", "/a/2.csv")))
@@ -54,7 +52,7 @@ WRONG = ("class", "Where is it?", "place", "place", "person")
     ],
     ids=["classes", "labels", "questions"],
 )
-def test_samples_show_some_of_the_changed_texts_and_their_number(rows: list[tuple[str, ...]], shown: list[str]) -> None:
+def test_samples_show_some_of_the_changed_texts_and_their_number(rows, shown):
     page = markdown(Page("T", "", "", [], [sample_part(pl.DataFrame(rows, schema=SAMPLES, orient="row"))]))
     assert [text for text in shown if text not in page] == []
     assert page.count("| place | person | person |") == min(5, sum(row in RIGHT for row in rows))

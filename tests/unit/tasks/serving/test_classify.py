@@ -1,10 +1,7 @@
 """A file is classified row by row, from a report or from an exported folder, in the terminal and in Python."""
 
-from __future__ import annotations
-
 import json
 import shutil
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -17,19 +14,16 @@ from bsl.storage.artifacts.refs import ENCODER, ReportRef
 from bsl.storage.errors import ArtifactMissingError, SourceError
 from bsl.tasks.reporting.export import copy_classifier
 from bsl.tasks.serving.classify import find_classifier, read_input
-from tests.classified import Classified, classified, texts_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from tests.classified import classified, texts_of
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Classified:
+def made(tmp_path_factory):
     return classified(tmp_path_factory.mktemp("classified"))
 
 
 @pytest.fixture
-def terminal(made: Classified, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def terminal(made, monkeypatch, tmp_path):
     monkeypatch.setenv("BSL_STORE", made.site.store)
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")  # not needed
     monkeypatch.chdir(tmp_path)
@@ -43,7 +37,7 @@ READERS = {
 
 
 @pytest.mark.parametrize("suffix", READERS)
-def test_rows_and_columns_are_carried_in_order(made: Classified, terminal: Path, suffix: str, capsys) -> None:
+def test_rows_and_columns_are_carried_in_order(made, terminal, suffix, capsys):
     new = texts_of(200, 30).drop("queue")
     new = pl.concat([new, new.head(1), pl.DataFrame({"id": [999], "body": [None]}, schema=new.schema)])
     new.write_csv("new.csv")
@@ -62,7 +56,7 @@ def test_rows_and_columns_are_carried_in_order(made: Classified, terminal: Path,
     assert (np.diff(chances, axis=1) <= 0).all()
 
 
-def test_json_counts_classes_and_names_added_columns(made: Classified, terminal: Path, capsys) -> None:
+def test_json_counts_classes_and_names_added_columns(made, terminal, capsys):
     texts_of(200, 9).rename({"queue": "label"}).write_csv("gold.csv")
     assert main(["classify", str(made.classifier), "gold.csv", "out.csv", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -72,7 +66,7 @@ def test_json_counts_classes_and_names_added_columns(made: Classified, terminal:
     assert pl.read_csv("out.csv")["label"].to_list() == texts_of(200, 9)["queue"].to_list()
 
 
-def test_exported_folder_gives_the_same_probabilities_as_the_report(made: Classified, tmp_path: Path) -> None:
+def test_exported_folder_gives_the_same_probabilities_as_the_report(made, tmp_path):
     store, texts = made.site.open_store(), texts_of(300, 12)["body"].to_list()
     folder = tmp_path / "exported"
     shutil.copytree(store.fetch(made.exported) / ENCODER, folder)
@@ -87,7 +81,7 @@ def test_exported_folder_gives_the_same_probabilities_as_the_report(made: Classi
         classifier.predict("a text")
 
 
-def test_name_without_a_classifier_says_what_to_name(made: Classified, tmp_path: Path) -> None:
+def test_name_without_a_classifier_says_what_to_name(made, tmp_path):
     for name, message in ((str(tmp_path), "the folder has no such file"), ("nowhere", "no such folder")):
         with pytest.raises(SourceError, match=rf"{message}.* Name report/<key>"):
             find_classifier(made.site, name, "fp32")
@@ -105,7 +99,7 @@ def test_name_without_a_classifier_says_what_to_name(made: Classified, tmp_path:
         ({"id": [1, 2, 3], "size": [4, 5, 6]}, "no column may be the text"),
     ],
 )
-def test_unclear_text_column_is_asked_for(write, columns: dict[str, list[object]], message: str) -> None:
+def test_unclear_text_column_is_asked_for(write, columns, message):
     path, named = write("new.csv", pl.DataFrame(columns).write_csv()), next(iter(columns))
     with pytest.raises(SourceError, match=rf"{message}.*Name it with --text-column"):
         read_input(path, None, "body")
@@ -121,7 +115,7 @@ def test_unclear_text_column_is_asked_for(write, columns: dict[str, list[object]
         (["new.csv", "out.csv", "--text-column", "bdy"], "did you mean 'body' for 'bdy'?"),
     ],
 )
-def test_unusable_files_are_refused(made: Classified, terminal: Path, capsys, call: list[str], message: str) -> None:
+def test_unusable_files_are_refused(made, terminal, capsys, call, message):
     texts_of(0, 3).write_csv("new.csv")
     assert main(["classify", str(made.report), *call]) != 0
     assert message in capsys.readouterr().err

@@ -1,9 +1,5 @@
 """The tables of an encoder's exported forms: speed, the score of `bsl evaluate`, and losses on the user's labels."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 import polars as pl
 import pytest
@@ -15,13 +11,8 @@ from bsl.tasks.serving.form_scores import form_rows, form_sets, losses
 from bsl.tasks.serving.measures import Variant, variant_rows
 from tests.classified import TOPICS, texts_of
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-    from bsl.tasks.stage.run_context import RunContext
-
-
-def test_variants_have_the_range_over_passes_and_the_interval_of_bsl_evaluate() -> None:
+def test_variants_have_the_range_over_passes_and_the_interval_of_bsl_evaluate():
     random = np.random.default_rng(0)
     gold = random.integers(0, 26, 200) / 5
     cosines = gold / 5 + random.normal(0, 0.3, 200)
@@ -36,17 +27,17 @@ def test_variants_have_the_range_over_passes_and_the_interval_of_bsl_evaluate() 
     assert [row["STS-B test"] for row in rows] == [shown, shown]
 
 
-def vectors_of(noise: float):
+def vectors_of(noise):
     """Return an encoder of the texts' topics, which noise hides."""
 
-    def encode(texts: list[str]) -> np.ndarray:
+    def encode(texts):
         topics = [next(n for n, text in enumerate(TOPICS.values()) if text[:3] == given[:3]) for given in texts]
         return np.eye(3)[topics] + noise * np.random.default_rng(len(texts)).normal(size=(len(texts), 3))
 
     return encode
 
 
-def test_form_that_loses_on_labels_is_said_and_scores_are_those_of_evaluate(site: RunContext, tmp_path: Path) -> None:
+def test_form_that_loses_on_labels_is_said_and_scores_are_those_of_evaluate(site, tmp_path):
     texts_of(0, 120).write_csv(tmp_path / "tickets.csv")
     name = f"labels:{tmp_path}/tickets.csv#label=queue"
     found = form_sets(site, [name])

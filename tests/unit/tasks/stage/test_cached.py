@@ -18,7 +18,7 @@ from bsl.models.evaluation.config import BootstrapConfig
 from bsl.storage.artifacts.garbage_collection import leftovers
 from bsl.storage.artifacts.keys import artifact_key
 from bsl.storage.artifacts.refs import CorpusRef, ViewsRef
-from bsl.tasks.stage.cached import Stage, StageContext, StageInputs, stage
+from bsl.tasks.stage.cached import StageContext, StageInputs, stage
 from bsl.tasks.translation.translate import translate
 from tests.hostile import key, put
 from tests.starved import hungry_views
@@ -47,7 +47,7 @@ def other(context: StageContext, sources: Sources, title: str) -> None:
     """Make another corpus, from arguments that look the same."""
 
 
-def first() -> Stage:
+def first():
     @stage(ref=ViewsRef, version=1)
     def same_views(context: StageContext, corpus: str) -> None:
         """Views of one kind."""
@@ -55,7 +55,7 @@ def first() -> Stage:
     return same_views
 
 
-def second() -> Stage:
+def second():
     @stage(ref=ViewsRef, version=1)
     def same_views(context: StageContext, corpus: str) -> None:
         """Views of another kind."""

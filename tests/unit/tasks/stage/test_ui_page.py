@@ -26,7 +26,7 @@ def store(site):
 def told(monkeypatch):
     """Return a function that sets the flow and the parameters of the current flow run."""
 
-    def tell(flow: str, **parameters: object) -> None:
+    def tell(flow, **parameters):
         monkeypatch.setitem(vars(flow_run), "flow_name", flow)
         monkeypatch.setitem(vars(flow_run), "parameters", parameters)
 

@@ -10,7 +10,7 @@ from tests.unit.storage.artifacts.test_store_translation_memory import MEMORY, p
 TOP = 2**63  # the first id of the upper range of two
 
 
-def sentences(*ids: int) -> pl.LazyFrame:
+def sentences(*ids):
     return pl.LazyFrame(
         {"sentence_id": ids, "text": [f"s{n}" for n in ids]}, schema_overrides={"sentence_id": pl.UInt64}
     )
@@ -23,7 +23,7 @@ def store(site):
 
 @pytest.fixture
 def recall(store, tmp_path):
-    def of(*ids: int, bits: int = 1) -> MemoryLookup:
+    def of(*ids, bits=1):
         (tmp_path / "scratch").mkdir()
         made = MemoryLookup(store, MEMORY, tmp_path / "scratch", bits, len(ids))
         made.ask_for(lambda number: in_range(sentences(*ids), number, bits))

@@ -118,7 +118,7 @@ def test_both_orders_doubles_pairs_with_swapped_texts():
     assert doubled["score"].to_list() == pytest.approx([*GOLD, *GOLD])
 
 
-def rows(values: dict[int, float], metric: str = "spearman") -> pl.DataFrame:
+def rows(values, metric="spearman"):
     fixed = {
         "model": "m", "dataset": "stsb", "subset": "all", "split": "test", "metric": metric, "protocol": "supervised",
         "n": 9, "ci_low": 0.0, "ci_high": 1.0, "checkpoint": "",

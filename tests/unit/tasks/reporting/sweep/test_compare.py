@@ -17,7 +17,7 @@ MADE = Provenance(stage_version=1, config={})
 OTHERS = {"afs": ("pearson", "spearman"), "toy": ("average precision",), "twenty": ("v-measure",)}
 
 
-def figures(level: float) -> pl.DataFrame:
+def figures(level):
     rows = [
         ("afs", "pearson", level, "unsupervised", "mean"), ("afs", "spearman", level + 0.1, "unsupervised", "mean"),
         ("afs", "spearman", 0.9, "unsupervised", "GC"), ("toy", "average precision", level, "ranked", "all"),

@@ -22,7 +22,7 @@ from bsl.tasks.reporting.sweep.system import SweepSystem
 BARE = {"ci_low": None, "ci_high": None, "sd": None, "reference": None}
 
 
-def row(label: str, dataset: str, mean: float, gain: tuple[float, float, float, float] | None = None, **other: object):
+def row(label, dataset, mean, gain=None, **other):
     figure = {"metric": "spearman", "protocol": "all", "sd": 0.01, "ci_low": mean - 0.02, "ci_high": mean + 0.02}
     names = ("difference", "difference_low", "difference_high", "p_value")
     differences = dict(zip(names, gain or (None,) * 4, strict=True))
