@@ -20,7 +20,7 @@ WEAK := tests/flows/test_adapt.py tests/unit/models/training \
   tests/flows/test_pipeline.py::test_pipeline_publishes_every_artifact_kind_without_defects \
   tests/unit/models/encoder/test_sentence_encoder.py tests/unit/models/encoder/test_unpadded.py \
   tests/unit/models/encoder/test_int8.py tests/unit/models/translation/test_ctranslate.py \
-  tests/unit/models/runtime/test_device_arithmetic.py tests/unit/tasks/embedding/test_embed.py
+  tests/unit/models/runtime/test_device.py tests/unit/tasks/embedding/test_embed.py
 
 # Whole runs as users start them: from the Hub, by a deployment, in processes, from a wheel
 JOURNEYS := tests/flows/test_recipes_from_the_hub.py \

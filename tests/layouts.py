@@ -36,6 +36,7 @@ from tests.hub.repositories import dense, files_of, model_files, sentences
 TEXTS = sorted(sentences()[:24], key=len)
 FP32 = {"dtype": torch.float32}
 SMALL = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
+T5_SMALL = {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4, "pad_token_id": 1}
 SHORT = {"max_position_embeddings": 4}
 NAMED = {"query": "query: ", "sts": "Instruct: find sentences of the same meaning\nQuery: "}
 MODES = ("cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
@@ -60,14 +61,16 @@ def pooled(*modes):
     return {"word_embedding_dimension": 32, "pooling_mode": list(modes)}
 
 
-def layout(base, *kinds, pooling=("mean",), length=32, **files):
+def layout(base, *kinds, pooling=("mean",), length=32, dims=None):
     """Return a transformer's files plus a list of modules and their settings."""
     described = {
         "modules.json": modules("Transformer", "Pooling", *kinds),
         "1_Pooling/config.json": pooling if isinstance(pooling, dict) else pooled(*pooling),
         "sentence_bert_config.json": {"max_seq_length": length, "do_lower_case": False},
     }
-    return {**base, **described, **{name.replace("__", "/"): content for name, content in files.items()}}
+    if dims is not None:
+        described["config_sentence_transformers.json"] = {"truncate_dim": dims}
+    return {**base, **described}
 
 
 def head(number, kind, settings, weights):
@@ -123,39 +126,30 @@ def decoder(tmp_path, kind=Qwen3Model, config=Qwen3Config, dtype=torch.float32, 
     return network(tmp_path, kind(config(**wide)), bpe(), dtype)
 
 
-def modernbert(tmp_path):
+def sentencepiece(tmp_path, kind, config, **fields):
+    """Return the files of a network with the tokenizer of XLM-R."""
     torch.manual_seed(3)
-    tokenizer = PreTrainedTokenizerFast.from_pretrained(_xlmr_folder(tmp_path))
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(write(tmp_path / "xlmr", xlmr()))
+    return network(tmp_path, kind(config(vocab_size=600, **fields)), tokenizer)
+
+
+def modernbert(tmp_path):
     ends = {"pad_token_id": 1, "cls_token_id": 0, "sep_token_id": 2, "bos_token_id": 0, "eos_token_id": 2}
-    return network(tmp_path, ModernBertModel(ModernBertConfig(**SMALL, **ends, vocab_size=600, **SHORT)), tokenizer)
+    return sentencepiece(tmp_path, ModernBertModel, ModernBertConfig, **SMALL, **ends, **SHORT)
 
 
 def deberta(tmp_path):
-    torch.manual_seed(3)
     relative = {"relative_attention": True, "position_biased_input": False, "pos_att_type": ["p2c", "c2p"]}
-    config = DebertaV2Config(**SMALL, **relative, vocab_size=600, pad_token_id=1, position_buckets=4, **SHORT)
-    return network(tmp_path, DebertaV2Model(config), PreTrainedTokenizerFast.from_pretrained(_xlmr_folder(tmp_path)))
+    own = {"pad_token_id": 1, "position_buckets": 4, **SHORT}
+    return sentencepiece(tmp_path, DebertaV2Model, DebertaV2Config, **SMALL, **relative, **own)
 
 
 def t5(tmp_path):
-    torch.manual_seed(3)
-    config = T5Config(vocab_size=600, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, pad_token_id=1)
-    base = network(tmp_path, T5EncoderModel(config), PreTrainedTokenizerFast.from_pretrained(_xlmr_folder(tmp_path)))
     identity = "torch.nn.modules.linear.Identity"
     settings = {"in_features": 32, "out_features": 16, "bias": False, "activation_function": identity}
+    base = sentencepiece(tmp_path, T5EncoderModel, T5Config, **T5_SMALL)
     weights = {"model.safetensors": save({"linear.weight": torch.randn(16, 32)})}
     return {**layout(base, "Dense", "Normalize"), **head(2, "Dense", settings, weights)}
-
-
-def umt5(tmp_path):
-    torch.manual_seed(3)
-    config = UMT5Config(vocab_size=600, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, pad_token_id=1)
-    tokenizer = PreTrainedTokenizerFast.from_pretrained(_xlmr_folder(tmp_path))
-    return layout(network(tmp_path, UMT5EncoderModel(config), tokenizer))
-
-
-def _xlmr_folder(tmp_path):
-    return write(tmp_path / "xlmr", xlmr())
 
 
 def gpt2(tmp_path):
@@ -171,7 +165,7 @@ def xlnet(tmp_path):
 
 
 def static(tmp_path):
-    core = Tokenizer.from_file(str(_xlmr_folder(tmp_path) / "tokenizer.json"))
+    core = Tokenizer.from_file(str(write(tmp_path / "xlmr", xlmr()) / "tokenizer.json"))
     table = torch.randn(core.get_vocab_size(), 24, generator=torch.Generator().manual_seed(1))
     files = {"tokenizer.json": core.to_str().encode(), "model.safetensors": save({"embedding.weight": table})}
     listed = [{**modules("StaticEmbedding")[0], "path": "0_StaticEmbedding"}, modules("", "Normalize")[1]]
@@ -218,7 +212,7 @@ LAYOUTS = {
     "Dense to another width (distiluse)": lambda _: {**layout(bert(), "Dense"), **dense_head(2)},
     "LayerNorm": lambda _: {**layout(bert(), "LayerNorm"), **norm()},
     "T5's encoder, Dense without bias (sentence-t5)": t5,
-    "UMT5's encoder": umt5,
+    "UMT5's encoder": lambda folder: layout(sentencepiece(folder, UMT5EncoderModel, UMT5Config, **T5_SMALL)),
     "static table (static-retrieval-mrl)": static,
     "length in an old file (roberta-base-nli)": lambda _: {
         **{name: part for name, part in layout(roberta()).items() if name != "sentence_bert_config.json"},
@@ -227,23 +221,12 @@ LAYOUTS = {
     "a default prompt (E5 instruct)": lambda _: prompted("sts"),
     "a prompt that is not pooled (INSTRUCTOR)": lambda _: prompted("sts", include_prompt=False),
     "prompts, none by default (nomic)": lambda _: prompted(None),
-    "the first dimensions alone, after Normalize (Matryoshka)": lambda _: {
-        **layout(bert(), "Normalize"),
-        "config_sentence_transformers.json": {"truncate_dim": 8},
-    },
-    "as many dimensions as there are, after Normalize": lambda _: {
-        **layout(bert(), "Normalize"),
-        "config_sentence_transformers.json": {"truncate_dim": 32},
-    },
-    "more dimensions than there are, several poolings": lambda _: {
-        **layout(bert(), "Normalize", pooling=("cls", "mean")),
-        "config_sentence_transformers.json": {"truncate_dim": 100},
-    },
-    "as many dimensions as Dense gives": lambda _: {
-        **layout(bert(), "Dense", "Normalize"),
-        **dense_head(2),
-        "config_sentence_transformers.json": {"truncate_dim": 16},
-    },
+    "the first dimensions alone, after Normalize (Matryoshka)": lambda _: layout(bert(), "Normalize", dims=8),
+    "as many dimensions as there are, after Normalize": lambda _: layout(bert(), "Normalize", dims=32),
+    "more dimensions than there are, several poolings": lambda _: layout(
+        bert(), "Normalize", pooling=("cls", "mean"), dims=100
+    ),
+    "as many dimensions as Dense gives": lambda _: {**layout(bert(), "Dense", "Normalize", dims=16), **dense_head(2)},
     "a length beyond the positions": lambda _: layout(bert(), length=100_000),
     "a length beyond the positions, some of them unused": lambda _: layout(roberta(), length=514),
     "positions without end (XLNet)": xlnet,

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from bsl.models.runtime.progress import OnProgress
 
 CHUNK = 10_000  # texts per tokenizer call: enough for all its threads, few enough to bound memory
+# No padding: it would cost memory, and other callers may have enabled it.
+_PLAIN: dict[str, Any] = {"truncation": True, "padding": False, "return_attention_mask": False, "verbose": False}
 DEFAULT_PROMPT = "default"  # saved name of a prompt that is not among the folder's named prompts
 
 _locking = threading.Lock()
@@ -213,7 +215,8 @@ def token_ids(tokenizer: Tokenizer, texts: Sequence[str], max_length: int, promp
         for start in range(0, len(texts), CHUNK):
             chunk = texts[start : start + CHUNK]
             try:
-                found = _ids(tokenizer, [prompt + text for text in chunk] if prompt else chunk, max_length)
+                prompted = [prompt + text for text in chunk] if prompt else chunk
+                found = tokenizer(prompted, max_length=max_length, **_PLAIN)["input_ids"]
             except BaseException as error:
                 if isinstance(error, MemoryError) or not (isinstance(error, Exception) or is_panic(error)):
                     raise
@@ -228,14 +231,6 @@ def token_ids(tokenizer: Tokenizer, texts: Sequence[str], max_length: int, promp
     if len(empty := np.flatnonzero(tokens.lengths == 0)):
         raise NoEmbeddingError(int(empty[0]), "has no token. Drop empty texts, or use a tokenizer with special tokens.")
     return tokens
-
-
-def _ids(tokenizer: Tokenizer, texts: list[str], max_length: int) -> list[list[int]]:
-    # padding=False: padding would cost memory, and other callers may have enabled it.
-    call = tokenizer(
-        texts, truncation=True, max_length=max_length, padding=False, return_attention_mask=False, verbose=False
-    )
-    return list(call["input_ids"])
 
 
 @contextlib.contextmanager

@@ -166,10 +166,15 @@ def _decided(rows: Sequence[AdaptationComparison], max_forgetting: float, smalle
         return _with_losses(Verdict("BETTER", reason, _recommended(use, losing, smaller_share), use), others)
     if deciding.answer == "worse":
         return _with_losses(Verdict("WORSE", reason, f"{_GENTLER}{_gains(others)}", use), others)
-    advice = f"You get the original encoder. More labels may show a difference.{_gains(others)}"
-    if deciding.metric == MRR:
-        advice = f"You get the original encoder. More text may show a difference.{_gains(others)}"
+    advice = f"You get the original encoder{_without_difference(deciding)}{_gains(others)}"
     return _with_losses(Verdict("NO DIFFERENCE", reason, advice, use), others)
+
+
+def _without_difference(deciding: AdaptationComparison) -> str:
+    """Return the end of a sentence: what may show a difference, or that the original leaves none to show."""
+    if deciding.before == 1:
+        return ", which has no fault on the test rows."
+    return f". More {'text' if deciding.metric == MRR else 'labels'} may show a difference."
 
 
 def _with_losses(verdict: Verdict, others: Sequence[AdaptationComparison]) -> Verdict:

@@ -51,18 +51,14 @@ def in_range(frame: pl.LazyFrame, number: int, bits: int, column: str = "sentenc
 
 def equal_frames(frames: Iterable[pl.DataFrame], rows: int) -> Iterator[pl.DataFrame]:
     """Yield the same rows in frames of exactly `rows` rows; the last one may be shorter."""
-    pending: list[pl.DataFrame] = []
-    height = 0
+    rest = pl.DataFrame()
     for frame in frames:
-        pending.append(frame)
-        height += frame.height
-        while height >= rows:
-            merged = pl.concat(pending)
-            yield merged.head(rows)
-            pending = [merged.slice(rows)]
-            height -= rows
-    if height:
-        yield pl.concat(pending)
+        rest = rest.vstack(frame) if rest.height else frame
+        while rest.height >= rows:
+            yield rest.head(rows)
+            rest = rest.slice(rows)
+    if rest.height:
+        yield rest
 
 
 def mix(numbers: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:

@@ -41,13 +41,6 @@ def load_network(folder: Path, config: EncoderConfig | None) -> tuple[Encoder, T
     with load_errors(folder, EncoderError):
         saved = read_saved(folder)
         network, tokenizer = _load(folder, saved, config or EncoderConfig(model=folder.name))
-    # By numpy: on busy cores, torch's threads wait for each other at each tensor, 400 times as long as they compute.
-    broken = [name for name, weight in network.named_parameters() if not np.isfinite(weight.detach().numpy()).all()]
-    if broken:
-        raise EncoderError(
-            f"{folder}: {len(broken)} weights are not finite (first: {broken[0]}): its training diverged, or the copy "
-            "is damaged. Use an earlier checkpoint, or copy the folder again."
-        )
     return network, tokenizer, saved.prompts
 
 
@@ -71,6 +64,13 @@ def _load(folder: Path, saved: SavedEncoder, config: EncoderConfig) -> tuple[Enc
         sentence_heads.insert(0, take_pooler(backbone, folder))
         config = config.model_copy(update={"pooling": "cls"})
     network = Encoder(backbone, config, token_heads, sentence_heads).eval()
+    # By numpy: on busy cores, torch's threads wait for each other at each tensor, 400 times as long as they compute.
+    broken = [name for name, weight in network.named_parameters() if not np.isfinite(weight.detach().numpy()).all()]
+    if broken:
+        raise EncoderError(
+            f"{folder}: {len(broken)} weights are not finite (first: {broken[0]}): its training diverged, or the copy "
+            "is damaged. Use an earlier checkpoint, or copy the folder again."
+        )
     network.equal_lengths = _reads_padding(saved.backbone.folder, network, tokenizer)
     _check_width(saved, network)
     if saved.truncate_dim is not None and saved.truncate_dim < network.width:

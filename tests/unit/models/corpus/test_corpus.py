@@ -4,34 +4,28 @@ import polars as pl
 import pytest
 
 import bsl.models.corpus.corpus as corpus_module
-from bsl.models.corpus.corpus import (
-    CorpusConfig,
-    TextChunk,
-    _Origins,
-    _prepare,
-    _Tally,
-    build_corpus,
-    deduplicate,
-)
+from bsl.models.corpus.corpus import CorpusConfig, TextChunk, _Origins, _prepare, _Tally, build_corpus, deduplicate
 from bsl.models.corpus.normalize import NormalizeConfig, sentence_ids
 from bsl.models.errors import EmptyCorpusError, SentenceIdCollisionError
 from bsl.storage.artifacts.schemas import CORPUS
 
 
-def chunk(*texts: str | None, source: str = "snli", lang: str = "en", limit: int | None = None) -> TextChunk:
+def chunk(*texts, source="snli", lang="en", limit=None):
     return TextChunk(pl.Series("any", texts, dtype=pl.String), source, lang, limit)
+
+
+def numbered(count, name="sentence"):
+    return [f"{name} {number}" for number in range(count)]
 
 
 @pytest.fixture
 def build(tmp_path):
-    def call(chunks, config=None, memory_bytes=1 << 30):
-        parts: list[pl.DataFrame] = []
-        seen: list[tuple[int, int, str]] = []
+    def call(chunks, memory_bytes=1 << 30, limit=None, **normalize):
+        parts, seen = [], []
         scratch = tmp_path / f"scratch-{len(list(tmp_path.iterdir()))}"
         scratch.mkdir()
-        statistics = build_corpus(
-            chunks, config or CorpusConfig(), scratch, parts.append, lambda *step: seen.append(step), memory_bytes
-        )
+        config = CorpusConfig(limit=limit, normalize=NormalizeConfig(**normalize))
+        statistics = build_corpus(chunks, config, scratch, parts.append, lambda *step: seen.append(step), memory_bytes)
         assert seen[-1][0] == statistics.read
         return parts, statistics
 
@@ -39,10 +33,8 @@ def build(tmp_path):
 
 
 def test_duplicate_sentence_gets_its_first_source(build):
-    parts, statistics = build(
-        [chunk("A dog  runs.", "A cat."), chunk("A dog runs. ", "Ein Hund.", source="mnli", lang="de")]
-    )
-    (frame,) = parts
+    german = chunk("A dog runs. ", "Ein Hund.", source="mnli", lang="de")
+    (frame,), statistics = build([chunk("A dog  runs.", "A cat."), german])
     assert frame.schema == CORPUS
     assert frame["sentence_id"].is_sorted()
     assert frame["sentence_id"].to_list() == frame.select(sentence_ids(pl.col("text"))).to_series().to_list()
@@ -55,18 +47,10 @@ def test_duplicate_sentence_gets_its_first_source(build):
 
 
 def test_statistics_count_every_sentence_by_outcome(build):
-    bounds = NormalizeConfig(min_chars=3, max_chars=10)
-    _, statistics = build(
-        [chunk("", " \x00", None, "ab", "abc", "abc ", "x" * 10, "x" * 11)], CorpusConfig(normalize=bounds)
-    )
-    assert statistics.model_dump(include={"read", "empty", "too_short", "too_long", "duplicates", "unique"}) == {
-        "read": 8,
-        "empty": 3,
-        "too_short": 1,
-        "too_long": 1,
-        "duplicates": 1,
-        "unique": 2,
-    }
+    texts = ["", " \x00", None, "ab", "abc", "abc ", "x" * 10, "x" * 11]
+    _, statistics = build([chunk(*texts)], min_chars=3, max_chars=10)
+    counts = {"read": 8, "empty": 3, "too_short": 1, "too_long": 1, "duplicates": 1, "unique": 2}
+    assert statistics.model_dump(include={*counts}) == counts
     assert statistics.quantiles == {"p05": 3, "p25": 3, "p50": 3, "p75": 10, "p95": 10, "p99": 10, "p100": 10}
     assert statistics.mean_chars == 6.5
     assert sum(each.sentences for each in statistics.histogram) == 2
@@ -77,45 +61,37 @@ def test_megabyte_line_is_dropped_unless_max_chars_allows_it(build):
     long = "word " * 200_000
     _, statistics = build([chunk("short", long)])
     assert (statistics.too_long, statistics.unique) == (1, 1)
-    parts, _ = build([chunk("short", long)], CorpusConfig(normalize=NormalizeConfig(max_chars=2_000_000)))
-    assert long.strip() in parts[0]["text"].to_list()
+    (frame,), _ = build([chunk("short", long)], max_chars=2_000_000)
+    assert long.strip() in frame["text"].to_list()
 
 
-def test_parts_are_full_and_sorted_by_id(build, monkeypatch):
+def test_parts_are_full_sorted_by_id_and_equal_on_disk_and_in_memory(build, monkeypatch):
     monkeypatch.setattr(corpus_module, "PART_ROWS", 100)
-    texts = [f"sentence {number}" for number in range(950)]
-    parts, statistics = build([chunk(*texts)], memory_bytes=1)
+    chunks = [chunk(*numbered(950)[start : start + 100]) for start in range(0, 950, 100)]
+    parts, statistics = build([*chunks, chunk(*numbered(300))], memory_bytes=1)
     assert [part.height for part in parts] == [100] * 9 + [50]
-    ids = pl.concat(parts)["sentence_id"]
-    assert ids.is_sorted()
-    assert ids.n_unique() == statistics.published == 950
-
-
-def test_disk_and_memory_give_the_same_parts(build):
-    chunks = [
-        chunk(*(f"sentence {number % 700}" for number in range(start, start + 100))) for start in range(0, 1000, 100)
-    ]
-    in_memory, one = build(chunks)
-    on_disk, two = build(chunks, memory_bytes=1)
-    assert pl.concat(in_memory).equals(pl.concat(on_disk))
-    assert one == two
+    whole = pl.concat(parts)
+    assert whole["sentence_id"].is_sorted()
+    assert whole["sentence_id"].n_unique() == statistics.published == 950
+    in_memory, same = build([*chunks, chunk(*numbered(300))])
+    assert pl.concat(in_memory).equals(whole)
+    assert same == statistics
 
 
 def test_limit_keeps_the_smallest_ids(build):
-    texts = [f"sentence {number}" for number in range(200)]
-    whole, _ = build([chunk(*texts)])
-    some, statistics = build([chunk(*reversed(texts))], CorpusConfig(limit=30))
+    whole, _ = build([chunk(*numbered(200))])
+    some, statistics = build([chunk(*numbered(200)[::-1])], limit=30)
     assert pl.concat(some).equals(pl.concat(whole).head(30))
     assert (statistics.unique, statistics.published) == (200, 30)
 
 
 @pytest.mark.parametrize("memory_bytes", [1 << 30, 1], ids=["in memory", "spilled"])
 def test_source_limit_excludes_duplicates_of_earlier_sources(build, memory_bytes):
-    books = [f"book {number}" for number in range(200)]
-    shared = [chunk("A dog runs.", *books[:50])]
-    whole, _ = build([*shared, chunk(*books, source="books")])
+    books = numbered(200, "book")
+    shared = chunk("A dog runs.", *books[:50])
+    whole, _ = build([shared, chunk(*books, source="books")])
     halves = [chunk(*books[100:], source="books", limit=30), chunk(*books[:100], source="books", limit=30)]
-    parts, statistics = build([*shared, *halves], memory_bytes=memory_bytes)
+    parts, statistics = build([shared, *halves], memory_bytes=memory_bytes)
     expected = pl.concat(whole).filter(pl.col("source") == "books").head(30)
     assert pl.concat(parts).filter(pl.col("source") == "books").equals(expected)
     assert (statistics.unique, statistics.published) == (201, 81)
@@ -123,25 +99,22 @@ def test_source_limit_excludes_duplicates_of_earlier_sources(build, memory_bytes
 
 
 def test_empty_corpus_error_counts_drops_by_reason(build):
-    with pytest.raises(
-        EmptyCorpusError, match=r"of 3 sentences read, 2 are empty, 0 are shorter than 1 and 1 are longer than 5"
-    ):
-        build([chunk("", " ", "too long")], CorpusConfig(normalize=NormalizeConfig(max_chars=5)))
+    counts = r"of 3 sentences read, 2 are empty, 0 are shorter than 1 and 1 are longer than 5"
+    with pytest.raises(EmptyCorpusError, match=counts):
+        build([chunk("", " ", "too long")], max_chars=5)
     with pytest.raises(EmptyCorpusError, match=r"of 0 sentences read.* change ingest\.corpus\.normalize\.min_chars"):
         build([])
 
 
 def test_sentence_id_collision_is_rejected():
-    frame = pl.DataFrame(
-        {"sentence_id": [7, 3, 7], "text": ["one", "two", "other"]}, schema_overrides={"sentence_id": pl.UInt64}
-    )
+    frame = pl.DataFrame({"sentence_id": pl.Series([7, 3, 7], dtype=pl.UInt64), "text": ["one", "two", "other"]})
     with pytest.raises(SentenceIdCollisionError, match="0x0000000000000007: 'one' and 'other'"):
         deduplicate(frame)
 
 
 def test_more_sources_than_sixteen_bits_can_count_keep_their_names():
-    origins, texts = _Origins(), pl.Series(["A dog runs."])
-    chunks = [TextChunk(texts, f"source {number}", "en") for number in range(70_000)]
+    origins = _Origins()
+    chunks = [TextChunk(pl.Series(["A dog runs."]), f"source {number}", "en") for number in range(70_000)]
     for one in chunks:
         origins.number(one)
     for number in (65_535, 65_536, 69_999):

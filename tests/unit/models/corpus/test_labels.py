@@ -1,85 +1,79 @@
-"""What labels judge and teach: nothing that judges is learnt, classes become balanced pairs."""
+"""What labels judge and teach: nothing that judges is learnt, groups stay whole, classes become balanced pairs."""
 
 import numpy as np
 import polars as pl
 import pytest
 
-from bsl.models.corpus.labels import (
-    JUDGING,
-    PARTNERS,
-    class_pairs,
-    parts_of,
-    sentences_of,
-    shares,
-    usable_rows,
-)
+from bsl.models.corpus.labels import JUDGING, PARTNERS, class_pairs, parts_of, sentences_of, shares, usable_rows
 from bsl.models.errors import EvaluationError, TrainingError
 from tests.every import every
 
+ROWS = 400
 
-def ids(*texts: str) -> pl.Series:
+
+def numbered(count, text="Sentence number {}."):
+    return [text.format(number) for number in range(count)]
+
+
+def ids(*texts):
     return sentences_of(pl.Series("text", list(texts)))
 
 
-def parts(rows, sides, held, learnt, *, use, seed=0):
-    return parts_of(rows, sides, held, learnt, use=use, seed=seed).to_list()
+def divided(texts, *, groups=None, held=("x",), training=("y",), use="adapt", seed=0):
+    """Return rows of texts (or of several columns of texts) with their part."""
+    rows = pl.DataFrame(texts if isinstance(texts, dict) else {"text": texts})
+    sides = rows.columns
+    if groups is not None:
+        rows = rows.with_columns(document=pl.Series(groups))
+    return rows.with_columns(part=parts_of(rows, sides, ids(*held), ids(*training), use=use, seed=seed))
 
 
 def test_rows_with_held_out_sentences_are_test_labels():
-    texts = [f"It is bad. I like {number}." for number in range(20)]
-    rows = pl.DataFrame({"text": [*texts, "Held here. It is bad."]})
-    found = parts(rows, ["text"], ids("I like 0.", "Held here."), ids("It is bad."), use="adapt")
+    texts = [*numbered(20, "It is bad. I like {}."), "Held here. It is bad."]
+    found = divided(texts, held=["I like 0.", "Held here."], training=["It is bad."])["part"].to_list()
     assert (found[0], found[-1]) == ("judge", "judge")
     assert {*found[1:-1]} == {"judge", "teach"}
+    pairs = {"sentence1": ["A cat.", "Held."], "sentence2": ["Held.", "A bird."]}
+    assert divided(pairs, held=["Held."])["part"].to_list() == ["judge", "judge"]
+    assert divided(["", "  ", "Held."], held=["Held."], training=[""])["part"][2] == "judge"
 
 
-def test_judge_evaluates_all_rows_in_any_order():
-    rows = pl.DataFrame({"text": [f"Sentence number {number}." for number in range(2000)]})
-    found = parts(rows, ["text"], ids("x"), ids("y"), use="adapt")
-    assert found == parts(rows.reverse(), ["text"], ids("x"), ids("y"), use="adapt")[::-1]
-    assert {*parts(rows, ["text"], ids("x"), ids("y"), use="judge")} == {"judge"}
+@pytest.mark.parametrize("groups", [None, [f"w{number % 15}" for number in range(ROWS)]])
+def test_order_of_rows_changes_no_part_and_all_rows_can_be_test_labels(groups):
+    texts, back = numbered(ROWS), groups and groups[::-1]
+    assert divided(texts, groups=groups)["part"].equals(divided(texts[::-1], groups=back)["part"].reverse())
+    assert {*divided(texts, groups=groups, use="judge")["part"]} == {"judge"}
 
 
 @pytest.mark.parametrize("own", [True, False])
 def test_adapt_trains_on_half_of_the_labelled_rows(own):
     """Of the text itself, three in ten of which are held out, and of other text."""
-    texts = [f"Sentence number {number}." for number in range(2000)]
-    held, learnt = (ids(*texts[:600]), ids(*texts[600:])) if own else (ids("x"), ids("y"))
-    found = parts(pl.DataFrame({"text": texts}), ["text"], held, learnt, use="adapt")
-    assert np.mean([part == "teach" for part in found]) == pytest.approx(0.5, abs=0.04)
+    texts = numbered(2000)
+    found = divided(texts, held=texts[:600] if own else ["x"], training=texts[600:] if own else ["y"])["part"]
+    assert (found == "teach").mean() == pytest.approx(0.5, abs=0.04)
     assert {*found} == {"teach", "judge"}
     assert not own or "teach" not in found[:600]
 
 
 @pytest.mark.parametrize(("others", "share"), [(1000, 1.0), (100, JUDGING)])
 def test_judge_splits_labels_that_cover_most_training_text(others, share):
-    texts = [f"Sentence number {number}." for number in range(900)]
-    learnt = ids(*texts, *(f"Another sentence of number {number}." for number in range(others)))
-    found = parts(pl.DataFrame({"text": texts}), ["text"], ids("x"), learnt, use="judge")
-    assert np.mean([part == "judge" for part in found]) == pytest.approx(share, abs=0.04)
+    texts = numbered(900)
+    found = divided(texts, training=[*texts, *numbered(others, "Another sentence of number {}.")], use="judge")
+    assert found["part"].eq_missing("judge").mean() == pytest.approx(share, abs=0.04)
 
 
-def test_both_texts_of_a_pair_determine_its_part():
-    rows = pl.DataFrame({"sentence1": ["A cat.", "Held."], "sentence2": ["Held.", "A bird."], "score": [1.0, 0.0]})
-    found = parts(rows, ["sentence1", "sentence2"], ids("Held."), ids("A dog."), use="adapt")
-    assert found == ["judge", "judge"]
-
-
-def test_pairs_sharing_a_text_get_the_same_part():
+def test_pairs_sharing_a_text_get_the_same_part_also_through_others():
     """200 questions with 20 answers: no answer stands in two parts."""
-    rows = pl.DataFrame({"q": [f"Question {n}?" for n in range(200)], "a": [f"Answer {n % 20}." for n in range(200)]})
-    found = rows.with_columns(part=parts_of(rows, ["q", "a"], ids("x"), ids("y"), use="adapt", seed=1))
+    pairs = {"q": numbered(200, "Question {}?"), "a": [f"Answer {n % 20}." for n in range(200)]}
+    found = divided(pairs, seed=1)
     assert found.group_by("a").agg(pl.col("part").n_unique())["part"].to_list() == [1] * 20
     counts = found["part"].value_counts()["count"]
     assert len(counts) == 2
     assert counts.min() >= 20
-
-
-def test_transitively_connected_pairs_get_the_same_part():
-    rows = pl.DataFrame({"one": ["a", " b", "c", "e", "g", "g"], "two": ["b", "c", "d", "f", "h", "i"]})
-    found = parts(rows, ["one", "two"], ids("d"), ids("a", "e", "g"), use="adapt")
-    assert found[:3] == ["judge"] * 3
-    assert found[4] == found[5]
+    pairs = {"one": ["a", " b", "c", "e", "g", "g"], "two": ["b", "c", "d", "f", "h", "i"]}
+    chained = divided(pairs, held=["d"], training=["a", "e", "g"])["part"].to_list()
+    assert chained[:3] == ["judge"] * 3
+    assert chained[4] == chained[5]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -87,25 +81,55 @@ def test_large_connected_group_is_divided_by_text(seed):
     """800 pairs of 40 sentences, some of which are held out or learnt."""
     draw = np.random.default_rng(seed)
     sides = {name: [f"Sentence {n}." for n in draw.integers(0, 40, 800)] for name in ("one", "two")}
-    rows = pl.DataFrame(sides).with_columns(label=(pl.int_range(pl.len()) % 5).cast(pl.String))
-    held, learnt = ids("Sentence 0.", "Sentence 1."), ids("Sentence 2.", "Sentence 3.")
-    found = rows.with_columns(part=parts_of(rows, ["one", "two"], held, learnt, use="adapt", seed=seed))
+    held, learnt = ["Sentence 0.", "Sentence 1."], ["Sentence 2.", "Sentence 3."]
+    found = divided(sides, held=held, training=learnt, seed=seed)
     first, second = (found.filter(part=part) for part in ("judge", "teach"))
     one, other = ({*part["one"], *part["two"]} for part in (first, second))
     assert one.isdisjoint(other)
-    assert {"Sentence 0.", "Sentence 1."}.isdisjoint(other)
+    assert other.isdisjoint(held)
     assert min(first.height, second.height) >= 10
-    assert usable_rows(found, "pairs", "adapt").height == 800 - found["part"].null_count()
+    rows = found.with_columns(label=(pl.int_range(pl.len()) % 5).cast(pl.String))
+    assert usable_rows(rows, "pairs", "adapt").height == 800 - found["part"].null_count()
 
 
-def test_empty_text_gets_a_part():
-    rows = pl.DataFrame({"text": ["", "  ", "Held."]})
-    assert parts(rows, ["text"], ids("Held."), ids(""), use="adapt")[2] == "judge"
+@pytest.mark.parametrize("groups", [4, 20, 150])
+def test_no_group_is_in_both_parts_and_half_of_the_rows_are_test_labels(groups):
+    found = divided(numbered(ROWS), groups=[f"writer {number % groups}" for number in range(ROWS)])
+    assert found.group_by("document").agg(pl.col("part").n_unique())["part"].unique().to_list() == [1]
+    assert found.filter(part="judge").height == pytest.approx(ROWS / 2, abs=ROWS / groups)
+
+
+def test_groups_of_uneven_size_are_balanced_by_rows():
+    """One writer in two wrote a hundred times as much: a draw of each alone would often put both in one part."""
+    groups = ["a"] * 150 + ["b"] * 150 + numbered(100, "c{}")
+    counts = [divided(numbered(ROWS), groups=groups, seed=seed).filter(part="judge").height for seed in range(20)]
+    assert min(counts) >= 100
+    assert max(counts) <= 300
+
+
+def test_groups_of_a_held_out_or_shared_text_are_in_one_part():
+    """Two writers answered the same question, so both are in one part."""
+    texts, groups = numbered(ROWS), [f"w{number % 40}" for number in range(ROWS)]
+    found = divided(texts, groups=groups, held=texts[:1])
+    assert found.filter(document="w0")["part"].unique().to_list() == ["judge"]
+    texts[1] = texts[0]
+    for seed in range(10):
+        found = divided(texts, groups=groups, seed=seed)
+        assert found.filter(pl.col("document").is_in(["w0", "w1"]))["part"].n_unique() == 1
+
+
+def test_training_rows_with_a_test_text_are_unused_if_texts_connect_all_writers():
+    """Every writer scored every pair: writers decide, and no text is in both parts."""
+    pairs = {"one": [f"Question {number // 10}." for number in range(ROWS)], "two": numbered(ROWS, "Answer {} only.")}
+    found = divided(pairs, groups=[f"w{number % 10}" for number in range(ROWS)])
+    assert found.drop_nulls("part").group_by("document").agg(pl.col("part").n_unique())["part"].max() == 1
+    assert found.filter(part="judge").height > 0
+    assert set(found.filter(part="judge")["one"]).isdisjoint(found.filter(part="teach")["one"])
 
 
 def test_class_pairs_are_balanced_and_scored_by_class():
-    texts = [f"text {number}" for number in range(30)]
-    classes = np.array([0, 1, 2] * 10)
+    texts = [*numbered(30), "alone in its class"]
+    classes = np.array([*[0, 1, 2] * 10, 3])
     pairs = class_pairs(texts, classes)
     of = dict(zip(texts, classes, strict=True))
     same = [of[one] == of[two] for one, two in pairs.select("sentence1", "sentence2").iter_rows()]
@@ -113,15 +137,8 @@ def test_class_pairs_are_balanced_and_scored_by_class():
     assert pairs["score"].mean() == 0.5
     assert pairs.height == 30 * 2 * PARTNERS
     assert (pairs["sentence1"] != pairs["sentence2"]).all()
+    assert "alone in its class" not in pairs["sentence1"].to_list()
     assert pairs.equals(class_pairs(texts, classes))
-
-
-def test_text_alone_in_its_class_gives_no_pairs():
-    pairs = class_pairs(["a", "b", "c", "d", "alone"], np.array([0, 0, 1, 1, 2]))
-    assert "alone" not in pairs["sentence1"].to_list()
-
-
-def test_single_class_is_rejected_for_training():
     with pytest.raises(TrainingError, match="2 labelled texts of 1 classes, expected at least two classes"):
         class_pairs(["a", "b"], np.array([0, 0]))
 
@@ -134,69 +151,39 @@ def test_scores_are_scaled_linearly_to_unit_range():
         shares(pl.Series([], dtype=pl.Float64))
 
 
-def divided(names=("teach", "judge"), /, **counts: tuple[int, int]) -> pl.DataFrame:
-    """Labelled rows by label: how many are of each part."""
+def labelled(names=("teach", "judge"), /, **counts):
+    """Return labelled rows by label: how many are of each part."""
     rows = [(label, names[part]) for label, parts in counts.items() for part in (0, 1) for _ in range(parts[part])]
     return pl.DataFrame(rows, schema={"label": pl.String, "part": pl.String}, orient="row")
 
 
-def test_class_with_too_few_training_labels_is_dropped():
-    rows = divided(good=(30, 12), bad=(30, 12), rare=(1, 9), unseen=(0, 9))
+def test_class_with_too_few_labels_of_a_part_is_dropped():
+    rows = labelled(good=(30, 12), bad=(30, 12), untaught=(1, 9), unseen=(0, 9), unjudged=(9, 6))
     kept = usable_rows(rows, "classes", "adapt")
     assert kept["label"].unique().sort().to_list() == ["bad", "good"]
     assert kept.height == 84
 
 
-def test_class_with_too_few_test_labels_is_dropped():
-    rows = divided(good=(30, 12), bad=(30, 12), rare=(9, 6))
-    assert usable_rows(rows, "classes", "adapt").height == 84
-
-
-@every(
-    [
-        ({"good": (4, 0), "bad": (2, 2)}, "classes", "8 rows .2 test labels, .*: 0 of 2 classes have enough rows"),
-        (
-            {"good": (38, 14), "bad": (1, 14)},
-            "classes",
-            "1 of 2 classes .* with 7 test labels and 2 training labels each",
-        ),
-        (
-            {"good": (50, 0), "bad": (50, 0)},
-            "classes",
-            "0 of 2 classes have enough rows.* Label at least 30 rows of each class",
-        ),
-        (
-            {"good": (50, 9), "bad": (50, 9)},
-            "classes",
-            "18 usable test labels, expected at least 20.* Label at least 60 rows",
-        ),
-        ({"good": (0, 50), "bad": (0, 50)}, "classes", "0 of 2 classes have enough rows"),
-        ({"1": (50, 10), "5": (50, 9)}, "pairs", "19 usable test labels, expected at least 20"),
-        ({"1": (50, 30), "5": (50, 0)}, "pairs", "all test labels have the score 1, expected different"),
-    ]
-)
-def test_insufficient_labels_error_names_counts_and_fix(counts, kind, message):
+@every([
+    ("adapt", "classes", {"a": (4, 0), "b": (2, 2)}, "8 rows .2 test labels, .*: 0 of 2 classes have enough rows"),
+    ("adapt", "classes", {"a": (38, 14), "b": (1, 14)}, "1 of 2 .* with 7 test labels and 2 training labels each"),
+    ("adapt", "classes", {"a": (50, 0), "b": (50, 0)}, "0 of 2 classes .* Label at least 30 rows of each class"),
+    ("adapt", "classes", {"a": (50, 9), "b": (50, 9)}, "18 usable test labels, expected at least 20.* least 60 rows"),
+    ("adapt", "classes", {"a": (0, 50), "b": (0, 50)}, "0 of 2 classes have enough rows"),
+    ("adapt", "pairs", {"1": (50, 10), "5": (50, 9)}, "19 usable test labels, expected at least 20"),
+    ("adapt", "pairs", {"1": (50, 30), "5": (50, 0)}, "all test labels have the score 1, expected different"),
+    ("judge", "classes", {"a": (30, 6), "b": (30, 30)}, "96 rows .36 test labels, .*: 1 of 2 classes"),
+    ("judge", "classes", {"a": (30, 6), "b": (30, 30)}, "with 7 test labels each.* at least 20 rows of each class"),
+    ("judge", "pairs", {"1": (50, 10), "5": (50, 9)}, "19 usable test labels, expected at least 20.* at least 40 rows"),
+])  # fmt: skip
+def test_insufficient_labels_error_names_counts_and_fix(use, kind, counts, message):
     with pytest.raises(EvaluationError, match=message):
-        usable_rows(divided(**counts), kind, "adapt")
+        usable_rows(labelled(("teach" if use == "adapt" else None, "judge"), **counts), kind, use)
 
 
-@pytest.mark.parametrize(
-    ("counts", "kind", "message"),
-    [
-        ({"good": (30, 6), "bad": (30, 30)}, "classes", "96 rows .36 test labels, .*: 1 of 2 classes"),
-        (
-            {"good": (30, 6), "bad": (30, 30)},
-            "classes",
-            "with 7 test labels each.* Label at least 20 rows of each class",
-        ),
-        (
-            {"1": (50, 10), "5": (50, 9)},
-            "pairs",
-            "19 usable test labels, expected at least 20.* Label at least 40 rows",
-        ),
-        ({"1": (50, 30), "5": (50, 0)}, "pairs", "all test labels have the score 1, expected different"),
-    ],
-)
-def test_insufficient_test_only_labels_error_names_counts_and_fix(counts, kind, message):
-    with pytest.raises(EvaluationError, match=message):
-        usable_rows(divided((None, "judge"), **counts), kind, "judge")
+def test_part_of_a_single_group_is_refused():
+    rows = labelled(a=(60, 60)).with_columns(label=pl.Series(["a", "b"] * 60), document=pl.int_range(pl.len()))
+    assert usable_rows(rows, "classes", "adapt").height == 120
+    one = rows.with_columns(document=pl.when(part="judge").then(-1).otherwise("document"))
+    with pytest.raises(EvaluationError, match=r"1 groups? among the test labels, expected at least 2\."):
+        usable_rows(one, "classes", "adapt")

@@ -13,63 +13,54 @@ from bsl.models.views.config import EntailView
 
 PREMISE = "Two dogs run across the snow."
 ENTAILED = ["Dogs are outside.", "Animals run.", "It is cold where the dogs are."]
-ROWS = [
-    (PREMISE, ENTAILED[0], 0),
-    ("Two  dogs run across the snow. ", ENTAILED[1], 0),  # the same premise except for its spaces
-    (PREMISE, ENTAILED[2], 0),
-    (PREMISE, ENTAILED[0], 0),
-    (PREMISE, "The dogs sleep.", 2),
-    ("A premise that the corpus lacks.", ENTAILED[0], 0),
-]
+ROWS = pl.DataFrame(
+    [
+        (PREMISE, ENTAILED[0], 0),
+        ("Two  dogs run across the snow. ", ENTAILED[1], 0),  # the same premise except for its spaces
+        (PREMISE, ENTAILED[2], 0),
+        (PREMISE, ENTAILED[0], 0),
+        (PREMISE, "The dogs sleep.", 2),
+        ("A premise that the corpus lacks.", ENTAILED[0], 0),
+    ],
+    schema={"premise": pl.String, "hypothesis": pl.String, "label": pl.Int8},
+    orient="row",
+)
+CORPUS = (
+    pl.LazyFrame({"text": [PREMISE, *ENTAILED, "The dogs sleep."]})
+    .select(sentence_ids(pl.col("text")).alias("sentence_id"), "text")
+    .sort("sentence_id")
+)
 
 
-def pairs(rows: list[tuple[str, str, int]]) -> pl.DataFrame:
-    return pl.DataFrame(rows, schema={"premise": pl.String, "hypothesis": pl.String, "label": pl.Int8}, orient="row")
-
-
-def corpus(*texts: str) -> pl.LazyFrame:
-    frame = pl.LazyFrame({"text": list(texts)})
-    return frame.select(sentence_ids(pl.col("text")).alias("sentence_id"), "text").sort("sentence_id")
-
-
-CORPUS = corpus(PREMISE, *ENTAILED, "The dogs sleep.")
-
-
-def entailed(corpus: pl.LazyFrame, nli: pl.LazyFrame, view: EntailView, bits: int = 0) -> pl.DataFrame:
+def entailed(nli, bits=0, **settings):
     with TemporaryDirectory() as scratch:
-        return pl.concat(entailed_views(corpus, nli, view, bits, Path(scratch)))
+        return pl.concat(entailed_views(CORPUS, nli.lazy(), EntailView(**settings), bits, Path(scratch)))
 
 
-def test_nli_statistics_count_every_pair_by_outcome() -> None:
-    kept, statistics = build_nli([pairs(ROWS[:2]), pairs(ROWS[2:])], CORPUS)
+def test_nli_pairs_and_their_counts_do_not_depend_on_order_or_chunks():
+    kept, statistics = build_nli([ROWS[:2], ROWS[2:]], CORPUS)
     assert statistics.model_dump() == {"read": 6, "outside": 1, "duplicates": 1, "kept": 4}
-    assert kept.height == 4
     assert dict(kept["label"].value_counts().rows()) == {0: 3, 2: 1}
+    assert_frame_equal(build_nli(list(ROWS.reverse().iter_slices(1)), CORPUS)[0], kept)
 
 
-def test_nli_pairs_do_not_depend_on_order_or_chunks() -> None:
-    once, _ = build_nli([pairs(ROWS)], CORPUS)
-    cut, _ = build_nli([pairs([row]) for row in reversed(ROWS)], CORPUS)
-    assert_frame_equal(once, cut)
-
-
-def test_hypotheses_become_views_of_their_premise() -> None:
-    nli, _ = build_nli([pairs(ROWS)], CORPUS)
-    views = entailed(CORPUS, nli.lazy(), EntailView(hypotheses=2))
+def test_hypotheses_become_views_of_their_premise():
+    nli, _ = build_nli([ROWS], CORPUS)
+    views = entailed(nli, hypotheses=2)
     assert set(views["method"]) == {"entail", "entail-2"}
     assert set(views["text"]) < set(ENTAILED)
-    assert views["sentence_id"].unique().to_list() == corpus(PREMISE).collect()["sentence_id"].to_list()
-    every = entailed(CORPUS, nli.lazy(), EntailView(hypotheses=8))
+    premise = CORPUS.filter(text=PREMISE).collect()["sentence_id"]
+    assert views["sentence_id"].unique().to_list() == premise.to_list()
+    every = entailed(nli, hypotheses=8)
     assert sorted(every["text"]) == sorted(ENTAILED)
-    assert_frame_equal(entailed(CORPUS, nli.lazy(), EntailView(hypotheses=8), bits=2), every)
+    assert_frame_equal(entailed(nli, bits=2, hypotheses=8), every)
 
 
-def test_first_hypothesis_depends_on_seed_not_row_order() -> None:
-    nli, _ = build_nli([pairs(ROWS)], CORPUS)
+def test_first_hypothesis_depends_on_seed_not_row_order():
+    nli, _ = build_nli([ROWS], CORPUS)
     firsts = set()
     for seed in range(20):
-        view = EntailView(seed=seed)
-        found = entailed(CORPUS, nli.lazy(), view)
-        assert_frame_equal(entailed(CORPUS, nli.reverse().lazy(), view), found)
+        found = entailed(nli, seed=seed)
+        assert_frame_equal(entailed(nli.reverse(), seed=seed), found)
         firsts.add(found["text"].item())
     assert firsts == set(ENTAILED)

@@ -2,38 +2,13 @@
 
 import pytest
 import torch
-from safetensors.torch import save_file
 
 from bsl.models.encoder import network
-from bsl.models.encoder.cnn import CNN, neighbours
+from bsl.models.encoder.cnn import CNN, TokenReLU, convolutions_of, with_convolutions
+from bsl.models.encoder.config import CNNConfig, EncoderConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder, token_ids
-from bsl.models.errors import EncoderError, TrainingError
-from tests.fake_processes import as_process
-from tests.tiny_heads import ROWS, TEXTS, ours, rewrite
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"kernel_sizes": [2]}, r"CNN: kernels \[2\], expected odd"),
-        ({"stride_sizes": [2]}, r"strides \[2\], expected 1"),
-    ],
-)
-def test_even_kernel_or_stride_of_2_is_rejected(tmp_path, change, message):
-    ours(tmp_path / "bare", "CNN, Dense, Normalize").save(tmp_path / "made")
-    rewrite(tmp_path / "made" / "1_CNN" / "cnn_config.json", lambda settings: settings | change)
-    with pytest.raises(EncoderError, match=f"1_CNN: .*{message}"):
-        SentenceEncoder.load(tmp_path / "made")
-
-
-def test_cnn_after_pooling_is_rejected(tmp_path):
-    ours(tmp_path / "bare", "CNN").save(tmp_path / "made")
-    rewrite(tmp_path / "made" / "modules.json", lambda modules: [modules[0], modules[2], modules[1]])
-    with pytest.raises(
-        EncoderError,
-        match=r"modules Transformer → Pooling → CNN: CNN follows Pooling, expected it after Transformer .*CNN",
-    ):
-        SentenceEncoder.load(tmp_path / "made")
+from tests.tiny_encoder import WIDTH, write_tiny
+from tests.tiny_heads import ROWS, TEXTS, ours
 
 
 @pytest.mark.parametrize("pooling", ["mean", "first-last"])
@@ -61,25 +36,6 @@ def test_token_vectors_match_a_padded_pass_in_row_order(tmp_path, monkeypatch, a
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
 
 
-def test_pooled_token_vectors_are_the_sentence_vectors(tmp_path):
-    encoder = ours(tmp_path, "CNN")
-    tokens = token_ids(encoder.tokenizer, TEXTS, 24)
-    with torch.inference_mode():
-        x_BTD, mask_BT = encoder.network.token_vectors(tokens, ROWS)
-        mean_BD = x_BTD.sum(1) / mask_BT.sum(1, keepdim=True)
-        torch.testing.assert_close(mean_BD, encoder.network.embed(tokens, ROWS, 20), rtol=0, atol=1e-6)
-
-
-def test_batch_not_divisible_among_processes_is_rejected(tmp_path):
-    encoder = ours(tmp_path, "CNN")
-    tokens = token_ids(encoder.tokenizer, TEXTS, 24)
-    with (
-        as_process(0, of=4),
-        pytest.raises(TrainingError, match="batch of 6 sentences cannot be divided equally among 4"),
-    ):
-        encoder.network.token_vectors(tokens, ROWS)
-
-
 @pytest.mark.parametrize("kernels", [(1,), (3, 1), (5, 7)])
 def test_packed_convolutions_equal_convolutions_of_single_sentences(kernels):
     torch.manual_seed(3)
@@ -94,30 +50,46 @@ def test_packed_convolutions_equal_convolutions_of_single_sentences(kernels):
         torch.testing.assert_close(packed, plain, rtol=0, atol=1e-12)
 
 
-def test_neighbours_do_not_cross_sentence_boundaries():
-    found = neighbours(torch.tensor([0, 0, 0, 1]), 1)
-    assert found.tolist() == [[4, 0, 1], [0, 1, 2], [1, 2, 4], [4, 3, 4]]
+SMALL = CNNConfig(kernels=(1, 3), channels=6)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            {"activation_function": "torch.nn.modules.activation.GELU"},
-            "dense layer on token vectors with the settings .*GELU",
-        ),
-        ({"bias": True}, "dense layer on token vectors with the settings .*'bias': True"),
-    ],
-)
-def test_token_dense_layer_other_than_relu_is_rejected(tmp_path, change, message):
-    ours(tmp_path / "bare", "CNN, TokenReLU").save(tmp_path / "made")
-    rewrite(tmp_path / "made" / "2_Dense" / "config.json", lambda settings: settings | change)
-    with pytest.raises(EncoderError, match=f"2_Dense: .*{message}"):
-        SentenceEncoder.load(tmp_path / "made")
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_tiny(tmp_path_factory.mktemp("bare"))
 
 
-def test_token_relu_with_trained_weights_is_rejected(tmp_path):
-    ours(tmp_path / "bare", "CNN, TokenReLU").save(tmp_path / "made")
-    save_file({"linear.weight": 2 * torch.eye(12)}, tmp_path / "made" / "2_Dense" / "model.safetensors")
-    with pytest.raises(EncoderError, match=r"2_Dense: .*trained weights, expected the identity"):
-        SentenceEncoder.load(tmp_path / "made")
+def bare(folder, cnn=SMALL):
+    return SentenceEncoder.load(folder, EncoderConfig(model="tiny", max_length=24, cnn=cnn))
+
+
+def test_convolutions_are_added_for_training_not_on_load(folder):
+    state = torch.get_rng_state()
+    encoder = bare(folder).network
+    assert torch.equal(torch.get_rng_state(), state)
+    assert (len(encoder.token_heads), encoder.width) == (0, WIDTH)
+    grown = with_convolutions(encoder)
+    assert [type(head) for head in grown.token_heads] == [CNN, TokenReLU]
+    assert grown.width == 12
+    assert convolutions_of(grown.token_heads) == SMALL
+
+
+def test_seed_initialises_convolutions_like_torch_conv1d(folder):
+    torch.manual_seed(5)
+    plain = [torch.nn.Conv1d(WIDTH, 6, kernel) for kernel in (1, 3)]
+    torch.manual_seed(5)
+    grown = with_convolutions(bare(folder).network)
+    for conv, found in zip(plain, grown.token_heads[0].convs, strict=True):
+        assert torch.equal(conv.weight, found.weight)
+        assert torch.equal(conv.bias, found.bias)
+
+
+@pytest.mark.parametrize("relu", [True, False])
+def test_saved_convolutions_are_reused(folder, tmp_path, relu):
+    asked = SMALL.model_copy(update={"relu": relu})
+    encoder = bare(folder, asked)
+    grown = with_convolutions(encoder.network)
+    encoder.with_network(grown).save(tmp_path)
+    for config in (asked, None):
+        again = bare(tmp_path, config).network
+        assert with_convolutions(again) is again
+        assert torch.equal(again.token_heads[0].convs[1].weight, grown.token_heads[0].convs[1].weight)

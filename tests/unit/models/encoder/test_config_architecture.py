@@ -1,7 +1,5 @@
 """A config.json without an architecture is read as BERT by its other fields, or refused before a run."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -17,6 +15,8 @@ from bsl.models.objectives.language_modeling.config import MaskedLMConfig
 from bsl.tasks.diagnostics.doctor import look_at_encoder
 from bsl.tasks.stage.progress import planning
 from bsl.tasks.stage.run_context import RunContext
+from tests.layouts import SMALL
+from tests.tiny_heads import rewrite
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "man", "play", "##s", "guitar"]
 
@@ -26,18 +26,14 @@ def folder(tmp_path):
     """Return a folder like Google's small BERTs; its path contains another architecture's name."""
     made = tmp_path / "albert-roberta"
     torch.manual_seed(0)
-    sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
-    BertForMaskedLM(BertConfig(vocab_size=len(WORDS), **sizes)).save_pretrained(made)
+    BertForMaskedLM(BertConfig(vocab_size=len(WORDS), **SMALL)).save_pretrained(made)
     (made / "vocab.txt").write_text("\n".join(WORDS) + "\n")
     return made
 
 
 def unnamed(folder, *without):
-    path = folder / "config.json"
-    described = json.loads(path.read_text())
-    path.write_text(
-        json.dumps({k: v for k, v in described.items() if k not in ("model_type", "architectures", *without)})
-    )
+    gone = ("model_type", "architectures", *without)
+    rewrite(folder / "config.json", lambda settings: {k: v for k, v in settings.items() if k not in gone})
     return folder
 
 

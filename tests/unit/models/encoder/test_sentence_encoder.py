@@ -2,24 +2,29 @@
 
 import json
 
+import datasets
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
-from transformers import RobertaConfig, RobertaModel
-from transformers.utils import logging as hf_logging
+from pydantic import ValidationError
 
 from bsl.models.encoder import sentence_encoder as tokens_module
-from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.config import EncoderConfig, read_json
 from bsl.models.encoder.network import Encoder
 from bsl.models.encoder.pooling import POOLINGS
-from bsl.models.encoder.sentence_encoder import SentenceEncoder, token_ids
+from bsl.models.encoder.sentence_encoder import CachedEncoder, SentenceEncoder, token_ids
+from bsl.models.encoder.texts import texts_of
 from bsl.models.encoder.unpadded import budget_batches
 from bsl.models.errors import EncoderError, NoEmbeddingError, TrainingError
+from bsl.storage.assets.embedded import embedded_path
 from tests.fake_processes import as_process
-from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder, write_tiny
+from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder
 
 TEXTS = ORIGINALS + BACK_DE + BACK_FR + ["A man.", "dogs"]
+ROWS = np.array([5, 0, 13, 7, 7, 2])
 
 
 @pytest.fixture(params=["bert", "modernbert"])
@@ -27,75 +32,67 @@ def loaded(request, tmp_path):
     return tiny_encoder(tmp_path, request.param)
 
 
-def one_by_one(encoder, tokenizer, texts):
-    with torch.inference_mode():
-        rows = [encoder(**_named(tokenizer(t, return_tensors="pt", truncation=True, max_length=24)))[0] for t in texts]
-    return torch.stack(rows).numpy()
-
-
-def _named(call):
-    return {"ids_BT": call["input_ids"], "mask_BT": call["attention_mask"]}
-
-
 @pytest.mark.parametrize("batch_tokens", [1, 40, 4096])
 def test_encode_vectors_are_independent_of_batch_tokens(loaded, batch_tokens):
     encoder, tokenizer = loaded
     vectors = encoder.encode(token_ids(tokenizer, TEXTS, 24), batch_tokens=batch_tokens)
-    assert vectors.shape == (len(TEXTS), WIDTH)
-    assert vectors.dtype == np.float32
-    np.testing.assert_allclose(vectors, one_by_one(encoder, tokenizer, TEXTS), rtol=0, atol=1e-6)
-
-
-def test_micro_batches_equal_one_padded_pass(loaded):
-    encoder, tokenizer = loaded
-    tokens = token_ids(tokenizer, TEXTS, 24)
-    rows = np.array([5, 0, 13, 7, 7, 2])
+    calls = [tokenizer(text, return_tensors="pt", truncation=True, max_length=24) for text in TEXTS]
     with torch.inference_mode():
-        padded = encoder(*tokens.padded(rows))
-        torch.testing.assert_close(encoder.embed(tokens, rows, 30), padded, rtol=0, atol=1e-6)
+        alone = torch.cat([encoder(call["input_ids"], call["attention_mask"]) for call in calls])
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(vectors, alone.numpy(), rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("normalize", [False, True])
-@pytest.mark.parametrize("pooling", ["cls", "first-last", "mean-after-first"])
+@pytest.mark.parametrize("pooling", ["mean", "cls", "first-last", "mean-after-first"])
 def test_micro_batches_pool_as_configured(loaded, pooling, normalize):
     encoder, tokenizer = loaded
-    config = encoder.config.model_copy(update={"pooling": pooling, "normalize": normalize})
-    encoder = Encoder(encoder.backbone, config)
-    tokens, rows = token_ids(tokenizer, TEXTS, 24), np.array([5, 0, 13, 7, 7, 2])
+    encoder = Encoder(encoder.backbone, encoder.config.model_copy(update={"pooling": pooling, "normalize": normalize}))
+    tokens = token_ids(tokenizer, TEXTS, 24)
     with torch.inference_mode():
-        ids_BT, mask_BT = tokens.padded(rows)
+        ids_BT, mask_BT = tokens.padded(ROWS)
         states = encoder.backbone(input_ids=ids_BT, attention_mask=mask_BT, output_hidden_states=True)
         last = states.last_hidden_state
         mixed = (states.hidden_states[1] + last) / 2  # 0 is the embedding layer
         real = mask_BT.unsqueeze(-1)
         expected = {
+            "mean": (last * real).sum(1) / real.sum(1),
             "cls": last[:, 0],
             "first-last": (mixed * real).sum(1) / real.sum(1),
             "mean-after-first": (last * real)[:, 1:].sum(1) / (real.sum(1) - 1),
         }[pooling]
         if normalize:
             expected = expected / expected.norm(dim=1, keepdim=True)
-        torch.testing.assert_close(encoder.embed(tokens, rows, 30), expected, rtol=0, atol=1e-6)
+        torch.testing.assert_close(encoder.embed(tokens, ROWS, 30), expected, rtol=0, atol=1e-6)
         torch.testing.assert_close(encoder(ids_BT, mask_BT), expected, rtol=0, atol=1e-6)
     assert len(states.hidden_states) == 3
 
 
-def test_batch_not_divisible_among_processes_is_rejected(loaded):
-    encoder, tokenizer = loaded
-    tokens = token_ids(tokenizer, ORIGINALS, 24)
-    refused = pytest.raises(TrainingError, match="batch of 4 sentences cannot be divided equally among 3 processes")
-    with as_process(0, of=3), refused:
-        encoder.embed_rows(tokens, np.arange(4))
-
-
 def test_gradients_of_micro_batches_equal_one_padded_pass(tmp_path):
     encoder, tokenizer = tiny_encoder(tmp_path)
-    tokens, rows = token_ids(tokenizer, TEXTS, 24), np.array([5, 0, 13, 7])
-    weights = torch.randn(4, WIDTH)
-    found = torch.autograd.grad((encoder.embed(tokens, rows, 20) * weights).sum(), list(encoder.parameters()))
-    expected = torch.autograd.grad((encoder(*tokens.padded(rows)) * weights).sum(), list(encoder.parameters()))
+    tokens = token_ids(tokenizer, TEXTS, 24)
+    weights, learning = torch.randn(len(ROWS), WIDTH), list(encoder.parameters())
+    found = torch.autograd.grad((encoder.embed(tokens, ROWS, 20) * weights).sum(), learning)
+    expected = torch.autograd.grad((encoder(*tokens.padded(ROWS)) * weights).sum(), learning)
     for a, b in zip(found, expected, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_budget_batches_cover_all_rows_within_the_token_budget():
+    lengths = np.array([3, 50, 7, 7, 1, 64, 20, 7])
+    parts = list(budget_batches(lengths, 60))
+    assert sorted(np.concatenate(parts).tolist()) == list(range(8))
+    assert all(len(p) == 1 or len(p) * lengths[p].max() <= 60 for p in parts)
+    assert parts[0].tolist() == [5]
+
+
+def test_batch_not_divisible_among_processes_is_rejected(tmp_path):
+    encoder, tokenizer = tiny_encoder(tmp_path)
+    tokens = token_ids(tokenizer, ORIGINALS, 24)
+    for embed in (encoder.embed_rows, encoder.token_vectors):
+        refused = pytest.raises(TrainingError, match="batch of 4 sentences cannot be divided equally among 3 processes")
+        with as_process(0, of=3), refused:
+            embed(tokens, np.arange(4))
 
 
 def test_encode_reports_progress_restores_mode_and_accepts_empty_input(loaded):
@@ -108,49 +105,86 @@ def test_encode_reports_progress_restores_mode_and_accepts_empty_input(loaded):
     assert SentenceEncoder(encoder, tokenizer).encode([]).shape == (0, WIDTH)
 
 
-def test_bf16_encoding_is_opt_in_and_close_to_fp32(loaded):
-    encoder, tokenizer = loaded
-    exact, short = (
-        SentenceEncoder(encoder, tokenizer).encode(TEXTS),
-        SentenceEncoder(encoder, tokenizer).encode(TEXTS, bf16=True),
-    )
-    np.testing.assert_array_equal(exact, SentenceEncoder(encoder, tokenizer).encode(TEXTS))
-    assert 0 < np.abs(exact - short).max() < 0.05
-
-
-def test_pooling_ignores_padding_tokens():
-    tokens_BTD = torch.tensor([[[1.0, 2.0], [3.0, 4.0], [99.0, 99.0]]])
-    mask_BT = torch.tensor([[1, 1, 0]])
-    assert POOLINGS["mean"].pool(tokens_BTD, mask_BT).tolist() == [[2.0, 3.0]]
-    assert POOLINGS["cls"].pool(tokens_BTD, mask_BT).tolist() == [[1.0, 2.0]]
-    assert POOLINGS["mean"].pool(tokens_BTD.bfloat16(), mask_BT).dtype == torch.float32
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("men", r"unknown pooling 'men', expected mean, cls, .* joined by \+\. Did you mean 'mean'\?"),
+        ("cls+", "unknown pooling '', expected mean"),
+        ("cls+maxx", r"unknown pooling 'maxx', .* Did you mean 'max'\?"),
+        ("cls+first-last", "pooling first-last cannot be joined, expected mean"),
+    ],
+)
+def test_other_poolings_are_refused_with_the_closest_name(name, message):
+    with pytest.raises(ValidationError, match=message):
+        EncoderConfig(model="x", pooling=name)
 
 
 @pytest.mark.parametrize("pooling", ["mean", "mean-sqrt", "weighted", "mean-after-first"])
 def test_mean_pooling_without_tokens_returns_zero(pooling):
     """sentence-transformers does the same: it divides by at least 1e-9."""
     tokens_BTD, mask_BT = torch.randn(2, 3, 4), torch.tensor([[1, 1, 1], [1, 0, 0]])
-    skipped = 0 if pooling == "mean-after-first" else 1
-    few, none = POOLINGS[pooling].pool(tokens_BTD, mask_BT, skipped)
+    few, none = POOLINGS[pooling].pool(tokens_BTD, mask_BT, 0 if pooling == "mean-after-first" else 1)
     assert torch.isfinite(few).all()
     assert (few != 0).all()
     assert (none == 0).all()
 
 
+COLUMNS = {
+    "tuple": tuple,
+    "NumPy": np.array,
+    "NumPy objects": lambda texts: np.array(texts, dtype=object),
+    "pandas": pd.Series,
+    "pandas index": pd.Index,
+    "Polars": pl.Series,
+    "Arrow": pa.array,
+    "Arrow chunks": lambda texts: pa.chunked_array([texts[:1], texts[1:]]),
+    "datasets column": lambda texts: datasets.Dataset.from_dict({"text": texts})["text"],
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_column_of_texts_is_the_list(name):
+    assert list(texts_of(COLUMNS[name](ORIGINALS))) == ORIGINALS
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ("a man", r"'a man' is a string, expected a list of strings: \[text\]"),
+        (b"a man", r"texts is a bytes .*text\.decode"),
+        (3, r"texts is a int \(3\), expected a list of strings"),
+        (pd.DataFrame({"text": []}), r'texts is a DataFrame .*column: list\(table\["column"\]\)'),
+        (pl.DataFrame({"text": ["a"]}), "texts is a DataFrame .*Pass one column"),
+        (pa.table({"text": ["a"]}), "texts is a Table .*Pass one column"),
+        (datasets.Dataset.from_dict({"text": ["a"]}), "texts is a Dataset .*Pass one column"),
+        ({"text": "a"}, r"texts is a dict .*Pass list\(texts\.values\(\)\)"),
+        ((text for text in ["a"]), r"texts is a generator .*Pass list\(texts\)"),
+        ({"a"}, r"texts is a set .*Pass list\(texts\)"),
+        (np.array([["a", "b"]]), r"array of one dimension\. Pass texts\.ravel\(\)\.tolist\(\)"),
+        ([("a", "b")], r"text 0 is a tuple \(\('a', 'b'\)\), expected a string"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_anything_but_a_column_of_texts_is_refused_with_what_to_pass(texts, message):
+    with pytest.raises(TypeError, match=message):
+        texts_of(texts)
+
+
 @pytest.mark.parametrize("prompt", ["", "A man "])
 @pytest.mark.parametrize(
-    ("bad", "said"),
+    ("bad", "message"),
     [
         (None, "is None, expected a string"),
-        (7, "is 7, expected a string"),
-        ("a \ud800", "contains half of a character \\(a lone surrogate\\) at position 2"),
+        (float("nan"), "is nan, expected a string"),
+        (b"a", "is b'a', expected a string"),
+        ("a \ud800", r"contains half of a character \(a lone surrogate\) at position 2"),
     ],
 )
-def test_invalid_text_error_names_its_row(loaded, monkeypatch, bad, said, prompt):
+def test_invalid_text_error_names_its_row(tmp_path, monkeypatch, bad, message, prompt):
     monkeypatch.setattr(tokens_module, "CHUNK", 2)
-    encoder, tokenizer = loaded
+    encoder, tokenizer = tiny_encoder(tmp_path)
     encoder.config = encoder.config.model_copy(update={"prompt": prompt})
-    with pytest.raises(NoEmbeddingError, match=f"text 3 {said}") as refusal:
+    with pytest.raises(NoEmbeddingError, match=f"text 3 {message}") as refusal:
         SentenceEncoder(encoder, tokenizer).encode(["A man.", "A dog.", "Snow.", bad, None])
     assert refusal.value.number == 3
 
@@ -163,8 +197,6 @@ def test_tokenise_leaves_the_tokenizer_unchanged(tmp_path, used_before):
     before = tokenizer.backend_tokenizer.to_str()
     token_ids(tokenizer, TEXTS, 7)
     assert tokenizer.backend_tokenizer.to_str() == before
-    tokenizer(TEXTS[0], truncation=True, max_length=9)
-    assert tokenizer.backend_tokenizer.to_str() != before
 
 
 def test_truncation_preserves_the_final_special_token(loaded):
@@ -175,70 +207,9 @@ def test_truncation_preserves_the_final_special_token(loaded):
     assert mask.tolist() == [[1, 1, 1, 0, 0, 0, 0, 0], [1] * 8]
     assert ids[0, 3:].eq(tokenizer.pad_token_id).all()
     assert ids[1, -1] == tokenizer.sep_token_id
-
-
-def test_budget_batches_cover_all_rows_within_the_token_budget():
-    lengths = np.array([3, 50, 7, 7, 1, 64, 20, 7])
-    parts = list(budget_batches(lengths, 60))
-    assert sorted(np.concatenate(parts).tolist()) == list(range(8))
-    assert all(len(p) == 1 or len(p) * lengths[p].max() <= 60 for p in parts)
-    assert parts[0].tolist() == [5]
-
-
-def test_checkpoint_with_missing_weights_is_rejected(tmp_path):
-    folder = write_tiny(tmp_path)
-    weights = load_file(folder / "model.safetensors")
-    lost = next(name for name in weights if "attention.self.query.weight" in name)
-    del weights[lost]
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(EncoderError, match=r"1 weights are missing.*query.*expected a complete encoder"):
-        SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=24))
-
-
-def test_missing_pooler_is_accepted_and_loading_is_deterministic(tmp_path):
-    folder = write_tiny(tmp_path)
-    weights = {n: w for n, w in load_file(folder / "model.safetensors").items() if "pooler" not in n}
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    one = SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=24)).network
-    two = SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=24)).network
-    assert not any("pooler" in name for name in one.state_dict())
-    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
-
-
-def test_invalid_folder_max_length_and_tokenizer_raise_encoder_error(tmp_path):
-    with pytest.raises(EncoderError, match=r"no config\.json"):
-        SentenceEncoder.load(tmp_path, EncoderConfig(model="x"))
-    folder = write_tiny(tmp_path / "m")
-    with pytest.raises(EncoderError, match=r"accepts at most 64 tokens, but encoder\.max_length is 65"):
-        SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=65))
-    tokenizer = SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=24)).tokenizer
     tokenizer.pad_token = None
     with pytest.raises(EncoderError, match="no padding token"):
         token_ids(tokenizer, ["a man"], 24)
-    (folder / "config.json").write_text(json.dumps({"model_type": "no-such-model"}))
-    with pytest.raises(EncoderError, match="cannot be loaded"):
-        SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=24))
-
-
-def test_failed_load_restores_transformers_logging_verbosity(tmp_path):
-    write_tiny(tmp_path)
-    (tmp_path / "config.json").write_text('{"model_type": "unheard-of"}')
-    before = hf_logging.get_verbosity()
-    with pytest.raises(EncoderError, match="unheard-of"):
-        SentenceEncoder.load(tmp_path, EncoderConfig(model="model"))
-    assert hf_logging.get_verbosity() == before
-
-
-def test_roberta_padding_positions_reduce_the_maximum_length(tmp_path):
-    folder = write_tiny(tmp_path)
-    sizes = {"hidden_size": WIDTH, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 64}
-    RobertaModel(RobertaConfig(vocab_size=100, max_position_embeddings=64, pad_token_id=0, **sizes)).save_pretrained(
-        folder
-    )
-    with pytest.raises(EncoderError, match=r"accepts at most 63 tokens, but encoder\.max_length is 64"):
-        SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=64))
-    encoder = SentenceEncoder.load(folder, EncoderConfig(model="x", max_length=63))
-    assert encoder.encode(["a man " * 100]).shape == (1, WIDTH)
 
 
 def test_nan_embedding_raises_encoder_error(tmp_path):
@@ -249,17 +220,55 @@ def test_nan_embedding_raises_encoder_error(tmp_path):
         SentenceEncoder(encoder, tokenizer).encode(["a man", "dogs"])
 
 
-def test_tokenizer_ids_beyond_the_embedding_table_are_rejected(tmp_path):
-    """Otherwise the first text with such a token raises an IndexError, and on a GPU a device assertion."""
-    encoder, tokenizer = tiny_encoder(tmp_path)
-    rows = len(encoder.backbone.embeddings.word_embeddings.weight)
-    tokenizer.add_tokens(["brandnew"])
-    tokenizer.save_pretrained(tmp_path)
-    with pytest.raises(EncoderError, match=f"ids up to {rows}, but the embedding table has only {rows} rows"):
-        SentenceEncoder.load(tmp_path, EncoderConfig(model="x", max_length=24))
+def test_reloading_does_not_add_a_second_lower_case_step(tmp_path):
+    config = EncoderConfig(model="x", lower_case=True)
+    encoder = SentenceEncoder.load(embedded_path("bert-mini"), config)
+    encoder.save(tmp_path)
+    for loaded in (encoder, SentenceEncoder.load(tmp_path, config)):
+        normalizer = json.loads(loaded.tokenizer.backend_tokenizer.to_str())["normalizer"]
+        assert [step["type"] for step in normalizer["normalizers"]] == ["Lowercase", "BertNormalizer"]
 
 
-def test_a_single_string_is_refused(loaded):
-    encoder = SentenceEncoder(*loaded)
-    with pytest.raises(TypeError, match="'a dog' is a string, expected a list of strings"):
-        encoder.encode("a dog")
+def test_merged_weights_interpolate_between_both_encoders(tmp_path):
+    start, trained = (SentenceEncoder(*tiny_encoder(tmp_path / str(seed), seed=seed)) for seed in (0, 1))
+    between = start.merged(trained, 0.25).network.state_dict()
+    first, second = start.network.state_dict(), trained.network.state_dict()
+    for name, weight in between.items():
+        expected = 0.75 * first[name].double() + 0.25 * second[name].double()
+        assert torch.allclose(weight.double(), expected, atol=1e-7), name
+    for share, end in ((0.0, start), (1.0, trained)):
+        assert (start.merged(trained, share).encode(ORIGINALS) == end.encode(ORIGINALS)).all()
+    other = SentenceEncoder(*tiny_encoder(tmp_path / "two", "modernbert"))
+    with pytest.raises(EncoderError, match="weights differ in names or shapes"):
+        start.merged(other, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("prompts", "used", "default"),
+    [
+        ({"query": "query: ", "passage": "passage: "}, "query: ", "query"),
+        ({"query": "query: "}, "title: ", "default"),
+        ({"query": "query: "}, "", None),
+        ({}, "", None),
+    ],
+)
+def test_save_writes_all_prompts_and_marks_the_default(tmp_path, prompts, used, default):
+    network, tokenizer = tiny_encoder(tmp_path / "start")
+    network.config = network.config.model_copy(update={"prompt": used})
+    SentenceEncoder(network, tokenizer, prompts).save(tmp_path / "made")
+    saved = read_json(tmp_path / "made" / "config_sentence_transformers.json")
+    own = {default: used} if default else {}
+    assert saved == {"similarity_fn_name": "cosine", "prompts": prompts | own, "default_prompt_name": default}
+    again = SentenceEncoder.load(tmp_path / "made")
+    assert (again.prompt, again.prompts) == (used, prompts | own)
+
+
+def test_cached_encoder_embeds_each_text_once(tmp_path):
+    network, tokenizer = tiny_encoder(tmp_path)
+    cached = CachedEncoder(SentenceEncoder(network, tokenizer), device="cpu")
+    first = cached([ORIGINALS[0], ORIGINALS[1], ORIGINALS[0]])
+    assert (first[0] == first[2]).all()
+    with torch.no_grad():
+        for weight in network.parameters():
+            weight.zero_()
+    assert (cached([ORIGINALS[1]]) == first[1]).all()

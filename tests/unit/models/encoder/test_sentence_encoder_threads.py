@@ -42,26 +42,26 @@ def texts_of(number):
     return [*texts[number:], " ".join(texts[: number + 1])]  # the last text is longer than the maximum length
 
 
+def agree(call, expected, atol):
+    """Compare each thread's results, of several trials, with the vectors of its texts."""
+    for vectors, found in zip(expected, at_once(call), strict=True):
+        assert max(np.abs(vectors - again).max() for again in found) < atol
+
+
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_concurrent_encode_matches_single_threaded_encode(tmp_path, architecture, training):
-    encoder, tokenizer = tiny_encoder(tmp_path, architecture)
-    encoder.train(training)
-    expected = [SentenceEncoder(encoder, tokenizer).encode(texts_of(number)) for number in range(THREADS)]
-
-    def some(number):
-        return [SentenceEncoder(encoder, tokenizer).encode(texts_of(number)) for _ in range(TRIALS)]
-
-    for vectors, found in zip(expected, at_once(some), strict=True):
-        assert max(np.abs(vectors - again).max() for again in found) < 1e-6
-    assert encoder.training == training
+    encoder = SentenceEncoder(*tiny_encoder(tmp_path, architecture))
+    encoder.network.train(training)
+    expected = [encoder.encode(texts_of(number)) for number in range(THREADS)]
+    agree(lambda number: [encoder.encode(texts_of(number)) for _ in range(TRIALS)], expected, 1e-6)
+    assert encoder.network.training == training
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_concurrent_first_packed_and_padded_passes_match_single_thread(tmp_path, architecture):
     encoder, tokenizer = tiny_encoder(tmp_path, architecture)
-    same, _ = tiny_encoder(tmp_path, architecture)
-    expected = [SentenceEncoder(same, tokenizer).encode(texts_of(number)) for number in range(THREADS)]
+    same = SentenceEncoder(tiny_encoder(tmp_path, architecture)[0], tokenizer)
 
     @torch.inference_mode()
     def either(number):
@@ -71,18 +71,14 @@ def test_concurrent_first_packed_and_padded_passes_match_single_thread(tmp_path,
             return [encoder(*tokens.padded(rows)).numpy() for _ in range(TRIALS)]
         return [encoder.embed(tokens, rows, 1024).numpy() for _ in range(TRIALS)]
 
-    for vectors, found in zip(expected, at_once(either), strict=True):
-        assert max(np.abs(vectors - again).max() for again in found) < 1e-5
+    agree(either, [same.encode(texts_of(number)) for number in range(THREADS)], 1e-5)
 
 
 def test_threads_sharing_a_tokenizer_use_their_own_max_length(tmp_path):
     _, tokenizer = tiny_encoder(tmp_path)
     texts = [" ".join(texts_of(0))] * 50
-
-    def longest(number):
-        return [int(token_ids(tokenizer, texts, 4 + number).lengths.max()) for _ in range(TRIALS)]
-
-    assert at_once(longest) == [[4 + number] * TRIALS for number in range(THREADS)]
+    found = at_once(lambda number: [int(token_ids(tokenizer, texts, 4 + number).lengths.max()) for _ in range(TRIALS)])
+    assert found == [[4 + number] * TRIALS for number in range(THREADS)]
 
 
 def test_training_mode_returns_after_the_last_evaluating_block_exits(tmp_path):

@@ -1,24 +1,27 @@
-"""A static table of token vectors is an encoder with the vectors of sentence-transformers' StaticEmbedding."""
+"""A static table of token or word vectors is an encoder with the vectors of sentence-transformers."""
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer import modules as theirs
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from bsl.models.encoder import network as network_module
 from bsl.models.encoder.cnn import CNN
-from bsl.models.encoder.config import LONGEST, EncoderConfig
+from bsl.models.encoder.config import LONGEST, EncoderConfig, WordsConfig
 from bsl.models.encoder.heads import Dense
 from bsl.models.encoder.network import Encoder
 from bsl.models.encoder.sentence_encoder import SentenceEncoder, token_ids
-from bsl.models.encoder.static import StaticTable, static_tokenizer
+from bsl.models.encoder.serialization.folder_settings import read_saved
+from bsl.models.encoder.static import StaticTable, static_tokenizer, write_words
 from bsl.models.errors import EncoderError
 from bsl.storage.assets.embedded import embedded_path
-from tests.exports import exported
+from tests.exports import exported, library_vectors
+from tests.folder_config import saved_config
 from tests.tiny_encoder import BACK_DE, ORIGINALS
+from tests.tiny_heads import rewrite
 
 TEXTS = [*ORIGINALS, *BACK_DE, "dogs", "a man is playing " * 200, "[PAD] [CLS] of words"]
 WIDTH = 16
@@ -36,9 +39,8 @@ def table():
 @pytest.fixture
 def made(tmp_path):
     def write(*heads):
-        peer = SentenceTransformer(
-            modules=[theirs.StaticEmbedding(tokeniser(), embedding_weights=table()), *heads], device="cpu"
-        )
+        embedding = theirs.StaticEmbedding(tokeniser(), embedding_weights=table())
+        peer = SentenceTransformer(modules=[embedding, *heads], device="cpu")
         peer.save(str(tmp_path / "theirs"))
         return tmp_path / "theirs", peer.encode(TEXTS)
 
@@ -56,25 +58,20 @@ def test_load_and_export_match_sentence_transformers_vectors(made, tmp_path, hea
 
 
 def test_static_table_truncates_only_at_a_set_max_length(made, tmp_path):
-    folder, _ = made()
+    folder, expected = made()
     assert SentenceEncoder.load(folder).config.max_length == LONGEST
     encoder = SentenceEncoder.load(folder, EncoderConfig(model="table", max_length=6))
     assert exported(encoder, tmp_path / "ours", TEXTS).config.max_length == 6
-    assert np.abs(SentenceEncoder.load(folder).encode(TEXTS) - encoder.encode(TEXTS)).max() > 0.1
+    assert np.abs(expected - encoder.encode(TEXTS)).max() > 0.1
 
 
-def test_static_tokenizer_adds_no_special_tokens(made):
+def test_static_tokenizer_adds_no_special_tokens_and_matches_no_padding_inside_words(made):
     tokenizer = SentenceEncoder.load(made()[0]).tokenizer
-    tokens = token_ids(tokenizer, ["a man", "a man and a dog"], 24)
-    assert tokens.lengths.tolist() == [2, 5]
-
-
-def test_padding_token_is_not_matched_inside_words():
+    assert token_ids(tokenizer, ["a man", "a man and a dog"], 24).lengths.tolist() == [2, 5]
     core = Tokenizer(models.WordLevel({"the": 0, "cat": 1, "[UNK]": 2}, unk_token="[UNK]"))
     core.pre_tokenizer = pre_tokenizers.Whitespace()
     tokens = token_ids(static_tokenizer(core), ["the thecat cat"], 24)
-    assert tokens.ids.tolist() == [0, 2, 1]
-    assert tokens.pad_id == 0
+    assert (tokens.ids.tolist(), tokens.pad_id) == ([0, 2, 1], 0)
 
 
 def test_static_table_looks_up_token_vectors_and_receives_gradients(made, monkeypatch):
@@ -87,69 +84,119 @@ def test_static_table_looks_up_token_vectors_and_receives_gradients(made, monkey
         torch.testing.assert_close(x_TD[mask_T.bool()], table()[ids], rtol=0, atol=0)
     encoder.network.embed(tokens, rows, 20).sum().backward()
     slope_VD = encoder.network.backbone.embedding.weight.grad
-    used = np.unique(tokens.take(rows).ids)
-    assert sorted(slope_VD.abs().sum(1).nonzero().flatten().tolist()) == used.tolist()
-
-
-def test_static_table_built_in_memory_encodes_and_exports(tmp_path):
-    config = EncoderConfig(model="own", normalize=True, max_length=LONGEST)
-    network = Encoder(StaticTable(table()), config, [], [Dense(WIDTH, 4)]).eval()
-    encoder = SentenceEncoder(network, static_tokenizer(tokeniser()))
-    np.testing.assert_allclose(np.linalg.norm(encoder.encode(TEXTS), axis=1), 1, atol=1e-6)
-    exported(encoder, tmp_path, TEXTS)
+    assert slope_VD.abs().sum(1).nonzero().flatten().tolist() == np.unique(tokens.take(rows).ids).tolist()
 
 
 @pytest.mark.parametrize(
-    ("fields", "heads", "said"),
-    [({"pooling": "cls"}, [], "pooling cls and no heads"), ({}, [CNN(WIDTH, 2)], "pooling mean and CNN heads")],
+    ("fields", "heads", "message"),
+    [
+        ({"normalize": True}, [], None),
+        ({"pooling": "cls"}, [], "a static table with pooling cls and no heads"),
+        ({}, [CNN(WIDTH, 2)], "a static table with pooling mean and CNN heads"),
+    ],
 )
-def test_export_of_unsupported_table_pooling_or_heads_is_rejected(tmp_path, fields, heads, said):
-    encoder = Encoder(StaticTable(table()), EncoderConfig(model="own", **fields), heads)
-    with pytest.raises(EncoderError, match=f"a static table with {said}"):
-        SentenceEncoder(encoder, static_tokenizer(tokeniser())).save(tmp_path)
+def test_table_built_in_memory_is_exported_if_sentence_transformers_can_read_it(tmp_path, fields, heads, message):
+    network = Encoder(StaticTable(table()), EncoderConfig(model="own", max_length=LONGEST, **fields), heads)
+    if message is None:
+        network = Encoder(network.backbone, network.config, [], [Dense(WIDTH, 4)]).eval()
+        exported(SentenceEncoder(network, static_tokenizer(tokeniser())), tmp_path, TEXTS)
+        return
+    with pytest.raises(EncoderError, match=message):
+        SentenceEncoder(network, static_tokenizer(tokeniser())).save(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_model2vec_mapping_and_weights_are_applied_on_load(made, tmp_path):
+def test_model2vec_mapping_and_weights_are_applied_on_load(made):
     folder, _ = made()
-    rng = np.random.default_rng(0)
-    size = tokeniser().get_vocab_size()
+    rng, size = np.random.default_rng(0), tokeniser().get_vocab_size()
     mapping, weights = torch.from_numpy(rng.integers(0, 50, size)), torch.from_numpy(rng.random(size))
     folded = {"embeddings": table()[:50].half(), "mapping": mapping.int(), "weights": weights}
     save_file(folded, folder / "model.safetensors")
+    encoder = SentenceEncoder.load(folder)
     expected = SentenceTransformer(str(folder), device="cpu").float().encode(TEXTS)
-    np.testing.assert_allclose(
-        SentenceEncoder.load(folder).encode(TEXTS), expected, rtol=0, atol=2e-3
-    )  # theirs rounds to fp16
-    row = SentenceEncoder.load(folder).network.backbone.embedding.weight[9]
+    np.testing.assert_allclose(encoder.encode(TEXTS), expected, rtol=0, atol=2e-3)  # theirs rounds to fp16
+    row = encoder.network.backbone.embedding.weight[9]
     torch.testing.assert_close(row, (folded["embeddings"][mapping[9]].double() * weights[9]).float())
 
 
-def test_invalid_static_table_settings_and_files_are_rejected(made):
-    folder, _ = made()
-    with pytest.raises(EncoderError, match=r"has no dropout, but encoder\.dropout is 0\.1"):
-        SentenceEncoder.load(folder, EncoderConfig(model="x", dropout=0.1))
-    with pytest.raises(EncoderError, match=r"can only be averaged \(found encoder\.pooling=cls"):
-        SentenceEncoder.load(folder, EncoderConfig(model="x", pooling="cls"))
-    weights = load_file(folder / "model.safetensors")
-    save_file({"embedding.weight": weights["embedding.weight"][:10]}, folder / "model.safetensors")
-    with pytest.raises(EncoderError, match=r"ids up to \d+, but the embedding table has only 10 rows"):
-        SentenceEncoder.load(folder)
-    save_file({"vectors": torch.zeros(3, 3)}, folder / "model.safetensors")
-    with pytest.raises(EncoderError, match=r"contains the tensors vectors, expected embedding\.weight or embeddings"):
-        SentenceEncoder.load(folder)
-    (folder / "tokenizer.json").unlink()
-    with pytest.raises(EncoderError, match=r"tokenizer\.json: cannot be read as JSON"):
-        SentenceEncoder.load(folder)
-
-
-def test_loading_a_table_draws_no_random_numbers(made):
+def test_loading_draws_no_random_numbers_and_a_text_without_tokens_is_an_error(made):
     folder, _ = made()
     state = torch.get_rng_state()
-    SentenceEncoder.load(folder)
+    encoder = SentenceEncoder.load(folder)
     assert torch.equal(torch.get_rng_state(), state)
-
-
-def test_text_without_tokens_raises_encoder_error(made):
     with pytest.raises(EncoderError, match="text 1 has no token"):
-        SentenceEncoder.load(made()[0]).encode(["a man", " "])
+        encoder.encode(["a man", " "])
+
+
+WORDS = [
+    "the", "cat", "do", "n't", "don't", "U.S.", ".", ",", "a", "t", "well-known", "well", "known", "1,000", "n", "'",
+]  # fmt: skip
+WORD_TABLE = np.random.default_rng(0).normal(size=(len(WORDS), 6)).astype(np.float32)
+WORD_TEXTS = ["the cat, a dog", "Don't do the U.S.", "zebra", "", "well-known 1,000 t.", "THE CAT"]
+
+
+def saved(folder, words=WORDS, **config):
+    write_words(folder, [(words[:5], WORD_TABLE[:5]), (words[5:], WORD_TABLE[5:])], WordsConfig(**config))
+    return SentenceEncoder.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({}, "do n't well-known cat , U.S. 1,000 ."),
+        ({"marks": False}, "do n't well-known cat U.S. 1,000"),
+        ({"split": "punctuation"}, "' t well known cat , . . , ."),
+        ({"split": "punctuation", "marks": False}, "t well known cat"),
+        ({"split": "whitespace"}, "don't well-known U.S."),
+        ({"split": "whitespace", "marks": False}, "don't well-known cat 1,000"),
+    ],
+)
+def test_words_are_split_as_configured_and_unknown_words_dropped(tmp_path, config, words):
+    tokens = saved(tmp_path, **config).tokenizer.tokenize("don't well-known cat, U.S. 1,000. Zebra")
+    assert [token.removeprefix("▁") for token in tokens] == words.split()
+
+
+def test_words_are_lower_cased_for_an_uncased_vocabulary(tmp_path):
+    uncased = saved(tmp_path / "uncased", [word.lower() for word in WORDS])
+    for encoder, expected in (
+        (uncased, ["▁the", "▁cat"]),
+        (saved(tmp_path / "cased"), ["▁cat"]),
+        (saved(tmp_path / "asked", case="lower"), ["▁the", "▁cat"]),
+    ):
+        assert encoder.tokenizer.tokenize("THE cat") == expected
+
+
+@pytest.mark.parametrize(
+    "config", [{"case": "kept"}, {"split": "punctuation", "case": "lower", "marks": False}, {"split": "whitespace"}]
+)
+def test_sentence_transformers_gives_the_same_vectors_and_settings_round_trip(tmp_path, config):
+    encoder = saved(tmp_path / "words", **config)
+    assert np.abs(encoder.encode(WORD_TEXTS) - library_vectors(tmp_path / "words", WORD_TEXTS)).max() <= 1e-5
+    exported(encoder, tmp_path / "copy", WORD_TEXTS)
+    expected = WordsConfig(**{"case": "kept"} | config)
+    assert read_saved(tmp_path / "copy").words == read_saved(tmp_path / "words").words == expected
+    assert saved_config(tmp_path / "words", "glove") == EncoderConfig(model="glove", max_length=8192, prompt="")
+
+
+def test_first_vector_of_a_repeated_word_is_used(tmp_path):
+    made = write_words(tmp_path, [(["a", "a"], WORD_TABLE[:2]), (["b", "a"], WORD_TABLE[2:4])], WordsConfig())
+    assert made == {"words": 2, "repeated": 2, "dimensions": 6}
+    weight = SentenceEncoder.load(tmp_path).network.backbone.embedding.weight.detach().numpy()
+    np.testing.assert_array_equal(weight, [*WORD_TABLE[[0, 2]], np.zeros(6)])
+    with pytest.raises(EncoderError, match="contains no word"):
+        write_words(tmp_path, [], WordsConfig())
+
+
+def test_zero_vector_receives_no_gradient(tmp_path):
+    encoder = saved(tmp_path / "words")
+    tokens = token_ids(encoder.tokenizer, WORD_TEXTS, 16)
+    encoder.network.train().embed(tokens, np.arange(len(WORD_TEXTS)), 64).square().sum().backward()
+    slope = encoder.network.backbone.embedding.weight.grad
+    assert not slope[-1].any()
+    assert slope[0].any()
+
+
+def test_table_with_another_pre_tokenizer_has_no_words_config(tmp_path):
+    saved(tmp_path)
+    rewrite(tmp_path / "tokenizer.json", lambda core: core | {"pre_tokenizer": {"type": "Whitespace"}})
+    assert read_saved(tmp_path).words is None

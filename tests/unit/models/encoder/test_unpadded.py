@@ -6,9 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModel, PreTrainedModel
+from transformers import AutoModel
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
+from bsl.models.encoder import unpadded as module
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.network import Encoder
 from bsl.models.encoder.transformer import first_position
@@ -16,11 +17,10 @@ from bsl.models.encoder.unpadded import SHORT, Tokens, lay_out, run_packed
 from tests.tiny_encoder import random_tokens
 
 PAD = 1
-LENGTHS = [5, 9, 2, 9, 14, 5, 3]
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
 
 
-def network(architecture: str, **options) -> PreTrainedModel:
+def network(architecture, **options):
     torch.manual_seed(0)
     sizes = {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48} if architecture == "distilbert" else SIZES
     usual = {"vocab_size": 50, "max_position_embeddings": 40, "pad_token_id": PAD, "bos_token_id": 2, "eos_token_id": 3}
@@ -30,7 +30,11 @@ def network(architecture: str, **options) -> PreTrainedModel:
 
 @pytest.fixture
 def tokens():
-    return random_tokens(LENGTHS)
+    return random_tokens([5, 9, 2, 9, 14, 5, 3])
+
+
+def encoder_of(architecture, **options):
+    return Encoder(network(architecture, **options), EncoderConfig(model="x", max_length=24))
 
 
 def padded(encoder, tokens, rows):
@@ -43,13 +47,12 @@ def padded(encoder, tokens, rows):
 )
 @pytest.mark.parametrize("by_length", [True, False])
 def test_packed_vectors_and_gradients_equal_padded(tokens, architecture, first, by_length):
-    backbone = network(architecture)
-    encoder, rows = Encoder(backbone, EncoderConfig(model="x", max_length=24)), np.array([4, 0, 2, 3, 3, 6])
-    assert first_position(backbone, PAD, 24) == first
+    encoder, rows = encoder_of(architecture), np.array([4, 0, 2, 3, 3, 6])
+    assert first_position(encoder.backbone, PAD, 24) == first
     layout = lay_out(tokens, rows, torch.device("cpu"), by_length=by_length)
     assert (len(layout.groups) == 1) != by_length
     assert layout.bounds.diff().tolist() == tokens.lengths_of(rows)[layout.order].tolist()
-    hidden_ND = run_packed(backbone, layout, first)
+    hidden_ND = run_packed(encoder.backbone, layout, first)
     expected = encoder.backbone(**dict(zip(("input_ids", "attention_mask"), tokens.padded(rows), strict=True)))
     for row, vectors_TD in zip(layout.order, layout.padding.pad(hidden_ND), strict=True):
         length = tokens.lengths[rows[row]]
@@ -62,28 +65,26 @@ def test_packed_vectors_and_gradients_equal_padded(tokens, architecture, first, 
         torch.testing.assert_close(one, other, rtol=1e-4, atol=2e-6)
 
 
-@pytest.mark.parametrize("architecture", ["mpnet", "deberta-v2"])
-def test_architecture_without_packing_support_is_padded(tokens, architecture):
-    backbone = network(architecture)
-    encoder, rows = Encoder(backbone, EncoderConfig(model="x", max_length=24)), np.array([4, 0, 2, 3, 6])
-    assert first_position(backbone, PAD, 24) is None
+@pytest.mark.parametrize(
+    ("architecture", "options", "first"),
+    [
+        ("mpnet", {}, None),
+        ("deberta-v2", {}, None),
+        # The last id as padding, as ModernBERT's 50,283.
+        ("modernbert", {"vocab_size": 100, "pad_token_id": 99}, 0),
+        ("qwen2", {"vocab_size": 100, "pad_token_id": 99, "num_key_value_heads": 4}, None),
+        ("gpt2", {"vocab_size": 100, "pad_token_id": 99}, None),
+    ],
+)
+def test_vectors_equal_those_of_each_sentence_alone_also_where_packing_is_not_supported(architecture, options, first):
+    pad = options.get("pad_token_id", PAD)
+    encoder, rows = encoder_of(architecture, **options), np.arange(3)
+    tokens = Tokens(np.arange(20, 35, dtype=np.int32), np.array([0, 7, 12, 15]), pad)
+    assert first_position(encoder.backbone, pad, 24) == first
     with torch.no_grad():
-        found = encoder.embed(tokens, rows, 20)
-        torch.testing.assert_close(found, padded(encoder, tokens, rows), rtol=0, atol=1e-6)
-
-
-@pytest.mark.parametrize(("architecture", "first"), [("modernbert", 0), ("qwen2", None), ("gpt2", None)])
-def test_last_vocabulary_id_as_padding_does_not_change_vectors(architecture, first):
-    """ModernBERT's padding id is 50,283."""
-    options = {"vocab_size": 100, "pad_token_id": 99, "num_key_value_heads": 4}
-    backbone = network(architecture, **options)
-    encoder, rows = Encoder(backbone, EncoderConfig(model="x", max_length=24)), np.arange(2)
-    tokens = Tokens(np.arange(20, 32, dtype=np.int32), np.array([0, 7, 12]), 99)
-    assert first_position(backbone, 99, 24) == first
-    with torch.no_grad():
-        found = encoder.embed(tokens, rows, 1024)
         alone = torch.cat([padded(encoder, tokens, rows[row : row + 1]) for row in rows])
-    torch.testing.assert_close(found, alone, rtol=0, atol=2e-6)
+        for found in (encoder.embed(tokens, rows, 1024), encoder.embed(tokens, rows, 8)):
+            torch.testing.assert_close(found, alone, rtol=0, atol=2e-6)
 
 
 def test_packing_trial_uses_only_existing_positions():
@@ -113,7 +114,7 @@ def test_packing_trial_runs_in_fp32_under_autocast():
     [(name, attention) for name in ("bert", "modernbert", "roberta") for attention in ("sdpa", "eager")]
     + [("mpnet", "eager")],
 )
-def test_packing_trial_leaves_plain_forward_passes_unchanged(tokens, architecture, attention):
+def test_packing_trial_leaves_forward_passes_and_saved_files_unchanged(tokens, tmp_path, architecture, attention):
     backbone = network(architecture, attn_implementation=attention).train()
     given = dict(zip(("input_ids", "attention_mask"), tokens.padded(np.arange(7)), strict=True))
 
@@ -122,22 +123,15 @@ def test_packing_trial_leaves_plain_forward_passes_unchanged(tokens, architectur
         with torch.no_grad():
             return backbone(**given).last_hidden_state
 
-    before = plain()
+    def saved(name):
+        backbone.save_pretrained(tmp_path / name)
+        return {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()}
+
+    vectors, files = plain(), saved("before")
     first_position(backbone, PAD, 24)
     assert backbone.training
-    assert torch.equal(plain(), before)
-
-
-@pytest.mark.parametrize("architecture", ["bert", "modernbert", "mpnet"])
-def test_packing_trial_does_not_change_saved_files(tmp_path, architecture):
-    backbone = network(architecture)
-    backbone.save_pretrained(tmp_path / "before")
-    first_position(backbone, PAD, 24)
-    backbone.save_pretrained(tmp_path / "after")
-    before, after = (
-        {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("before", "after")
-    )
-    assert before == after
+    assert torch.equal(plain(), vectors)
+    assert saved("after") == files
 
 
 def test_packed_sentences_around_the_short_limit_equal_padded():
@@ -185,3 +179,34 @@ def test_mode_survives_two_threads_that_test_one_model():
     with ThreadPoolExecutor(2) as pool:
         assert [future.result(20) for future in (pool.submit(first), pool.submit(second))] == [0, 0]
     assert backbone.training
+
+
+HEADS, WIDTH = 2, 8
+
+
+def given(sentences, tokens, *, learns=False):
+    """Queries, keys and values (B, H, T, d), as views of concatenated tokens."""
+    torch.manual_seed(0)
+    rows = (torch.randn(sentences * tokens, HEADS, WIDTH, requires_grad=learns) for _ in range(3))
+    return [row.unflatten(0, (sentences, tokens)).transpose(1, 2) for row in rows]
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("sentences", "tokens"), [(1, 3), (4, 13), (5, 13), (23, 3), (2, SHORT), (7, SHORT // 2 + 1)])
+def test_tiled_attention_equals_attention_of_each_sentence_alone(sentences, tokens, causal):
+    qkv = given(sentences, tokens)
+    found = module._tiled_attention(qkv, 0.0, None, causal=causal)
+    alone = [
+        module._plain_attention([x[row : row + 1] for x in qkv], 0.0, None, causal=causal) for row in range(sentences)
+    ]
+    torch.testing.assert_close(found, torch.cat(alone), rtol=1e-5, atol=1e-6)
+
+
+def test_tile_first_used_in_inference_mode_supports_training():
+    with torch.inference_mode():
+        module._tiled_attention(given(9, 7), 0.0, None, causal=False)
+    qkv = given(9, 7, learns=True)
+    found = torch.autograd.grad(module._tiled_attention(qkv, 0.0, None, causal=False).square().sum(), qkv)
+    wanted = torch.autograd.grad(module._plain_attention(qkv, 0.0, None, causal=False).square().sum(), qkv)
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)

@@ -1,6 +1,7 @@
 """Verdicts of a run and of an adaptation: which figures decide, which uses are named, and the advice."""
 
 import re
+from dataclasses import replace
 
 import polars as pl
 
@@ -74,6 +75,7 @@ GROUPS = "better for grouping and few examples (--for group), Spearman × 100 50
         ([GAINED, row("vetoes", -0.006)], "WORSE for general text", "-0.60 [-0.70, -0.50] on some set: the loss"),
         ([GAINED, row("vetoes", -0.006, 0.02)], "WORSE for general text", "although its interval includes 0"),
         ([row("decides", 0.0005), row("vetoes", 0.02)], "NO DIFFERENCE for classifying", "More labels may show"),
+        ([replace(SAME, before=1.0, after=1.0)], "NO DIFFERENCE for classifying", "original encoder, which has"),
         ([LOST], "WORSE for classifying", "label_training"),
         ([row("decides", 0.02, use="similarity")], "BETTER for similarity", "for similarity on text"),
         ([search(0.02, role="decides")], "BETTER for search in your text", "MRR × 100 50.0 → 52.0"),

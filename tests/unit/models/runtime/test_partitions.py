@@ -10,7 +10,7 @@ from bsl.models.runtime.partitions import RANGE_ROWS, Partitions, bits_for, equa
 SCHEMA = pl.Schema({"sentence_id": pl.UInt64, "text": pl.String})
 
 
-def rows(count: int) -> pl.DataFrame:
+def rows(count):
     ids = np.random.default_rng(1).integers(0, 2**64, count, dtype=np.uint64, endpoint=False)
     return pl.DataFrame({"sentence_id": ids, "text": [f"s{n}" for n in range(count)]}, schema=SCHEMA)
 

@@ -9,52 +9,58 @@ import torch
 from bsl.models.runtime.device import arithmetic
 from bsl.models.runtime.torch_settings import ieee_products, torch_threads, without_cudnn_attention
 
+NEWER = [
+    torch.backends.cuda.matmul, torch.backends.mkldnn.matmul, torch.backends.cudnn.conv, torch.backends.cudnn.rnn
+]  # fmt: skip
 
-@pytest.fixture
-def precision():
-    before = torch.get_float32_matmul_precision()
+
+@pytest.fixture(autouse=True)
+def _restored():
+    allowed, newer = torch.get_float32_matmul_precision(), [switch.fp32_precision for switch in NEWER]
     yield
-    torch.set_float32_matmul_precision(before)
+    torch.set_float32_matmul_precision(allowed)
+    for switch, value in zip(NEWER, newer, strict=True):
+        switch.fp32_precision = value
 
 
 @pytest.mark.parametrize("allowed", ["highest", "high", "medium"])
 @pytest.mark.parametrize("kind", ["cpu", "cuda"])
-def test_products_are_ieee_whatever_the_caller_allows(precision, allowed, kind):
+def test_products_are_ieee_whatever_the_caller_allows(allowed, kind):
+    """The switches are torch's own and exist without a GPU too; convolutions use TF32 by default."""
     torch.set_float32_matmul_precision(allowed)
-    switches = [torch.backends.cuda.matmul, torch.backends.mkldnn.matmul]
-    before = [switch.fp32_precision for switch in switches]
+    for switch in NEWER[2:]:
+        switch.fp32_precision = "tf32"
+    before = [switch.fp32_precision for switch in NEWER]
     with arithmetic(torch.device(kind), bf16=False):
-        assert [switch.fp32_precision for switch in switches] == ["ieee", "ieee"]
-    assert [switch.fp32_precision for switch in switches] == before
+        assert {switch.fp32_precision for switch in NEWER} == {"ieee"}
+    assert [switch.fp32_precision for switch in NEWER] == before
     assert torch.get_float32_matmul_precision() == allowed
 
 
-def switches_of_torch() -> list[object]:
+def older():
     """Return the switches that libraries read; torch raises an error where older and newer ones contradict."""
-    newer = [torch.backends.cudnn.conv.fp32_precision, torch.backends.cudnn.rnn.fp32_precision]
-    return [torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32, *newer]
+    return [torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32]
 
 
 @pytest.mark.parametrize("allowed", ["highest", "high", "medium"])
 @pytest.mark.parametrize("tf32", [True, False])
-def test_older_switches_agree_with_newer_ones_inside_and_after(precision, monkeypatch, allowed, tf32):
+def test_older_switches_agree_with_newer_ones_inside_and_after(monkeypatch, allowed, tf32):
     torch.set_float32_matmul_precision(allowed)
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", tf32)
-    before = switches_of_torch()
+    before = [*older(), *(switch.fp32_precision for switch in NEWER)]
     with ieee_products():
-        assert switches_of_torch() == [False, False, "ieee", "ieee"]
+        assert older() == [False, False]
         assert torch.get_float32_matmul_precision() == "highest"
         with torch.backends.cudnn.flags(enabled=True):  # as `torch.export` reads and restores them
             pass
-        assert switches_of_torch()[:2] == [False, False]
-    assert switches_of_torch() == before
+        assert older() == [False, False]
+    assert [*older(), *(switch.fp32_precision for switch in NEWER)] == before
     assert torch.get_float32_matmul_precision() == allowed
 
 
-def test_switches_that_contradict_return_as_the_caller_set_them(precision):
+def test_switches_that_contradict_return_as_the_caller_set_them():
     torch.set_float32_matmul_precision("high")
     newer = [torch.backends.cuda.matmul, torch.backends.cudnn.conv]
-    before = [switch.fp32_precision for switch in newer]
     try:
         for switch in newer:
             switch.fp32_precision = "ieee"
@@ -64,25 +70,20 @@ def test_switches_that_contradict_return_as_the_caller_set_them(precision):
         with pytest.raises(RuntimeError, match="conv"):
             _ = torch.backends.cudnn.allow_tf32
     finally:
-        for switch, value in zip(newer, before, strict=True):
-            switch.fp32_precision = value
         torch.backends.cudnn.allow_tf32 = True
 
 
-def test_cpu_products_do_not_round_to_bf16(precision):
+def test_cpu_products_do_not_round_to_bf16():
     x, weight = torch.randn(64, 256), torch.randn(64, 256)
-    expected = x.double() @ weight.double().T
     torch.set_float32_matmul_precision("medium")
     with ieee_products():
-        torch.testing.assert_close((x @ weight.T).double(), expected, rtol=0, atol=1e-4)
+        torch.testing.assert_close((x @ weight.T).double(), x.double() @ weight.double().T, rtol=0, atol=1e-4)
 
 
-def test_cudnn_attention_is_off_inside_the_block_only():
+@pytest.mark.parametrize("block", [without_cudnn_attention, lambda: arithmetic(torch.device("cuda"), bf16=False)])
+def test_cudnn_attention_is_off_inside_the_block_only(block):
     assert torch.backends.cuda.cudnn_sdp_enabled()
-    with without_cudnn_attention():
-        assert not torch.backends.cuda.cudnn_sdp_enabled()
-    assert torch.backends.cuda.cudnn_sdp_enabled()
-    with arithmetic(torch.device("cuda"), bf16=False):
+    with block():
         assert not torch.backends.cuda.cudnn_sdp_enabled()
     assert torch.backends.cuda.cudnn_sdp_enabled()
 
@@ -95,41 +96,39 @@ def three_threads():
     torch.set_num_threads(before)
 
 
-def in_new_thread() -> int:
-    found: list[int] = []
+def numbers():
+    """Return the number of torch's threads in this thread and in a new one."""
+    found = []
     thread = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
     thread.start()
     thread.join()
-    return found[0]
+    return torch.get_num_threads(), found[0]
 
 
 def test_number_of_threads_is_restored(three_threads):
     with torch_threads(2), torch_threads(1):
-        assert torch.get_num_threads() == 1
-        assert in_new_thread() == 1
-    assert torch.get_num_threads() == 3
-    assert in_new_thread() == 3
+        assert numbers() == (1, 1)
+    assert numbers() == (3, 3)
 
 
 def test_overlapping_threads_restore_both_threads_and_the_process(three_threads):
     own, opened, close = ExitStack(), threading.Event(), threading.Event()
-    numbers: list[int] = []
+    others = []
 
-    def other() -> None:
+    def other():
         with torch_threads(1):
             opened.set()
             close.wait(60)
-            numbers.append(torch.get_num_threads())
-        numbers.append(torch.get_num_threads())
+            others.append(torch.get_num_threads())
+        others.append(torch.get_num_threads())
 
     own.enter_context(torch_threads(2))
     thread = threading.Thread(target=other)
     thread.start()
     assert opened.wait(60)
     own.close()
-    assert torch.get_num_threads() == 3, "this thread's block has closed"
-    assert in_new_thread() == 1, "the other thread's block is open"
+    assert numbers() == (3, 1), "this thread's block has closed, the other thread's block is open"
     close.set()
     thread.join()
-    assert numbers == [1, 3]
-    assert (torch.get_num_threads(), in_new_thread()) == (3, 3)
+    assert others == [1, 3]
+    assert numbers() == (3, 3)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
@@ -12,23 +10,12 @@ from sklearn.linear_model import LogisticRegression
 from bsl.models.errors import EvaluationError
 from bsl.models.evaluation.labels import Labelled, class_accuracies
 from bsl.models.evaluation.probe.problem import senteval_order
-from bsl.models.serving.classifier import (
-    SETTINGS,
-    WEIGHTS,
-    LinearClassifier,
-    fit_classifier,
-    temperature,
-)
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from numpy.typing import NDArray
+from bsl.models.serving.classifier import SETTINGS, WEIGHTS, LinearClassifier, fit_classifier, temperature
 
 NAMES = ("a", "b", "c", "d")
 
 
-def rows(count: int, classes: int = 4, spread: float = 1.0) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def rows(count, classes=4, spread=1.0):
     """Return unit vectors around a mean of each class, and the classes."""
     generator = np.random.default_rng(0)
     means_CD = generator.normal(size=(classes, 12))
@@ -38,7 +25,7 @@ def rows(count: int, classes: int = 4, spread: float = 1.0) -> tuple[NDArray[np.
 
 
 @pytest.mark.parametrize("classes", [2, 4])
-def test_classifier_is_the_logistic_regression_of_scikit_learn(classes: int) -> None:
+def test_classifier_is_the_logistic_regression_of_scikit_learn(classes):
     vectors_ND, gold_N = rows(200, classes)
     found = fit_classifier(vectors_ND[:100], gold_N[:100], NAMES[:classes])
     peer = LogisticRegression(C=found.settings.strength, max_iter=2000).fit(vectors_ND[:100], gold_N[:100])
@@ -49,7 +36,7 @@ def test_classifier_is_the_logistic_regression_of_scikit_learn(classes: int) -> 
     assert chance_NC == pytest.approx(peer.predict_proba(vectors_ND[100:]), abs=0.01)
 
 
-def test_temperature_makes_probabilities_as_sure_as_they_are_right() -> None:
+def test_temperature_makes_probabilities_as_sure_as_they_are_right():
     generator = np.random.default_rng(1)
     sharp_NC = generator.normal(size=(4000, 3))
     chance_NC = np.exp(sharp_NC) / np.exp(sharp_NC).sum(axis=1, keepdims=True)
@@ -58,14 +45,14 @@ def test_temperature_makes_probabilities_as_sure_as_they_are_right() -> None:
     assert temperature(sharp_NC / 5, gold_N) == pytest.approx(0.2, rel=0.1)
 
 
-def test_probabilities_without_errors_are_below_1() -> None:
+def test_probabilities_without_errors_are_below_1():
     vectors_ND, gold_N = rows(40, 2, spread=0.01)
     chance_NC = fit_classifier(vectors_ND, gold_N, NAMES[:2]).probabilities(vectors_ND)
     assert (chance_NC.argmax(axis=1) == gold_N).all()
     assert 0.9 < chance_NC.max() < 0.999
 
 
-def test_temperature_is_fitted_on_rows_that_the_encoder_has_not_seen() -> None:
+def test_temperature_is_fitted_on_rows_that_the_encoder_has_not_seen():
     """Vectors of training rows are closer to their class, so all rows together would be too sure."""
     (near_ND, near_N), (far_ND, far_N) = rows(200, spread=0.1), rows(200, spread=2.0)
     vectors_ND, gold_N = np.concatenate([near_ND, far_ND]), np.concatenate([near_N, far_N])
@@ -77,7 +64,7 @@ def test_temperature_is_fitted_on_rows_that_the_encoder_has_not_seen() -> None:
 
 
 @pytest.mark.parametrize("spread", [1.0, 3.0])
-def test_accuracy_in_a_verdict_is_that_of_the_classifier_of_the_same_rows(spread: float) -> None:
+def test_accuracy_in_a_verdict_is_that_of_the_classifier_of_the_same_rows(spread):
     vectors_ND, gold_N = rows(240, spread=spread)
     unit_N = np.arange(240) // 3  # three rows of one writer
     texts = tuple(f"{'word ' * (row % 7)}{row}" for row in range(240))
@@ -93,7 +80,7 @@ def test_accuracy_in_a_verdict_is_that_of_the_classifier_of_the_same_rows(spread
     assert 0.3 < found.classifier.mean() < 1
 
 
-def test_probabilities_are_calibrated_on_folds_that_divide_no_unit() -> None:
+def test_probabilities_are_calibrated_on_folds_that_divide_no_unit():
     """The vectors of a writer are alike, and predict the classes of the writer's other rows only."""
     writer_N = np.arange(200) % 50
     gold_N = np.random.default_rng(3).permutation(np.arange(50) % 2)[writer_N]
@@ -104,7 +91,7 @@ def test_probabilities_are_calibrated_on_folds_that_divide_no_unit() -> None:
     assert honest > 3 * sure
 
 
-def test_saved_classifier_gives_equal_probabilities(tmp_path: Path) -> None:
+def test_saved_classifier_gives_equal_probabilities(tmp_path):
     vectors_ND, gold_N = rows(80)
     found = fit_classifier(vectors_ND, gold_N, NAMES, text_column="body")
     found.save(tmp_path)
@@ -114,7 +101,7 @@ def test_saved_classifier_gives_equal_probabilities(tmp_path: Path) -> None:
     assert (again.probabilities(vectors_ND) == found.probabilities(vectors_ND)).all()
 
 
-def test_damaged_classifier_and_other_vectors_are_refused(tmp_path: Path) -> None:
+def test_damaged_classifier_and_other_vectors_are_refused(tmp_path):
     vectors_ND, gold_N = rows(80)
     found = fit_classifier(vectors_ND, gold_N, NAMES)
     with pytest.raises(EvaluationError, match=r"vectors have 5 dimensions \(expected 12\)"):
@@ -129,7 +116,7 @@ def test_damaged_classifier_and_other_vectors_are_refused(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("classes", [[0] * 10, [0] * 9 + [1]])
-def test_class_of_a_single_row_is_refused(classes: list[int]) -> None:
+def test_class_of_a_single_row_is_refused(classes):
     vectors_ND, _ = rows(10)
     with pytest.raises(EvaluationError, match="expected at least two classes with 2 rows each"):
         fit_classifier(vectors_ND, np.array(classes), NAMES[: max(classes) + 1])

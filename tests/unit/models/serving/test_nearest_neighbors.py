@@ -22,31 +22,20 @@ def test_nearest_matches_a_sort_of_all_products(vectors):
     np.testing.assert_allclose(scores, -np.sort(-products, axis=1)[:, :3], rtol=1e-6)
 
 
-def test_nearest_returns_at_most_the_number_of_targets(vectors):
+def test_nearest_of_few_targets_or_no_queries(vectors):
     assert nearest(vectors[:2], vectors[:3], 9)[0].shape == (2, 3)
-
-
-def test_nearest_of_no_queries_is_empty(vectors):
     scores, rows = nearest(vectors[:0], vectors, 3)
-    assert (scores.shape, rows.shape) == ((0, 3), (0, 3))
-    assert (scores.dtype, rows.dtype) == (np.float32, np.int64)
+    assert (scores.shape, rows.shape, scores.dtype, rows.dtype) == ((0, 3), (0, 3), np.float32, np.int64)
 
 
-def test_nearest_pairs_match_a_sort_of_all_products(vectors):
+def test_nearest_pairs_match_a_sort_of_all_products_above_the_threshold(vectors):
     scores, rows = nearest_pairs(vectors, 6)
     products = vectors @ vectors.T
     first, second = np.triu_indices(len(vectors), 1)
     order = np.argsort(-products[first, second])[:6]
     assert rows.tolist() == np.stack([first, second], axis=1)[order].tolist()
     np.testing.assert_allclose(scores, products[first, second][order], rtol=1e-6)
-
-
-def test_nearest_pairs_returns_only_scores_above_the_threshold(vectors):
     scores, rows = nearest_pairs(vectors, 100, above=0.5)
-    products = vectors @ vectors.T
-    assert len(rows) == int((products[np.triu_indices(len(vectors), 1)] > 0.5).sum())
+    assert len(rows) == int((products[first, second] > 0.5).sum())
     assert (scores > 0.5).all()
-
-
-def test_unit_leaves_zero_vectors_unchanged():
     assert unit_vectors(np.zeros((1, 3), dtype=np.float32)).tolist() == [[0, 0, 0]]

@@ -17,8 +17,8 @@ TEXTS = [*ORIGINALS, *BACK_DE, *BACK_FR]
 
 @pytest.fixture
 def tiny(tmp_path):
-    encoder, tokenizer = tiny_encoder(tmp_path / "in", pooling="cls")
-    return encoder, tokenizer, SentenceEncoder(encoder, tokenizer).encode(TEXTS)
+    encoder = SentenceEncoder(*tiny_encoder(tmp_path / "in", pooling="cls"))
+    return encoder, encoder.encode(TEXTS)
 
 
 def unit(x):
@@ -26,15 +26,18 @@ def unit(x):
 
 
 def test_table_rows_match_the_ridge_regression_solution(tiny):
-    encoder, tokenizer, vectors = tiny
-    table = tabulate(SentenceEncoder(encoder, tokenizer), TEXTS, vectors, 6)
+    encoder, vectors = tiny
+    tokenizer = encoder.tokenizer
+    table = tabulate(encoder, TEXTS, vectors, 6)
+    np.testing.assert_array_equal(encoder.encode(TEXTS), vectors)  # the encoder is unchanged
+    assert encoder.config == EncoderConfig(model=encoder.config.model, pooling="cls", max_length=24, prompt="")
     wanted = unit(vectors.astype(np.float64))
     axes = np.linalg.svd(wanted)[2].T[:, :6]
     words = [table.tokenizer(text)["input_ids"] for text in TEXTS]
     counts = np.array([[row.count(token) / len(row) for token in range(len(tokenizer))] for row in words])
     # [CLS] token [SEP]: each token embedded as a text.
     names = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
-    alone = unit(SentenceEncoder(encoder, tokenizer).encode(names).astype(np.float64)) @ axes
+    alone = unit(encoder.encode(names).astype(np.float64)) @ axes
     share = counts.mean(0)
     start = (RARE / (RARE + share))[:, None] * (alone - share @ alone)
     y, mean = wanted @ axes, (wanted @ axes).mean(0)
@@ -55,40 +58,22 @@ def test_distilled_table_preserves_similarities_and_round_trips(tmp_path):
     table = tabulate(encoder, texts, vectors, 64)
     made = table.encode(texts)
     assert made.shape[1] == 64
-    near = np.corrcoef(
-        (made @ made.T)[np.triu_indices(len(made), 1)], (unit(vectors) @ unit(vectors).T)[np.triu_indices(len(made), 1)]
-    )
-    assert near[0, 1] > 0.8
+    pairs = np.triu_indices(len(made), 1)
+    assert np.corrcoef((made @ made.T)[pairs], (unit(vectors) @ unit(vectors).T)[pairs])[0, 1] > 0.8
     exported(table, tmp_path / "static", TEXTS)
     with pytest.raises(EncoderError, match="expected a transformer with a fast tokenizer"):
         tabulate(table, texts, made, 8)
 
 
-def test_principal_axes_are_orthonormal_and_maximise_retained_energy(tiny):
-    encoder, tokenizer, vectors = tiny
+def test_principal_axes_are_orthonormal_and_maximise_retained_energy(tiny, tmp_path):
+    encoder, vectors = tiny
     axes = principal_axes(vectors)
     np.testing.assert_allclose(axes.T @ axes, np.eye(WIDTH), atol=1e-10)
     energy = (vectors.astype(np.float64) @ axes) ** 2
     np.testing.assert_allclose(np.sort(energy.sum(0))[::-1], energy.sum(0), rtol=1e-9, atol=1e-9)
     assert energy[:, :8].sum() > (vectors[:, :8].astype(np.float64) ** 2).sum()
-    short = shortened(encoder, axes, 8)
-    np.testing.assert_allclose(SentenceEncoder(short, tokenizer).encode(TEXTS), unit(vectors @ axes[:, :8]), atol=1e-5)
-
-
-def test_shortened_encoder_exports_to_sentence_transformers(tiny, tmp_path):
-    encoder, tokenizer, vectors = tiny
-    short = shortened(encoder, np.eye(WIDTH), 5)
-    again = exported(SentenceEncoder(short, tokenizer), tmp_path / "out", TEXTS)
-    assert np.abs(again.encode(TEXTS) - unit(vectors[:, :5])).max() <= 1e-5
-
-
-def test_dims_equal_to_the_encoder_width_is_rejected(tiny):
+    short = encoder.with_network(shortened(encoder.network, axes, 8))
+    again = exported(short, tmp_path / "out", TEXTS)
+    np.testing.assert_allclose(again.encode(TEXTS), unit(vectors @ axes[:, :8]), atol=1e-5)
     with pytest.raises(EncoderError, match=rf"--dims is {WIDTH}, expected less than the encoder.s width {WIDTH}"):
-        shortened(tiny[0], np.eye(WIDTH), WIDTH)
-
-
-def test_distillation_leaves_the_encoder_unchanged(tiny):
-    encoder, tokenizer, vectors = tiny
-    tabulate(SentenceEncoder(encoder, tokenizer), TEXTS, vectors, 4)
-    np.testing.assert_array_equal(SentenceEncoder(encoder, tokenizer).encode(TEXTS), vectors)
-    assert encoder.config == EncoderConfig(model=encoder.config.model, pooling="cls", max_length=24, prompt="")
+        shortened(encoder.network, axes, WIDTH)

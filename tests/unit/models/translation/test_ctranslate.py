@@ -1,5 +1,7 @@
 """The ctranslate2 backend gives the translations of the reference backend, from a model converted once."""
 
+import json
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
@@ -14,37 +16,52 @@ import torch
 from transformers import MarianMTModel
 
 from bsl.models.errors import TranslationError
-from bsl.models.translation.batching import BatchedTranslator
-from bsl.models.translation.config import Backend, Resources, TranslatorConfig
+from bsl.models.translation.config import Resources, TranslatorConfig
 from bsl.models.translation.ctranslate import convert_once
 from bsl.models.translation.loading import load_translator, resolve
 from bsl.storage.assets.embedded import embedded_path
 from tests.tiny_marian import SENTENCES, build_tiny_marian
 
-FORWARD, BACK = "marian-mini-en-mul", "marian-mini-mul-en"
 TINY = TranslatorConfig(model="tiny", source_lang="en", target_lang="de", precision="fp32")
 GERMAN = TranslatorConfig(
-    model=FORWARD, source_lang="en", target_lang="de", target_token=">>deu<<", backend="ctranslate2", precision="fp32"
+    model="marian-mini-en-mul", source_lang="en", target_lang="de", target_token=">>deu<<", precision="fp32"
 )
-ENGLISH = TranslatorConfig(model=BACK, source_lang="de", target_lang="en", backend="ctranslate2", precision="fp32")
-
-
-BACKENDS: tuple[Backend, ...] = ("transformers", "ctranslate2")
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_tiny_marian(tmp_path_factory.mktemp("marian"))
+ENGLISH = TranslatorConfig(model="marian-mini-mul-en", source_lang="de", target_lang="en", precision="fp32")
+BACKENDS = ("transformers", "ctranslate2")
 
 
 @pytest.fixture(scope="module")
-def conversions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def conversions(tmp_path_factory):
     return tmp_path_factory.mktemp("converted")
 
 
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    return build_tiny_marian(tmp_path_factory.mktemp("marian"))
+
+
 @cache
-def loaded(folder: Path, config: TranslatorConfig, conversions: Path, budget: int | None = None) -> BatchedTranslator:
+def _loaded(folder, config, conversions, budget):
     return load_translator(folder, config, Resources("cpu", cores=1), conversions / folder.name, budget)
+
+
+@pytest.fixture
+def loaded(tiny, conversions):
+    """Return a function that loads a translator with other settings, once a module."""
+
+    def load(config, budget=None, **changes):
+        folder = tiny if config is TINY else embedded_path(config.model)
+        return _loaded(folder, config.model_copy(update={"backend": "ctranslate2"} | changes), conversions, budget)
+
+    return load
+
+
+def held_out(count, column="en"):
+    return pl.read_parquet(embedded_path("held-out") / "tatoeba-de.parquet")[column].head(count).to_list()
+
+
+def agreement(one, other):
+    return sum(a.text == b.text for a, b in zip(one, other, strict=True))
 
 
 _ENDS_EARLY = """
@@ -64,45 +81,42 @@ gc.freeze()  # as at the end of a command: the cycle is not collected, nor the t
 """
 
 
-def test_a_process_may_end_while_batches_are_computed(tmp_path: Path) -> None:
-    config = GERMAN.model_copy(update={"precision": "int8"}).model_dump_json()
+def test_a_process_may_end_while_batches_are_computed(tmp_path):
+    config = GERMAN.model_copy(update={"backend": "ctranslate2", "precision": "int8"}).model_dump_json()
     subprocess.run([sys.executable, "-c", _ENDS_EARLY, config, str(tmp_path / "converted")], check=True)
 
 
-def held_out(count: int, column: str) -> list[str]:
-    return pl.read_parquet(embedded_path("held-out") / "tatoeba-de.parquet")[column].head(count).to_list()
-
-
 @pytest.mark.parametrize(("config", "column"), [(GERMAN, "en"), (ENGLISH, "de")])
-def test_greedy_search_agrees_with_transformers_on_real_sentences(
-    config: TranslatorConfig, column: str, conversions: Path
-) -> None:
+def test_greedy_search_agrees_with_transformers_on_real_sentences(loaded, config, column):
     """At least 99 of 100 are equal; `bench_translation.py --parity` checks 2,000."""
     texts = held_out(100, column)
-    reference, ours = (
-        loaded(embedded_path(config.model), config.model_copy(update={"backend": backend}), conversions)
-        for backend in BACKENDS
-    )
-    expected, found = reference.translate(texts), ours.translate(texts)
-    assert sum(a.text == b.text for a, b in zip(expected, found, strict=True)) >= 99
+    found = loaded(config).translate(texts)
+    assert agreement(loaded(config, backend="transformers").translate(texts), found) >= 99
     assert len({each.text for each in found}) > 90
+    assert {each.score for each in found} == {None}
+
+
+def test_beam_search_agrees_with_generate_on_most_sentences(loaded):
+    """Not exactly equal: the two stop a search by different rules."""
+    texts, settings = held_out(30), {"beam": 4, "no_repeat_ngram": 3}
+    found = loaded(GERMAN, **settings).translate(texts)
+    assert agreement(loaded(GERMAN, backend="transformers", **settings).translate(texts), found) >= 25
+    assert all(each.score < 0 for each in found)
 
 
 @pytest.mark.parametrize("limits", [{}, {"new_tokens_ratio": 0.5, "new_tokens_constant": 2}])
-def test_token_caps_equal_those_of_transformers(tiny: Path, conversions: Path, limits: dict[str, float]) -> None:
-    config = TINY.model_copy(update=limits)
-    reference = loaded(tiny, config.model_copy(update={"backend": "transformers"}), conversions)
-    found = loaded(tiny, config, conversions).translate(SENTENCES[::3])
-    expected = reference.translate(SENTENCES[::3])
+def test_token_caps_equal_those_of_transformers(loaded, limits):
+    texts, reference = SENTENCES[::3], loaded(TINY, backend="transformers", **limits)
+    found, expected = loaded(TINY, **limits).translate(texts), reference.translate(texts)
     assert sum(a.text == b.text and a.n_tokens == b.n_tokens for a, b in zip(expected, found, strict=True)) >= 132
-    caps = [reference.cap(len(row)) for row in reference.vocabulary.encode(SENTENCES[::3])]
+    caps = [reference.cap(len(row)) for row in reference.vocabulary.encode(texts)]
     for translations in (found, expected):
         assert all(each.n_tokens <= cap for each, cap in zip(translations, caps, strict=True))
         if limits:  # they were reached
             assert sum(each.n_tokens == cap for each, cap in zip(translations, caps, strict=True)) > 20
 
 
-def test_number_of_threads_does_not_change_translations(tiny: Path, conversions: Path) -> None:
+def test_number_of_threads_does_not_change_translations(tiny, conversions):
     """Texts are equal, scores up to rounding: some processors sum in another order. Threads are not in the key."""
     config = TINY.model_copy(update={"beam": 2})
     found = []
@@ -118,45 +132,21 @@ def test_number_of_threads_does_not_change_translations(tiny: Path, conversions:
         assert max(abs(one - each) for one, each in scored) <= 1e-5
 
 
-def test_no_repeat_ngram_gives_equal_texts_in_both_backends(tiny: Path, conversions: Path) -> None:
-    config = TINY.model_copy(update={"no_repeat_ngram": 3})
-    reference = loaded(tiny, config.model_copy(update={"backend": "transformers"}), conversions)
-    ours = loaded(tiny, config, conversions)
+def test_no_repeat_ngram_gives_equal_texts_in_both_backends(loaded):
     texts = SENTENCES[::8]
-    free = loaded(tiny, config.model_copy(update={"no_repeat_ngram": 0}), conversions).translate(texts)
-    expected, found = reference.translate(texts), ours.translate(texts)
-    assert sum(a.text == b.text for a, b in zip(expected, found, strict=True)) >= 48
-    assert sum(a.text == b.text for a, b in zip(free, found, strict=True)) < 40  # random weights do repeat
+    found = loaded(TINY, no_repeat_ngram=3).translate(texts)
+    assert agreement(loaded(TINY, backend="transformers", no_repeat_ngram=3).translate(texts), found) >= 48
+    assert agreement(loaded(TINY).translate(texts), found) < 40  # random weights do repeat
 
 
-def test_beam_search_agrees_with_generate_on_most_sentences(conversions: Path) -> None:
-    """Not exactly equal: the two stop a search by different rules."""
-    config, texts = GERMAN.model_copy(update={"beam": 4, "no_repeat_ngram": 3}), held_out(30, "en")
-    folder = embedded_path(FORWARD)
-    expected = loaded(folder, config.model_copy(update={"backend": "transformers"}), conversions).translate(texts)
-    found = loaded(folder, config, conversions).translate(texts)
-    assert sum(a.text == b.text for a, b in zip(expected, found, strict=True)) >= 25
-
-
-def test_beam_search_returns_scores_and_greedy_search_does_not(conversions: Path) -> None:
-    folder, texts = embedded_path(FORWARD), held_out(5, "en")
-    greedy, beam = (
-        loaded(folder, GERMAN.model_copy(update={"beam": beam}), conversions).translate(texts) for beam in (1, 4)
-    )
-    assert [each.score for each in greedy] == [None] * 5
-    assert all(each.score is not None and each.score < 0 for each in beam)
-
-
-def test_batches_and_order_do_not_change_a_translation(conversions: Path) -> None:
-    folder, texts = embedded_path(FORWARD), held_out(60, "en")
-    whole = loaded(folder, GERMAN, conversions).translate(texts)
-    single = loaded(folder, GERMAN, conversions, 1).translate(texts[::-1])[::-1]
-    assert [each.text for each in whole] == [each.text for each in single]
+def test_batches_and_order_do_not_change_a_translation(loaded):
+    texts = held_out(60)
+    assert agreement(loaded(GERMAN).translate(texts), loaded(GERMAN, 1).translate(texts[::-1])[::-1]) == 60
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_blank_and_punctuation_texts_are_returned_unchanged(tiny: Path, conversions: Path, backend: Backend) -> None:
-    translator = loaded(tiny, TINY.model_copy(update={"backend": backend}), conversions)
+def test_blank_and_punctuation_texts_are_returned_unchanged(loaded, backend):
+    translator = loaded(TINY, backend=backend)
     passed = ["", " ", "...", "?!", "—", "***", "\N{NO-BREAK SPACE}"]
     first, *found, last = translator.translate(["Anna sings.", *passed, "Tom is asleep."])
     assert [(each.text, each.n_tokens) for each in found] == [(text, 0) for text in passed]
@@ -165,46 +155,65 @@ def test_blank_and_punctuation_texts_are_returned_unchanged(tiny: Path, conversi
 
 
 @pytest.mark.parametrize("beam", [1, 4])
-def test_int8_translations_are_close_to_full_precision(conversions: Path, beam: int) -> None:
-    folder, texts = embedded_path(FORWARD), held_out(40, "en")
-    full, small = (
-        loaded(folder, GERMAN.model_copy(update={"precision": precision, "beam": beam}), conversions).translate(texts)
-        for precision in ("fp32", "int8")
-    )
+def test_int8_translations_are_close_to_full_precision(loaded, beam):
+    texts = held_out(40)
+    full, small = (loaded(GERMAN, precision=kind, beam=beam).translate(texts) for kind in ("fp32", "int8"))
     alike = sacrebleu.corpus_chrf([each.text for each in small], [[each.text for each in full]])
     assert alike.score >= 80  # CPUs round differently; 94 and more were seen
     assert full != small  # otherwise int8 was not used
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_bin_weights_translate_like_safetensors(
-    tmp_path: Path, tiny: Path, conversions: Path, backend: Backend
-) -> None:
-    config, folder = (
-        TINY.model_copy(update={"backend": backend}),
-        build_tiny_marian(tmp_path / "bin", safetensors=False),
-    )
-    ours, same = loaded(folder, config, tmp_path / "converted"), loaded(tiny, config, conversions)
-    assert ours.translate(SENTENCES[:20]) == same.translate(SENTENCES[:20])
-
-
 class _Payload:
-    def __reduce__(self) -> tuple[object, tuple[str]]:
+    def __reduce__(self):
         return Path.touch, (Path("payload-ran"),)
 
 
-def test_weights_with_pickled_code_are_rejected_and_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_bin_weights_translate_like_safetensors_and_their_code_is_not_run(tmp_path, loaded, backend, monkeypatch):
+    config = TINY.model_copy(update={"backend": backend})
     folder = build_tiny_marian(tmp_path / "bin", safetensors=False)
+    ours = _loaded(folder, config, tmp_path / "converted", None)
+    assert ours.translate(SENTENCES[:20]) == loaded(TINY, backend=backend).translate(SENTENCES[:20])
+    monkeypatch.chdir(tmp_path)
     torch.save({"weights": _Payload()}, folder / "pytorch_model.bin")
-    for backend in BACKENDS:
-        with pytest.raises(TranslationError, match="contain more than tensors"):
-            loaded(folder, TINY.model_copy(update={"backend": backend}), tmp_path / "converted")
+    with pytest.raises(TranslationError, match="contain more than tensors"):
+        load_translator(folder, config, Resources("cpu", cores=1), tmp_path / "other")
     assert not Path("payload-ran").exists()
-    assert list((tmp_path / "converted").iterdir()) == []
+    assert not (tmp_path / "other").exists()
 
 
-def test_nonzero_pad_embedding_is_rejected_for_ctranslate2(tmp_path: Path) -> None:
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("config.json", "[" * 100_000),
+        ("config.json", {"encoder_attention_heads": 0}),
+        ("config.json", {"d_model": 64}),
+        ("model.safetensors", 0.5),
+        ("model.safetensors", None),
+        ("vocab.json", 0.5),
+        ("source.spm", 0.5),
+        ("target.spm", None),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_damaged_translator_folder_error_names_the_folder(tmp_path, tiny, backend, file, content):
+    """A share of the file, changed settings, other content, or no file."""
+    path = Path(shutil.copytree(tiny, tmp_path / "model")) / file
+    whole = path.read_bytes()
+    path.unlink()
+    if isinstance(content, float):
+        path.write_bytes(whole[: int(len(whole) * content)])
+    elif content is not None:
+        path.write_text(content if isinstance(content, str) else json.dumps(json.loads(whole) | content))
+    with pytest.raises(TranslationError, match=str(tmp_path)):
+        load_translator(
+            path.parent, TINY.model_copy(update={"backend": backend}), Resources("cpu", cores=1), tmp_path / "converted"
+        )
+    assert not (tmp_path / "converted").exists()
+
+
+def test_nonzero_pad_embedding_is_rejected_for_ctranslate2(tmp_path):
     folder = build_tiny_marian(tmp_path / "model")
     model = MarianMTModel.from_pretrained(folder)
     with torch.no_grad():
@@ -215,17 +224,17 @@ def test_nonzero_pad_embedding_is_rejected_for_ctranslate2(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_concurrent_conversions_create_one_model(tmp_path: Path, tiny: Path) -> None:
-    target = tmp_path / "cache" / "model"
+def test_concurrent_conversions_create_one_model(tmp_path, tiny):
+    target = tmp_path / "cache" / tiny.name
     # In processes, like workers: transformers' loading is not thread-safe.
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as workers:
         for done in [workers.submit(convert_once, tiny, target) for _ in range(2)]:
             done.result()
-    assert [path.name for path in target.parent.iterdir()] == ["model"]
+    assert list(target.parent.iterdir()) == [target]
     stamp = target.stat().st_mtime_ns
     convert_once(tiny, target)
     assert target.stat().st_mtime_ns == stamp
-    assert loaded(tiny, TINY, target.parent).translate(SENTENCES[:3])
+    assert _loaded(tiny, TINY, target.parent, None).translate(SENTENCES[:3])
 
 
 @pytest.mark.parametrize(
@@ -238,16 +247,12 @@ def test_concurrent_conversions_create_one_model(tmp_path: Path, tiny: Path) -> 
         ({}, "mps", ("transformers", "fp16")),
     ],
 )
-def test_auto_resolves_backend_and_precision_for_the_device(
-    asked: dict[str, str], device: str, found: tuple[str, str]
-) -> None:
-    settled = resolve(
-        TranslatorConfig.model_validate({"model": "m", "source_lang": "en", "target_lang": "de"} | asked), device
-    )
+def test_auto_resolves_backend_and_precision_for_the_device(asked, device, found):
+    settled = resolve(TINY.model_copy(update={"precision": "auto"} | asked), device)
     assert (settled.backend, settled.precision) == found
     assert resolve(settled, device) == settled
 
 
-def test_unsupported_precision_is_rejected() -> None:
+def test_unsupported_precision_is_rejected():
     with pytest.raises(TranslationError, match="transformers does not support int8 on cpu; it supports: fp32, bf16"):
         resolve(TINY.model_copy(update={"backend": "transformers", "precision": "int8"}), "cpu")

@@ -3,9 +3,9 @@
 import ctypes
 import logging
 import sys
-from pathlib import Path
+from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import ctranslate2
 import pytest
@@ -24,30 +24,31 @@ REAL = ctranslate2.Translator
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tiny(tmp_path_factory):
     return build_tiny_marian(tmp_path_factory.mktemp("marian"))
 
 
 @pytest.fixture(autouse=True)
-def _forgotten() -> Any:
-    """Clear cached answers before and after each test."""
-    for found in (gpu.fault, loading._warn):
-        found.cache_clear()
+def _no_cached_answers():
+    gpu.fault.cache_clear()
+    loading._warn.cache_clear()
     yield
-    for found in (gpu.fault, loading._warn):
-        found.cache_clear()
+    gpu.fault.cache_clear()
+    loading._warn.cache_clear()
 
 
 class FailsAtLoad:
-    def __init__(self, *_: object, **__: object) -> None:
+    def __init__(self, *_, **__):
         raise RuntimeError(MISSING)
 
 
 class FailsAtFirstBatch:
-    def __init__(self, *_: object, **__: object) -> None:
-        self.num_translators = 1
+    num_translators = 1
 
-    def score_batch(self, *_: object, **__: object) -> object:
+    def __init__(self, *_, **__):
+        pass
+
+    def score_batch(self, *_, **__):
         raise RuntimeError(MISSING)
 
     translate_batch = score_batch
@@ -59,38 +60,37 @@ class ComputesOnTheCpu:
     loads = 0
     compute_types: ClassVar[set[str]] = set()
 
-    def __init__(self, path: str, **options: Any) -> None:
-        type(self).loads += options["device"] == "cuda"
+    def __init__(self, path, **options):
+        self.is_gpu = options["device"] == "cuda"
+        type(self).loads += self.is_gpu
         self.compute_types.add(f"{options['device']} {options['compute_type']}")
         self._real = REAL(path, device="cpu", compute_type="float32")
 
-    def score_batch(self, *batch: Any) -> Any:
-        return self._real.score_batch(*batch)
+    def score_batch(self, sources, targets):
+        return self._real.score_batch(sources, targets)
 
 
 class ComputesWrongly(ComputesOnTheCpu):
     """A GPU that reads wrong numbers."""
 
-    def __init__(self, path: str, **options: Any) -> None:
-        super().__init__(path, **options)
-        self._is_gpu = options["device"] == "cuda"
-
-    def score_batch(self, sources: Any, targets: Any) -> Any:
-        return self._real.score_batch(sources, [targets[0][::-1]] if self._is_gpu else targets)
+    def score_batch(self, sources, targets):
+        return super().score_batch(sources, [targets[0][::-1]] if self.is_gpu else targets)
 
 
-def play(monkeypatch: pytest.MonkeyPatch, translator: type, gpus: int = 1) -> None:
-    monkeypatch.setattr(ctranslate2, "Translator", translator)
-    monkeypatch.setattr(ctranslate2, "get_cuda_device_count", lambda: gpus)
-    kinds = {"float32", "float16", "int8", "int8_float16"}
-    monkeypatch.setattr(ctranslate2, "get_supported_compute_types", lambda kind, number=0: kinds)
+@pytest.fixture
+def simulated(monkeypatch):
+    def play(translator, gpus=1):
+        kinds = {"float32", "float16", "int8", "int8_float16"}
+        monkeypatch.setattr(ctranslate2, "Translator", translator)
+        monkeypatch.setattr(ctranslate2, "get_cuda_device_count", lambda: gpus)
+        monkeypatch.setattr(ctranslate2, "get_supported_compute_types", lambda kind, number=0: kinds)
+
+    return play
 
 
 @pytest.mark.parametrize("translator", [FailsAtLoad, FailsAtFirstBatch])
-def test_missing_gpu_libraries_fall_back_to_transformers(
-    translator: type, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    play(monkeypatch, translator)
+def test_missing_gpu_libraries_fall_back_to_transformers(simulated, translator, tiny, tmp_path, caplog):
+    simulated(translator)
     with caplog.at_level(logging.WARNING):
         settled = [resolve(AUTO.model_copy(update={"beam": beam}), "cuda") for beam in (1, 2, 3)]
     assert {(config.backend, config.precision) for config in settled} == {("transformers", "fp16")}
@@ -101,12 +101,12 @@ def test_missing_gpu_libraries_fall_back_to_transformers(
     done = load_translator(tiny, settled[0], CPU, tmp_path / "converted").translate(SENTENCES[:20])
     assert len({translation.text for translation in done}) > 10
     assert not (tmp_path / "converted").exists()
+    with pytest.raises(TranslationError, match=r"not support fp16 on cuda \(Library libcublas.*it supports: none"):
+        resolve(AUTO.model_copy(update={"backend": "ctranslate2"}), "cuda")
 
 
-def test_passed_gpu_check_selects_ctranslate2_and_is_cached(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    play(monkeypatch, ComputesOnTheCpu, gpus=2)
+def test_passed_gpu_check_selects_ctranslate2_and_is_cached(simulated, caplog):
+    simulated(ComputesOnTheCpu, gpus=2)
     ComputesOnTheCpu.loads = 0
     for _ in range(3):
         settled = resolve(AUTO, "cuda")
@@ -118,103 +118,68 @@ def test_passed_gpu_check_selects_ctranslate2_and_is_cached(
     assert not caplog.records
 
 
-def test_int8_on_gpu_computes_other_operations_in_fp16(monkeypatch: pytest.MonkeyPatch) -> None:
-    play(monkeypatch, ComputesOnTheCpu)
+def test_int8_on_gpu_computes_other_operations_in_fp16(simulated):
+    simulated(ComputesOnTheCpu)
     ComputesOnTheCpu.compute_types.clear()
     assert gpu.fault("cuda", "int8") is None
     assert ComputesOnTheCpu.compute_types == {"cuda int8_float16", "cpu float32"}
     assert gpu.compute_type("int8", "cpu") == "int8"
 
 
-@pytest.mark.parametrize("precision", ["fp32", "int8"])
-def test_wrong_gpu_products_are_reported_as_fault(monkeypatch: pytest.MonkeyPatch, precision: Any) -> None:
-    play(monkeypatch, ComputesWrongly)
-    found = gpu.fault("cuda", precision)
-    assert found is not None
-    assert found.startswith(f"GPU 0 computes wrong products in {precision} (found a first log-probability of -")
-
-
 @pytest.mark.parametrize(
-    ("device", "precision", "reason"),
+    ("translator", "device", "precision", "reason"),
     [
-        ("mps", "fp16", "it runs only on CPUs and NVIDIA GPUs"),
-        ("cuda:1", "fp16", "found 1 NVIDIA GPUs, expected cuda:1"),
-        ("cuda", "bf16", "GPU 0 does not support bf16"),
+        (ComputesOnTheCpu, "mps", "fp16", "it runs only on CPUs and NVIDIA GPUs"),
+        (ComputesOnTheCpu, "cuda:1", "fp16", "found 1 NVIDIA GPUs, expected cuda:1"),
+        (ComputesOnTheCpu, "cuda", "bf16", "GPU 0 does not support bf16"),
+        (ComputesWrongly, "cuda", "fp32", "GPU 0 computes wrong products in fp32 (found a first log-probability of -"),
+        (ComputesWrongly, "cuda", "int8", "GPU 0 computes wrong products in int8 (found a first log-probability of -"),
     ],
 )
-def test_fault_names_unsupported_device_or_precision(
-    monkeypatch: pytest.MonkeyPatch, device: str, precision: Any, reason: str
-) -> None:
-    play(monkeypatch, ComputesOnTheCpu)
-    assert gpu.fault(device, precision) == reason
-
-
-def test_explicit_backend_fails_without_fallback(monkeypatch: pytest.MonkeyPatch) -> None:
-    play(monkeypatch, FailsAtFirstBatch)
-    asked = AUTO.model_copy(update={"backend": "ctranslate2"})
-    with pytest.raises(TranslationError, match=r"not support fp16 on cuda \(Library libcublas.*it supports: none"):
-        resolve(asked, "cuda")
+def test_fault_names_what_does_not_work(simulated, translator, device, precision, reason):
+    simulated(translator)
+    assert (gpu.fault(device, precision) or "").startswith(reason)
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("raised", "message"),
     [
         (MISSING, r"does not work on cuda: Library libcublas.*bsl-pipeline\[gpu\]"),
         ("CUDA failed with error out of memory", "cuda: not enough memory for the translator"),
     ],
 )
-def test_gpu_error_does_not_name_the_model_folder(
-    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, told: str
-) -> None:
-    def fail(*_: object, **__: object) -> object:
-        raise RuntimeError(said)
+def test_gpu_error_does_not_name_the_model_folder(simulated, tiny, tmp_path, monkeypatch, raised, message):
+    def fail(*_, **__):
+        raise RuntimeError(raised)
 
-    play(monkeypatch, ComputesOnTheCpu)
+    simulated(ComputesOnTheCpu)
     resolve(AUTO, "cuda")  # the GPU passes the check and fails later
     monkeypatch.setattr(ctranslate2, "Translator", fail)
-    with pytest.raises(TranslationError, match=told) as caught:
+    with pytest.raises(TranslationError, match=message) as caught:
         load_translator(tiny, AUTO, Resources("cuda", cores=1), tmp_path / "converted")
     assert str(tiny) not in str(caught.value)
 
 
-def test_damaged_model_file_error_asks_to_check_the_copy(tiny: Path, tmp_path: Path) -> None:
-    config = resolve(AUTO, "cpu")
+def test_damaged_converted_model_error_asks_to_check_the_copy(tiny, tmp_path):
     convert_once(tiny, tmp_path / "converted")
     (tmp_path / "converted" / "model.bin").write_bytes(b"no model")
     with pytest.raises(TranslationError, match="Check that the copy is complete"):
-        load_translator(tiny, config, CPU, tmp_path / "converted")
+        load_translator(tiny, resolve(AUTO, "cpu"), CPU, tmp_path / "converted")
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the wheel's libraries have Linux names")
-class TestCublas:
-    def test_cublas_libraries_are_loaded_globally_in_order(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        folder = tmp_path / "nvidia" / "cublas" / "lib"
-        folder.mkdir(parents=True)
-        for name in ("libcublas.so.12", "libcublasLt.so.12"):
-            (folder / name).touch()
-        opened: list[tuple[str, int]] = []
-        monkeypatch.setattr(ctypes, "CDLL", lambda path, mode=0: opened.append((path, mode)))
-        monkeypatch.setitem(sys.modules, "nvidia", named(tmp_path / "nvidia"))
-        gpu.load_cublas()
-        assert opened == [(str(folder / name), ctypes.RTLD_GLOBAL) for name in ("libcublasLt.so.12", "libcublas.so.12")]
-
-    def test_fault_names_the_broken_cublas_library(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        folder = tmp_path / "nvidia" / "cublas" / "lib"
-        folder.mkdir(parents=True)
-        for name in ("libcublas.so.12", "libcublasLt.so.12"):
-            (folder / name).write_bytes(b"no library")
-        play(monkeypatch, ComputesOnTheCpu)
-        monkeypatch.setitem(sys.modules, "nvidia", named(tmp_path / "nvidia"))
-        assert "libcublasLt.so.12" in (gpu.fault("cuda", "fp16") or "")
-
-
-def named(folder: Path) -> ModuleType:
-    """Return a namespace package in a folder, like the one that NVIDIA's wheels share."""
-    from importlib.machinery import ModuleSpec
-
-    module = ModuleType("nvidia")
+def test_cublas_libraries_are_loaded_globally_in_order_and_a_broken_one_is_named(simulated, tmp_path, monkeypatch):
+    folder = tmp_path / "nvidia" / "cublas" / "lib"
+    folder.mkdir(parents=True)
+    for name in ("libcublas.so.12", "libcublasLt.so.12"):
+        (folder / name).write_bytes(b"no library")
+    module = ModuleType("nvidia")  # a namespace package, like the one that NVIDIA's wheels share
     module.__spec__ = ModuleSpec("nvidia", None, is_package=True)
-    module.__spec__.submodule_search_locations = [str(folder)]
-    return module
+    module.__spec__.submodule_search_locations = [str(tmp_path / "nvidia")]
+    monkeypatch.setitem(sys.modules, "nvidia", module)
+    simulated(ComputesOnTheCpu)
+    assert "libcublasLt.so.12" in (gpu.fault("cuda", "fp16") or "")
+    opened = []
+    monkeypatch.setattr(ctypes, "CDLL", lambda path, mode=0: opened.append((path, mode)))
+    gpu.load_cublas()
+    assert opened == [(str(folder / name), ctypes.RTLD_GLOBAL) for name in ("libcublasLt.so.12", "libcublas.so.12")]

@@ -1,22 +1,20 @@
 """The smoke test stops a translator that runs but does not produce language."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from bsl.models.errors import TranslationError
-from bsl.models.runtime.progress import OnProgress
 from bsl.models.translation.batching import Translation
 from bsl.models.translation.config import Pin, TranslatorConfig
 from bsl.models.translation.smoke_test import PLAIN_SENTENCES, smoke_test
 from tests.tiny_marian import build_tiny_marian, load_on_transformers
 
 GERMAN = dict(zip(PLAIN_SENTENCES["en"], PLAIN_SENTENCES["de"], strict=True))
+BOOK = "The boy is reading a book."
 
 
-def config(source: str, target: str, pinned: dict[str, str] | None = None) -> TranslatorConfig:
+def config(source, target, pinned=None):
     pins = tuple(Pin(source=text, translation=translation) for text, translation in (pinned or {}).items())
     return TranslatorConfig(model="book", source_lang=source, target_lang=target, precision="fp32", pinned=pins)
 
@@ -27,63 +25,54 @@ class PhraseBook:
 
     phrases: dict[str, str]
 
-    def translate(self, texts: Sequence[str], on_progress: OnProgress | None = None) -> list[Translation]:
+    def translate(self, texts, on_progress=None):
         return [Translation(self.phrases[text], 1, 0.0) for text in texts]
 
 
-def test_valid_translations_pass_and_are_returned() -> None:
+def test_valid_or_pinned_translations_pass_and_other_languages_are_skipped():
     assert smoke_test(PhraseBook(GERMAN), config("en", "de")) == list(GERMAN.items())
-
-
-def test_matching_pinned_translations_pass() -> None:
-    pinned = {"The boy is reading a book.": "Der Junge liest ein Buch."}
+    pinned = {BOOK: "Der Junge liest ein Buch."}
     assert smoke_test(PhraseBook(GERMAN), config("en", "de", pinned)) == list(pinned.items())
+    assert smoke_test(PhraseBook({}), config("nl", "en")) == []
 
 
 @pytest.mark.parametrize(
-    ("phrases", "fault"),
+    ("phrases", "pinned", "fault"),
     [
-        (dict.fromkeys(GERMAN, ""), "3 of 3 are bad \\(empty\\)"),
-        (GERMAN | {"The boy is reading a book.": "die die die die die die"}, "1 of 3 are bad \\(loop\\)"),
-        (dict.fromkeys(GERMAN, "Das ist ein Satz."), "the same translation"),
-        ({text: text for text in GERMAN}, "3 of 3 are bad \\(copy\\)"),
-        (dict(zip(GERMAN, PLAIN_SENTENCES["fr"], strict=True)), "letter trigrams"),  # the wrong target token
+        (dict.fromkeys(GERMAN, ""), {}, r"3 of 3 are bad \(empty\)"),
+        (GERMAN | {BOOK: "die die die die die die"}, {}, r"1 of 3 are bad \(loop\)"),
+        (dict.fromkeys(GERMAN, "Das ist ein Satz."), {}, "the same translation"),
+        ({text: text for text in GERMAN}, {}, r"3 of 3 are bad \(copy\)"),
+        (dict(zip(GERMAN, PLAIN_SENTENCES["fr"], strict=True)), {}, "letter trigrams"),  # the wrong target token
+        (
+            GERMAN,
+            GERMAN | {BOOK: "Der Knabe liest ein Buch."},
+            "1 of 3 differ .* expected 'Der Knabe liest ein Buch.', found 'Der Junge liest ein Buch.'",
+        ),
     ],
 )
-def test_bad_translations_fail_the_smoke_test(phrases: dict[str, str], fault: str) -> None:
+def test_bad_translations_fail_the_smoke_test(phrases, pinned, fault):
     with pytest.raises(TranslationError, match=fault):
-        smoke_test(PhraseBook(phrases), config("en", "de"))
-
-
-def test_pinned_mismatch_error_shows_expected_and_found() -> None:
-    pinned = GERMAN | {"The boy is reading a book.": "Der Knabe liest ein Buch."}
-    shown = "1 of 3 differ .* expected 'Der Knabe liest ein Buch.', found 'Der Junge liest ein Buch.'"
-    with pytest.raises(TranslationError, match=shown):
-        smoke_test(PhraseBook(GERMAN), config("en", "de", pinned))
+        smoke_test(PhraseBook(phrases), config("en", "de", pinned))
 
 
 @pytest.mark.parametrize(
     ("weights", "fault"),
     [
-        ({"gain": 20, "end_bias": 0}, "3 of 3 are bad \\(loop\\)"),
-        ({"gain": 1, "end_bias": 5}, "3 of 3 are bad \\(empty\\)"),
+        ({"gain": 20, "end_bias": 0}, r"3 of 3 are bad \(loop\)"),
+        ({"gain": 1, "end_bias": 5}, r"3 of 3 are bad \(empty\)"),
         ({"gain": 1, "end_bias": 0}, "letter trigrams|the same translation"),
     ],
 )
-def test_random_weights_fail_the_smoke_test(tmp_path: Path, weights: dict[str, float], fault: str) -> None:
-    folder = build_tiny_marian(tmp_path / "marian", **weights)
-    translator = load_on_transformers(folder, config("en", "de"))
+def test_random_weights_fail_the_smoke_test(tmp_path, weights, fault):
+    translator = load_on_transformers(build_tiny_marian(tmp_path, **weights), config("en", "de"))
     with pytest.raises(TranslationError, match=fault):
         smoke_test(translator, config("en", "de"))
 
 
-def test_plain_sentences_distinguish_every_language() -> None:
+def test_plain_sentences_distinguish_every_language():
     for lang, sentences in PLAIN_SENTENCES.items():
         for other in PLAIN_SENTENCES.keys() - {lang}:
             book = PhraseBook(dict(zip(PLAIN_SENTENCES["en"], sentences, strict=True)))
             with pytest.raises(TranslationError):
                 smoke_test(book, config("en", other))
-
-
-def test_language_without_plain_sentences_skips_the_smoke_test() -> None:
-    assert smoke_test(PhraseBook({}), config("nl", "en")) == []

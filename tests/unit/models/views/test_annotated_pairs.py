@@ -5,31 +5,31 @@ from tempfile import TemporaryDirectory
 
 import polars as pl
 import pytest
-from pydantic import ValidationError
 
 from bsl.models.corpus.normalize import sentence_ids
 from bsl.models.views.annotated_pairs import labelled_pairs, own_rehearsal, scored_pairs, with_rehearsal
-from bsl.models.views.pairs import PairConfig
 from bsl.storage.artifacts.schemas import PAIRS
 
 CORPUS = pl.LazyFrame(
-    [
-        (1, "Two dogs run.", "t", "en"),
-        (2, "Animals move.", "t", "en"),
-        (3, "Cats sleep.", "t", "en"),
-        (4, "A man sings.", "t", "en"),
-    ],
-    schema={"sentence_id": pl.UInt64, "text": pl.String, "source": pl.String, "lang": pl.String},
-    orient="row",
+    {
+        "sentence_id": pl.Series([1, 2, 3, 4], dtype=pl.UInt64),
+        "text": ["Two dogs run.", "Animals move.", "Cats sleep.", "A man sings."],
+        "source": "t",
+        "lang": "en",
+    }
 )
-NLI = pl.LazyFrame(
-    [(1, 2, 0), (1, 3, 2), (4, 2, 1), (4, 2, 2), (9, 1, 0)],
-    schema={"premise_id": pl.UInt64, "hypothesis_id": pl.UInt64, "label": pl.Int8},
-    orient="row",
+NLI_SCHEMA = {"premise_id": pl.UInt64, "hypothesis_id": pl.UInt64, "label": pl.Int8}
+NLI = pl.LazyFrame([(1, 2, 0), (1, 3, 2), (4, 2, 1), (4, 2, 2), (9, 1, 0)], schema=NLI_SCHEMA, orient="row")
+SCORED = pl.DataFrame(
+    {
+        "sentence1": ["Two dogs  run.", "A man sings.", "Two dogs run."],
+        "sentence2": ["Animals move.", "Cats sleep.", "Animals move."],
+        "score": [4.0, 0.5, 3.5],
+    }
 )
 
 
-def labelled(corpus: pl.LazyFrame, nli: pl.LazyFrame, seed: int | None, bits: int = 0) -> pl.DataFrame:
+def labelled(corpus, nli, seed, bits=0):
     with TemporaryDirectory() as scratch:
         return pl.concat(labelled_pairs(corpus, nli, seed, bits, Path(scratch)))
 
@@ -39,50 +39,23 @@ def test_number_of_ranges_does_not_change_labelled_pairs(seed):
     texts = pl.LazyFrame({"text": [f"Sentence {n}." for n in range(90)], "lang": "en"})
     corpus = texts.select(sentence_ids(pl.col("text")).alias("sentence_id"), "text", "lang").sort("sentence_id")
     ids = corpus.collect()["sentence_id"]
-    nli = pl.LazyFrame(
-        {
-            "premise_id": [ids[n // 3 % 90] for n in range(200)],
-            "hypothesis_id": [ids[(7 * n + 1) % 90] for n in range(200)],
-            "label": pl.Series([n % 3 for n in range(200)], dtype=pl.Int8),
-        }
-    )
+    rows = [(ids[n // 3 % 90], ids[(7 * n + 1) % 90], n % 3) for n in range(200)]
+    nli = pl.LazyFrame(rows, schema=NLI_SCHEMA, orient="row")
     assert labelled(corpus, nli, seed, bits=3).equals(labelled(corpus, nli, seed))
     assert labelled(corpus, nli, seed).height == 200
 
 
 def test_labelled_pairs_join_premise_hypothesis_and_label():
     pairs = labelled(CORPUS, NLI, None)
-    rows = pairs.select("group", "text_1", "text_2", "label").sort("group", "label").rows()
-    assert rows == [
+    assert pairs.schema == PAIRS
+    assert pairs.select("group", "text_1", "text_2", "label").sort("group", "label").rows() == [
         (1, "Two dogs run.", "Animals move.", 0),
         (1, "Two dogs run.", "Cats sleep.", 2),
         (4, "A man sings.", "Animals move.", 1),
         (4, "A man sings.", "Animals move.", 2),
     ]
     assert pairs["group"].is_sorted()  # the pairs of a premise are consecutive
-
-
-def test_labelled_pairs_match_the_pairs_schema_with_unique_ids():
-    pairs = labelled(CORPUS, NLI, 0)
-    assert pairs.schema == PAIRS
-    assert pairs["pair_id"].n_unique() == 4
-    assert pairs["score"].null_count() == 4
-
-
-def test_seed_changes_only_the_order_of_labelled_pairs():
-    orders = [labelled(CORPUS, NLI, seed) for seed in (0, 0, 1)]
-    assert orders[0].equals(orders[1])
-    assert orders[0].sort("pair_id").equals(orders[2].sort("pair_id"))
-    assert not orders[0].equals(orders[2])
-
-
-SCORED = pl.DataFrame(
-    {
-        "sentence1": ["Two dogs  run.", "A man sings.", "Two dogs run."],
-        "sentence2": ["Animals move.", "Cats sleep.", "Animals move."],
-        "score": [4.0, 0.5, 3.5],
-    }
-)
+    assert pairs["pair_id"].n_unique() == pairs["score"].null_count() == 4
 
 
 def test_scores_are_divided_by_maximum_and_texts_are_unchanged():
@@ -95,8 +68,11 @@ def test_scores_are_divided_by_maximum_and_texts_are_unchanged():
     assert pairs.select("label", "group").null_count().row(0) == (3, 3)
 
 
-def test_seed_changes_only_the_order_of_scored_pairs():
-    orders = [scored_pairs(SCORED, 5.0, "stsb train", seed) for seed in (1, 1, 2, 3, 4)]
+@pytest.mark.parametrize(
+    "made", [lambda seed: labelled(CORPUS, NLI, seed), lambda seed: scored_pairs(SCORED, 5.0, "s", seed)]
+)
+def test_seed_changes_only_the_order_of_pairs(made):
+    orders = [made(seed) for seed in (1, 1, 2, 3, 4)]
     assert orders[0].equals(orders[1])
     assert len({tuple(order["pair_id"]) for order in orders}) > 1
     assert all(order.sort("pair_id").equals(orders[0].sort("pair_id")) for order in orders)
@@ -119,8 +95,7 @@ def test_rehearsed_sets_share_the_added_pairs():
     training = scored_pairs(SCORED.sample(40, with_replacement=True, seed=0), 5.0, "labels", 0)
     own = own_rehearsal(pl.Series([f"text {row}" for row in range(30)]), 0)
     together = with_rehearsal(training, {"stsb train": SCORED, "own text": own}, 0)
-    counts = dict(together.slice(40)["source"].value_counts().iter_rows())
-    assert counts == {"stsb train": 10, "own text": 10}
+    assert dict(together.slice(40)["source"].value_counts().iter_rows()) == {"stsb train": 10, "own text": 10}
     assert with_rehearsal(training, {}, 0).equals(training)
 
 
@@ -132,8 +107,3 @@ def test_own_rehearsal_has_each_sentence_and_the_halves_of_long_ones(extra):
     assert {*texts} == {*sentences, "one two three four", "five six seven eight nine"}
     assert len(texts) == len({*texts}) + len({*texts}) % 2
     assert pairs.equals(own_rehearsal(sentences, 0))
-
-
-def test_labelled_and_scored_options_conflict():
-    with pytest.raises(ValidationError, match="no pair has a label and a score"):
-        PairConfig(labelled=True, scored="stsb/train")
