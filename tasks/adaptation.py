@@ -24,7 +24,7 @@ from bsl.tasks.evaluation.own_text import HeldOutSet, questions_like
 from bsl.tasks.evaluation.samples import samples_of
 from bsl.tasks.figures import ExportFigures, LengthFigures, ProofFigures, ShareFigures
 from bsl.tasks.rendering.blocks import Prose, Table
-from bsl.tasks.rendering.evidence import answer_blocks, proof_rows, share_tables
+from bsl.tasks.rendering.score_tables import answer_blocks, proof_rows, share_tables
 from bsl.tasks.stage.cached import StageContext, stage
 from bsl.tasks.stage.device import device_of
 from bsl.tasks.stage.ui import progress_of, show
@@ -49,6 +49,7 @@ def choose_share(
     If all shares lose too much, the smallest is chosen. A single share is chosen without scoring, and so is the largest
     share without a dev set.
     """
+    from bsl.models.encoder.sentence_encoder import CachedEncoder
     from bsl.models.evaluation.significance.paired import forgets
 
     descending, scores = sorted(shares, reverse=True), dict[float, float]()
@@ -57,7 +58,7 @@ def choose_share(
         progress = progress_of("choosing the share, shares")
         first, last = (_loaded(context, ref, encoder) for ref in (start, trained))
         for done, share in enumerate([0.0, *descending]):
-            scores[share] = _spearman(_cached(context, first.merged(last, share)), dev)
+            scores[share] = _spearman(CachedEncoder(first.merged(last, share), device=device_of(context.site)), dev)
             chosen = share
             # Half the maximum loss is allowed, because the general dev set has sampling error.
             is_last = share > 0 and not forgets(scores[share] - scores[0.0], max_forgetting / 100 / 2)
@@ -181,12 +182,6 @@ def _loaded(context: StageContext, ref: CheckpointRef | ResolvedModel, config: E
     from bsl.models.encoder.sentence_encoder import SentenceEncoder
 
     return SentenceEncoder.load(encoder_folder(context.store, ref), config)
-
-
-def _cached(context: StageContext, encoder: SentenceEncoder) -> CachedEncoder:
-    from bsl.models.encoder.sentence_encoder import CachedEncoder
-
-    return CachedEncoder(encoder, device=device_of(context.site))
 
 
 def _spearman(encode: CachedEncoder, dev: ScoredSet) -> float:

@@ -128,7 +128,7 @@ def _show(store: Store, ref: ArtifactRef, output: Output) -> dict[str, str]:
     from bsl.tasks.rendering.paper_tables import paper_tables
 
     def printed() -> Iterator[tuple[str, list[dict[str, str]]]]:
-        yield from paper_tables(store.scan(ref, "scores").collect(), tables())
+        yield from ((title, rows) for title, rows, _ in paper_tables(store.scan(ref, "scores").collect(), tables()))
         yield from figures_of(store, ref)
 
     missing = store.manifest(ref).figures_as(EvaluationFigures).missing

@@ -48,7 +48,7 @@ def _neighbours(text: HeldOutSet, before: Vectors, after: Vectors) -> pl.DataFra
     if text.labels is not None:
         rows = rows_of(text)[_LABELS].filter(part=JUDGE)
         texts = pl.concat([rows[side].alias("text") for side in sides_of(text.labels)]).unique().sort().to_list()
-        found = [_nearest_other(texts, encoder) for encoder in (before, after)]
+        found = [_nearest(texts, texts, np.arange(len(texts)), encoder) for encoder in (before, after)]
         return _changed(NEIGHBOUR, texts, [None] * len(texts), *found)
     question = next(iter(questions_of(text).values()))
     found = [_nearest(question.queries, question.targets, question.own, encoder) for encoder in (before, after)]
@@ -66,10 +66,6 @@ def _classes(text: HeldOutSet, before: Vectors, after: Vectors) -> pl.DataFrame:
     changed = np.flatnonzero((found[0] == labels) != (found[1] == labels))
     texts = [labelled.first[row] for row in changed]
     return _changed(CLASS, texts, labels[changed].tolist(), *(one[changed].tolist() for one in found))
-
-
-def _nearest_other(texts: Sequence[str], encoder: Vectors) -> list[str]:
-    return _nearest(texts, texts, np.arange(len(texts)), encoder)
 
 
 def _nearest(queries: Sequence[str], pool: Sequence[str], own: NDArray[np.int64], encoder: Vectors) -> list[str]:

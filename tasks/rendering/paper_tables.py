@@ -56,16 +56,13 @@ _COLUMN: Final = pl.when(subset="all").then("dataset").otherwise(pl.concat_str("
 _OVER_SUBSETS: Final = ("mean", "wmean")
 
 
-def paper_tables(scores: pl.DataFrame, tables: Iterable[PaperTable]) -> list[tuple[str, list[dict[str, str]]]]:
-    """Return title and rows of every table with at least one score; a row with a missing score has no average."""
-    filled = [(table, list(paper_lines(table, scores))) for table in tables]
-    return [(table.title, [_plain_row(table, *line) for line in lines]) for table, lines in filled if lines]
-
-
-def paper_signatures(scores: pl.DataFrame, tables: Iterable[PaperTable]) -> dict[str, list[str]]:
-    """Return title → `system, figure: signature` for every row of `paper_tables`."""
-    lines = {table.title: [_footnote(*line) for line in paper_lines(table, scores)] for table in tables}
-    return {title: notes for title, notes in lines.items() if notes}
+def paper_tables(
+    scores: pl.DataFrame, tables: Iterable[PaperTable]
+) -> Iterator[tuple[str, list[dict[str, str]], list[str]]]:
+    """Yield title, rows and signatures of every table with a score; a row with a missing score has no average."""
+    for table in tables:
+        if lines := list(paper_lines(table, scores)):
+            yield table.title, [_plain_row(table, *line) for line in lines], [_footnote(*line) for line in lines]
 
 
 def as_latex(title: str, rows: list[dict[str, str]], notes: Iterable[str] = ()) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import polars as pl
+from yaml import YAMLError
 
 from bsl.models.evaluation.own_text import METRIC
 from bsl.models.evaluation.signature import PRINTED
@@ -19,8 +20,10 @@ from bsl.models.evaluation.uses import GROUPING
 from bsl.storage.assets.catalog import embedded_manifest
 from bsl.storage.assets.embedded import EMBEDDED
 from bsl.storage.datasets.registry import DATASETS, MODEL_LICENCES
+from bsl.storage.record import Record
 from bsl.tasks.rendering.blocks import Code, Part, Prose, Table
 from bsl.tasks.rendering.markdown import markdown
+from bsl.tasks.stage.progress import warn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
     from bsl.tasks.rendering.blocks import Page
 
 CARD: Final = "model-card.md"
+README: Final = "README.md"
+_LANGUAGE: Final = re.compile(r"[a-z]{2,3}|multilingual")
 UNDECLARED: Final = "not declared here"
 OWN: Final = "your own data"
 """Licence of the user's files, which does not decide that of the header."""
@@ -57,7 +62,7 @@ _HUB_LICENCES: Final = {
     "CC BY-SA 4.0": "cc-by-sa-4.0",
     "MIT": "mit",
 }  # declared licence → its id on the Hub
-_SEVERAL: Final = {"license": "other", "license_name": "see-its-list-of-licences", "license_link": "README.md"}
+_SEVERAL: Final = {"license": "other", "license_name": "see-its-list-of-licences", "license_link": README}
 _FROZEN: Final = ("text-classification", "Classification of frozen vectors")
 TASKS: Final = {
     "spearman": ("semantic-similarity", "Semantic Similarity", "spearman_cosine"),
@@ -179,3 +184,45 @@ def model_material(role: str, model: str, declared: str | None = None) -> Materi
     if model.startswith(EMBEDDED):
         return Material(role, model, embedded_manifest(model.removeprefix(EMBEDDED)).licence)
     return Material(role, model, declared or MODEL_LICENCES.get(model, UNDECLARED))
+
+
+class BaseCard(Record):
+    """The header of a card, as far as cards of encoders made from it repeat it."""
+
+    licence: str | None = None
+    """Id of a licence on the Hub, such as `apache-2.0`, or the name of another; None if the card states none."""
+    languages: tuple[str, ...] = ()
+    """ISO 639 codes, or `multilingual`."""
+    base: str | None = None
+    """Hub id of the model that the encoder was made from."""
+
+
+NO_CARD: Final = BaseCard()
+
+
+def base_card(folder: Path) -> BaseCard:
+    """Read the card in an encoder's folder; an empty record if there is none, or if its header cannot be read."""
+    if not (folder / README).is_file():
+        return NO_CARD
+    from huggingface_hub.repocard import metadata_load  # slow import
+
+    try:
+        header = metadata_load(folder / README)
+    except (ValueError, OSError, YAMLError) as error:
+        warn("%s: its header cannot be read (%.100s). The new card repeats nothing of it.", folder / README, error)
+        return NO_CARD
+    return _base_of(header if isinstance(header, dict) else {})
+
+
+def _base_of(header: dict[str, Any]) -> BaseCard:
+    licence = next(iter(_strings(header.get("license"))), None)
+    if licence in ("other", "unknown"):
+        licence = next(iter(_strings(header.get("license_name"))), None)
+    languages = tuple(code for code in _strings(header.get("language")) if _LANGUAGE.fullmatch(code))
+    return BaseCard(licence=licence, languages=languages, base=next(iter(_strings(header.get("base_model"))), None))
+
+
+def _strings(value: object) -> list[str]:
+    """Return one string or a list of strings as a list; YAML reads the code `no` as false."""
+    values = value if isinstance(value, list) else [value]
+    return ["no" if one is False else one for one in values if isinstance(one, str) or one is False]

@@ -25,7 +25,7 @@ from bsl.tasks.rendering.score_tables import (
     signatures,
 )
 from bsl.tasks.reporting.publish import publish
-from bsl.tasks.reporting.titles import system_names
+from bsl.tasks.reporting.sections import system_names
 from bsl.tasks.stage.cached import StageContext, stage
 
 if TYPE_CHECKING:

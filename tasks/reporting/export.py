@@ -21,7 +21,7 @@ from bsl.storage.filesystem.os_errors import explain_full_disk
 from bsl.tasks.evaluation.kinds import tables
 from bsl.tasks.rendering.escaping import code, plain
 from bsl.tasks.rendering.markdown import markdown_table
-from bsl.tasks.rendering.paper_tables import as_latex, paper_signatures, paper_tables
+from bsl.tasks.rendering.paper_tables import as_latex, paper_tables
 from bsl.tasks.rendering.score_tables import INTERVALS, score_rows, signature_rows
 from bsl.tasks.reporting.card import CARD
 from bsl.tasks.reporting.model_card import folded_card
@@ -122,9 +122,7 @@ def _latex(scores: pl.DataFrame, target: Path) -> None:
 
 def _tables(scores: pl.DataFrame) -> Iterator[tuple[str, list[dict[str, str]], list[str]]]:
     """Yield title, rows and signatures of the papers' tables, then of all figures, as `bsl evaluate` prints them."""
-    notes = paper_signatures(scores, tables())
-    for title, rows in paper_tables(scores, tables()):
-        yield title, rows, notes[title]
+    yield from paper_tables(scores, tables())
     yield INTERVALS, score_rows(scores), [": ".join(row.values()) for row in signature_rows(scores)]
 
 

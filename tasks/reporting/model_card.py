@@ -9,10 +9,11 @@ from bsl.storage.assets.embedded import EMBEDDED
 from bsl.storage.datasets.registry import DATASETS
 from bsl.tasks.rendering.blocks import Page, Part, Prose, Table
 from bsl.tasks.rendering.score_tables import INTERVALS, score_rows
-from bsl.tasks.reporting.base_card import NO_CARD, BaseCard
 from bsl.tasks.reporting.card import (
+    NO_CARD,
     OWN,
     UNDECLARED,
+    BaseCard,
     Material,
     card,
     hub_id,

@@ -76,8 +76,6 @@ def measured(name: str, relative: str, path: Path, encoder: SentenceEncoder) -> 
         path: The folder or graph.
         encoder: The encoder loaded from it.
     """
-    from bsl.models.evaluation.correlation import cosine_scores
-
     texts, count = test_texts(), len(stsb("test"))
     encoder.encode(texts[:64])  # warm-up
     passes: list[float] = []

@@ -36,8 +36,8 @@ from tests.flows.test_translate import content, hop_of, identified, site_in, tra
 from tests.interrupt import interrupted_after
 from tests.tiny_encoder import write_tiny
 from tests.tiny_marian import SENTENCES, build_tiny_marian
-from tests.unit.tasks.embedding.test_shards import CORPUS, ROWS
-from tests.unit.tasks.embedding.test_shards import site_in as site_of_corpus
+from tests.unit.tasks.embedding.test_embed import CORPUS, ROWS
+from tests.unit.tasks.embedding.test_embed import site_in as site_of_corpus
 
 COUNT, SHARD_ROWS = 8, 2
 

@@ -60,10 +60,10 @@ def made():
             calls.setdefault(value.ref, value.stage)
 
     with listening(note):
-        runs = [_distilled(site), _whitened(site)]
+        runs = [distilled(site), whitened(site)]
         compared(site, (runs[0].report, runs[1].report), "bsl compare")
-        _reproduced(site, runs)
-        _adapted(site)
+        reproduced(site, runs)
+        adapted(site)
         _single_calls(site, runs[0])
         _finetuned(site)
     return site, [(stage, ref) for ref, stage in calls.items()]
@@ -115,7 +115,7 @@ def write_rows(name, rows):
     return name
 
 
-def _distilled(site):
+def distilled(site):
     """Train on labels, on scores, and on translated and other views with two teachers; score on all kinds of sets."""
     base = recipe("tiny")
     ingest = {"sources": [{"path": write_rows("nli.jsonl", nli_rows())}]}
@@ -147,7 +147,7 @@ def _distilled(site):
     return run(override(base, changes), site, "bsl run tiny")
 
 
-def _whitened(site):
+def whitened(site):
     """Train on given views, then fold a whitening into the encoder."""
     base = recipe("tiny")
     changes = {
@@ -166,7 +166,7 @@ def _lengths(texts):
     return [[float(len(text)), text.count("a"), 1.0] for text in texts]
 
 
-def _adapted(site):
+def adapted(site):
     """Adapt on labels of classes; then, without labels, on crops and round trips; score the encoder on own text."""
     rows = pl.read_parquet(embedded_path("nli-sample") / "train.parquet").unique("premise", maintain_order=True)
     own = rows.head(240).select(title="premise", body="hypothesis")
@@ -184,14 +184,14 @@ def _adapted(site):
         "translated": 6,
         "evaluation": {**SCORES, "sets": ["stsb/test"]},
     }
-    run_adapt([text], ENCODER, labels, override(AdaptConfig(), changes), site, "bsl adapt")
-    run_adapt([text], ENCODER, None, override(AdaptConfig(), changes, {"views": "both"}), site, "bsl adapt")
+    taught = run_adapt([text], ENCODER, labels, override(AdaptConfig(), changes), site, "bsl adapt")
+    crops = run_adapt([text], ENCODER, None, override(AdaptConfig(), changes, {"views": "both"}), site, "bsl adapt")
     scored = {
         "ingest": {"sources": [{"path": text}], "own_text": {"labels": labels, "hold_out": hold_out}},
         "encoder": {"model": ENCODER},
         "evaluation": {**SCORES, "sets": ["stsb/test"], "dev": None},
     }
-    run(override(recipe("tiny-avg"), scored), site, "bsl run tiny-avg")
+    return taught, crops, run(override(recipe("tiny-avg"), scored), site, "bsl run tiny-avg").report
 
 
 def _single_calls(site, trained):
@@ -227,7 +227,7 @@ def _finetuned(site):
     summarise_seeds(site, tuple(seeds))
 
 
-def _reproduced(site, runs):
+def reproduced(site, runs):
     comparison = RowComparison(
         row="BSL-BERT",
         cells=("stsb/test",),

@@ -21,7 +21,7 @@ from bsl.storage.artifacts.refs import (
 from bsl.storage.sources.sources import SourceSpec
 from bsl.tasks.corpus.evaluation_sets import ScoredSet, read_scored_set
 from bsl.tasks.rendering.paper_tables import PaperTable
-from bsl.tasks.reporting.base_card import NO_CARD, BaseCard
+from bsl.tasks.reporting.card import NO_CARD, BaseCard
 from bsl.tasks.reporting.evaluation import Missing
 from bsl.tasks.reporting.run.tables import ComparedSet
 from bsl.tasks.settings import RunSettings

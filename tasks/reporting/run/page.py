@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from bsl.models.evaluation.published import rows_of
+import polars as pl
+
+from bsl.models.evaluation.published import AVERAGE, rows_of
+from bsl.models.evaluation.signature import PRINTED
+from bsl.models.evaluation.sweep import MEAN
 from bsl.models.runtime.partitions import bits_for, in_range
 from bsl.models.views.views import view_examples
 from bsl.tasks.corpus.ingest import corpus_facts
@@ -14,9 +18,8 @@ from bsl.tasks.rendering.blocks import Charts, Facts, Folded, Page, Part, Prose,
 from bsl.tasks.rendering.paper_tables import tables_of
 from bsl.tasks.rendering.score_tables import all_scores, missing_sets, signatures
 from bsl.tasks.reporting.evaluation import difference_part
-from bsl.tasks.reporting.provenance import lineage
+from bsl.tasks.reporting.publish import lineage
 from bsl.tasks.reporting.run.content import compared_sets
-from bsl.tasks.reporting.run.headline import headline
 from bsl.tasks.reporting.run.tables import artifacts_of, lineage_of, pair_tables, stage_table
 from bsl.tasks.reporting.sections import settings_part, use_part
 from bsl.tasks.views.augment import outcome_tables
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
     from bsl.storage.artifacts.refs import ViewsRef
     from bsl.storage.artifacts.store import Store
     from bsl.tasks.rendering.blocks import Block
+    from bsl.tasks.rendering.charts import Mark
+    from bsl.tasks.rendering.svg import Chart
     from bsl.tasks.reporting.run.content import Run
     from bsl.tasks.reporting.run.tables import ComparedSet
 
@@ -55,7 +60,7 @@ def run_page(run: Run) -> Page:
     checkpoints = run.artifacts.checkpoints
     sentences = run.verdict.sentence if run.verdict else "Nothing was trained: the encoder is scored unchanged."
     parts = [
-        Part("Run", _facts(run, manifests, stage_table(artifacts)), html_only=True),
+        Part("Run", [Facts(_summary(run, manifests)), *_training_facts(run), stage_table(artifacts)], html_only=True),
         Part("Pipeline", [Prose(_LEGEND, note=True), lineage_of(artifacts)], html_only=True),
         Part("Sentences and views", list(_views(run))),
         Part("Translations", list(_translations(run)), html_only=True),
@@ -70,11 +75,6 @@ def run_page(run: Run) -> Page:
         settings_part(run.settings.model_dump_json(indent=1), html_only=True),
     ]
     return Page.of_result(run.content.title, [sentences], chart, parts, run.verdict.word if run.verdict else "")
-
-
-def _facts(run: Run, manifests: Sequence[Manifest], stages: Table) -> list[Block]:
-    training = _training_facts(run)
-    return [Facts(_summary(run, manifests)), *([Facts(training)] if training else []), stages]
 
 
 def _summary(run: Run, manifests: Sequence[Manifest]) -> dict[str, str]:
@@ -95,19 +95,19 @@ def _summary(run: Run, manifests: Sequence[Manifest]) -> dict[str, str]:
     }
 
 
-def _training_facts(run: Run) -> dict[str, str]:
-    checkpoints = run.artifacts.checkpoints
-    if not checkpoints:
-        return {}
-    figures = run.store.manifest(checkpoints[-1]).figures_as(TrainingFigures)
+def _training_facts(run: Run) -> Iterator[Facts]:
+    if not run.artifacts.checkpoints:
+        return
+    figures = run.store.manifest(run.artifacts.checkpoints[-1]).figures_as(TrainingFigures)
     devs = {"dev before training": figures.start_dev_spearman, "best dev": figures.best_dev_spearman}
-    return {
+    facts = {
         "steps": str(figures.steps),
         "selected step": str(figures.best_step),
         **{name: f"{100 * value:.2f}" for name, value in devs.items() if value is not None},
         "pairs per second": f"{figures.measured.pairs_per_s:,.0f}",
         "tokens per second": f"{figures.measured.tokens_per_s:,.0f}",
     }
+    yield Facts(facts)
 
 
 def _views(run: Run) -> Iterator[Block]:
@@ -186,3 +186,73 @@ def _duration(seconds: float) -> str:
         return f"{seconds:.1f} s"
     minutes = seconds / 60
     return f"{minutes:.1f} min" if minutes < 100 else f"{minutes / 60:.1f} h"
+
+
+def headline(run: Run, published: Sequence[PublishedRow]) -> Chart | None:
+    """Return the chart, with published rows; None without figures."""
+    from bsl.tasks.rendering.charts import figure_chart  # matplotlib
+
+    if run.deciding is not None and run.deciding[0] == MEAN:
+        return _mean_chart(run, published)
+    row = _place(run)
+    if row is None:
+        return None
+    roles = {model: role_of(model, run.settings.systems) for model in run.scores["model"].unique()}
+    printed = _printed(published, row["dataset"], row["metric"], row["protocol"]) if row["split"] == "test" else ()
+    return figure_chart(run.scores, row, roles, list(printed))
+
+
+def role_of(model: str, systems: Sequence[str]) -> str:
+    """Return a system's role: `before` training, `after` training or a transform, else `baseline`."""
+    trained = any(model.startswith(system) for system in systems[1:])
+    return (
+        "after" if trained or "+" in model.removeprefix(systems[0]) else "before" if model == systems[0] else "baseline"
+    )
+
+
+def _place(run: Run) -> dict[str, Any] | None:
+    """Return the figure to draw: that of the verdict, else the first on a test set; None without figures."""
+    scores = run.scores.filter(PRINTED)
+    if run.deciding is not None:
+        dataset, split = run.deciding
+        scores = scores.filter(dataset=dataset, split=split, metric="spearman", protocol="all")
+    tests = scores.filter(split="test")
+    candidates = tests if tests.height else scores
+    return candidates.row(0, named=True) if candidates.height else None
+
+
+def _mean_chart(run: Run, published: Sequence[PublishedRow]) -> Chart:
+    """Return each system's mean over the test sets; only compared systems have an interval."""
+    from bsl.tasks.rendering.charts import mark_of, score_chart  # matplotlib
+
+    tests = [scored.dataset for scored in run.artifacts.sets if scored.split == "test"]
+    scores = run.scores.filter(
+        pl.col("dataset").is_in(tests), split="test", metric="spearman", protocol="all", subset="all"
+    )
+    means = pl.concat([run.store.scan(ref, "compared").filter(dataset=MEAN) for ref in run.artifacts.comparisons])
+    compared = {row["model"]: row for row in means.collect().iter_rows(named=True)}
+    marks = []
+    for (name,), rows in scores.group_by("model", maintain_order=True):
+        row = compared.get(name, {})
+        if rows.height == len(tests):
+            value = row.get("value", float(rows["value"].to_numpy().mean()))
+            marks.append(
+                mark_of(name, role_of(name, run.settings.systems), value, row.get("ci_low"), row.get("ci_high"))
+            )
+    printed = [
+        mark
+        for row in published
+        if set(row.values) - {AVERAGE} == set(tests)
+        for mark in _printed([row], AVERAGE, "spearman", "all")
+    ]
+    return score_chart([*marks, *printed], f"Spearman × 100, mean of {len(tests)} test sets, with 95 % interval")
+
+
+def _printed(rows: Sequence[PublishedRow], column: str, metric: str, protocol: str) -> Iterator[Mark]:
+    from bsl.tasks.rendering.charts import Mark  # matplotlib
+
+    names = set()
+    for row in rows:
+        if (row.metric, row.protocol) == (metric, protocol) and column in row.values and row.system not in names:
+            names.add(row.system)
+            yield Mark(f"{row.system} (published)", "published", row.values[column])

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from bsl.models.evaluation.config import BootstrapConfig
 from bsl.models.evaluation.reproduction import estimate_over_seeds
-from bsl.models.evaluation.signature import PLACE
-from bsl.models.evaluation.sweep import MEAN, SweepResult, mean_of, smallest_p
+from bsl.models.evaluation.signature import PLACE, with_sign
+from bsl.models.evaluation.sweep import MEAN, SweepResult, enough_draws, mean_of, smallest_p
 from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.storage.artifacts.schemas import SWEEP
 from bsl.tasks.embedding.vectors import open_vectors
 from bsl.tasks.evaluation.kinds import draws_of_sets
 from bsl.tasks.figures import ResultFigures, SweepFigures
 from bsl.tasks.rendering.blocks import Part, Prose, Table
-from bsl.tasks.rendering.numbers import counted
-from bsl.tasks.reporting.provenance import RunCommand
-from bsl.tasks.reporting.publish import publish
+from bsl.tasks.rendering.numbers import counted, p_value, spread
+from bsl.tasks.reporting.publish import RunCommand, publish
 from bsl.tasks.reporting.sections import text_part
-from bsl.tasks.reporting.sweep.advice import advice, forgetting_notes
 from bsl.tasks.reporting.sweep.inputs import SweepSettings
 from bsl.tasks.reporting.sweep.page import SweepContent, finding, shown_rows, shown_set, sweep_page
 from bsl.tasks.reporting.sweep.runs import result_scores, run_parts
@@ -31,7 +29,7 @@ from bsl.tasks.stage.cached import StageContext, stage
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from bsl.models.evaluation.sweep import SetDraws
+    from bsl.models.evaluation.sweep import Choice, SetDraws
     from bsl.tasks.embedding.vectors import Vectors
 
 
@@ -56,7 +54,7 @@ def compare_systems(
         for system in systems
         if system.embeddings
     }
-    resamples = settings.resamples(len(vectors) - 1)
+    resamples = enough_draws(settings.config.resamples, len(vectors) - 1)
     drawn = _draws(settings, list(vectors.values()), resamples)
     result = SweepResult(tuple(vectors), tuple(drawn), settings.config.seed)
     references = tuple(label for label in settings.references if label in vectors)
@@ -87,9 +85,9 @@ def compare_systems(
 
 def _draws(settings: SweepSettings, vectors: Sequence[Sequence[Vectors]], resamples: int) -> list[SetDraws]:
     """Return the draws of every set, and the mean over the deciding sets of each metric."""
-    compared = draws_of_sets(
-        settings.compared, vectors, BootstrapConfig(resamples=resamples, seed=settings.config.seed)
-    )
+    # The draws of sets are independent, since figures are averaged.
+    offset = [(name, evaluation_set, number) for number, (name, evaluation_set) in enumerate(settings.sets.items())]
+    compared = draws_of_sets(offset, vectors, BootstrapConfig(resamples=resamples, seed=settings.config.seed))
     compared = [found if settings.decides(found.name) else replace(found, group="") for found in compared]
     deciding = [found for found in compared if found.group]
     by_metric = {
@@ -155,3 +153,41 @@ def _without(figures: pl.DataFrame, labels: list[str]) -> pl.DataFrame:
     places = figures.select("dataset", "metric", "protocol", "reference", "decides").unique(maintain_order=True)
     rows = [{"label": label, **place, "seeds": 0} for label in labels for place in places.rows(named=True)]
     return pl.DataFrame(rows, schema=SWEEP)
+
+
+def advice(figures: pl.DataFrame, choice: Choice, where: str) -> str:
+    """Return which system to use, and how certain its gain is.
+
+    Args:
+        figures: Rows of the table `sweep` of the deciding figure, compared with the original encoder, its first row.
+        choice: The best system.
+        where: What decides: `your text` or `your labels`.
+    """
+    rows = {row["label"]: row for row in figures.drop_nulls("mean").iter_rows(named=True)}
+    start, best = next(iter(rows)), choice.best
+    if len(rows) == 1:
+        return f"Keep the {start}: no other point has figures."
+    if best == start:
+        return f"Keep the {start}: no point that may be chosen is higher than its {_mean(rows[start])} on {where}."
+    row = rows[best]
+    gain = f"{_mean(row)} compared with {_mean(rows[start])}, {_difference(row)}, p {p_value(row['p_value'])}"
+    if row["verdict"] == "above":
+        return f"Use {best}: {gain} on {where}."
+    return f"Keep the {start}: no point is significantly above it on {where} (highest: {best}, {gain})."
+
+
+def forgetting_notes(choice: Choice, allowed: float) -> Iterator[str]:
+    """Yield a note for each system that loses more on a general set than allowed."""
+    for label, loss in choice.forgets.items():
+        yield (
+            f"{label} loses {-100 * loss:.1f} points on a general set, more than the allowed {100 * allowed:g}, so it "
+            "is not advised: use it for this text only."
+        )
+
+
+def _mean(row: Mapping[str, Any]) -> str:
+    return spread(row["mean"], row["sd"])
+
+
+def _difference(row: Mapping[str, Any]) -> str:
+    return with_sign(row["difference"], row["difference_low"], row["difference_high"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from bsl.models.evaluation.config import BootstrapConfig
-from bsl.models.evaluation.sweep import MEAN, enough_draws
+from bsl.models.evaluation.sweep import MEAN
 from bsl.storage.artifacts.refs import CorpusRef, PassagesRef, ReportRef
 from bsl.storage.record import Record
 from bsl.storage.sources.labels import LabelSource
@@ -68,15 +68,6 @@ class SweepSettings(StageInputs):
     notes: tuple[str, ...] = ()
     """Notes on the page."""
 
-    @property
-    def compared(self) -> list[tuple[str, EvaluationSet, int]]:
-        """Name, set and seed offset of each comparison; sets have independent draws, since figures are averaged."""
-        return [(name, evaluation_set, number) for number, (name, evaluation_set) in enumerate(self.sets.items())]
-
     def decides(self, name: str) -> bool:
         """Return whether a figure decides."""
         return name not in self.aside if self.own_text is None else name in self.own_text.deciding
-
-    def resamples(self, comparisons: int) -> int:
-        """Return the number of draws for a number of comparisons."""
-        return enough_draws(self.config.resamples, comparisons)

@@ -43,10 +43,11 @@ def run_systems(store: Store, reports: Sequence[ReportRef]) -> tuple[SweepSystem
 def run_parts(store: Store, names: Sequence[str], reports: Sequence[ReportRef], scores: pl.DataFrame) -> list[Part]:
     """Return the sections on runs: corpus and verdict, settings that differ, training curves, all scores."""
     manifests = dict(zip(names, map(store.manifest, reports), strict=True))
-    settings = {name: settings_of(manifest) for name, manifest in manifests.items()}
+    rows = differing({name: settings_of(manifest) for name, manifest in manifests.items()})
+    fields = Table.of("Fields by run", rows)
     return [
         Part("Runs", [Table.of("Runs", [_row(store, name, run_manifest) for name, run_manifest in manifests.items()])]),
-        Part("Different settings", [_setting_table(differing(settings))]),
+        Part("Different settings", [Folded(f"{len(rows)} fields", [fields]) if len(rows) > _MANY else fields]),
         Part("Training", _curves(store, manifests)),
         Part("Scores", [*tables_of(scores, tables(), [], ""), all_scores(scores)]),
     ]
@@ -151,12 +152,6 @@ def _row(store: Store, name: str, manifest: Manifest) -> dict[str, object]:
         "verdict": figures.verdict or "not trained",
         "reason": figures.reason or "–",
     }
-
-
-def _setting_table(rows: list[dict[str, str]]) -> Table | Folded:
-    """Return the table of differing fields; folded if long, for example if only one run has translators."""
-    table = Table.of("Fields by run", rows)
-    return Folded(f"{len(rows)} fields", [table]) if len(rows) > _MANY else table
 
 
 def _curves(store: Store, manifests: Mapping[str, Manifest]) -> list[Charts]:

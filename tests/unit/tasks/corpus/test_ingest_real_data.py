@@ -7,7 +7,7 @@ import pytest
 
 from bsl.models.corpus.corpus import CorpusConfig, TextChunk, build_corpus
 from bsl.storage.readers.read_report import ReadReport
-from bsl.storage.sources.read import read_nli_pairs, read_scored_pairs, read_source
+from bsl.storage.sources.read import read_nli_pairs, read_source
 from bsl.storage.sources.sources import SourceSpec, resolve_source
 
 MIRROR = os.environ.get("BSL_DATA_MIRROR")
@@ -44,12 +44,3 @@ def test_snli_and_multinli_corpus_contains_each_unique_sentence(tmp_path):
     assert dict(corpus.select("text", "source").iter_rows()) == expected
     assert statistics.published == len(expected)
     assert statistics.read == 2 * sum(rows for *_, rows in NLI)
-
-
-@pytest.mark.parametrize(
-    ("dataset", "split", "rows"), [("stsb", "dev", 1500), ("sts12", "test", 3108), ("sts16", "test", 1186)]
-)
-def test_sts_datasets_have_expected_row_counts_and_score_range(dataset, split, rows):
-    frame = read_scored_pairs(resolve_source(SourceSpec(dataset=dataset, split=split), MIRROR), ReadReport(dataset))
-    assert frame.height == rows
-    assert frame["score"].is_between(0, 5).all()

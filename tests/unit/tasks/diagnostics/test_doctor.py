@@ -1,7 +1,5 @@
 """`bsl doctor` reports everything that would end a run at its start."""
 
-from pathlib import Path
-
 import pytest
 import torch
 
@@ -9,7 +7,11 @@ from bsl.flows.recipes import recipe
 from bsl.models.translation.config import MINI
 from bsl.models.views.config import AugmentConfig, round_trip
 from bsl.tasks.diagnostics.doctor import examine
-from bsl.tasks.stage.run_context import RunContext
+
+
+def checks_of(site, subject, augment):
+    run = recipe("tiny").model_copy(update={"augment": augment})
+    return [check for check in examine(site, run) if check.subject.startswith(subject)]
 
 
 @pytest.mark.parametrize(
@@ -20,38 +22,28 @@ from bsl.tasks.stage.run_context import RunContext
         ("auto", "auto", "ok", "de→en on ctranslate2 in int8 on cpu: translated 3 sentences"),
     ],
 )
-def test_translator_checks_use_the_resolved_backend_and_precision(
-    tmp_path: Path, backend, precision, verdict, found
-) -> None:
+def test_translator_checks_use_the_resolved_backend_and_precision(site, tmp_path, backend, precision, verdict, found):
+    site = site.model_copy(update={"cache": str(tmp_path / "cache")})
     back = MINI["de-en"].model_copy(update={"backend": backend, "precision": precision})
-    augment = AugmentConfig(translations=(round_trip(MINI["en-de"], back),))
-    run = recipe("tiny").model_copy(update={"augment": augment})
-    site = RunContext(store=str(tmp_path / "store"), cache=str(tmp_path / "cache"), device="cpu")
-    checks = [check for check in examine(site, run) if check.subject.startswith("translator")]
-    assert len(checks) == 2
-    assert checks[0].verdict == "ok"
-    assert (checks[1].subject, checks[1].verdict) == (f"translator {back.model}", verdict)
-    assert checks[1].found.startswith(found)
+    out, home = checks_of(site, "translator", AugmentConfig(translations=(round_trip(MINI["en-de"], back),)))
+    assert out.verdict == "ok"
+    assert (home.subject, home.verdict) == (f"translator {back.model}", verdict)
+    assert home.found.startswith(found)
 
 
-def test_augment_backend_setting_applies_to_every_translator(tmp_path: Path) -> None:
-    augment = AugmentConfig(translations=(round_trip(MINI["en-de"], MINI["de-en"]),), backend="transformers", beam=1)
-    run = recipe("tiny").model_copy(update={"augment": augment})
-    site = RunContext(store=str(tmp_path / "store"), cache=str(tmp_path / "cache"), device="cpu")
-    found = [check.found for check in examine(site, run) if check.subject.startswith("translator")]
-    assert [told.partition(":")[0] for told in found] == [
-        f"{way} on transformers in fp32 on cpu" for way in ("en→de", "de→en")
-    ]
+def test_augment_backend_setting_applies_to_every_translator(site):
+    routes = (round_trip(MINI["en-de"], MINI["de-en"]),)
+    found = checks_of(site, "translator", AugmentConfig(translations=routes, backend="transformers", beam=1))
+    ways = [f"{way} on transformers in fp32 on cpu" for way in ("en→de", "de→en")]
+    assert [check.found.partition(":")[0] for check in found] == ways
 
 
-def test_device_check_detects_wrong_matrix_products(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    site = RunContext(store=str(tmp_path / "store"), device="cpu")
-    run = recipe("tiny").model_copy(update={"augment": AugmentConfig()})
-    [device] = [check for check in examine(site, run) if check.subject == "device"]
+def test_device_check_detects_wrong_matrix_products(site, monkeypatch):
+    (device,) = checks_of(site, "device", AugmentConfig())
     assert device.verdict == "ok"
     assert "matrix products are correct on cpu" in device.found
     multiply = torch.Tensor.__matmul__
     off = {torch.float32: 1.0, torch.float64: 0.0}  # float32: computed by the device; float64: expected
     monkeypatch.setattr(torch.Tensor, "__matmul__", lambda one, other: multiply(one, other) + off[one.dtype])
-    [device] = [check for check in examine(site, run) if check.subject == "device"]
+    (device,) = checks_of(site, "device", AugmentConfig())
     assert (device.verdict, device.found.partition(" (")[0]) == ("NO", "cpu computes wrong matrix products")

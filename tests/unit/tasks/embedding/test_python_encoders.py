@@ -49,37 +49,28 @@ def test_only_equal_vectors_share_a_teacher_artifact(site, config):
     made = embed_corpus(lengths, config.ingest, site)
     assert embed_corpus(lengths, config.ingest, site) == made
     assert embed_corpus(lambda texts: 2 * np.array(lengths(texts)), config.ingest, site, name="lengths") != made
+    with pytest.raises(EvaluationError, match=r"corpus/.*is not finite"):
+        embed_corpus(lambda texts: np.full((len(texts), 2), np.nan), config.ingest, site)
+    assert len(site.open_store().refs("embeddings")) == 2
 
 
-def test_teacher_vectors_of_another_corpus_or_missing_are_refused(site, config):
-    made = embed_corpus(lengths, config.ingest, site)
-    teachers, other = find_teachers(site, [EncoderConfig(model=made.path)]), CorpusRef(key=f"{5:064x}")
-    with pytest.raises(
-        SourceError, match=r"vectors of corpus/.* \(expected corpus/0+5\)\. Embed this run's corpus with the teacher"
-    ):
-        check_teaching(site, other, teachers, DistilConfig())
-    with pytest.raises(ArtifactMissingError, match="matches nothing"):
-        find_teachers(site, [EncoderConfig(model="embeddings/abcd")])
-
-
-def test_sparse_or_incomplete_teacher_vectors_are_refused(site, config):
+def test_teacher_vectors_of_another_corpus_sparse_incomplete_or_missing_are_refused(site, config):
     corpus = ingest(site, locate_sources(site, config.ingest), config.ingest)
-    made = embed_tfidf(site, corpus, corpus)
-    teachers = find_teachers(site, [EncoderConfig(model=made.path)])
-    with pytest.raises(
-        SourceError, match=r"contains 3 rows of sparse_embeddings \(expected one row of `embeddings` for each"
-    ):
-        check_teaching(site, corpus, teachers, DistilConfig())
-    few = EmbeddingsRef(key=f"{6:064x}")
+    few, other = EmbeddingsRef(key=f"{6:064x}"), CorpusRef(key=f"{5:064x}")
     inputs = {"corpus": InputEntry(kind="corpus", key=corpus.key, digest="")}
     with site.open_store().draft(few, Provenance(stage_version=1, config={}, inputs=inputs)) as draft:
         vector = np.ones((1, 2), dtype=np.float32)
         draft.write(pl.DataFrame({"sentence_id": pl.Series([1], dtype=pl.UInt64), "embedding": vector}))
-    with pytest.raises(SourceError, match=r"contains 1 rows of embeddings \(expected one row of `embeddings`"):
-        check_teaching(site, corpus, [few], DistilConfig())
-
-
-def test_non_finite_vectors_of_a_python_object_are_refused(site, config):
-    with pytest.raises(EvaluationError, match=r"corpus/.*is not finite"):
-        embed_corpus(lambda texts: np.full((len(texts), 2), np.nan), config.ingest, site)
-    assert pl.Series(site.open_store().refs("embeddings")).is_empty()
+    for made, of, message in (
+        (
+            embed_corpus(lengths, config.ingest, site),
+            other,
+            r"vectors of corpus/.* \(expected corpus/0+5\)\. Embed",
+        ),
+        (embed_tfidf(site, corpus, corpus), corpus, r"contains 3 rows of sparse_embeddings \(expected one row of `emb"),
+        (few, corpus, r"contains 1 rows of embeddings \(expected one row of `embeddings`"),
+    ):
+        with pytest.raises(SourceError, match=message):
+            check_teaching(site, of, [made], DistilConfig())
+    with pytest.raises(ArtifactMissingError, match="matches nothing"):
+        find_teachers(site, [EncoderConfig(model="embeddings/abcd")])

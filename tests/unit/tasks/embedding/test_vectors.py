@@ -12,29 +12,23 @@ from bsl.models.evaluation.probe import search
 from bsl.models.evaluation.probe.problem import used_columns
 from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import EmbeddingsRef
-from bsl.storage.artifacts.store import Store
 from bsl.storage.errors import SourceError
 from bsl.tasks.embedding.vectors import SPARSE, open_vectors, sparse_table
+from tests.corpora import publish_vectors
 
 TEXTS = ["a cat", "a dog", "nothing known", "a cat and a dog"]
 MATRIX = np.array([[1, 0, 2, 0, 0], [1, 3, 0, 0, 0], [0, 0, 0, 0, 0], [2, 3, 2, 0, 1]], dtype=np.float64)
 PAIRS = pl.DataFrame({"sentence1": TEXTS, "sentence2": TEXTS[1:] + TEXTS[:1]})
 
 
-def ids() -> pl.Series:
-    return pl.DataFrame({"text": TEXTS}).select(sentence_ids(pl.col("text"))).to_series()
-
-
 @pytest.fixture
-def opened(tmp_path):
+def opened(site):
     """Open the same vectors from a dense and a sparse artifact."""
-    store, refs = Store(str(tmp_path / "store")), [EmbeddingsRef(key=64 * digit) for digit in "01"]
-    dense = pl.DataFrame({"sentence_id": ids(), "embedding": MATRIX.astype(np.float32)})
-    with store.draft(refs[0], Provenance(stage_version=1, config={})) as draft:
-        draft.write(dense)
-    with store.draft(refs[1], Provenance(stage_version=1, config={})) as draft:
-        draft.write(sparse_table(ids(), csr_array(MATRIX)), SPARSE)
-    return [open_vectors(store, ref) for ref in refs]
+    dense, sparse = publish_vectors(site, pl.Series("text", TEXTS), MATRIX), EmbeddingsRef(key=64 * "1")
+    ids = pl.DataFrame({"text": TEXTS}).select(sentence_ids(pl.col("text"))).to_series()
+    with site.open_store().draft(sparse, Provenance(stage_version=1, config={})) as draft:
+        draft.write(sparse_table(ids, csr_array(MATRIX)), SPARSE)
+    return [open_vectors(site.open_store(), ref) for ref in (dense, sparse)]
 
 
 def test_dense_and_sparse_vectors_have_the_same_cosines(opened):
@@ -45,11 +39,12 @@ def test_dense_and_sparse_vectors_have_the_same_cosines(opened):
     assert sparse.cosines(PAIRS, "x")[1] == 0  # a sentence without any known word
 
 
-def test_features_equal_the_dense_or_sparse_vectors(opened):
-    dense, sparse = opened
-    texts = pl.Series(TEXTS[:2])
-    assert dense.features(texts, "x").tolist() == MATRIX[:2].tolist()
-    assert sparse.features(texts, "x").toarray().tolist() == MATRIX[:2].tolist()
+def test_features_equal_the_dense_or_sparse_vectors_and_missing_ones_are_named_by_row(opened):
+    for vectors in opened:
+        features = vectors.features(pl.Series(TEXTS[:2]), "x")
+        assert (features.toarray() if vectors.is_sparse else features).tolist() == MATRIX[:2].tolist()
+        with pytest.raises(SourceError, match="mr all: the sentence of row 2 has no vector in embeddings/"):
+            vectors.features(pl.Series(["a cat", "a cow"]), "mr all")
 
 
 def test_used_columns_drops_all_zero_columns():
@@ -61,12 +56,6 @@ def test_heaviest_columns_returns_columns_with_the_largest_sums(monkeypatch):
     monkeypatch.setattr(search, "MOST_COLUMNS", 2)
     heaviest = search.heaviest_columns(csr_array(MATRIX))
     assert heaviest.tolist() == MATRIX[:, [0, 1]].tolist()  # sums 4, 6, 4, 0, 1; of equals, the first
-
-
-@pytest.mark.parametrize("number", [0, 1])
-def test_missing_embedding_error_names_the_row(opened, number):
-    with pytest.raises(SourceError, match="mr all: the sentence of row 2 has no vector in embeddings/"):
-        opened[number].features(pl.Series(["a cat", "a cow"]), "mr all")
 
 
 def test_sparse_cosines_refuse_mismatched_shapes_and_non_finite_values():

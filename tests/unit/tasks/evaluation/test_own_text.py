@@ -6,10 +6,9 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from bsl.models.errors import EvaluationError
 from bsl.models.evaluation.config import BootstrapConfig
-from bsl.tasks.embedding.vectors import Vectors
 from bsl.tasks.evaluation.kinds import available, kind_of, names_of
 from bsl.tasks.evaluation.own_text import METRIC, questions_of
-from bsl.tasks.evaluation.python_api import evaluate
+from bsl.tasks.evaluation.python_api import embedded_by, evaluate
 from bsl.tasks.stage.run_context import RunContext
 
 THINGS = ("river", "engine", "garden", "market", "window", "teacher", "winter", "bottle", "camera", "letter")
@@ -44,15 +43,6 @@ def words_of(wanted, features):
     return lambda texts: counts.transform(texts).toarray() + 1e-3
 
 
-def vectors_of(wanted, features):
-    from bsl.models.corpus.normalize import sentence_ids
-
-    texts = wanted.sentences().unique().to_list()
-    ids = pl.DataFrame({"text": texts}).select(sentence_ids(pl.col("text"))).to_series().to_list()
-    rows = dict(zip(ids, range(len(ids)), strict=True))
-    return Vectors("words", rows, {}, words_of(wanted, features)(texts).astype("float32"))
-
-
 def test_own_text_has_a_score_and_interval_per_question(name, wanted):
     assert names_of([name, "stsb/dev"]) == (name, "stsb/dev")
     assert kind_of(name).is_drawn
@@ -66,7 +56,7 @@ def test_own_text_has_a_score_and_interval_per_question(name, wanted):
 
 
 def test_own_text_systems_share_bootstrap_draws_and_group(name, wanted):
-    good, poor = vectors_of(wanted, None), vectors_of(wanted, 3)
+    good, poor = (embedded_by(words_of(wanted, features), (wanted,), {}) for features in (None, 3))
     found = kind_of(name).draws(wanted, [[good, good], [poor]], DRAWN)
     assert [own.name for own in found] == [f"{name} {question}" for question in questions_of(wanted)]
     assert {own.group for own in found} == {name}

@@ -1,18 +1,23 @@
 """Any object with `encode` is scored like an encoder, and refused if its vectors are invalid."""
 
+import csv
+
 import numpy as np
 import polars as pl
 import pytest
+import torch
 
+from bsl.models.encoder.tfidf import TfIdf
 from bsl.models.errors import EvaluationError
-from bsl.models.evaluation.config import BootstrapConfig
-from bsl.storage.datasets.declaration import Dataset
-from bsl.storage.datasets.registry import DATASETS
+from bsl.models.evaluation.config import BootstrapConfig, ProbeConfig, ScoringConfig
+from bsl.models.evaluation.signature import parse_signature
 from bsl.storage.errors import SourceError
+from bsl.tasks.corpus.evaluation_sets import unique_sentences
 from bsl.tasks.embedding import python_encoders
-from bsl.tasks.evaluation.kinds import UnknownSuiteError
-from bsl.tasks.evaluation.python_api import Evaluation, evaluate
-from bsl.tasks.stage.run_context import RunContext
+from bsl.tasks.embedding.vectors import Vectors
+from bsl.tasks.evaluation.kinds import UnknownSuiteError, available
+from bsl.tasks.evaluation.python_api import evaluate
+from tests.toy_sets import allow_any_rows
 
 PAIRS = pl.DataFrame(
     {
@@ -21,20 +26,15 @@ PAIRS = pl.DataFrame(
         "score": [4.0, 0.5, 2.0],
     }
 )
+UNIQUE = ["a cat sat", "a dog ran", "a cat sits", "it rains"]
+DRAWS, PROBE = BootstrapConfig(resamples=100), ProbeConfig(folds=3, protocols=("fast",))
 
 
 @pytest.fixture
-def scored(tmp_path, monkeypatch):
+def scored(declare):
     """Return a function that scores an object on a declared set of three pairs."""
-    declared = Dataset(name="mine", licence="-", citation="-", splits={"test": "test"}, score_range=(0, 5))
-    monkeypatch.setitem(DATASETS, "mine", declared)
-    (tmp_path / "mine").mkdir()
-    PAIRS.write_parquet(tmp_path / "mine" / "test.parquet")
-
-    def call(encoder) -> Evaluation:
-        return evaluate(encoder, ["mine/test"], RunContext(mirror=str(tmp_path)), BootstrapConfig(resamples=100))
-
-    return call
+    site = declare("mine", test=PAIRS)
+    return lambda encoder: evaluate(encoder, ["mine/test"], site, DRAWS).scores
 
 
 class Letters:
@@ -48,74 +48,127 @@ class Letters:
         return np.array([[text.count(chr(97 + letter)) for letter in range(26)] for text in texts], dtype=np.float32)
 
 
-def test_evaluate_embeds_each_unique_sentence_once(scored):
+def test_evaluate_embeds_each_unique_sentence_once_in_calls_of_bounded_size(scored, monkeypatch):
     encoder = Letters()
-    scores = scored(encoder).scores
-    assert encoder.calls == [["a cat sat", "a dog ran", "a cat sits", "it rains"]]
+    scores = scored(encoder)
+    assert encoder.calls == [UNIQUE]
     assert scores.filter(metric="spearman")["value"].item() == pytest.approx(1.0)
     assert scores["n"].unique().to_list() == [3]
     assert "|vectors:object Letters|" in scores["signature"][0]
-
-
-def test_evaluate_refuses_an_empty_suite_and_an_object_without_encode(scored):
-    with pytest.raises(UnknownSuiteError, match="the suite is empty, expected at least one set"):
-        evaluate(Letters(), [])
-    with pytest.raises(UnknownSuiteError, match="unknown suite or set 'mnie/test'"):
-        evaluate(Letters(), "mnie/test")
-    with pytest.raises(TypeError, match=r"the encoder is 5, expected a function, or an object with encode"):
-        scored(5)
-
-
-def test_evaluate_calls_encode_in_batches_of_bounded_size(scored, monkeypatch):
-    whole = scored(Letters()).scores
     monkeypatch.setattr(python_encoders, "CALL_TEXTS", 3)
     encoder = Letters()
-    assert scored(encoder).scores.equals(whole)
-    assert [len(call) for call in encoder.calls] == [3, 1]
-
-
-class Given:
-    def __init__(self, vectors):
-        self.vectors = vectors
-
-    def encode(self, texts):
-        return self.vectors(texts)
+    assert scored(encoder).equals(scores)
+    assert encoder.calls == [UNIQUE[:3], UNIQUE[3:]]
 
 
 @pytest.mark.parametrize(
     ("vectors", "message"),
     [
-        (lambda texts: np.ones((len(texts) + 1, 4)), r"mine test, row 1, sentence1: .*shape \(5, 4\) for 4 texts"),
-        (lambda texts: np.ones(len(texts)), r"shape \(4,\) for 4 texts \(expected \(4, d\)"),
-        (lambda texts: [[1.0] * (3 + (text == "it rains")) for text in texts], "is not a matrix"),
+        (lambda texts: np.ones((len(texts) + 1, 4)), r"mine test, row 1, sentence1: .*shape \(3, 4\) for 2 texts"),
+        (lambda texts: np.ones(len(texts)), r"shape \(2,\) for 2 texts \(expected \(2, d\)"),
+        (lambda texts: [[1.0] * (3 + (text == "a dog ran")) for text in texts], "is not a matrix"),
         (
             lambda texts: [[np.nan if text == "it rains" else 1.0] for text in texts],
             "mine test, row 2, sentence2: the vector of 'it rains' is not finite",
         ),
+        (
+            lambda texts: np.ones((len(texts), 4 + (texts[0] != "a cat sat"))),
+            r"row 1, sentence2: encode\(\) returned vectors of 5 dimensions \(expected 4",
+        ),
         (lambda texts: np.ones((len(texts), 4)), "mine test .*all 3 values"),
     ],
 )
-def test_invalid_encoder_output_error_names_dataset_and_row(scored, vectors, message):
-    with pytest.raises(EvaluationError, match=message):
-        scored(Given(vectors))
-
-
-def test_encoder_with_changing_dimension_is_refused(scored, monkeypatch):
+def test_invalid_encoder_output_error_names_dataset_and_row(scored, monkeypatch, vectors, message):
     monkeypatch.setattr(python_encoders, "CALL_TEXTS", 2)
-    widths = iter([4, 5])
-    with pytest.raises(
-        EvaluationError, match=r"row 1, sentence2: encode\(\) returned vectors of 5 dimensions \(expected 4"
-    ):
-        scored(Given(lambda texts: np.ones((len(texts), next(widths)))))
+    with pytest.raises(EvaluationError, match=message):
+        scored(vectors)
 
 
-def test_evaluate_accepts_set_names_and_reports_missing_sets():
-    found = evaluate(Letters(), suite=["embedded:stsb/test", "stsb-mt/test"])
+@pytest.mark.parametrize(
+    ("encoder", "suite", "error", "message"),
+    [
+        (Letters(), [], UnknownSuiteError, "the suite is empty, expected at least one set"),
+        (Letters(), "mnie/test", UnknownSuiteError, "unknown suite or set 'mnie/test'"),
+        (Letters(), ["stsb-supervised"], SourceError, "all requested sets fine-tune the encoder"),
+        (5, ["embedded:stsb/dev"], TypeError, "the encoder is 5, expected a function, or an object with encode"),
+    ],
+)
+def test_evaluate_refuses_unknown_sets_and_an_object_without_encode(encoder, suite, error, message):
+    with pytest.raises(error, match=message):
+        evaluate(encoder, suite)
+
+
+def test_evaluate_reports_missing_and_fine_tuning_sets():
+    found = evaluate(Letters(), suite=["embedded:stsb/test", "stsb-mt/test", "stsb-supervised"])
     assert found.scores.filter(metric="spearman")["n"].to_list() == [1379]
-    assert list(found.missing) == ["stsb-mt/test"]
-    found = evaluate(Letters(), suite=["embedded:stsb/test", "stsb-supervised"])
+    assert list(found.missing) == ["stsb-mt/test", "stsb-supervised"]
     assert "cannot be fine-tuned" in found.missing["stsb-supervised"]
-    with pytest.raises(SourceError, match="all requested sets fine-tune the encoder"):
-        evaluate(Letters(), suite=["stsb-supervised"])
-    with pytest.raises(UnknownSuiteError, match="unknown suite or set"):
-        evaluate(Letters(), suite=["stss"])
+
+
+SUITE = ("trec", "mrpc", "afs", "embedded:stsb/dev")
+ASKED = ["how many dogs ran ?", "where is the cat ?", "who sat here ?", "when did it rain ?", "what is rain ?", "why ?"]
+CLASSES = ["NUM", "LOC", "HUM", "ENTY", "DESC", "ABBR"]
+ARGUMENTS = ["guns kill people", "guns protect people", "a law stops guns", "people want a law", "it is a right"]
+
+
+@pytest.fixture
+def mirrored(site, tmp_path, monkeypatch):
+    """A mirror with some rows of a single-sentence task, a pair task, and AFS."""
+    allow_any_rows(monkeypatch, "trec", "mrpc")
+    texts = [f"{ASKED[row % 6]} {row}" for row in range(60)]
+    others = [f"{ASKED[(row + row % 2) % 6]} {row}" for row in range(60)]
+    same = [1 - row % 2 for row in range(60)]
+    for name, rows in {
+        "trec": pl.DataFrame({"text": texts, "coarse_label": CLASSES * 10}),
+        "mrpc": pl.DataFrame({"sentence1": texts, "sentence2": others, "label": same}),
+    }.items():
+        (tmp_path / name).mkdir(parents=True)
+        rows.write_parquet(tmp_path / name / "train.parquet")
+        rows.head(30).write_parquet(tmp_path / name / "test.parquet")
+    (tmp_path / "afs").mkdir()
+    for topic in ("GC", "GM", "DP"):
+        records = [[row / 2, *"abcdefgh", ARGUMENTS[row % 5], f"{ARGUMENTS[row * 3 % 5]} {topic}"] for row in range(8)]
+        with (tmp_path / "afs" / f"ArgPairs_{topic}.csv").open("w", encoding="iso-8859-1", newline="") as file:
+            csv.writer(file).writerows([[f"c{number}" for number in range(11)], *records])
+    return site.model_copy(update={"mirror": str(tmp_path)})
+
+
+def vowels(texts):
+    return [[text.count(letter) for letter in "aeiou"] + [1] for text in texts]
+
+
+def figures(scores):
+    return {(row["dataset"], row["subset"], row["metric"], row["protocol"]): row["value"] for row in scores.to_dicts()}
+
+
+@pytest.mark.parametrize(
+    ("encoder", "name", "named"),
+    [
+        (Letters(), None, "object Letters"),  # such as InferSent
+        (lambda texts: torch.tensor(Letters().encode(texts)), "mUSE, large", "object mUSE, large"),
+        (vowels, None, "object vowels"),
+    ],
+)
+def test_objects_functions_and_tensors_have_all_scores_under_their_name(mirrored, encoder, name, named):
+    scores = evaluate(encoder, SUITE, mirrored, DRAWS, PROBE, name).scores
+    assert set(scores["dataset"]) == {"trec", "mrpc", "afs", "stsb"}
+    assert {parse_signature(line)["vectors"] for line in scores["signature"]} == {named}
+    found = figures(scores)
+    assert found["trec", "all", "accuracy", "fast"] >= 0.9 or encoder is vowels
+    assert ("mrpc", "all", "f1", "fast") in found
+    assert ("afs", "mean", "spearman", "unsupervised") in found
+
+
+def test_sparse_and_dense_tfidf_have_equal_scores(mirrored):
+    found = available(mirrored, SUITE[:3])
+    sentences = unique_sentences(found.embedded())
+    texts = sentences["text"].to_list()
+    table = TfIdf([texts]).vectors(texts)
+    rows = dict(zip(sentences["sentence_id"].to_list(), range(len(texts)), strict=True))
+    sparse, scoring = Vectors("tf-idf", rows, {"vectors": "tfidf"}, table), ScoringConfig(bootstrap=DRAWS, probe=PROBE)
+    ours = figures(
+        pl.concat((kind.figures(sets, sparse, scoring) for kind, sets in found.frozen()), how="diagonal_relaxed")
+    )
+    dense = dict(zip(texts, table.toarray(), strict=True))
+    theirs = evaluate(lambda given: [dense[text] for text in given], SUITE[:3], mirrored, DRAWS, PROBE).scores
+    assert ours == pytest.approx(figures(theirs), abs=1e-6)

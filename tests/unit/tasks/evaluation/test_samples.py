@@ -1,12 +1,7 @@
 """Samples are the held-out texts that changed: their nearest text, or whether a classifier finds their class."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from bsl.models.corpus.labels import JUDGE, TEACH
 from bsl.models.corpus.normalize import sentence_ids
@@ -24,40 +19,36 @@ CLASSES = LabelSource(digest="d", format="csv", kind="classes", texts=("text",),
 
 
 class GivenSet(HeldOutSet):
-    """Rows in memory."""
+    """Sentences of one document each, and labelled rows, in memory."""
 
-    def read(self) -> Mapping[str, pl.DataFrame]:
-        """Return sentences of one document each, and labelled rows."""
-        numbers = pl.int_range(ROWS, dtype=pl.UInt32, eager=True)
-        sentences = pl.DataFrame({"document": numbers, "text": TEXTS[:ROWS], "unit": numbers}).with_columns(
-            sentence_ids(pl.col("text")).alias("sentence_id"), position=pl.lit(0), title=pl.lit(None, pl.String)
+    def read(self):
+        number = pl.int_range(pl.len(), dtype=pl.UInt32)
+        places = {"document": number, "unit": number, "position": pl.lit(0), "title": pl.lit(None, pl.String)}
+        sentences = pl.DataFrame({"text": TEXTS[:ROWS]}).with_columns(
+            sentence_id=sentence_ids(pl.col("text")), **places
         )
-        labels = pl.DataFrame({"text_1": TEXTS}).with_row_index("number")
-        kinds = labels.with_columns(
-            label=pl.when(pl.col("number") % 2 == 0).then(pl.lit("a")).otherwise(pl.lit("b")),
-            part=pl.when(pl.col("number") < ROWS).then(pl.lit(JUDGE)).otherwise(pl.lit(TEACH)),
-        )
-        return {"text": sentences, "labels": kinds.drop("number")}
+        labels = pl.DataFrame({"text_1": TEXTS, "label": ["a", "b"] * ROWS, "part": [JUDGE] * ROWS + [TEACH] * ROWS})
+        return {"text": sentences, "labels": labels}
 
 
-def _text(labels: LabelSource | None) -> GivenSet:
+def _text(labels):
     return GivenSet(passages=PassagesRef(key="a" * 64), labels=labels, use="adapt", questions=1000, store="none")
 
 
-def _vectors(texts: list[str], table: NDArray[np.float64]) -> Vectors:
+def _vectors(texts, table):
     ids = pl.DataFrame({"text": texts}).select(sentence_ids(pl.col("text"))).to_series().to_list()
     return Vectors("given", dict(zip(ids, range(len(ids)), strict=True)), {}, table.astype(np.float32))
 
 
-def _by_class(exchanged: int) -> NDArray[np.float64]:
+def _by_class(exchanged):
     """Return vectors that separate the classes, except that the first texts are on the other side."""
     sides = np.where(np.arange(2 * ROWS) % 2 == 0, 3.0, -3.0)
     sides[:exchanged] *= -1
-    return np.stack([sides, np.linspace(0, 1, 2 * ROWS)], axis=1)
+    return _vectors(TEXTS, np.stack([sides, np.linspace(0, 1, 2 * ROWS)], axis=1))
 
 
-def test_samples_of_classes_are_the_rows_that_changed() -> None:
-    before, after = _vectors(TEXTS, _by_class(4)), _vectors(TEXTS, _by_class(0))
+def test_samples_of_classes_are_the_rows_that_changed():
+    before, after = _by_class(4), _by_class(0)
     samples = samples_of(_text(CLASSES), before, after)
     assert samples.schema == SAMPLES
     classes = samples.filter(kind="class")
@@ -72,7 +63,7 @@ def test_samples_of_classes_are_the_rows_that_changed() -> None:
     assert samples_of(_text(CLASSES), after, after).is_empty()
 
 
-def test_samples_without_labels_are_queries_with_their_answer() -> None:
+def test_samples_without_labels_are_queries_with_their_answer():
     text = _text(None)
     (question,) = questions_of(text).values()
     texts = list(dict.fromkeys([*question.queries, *question.targets]))

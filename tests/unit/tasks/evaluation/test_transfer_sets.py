@@ -1,4 +1,4 @@
-"""Transfer sets are read alike from tables and SentEval's files, and errors name the row."""
+"""Transfer sets are read alike from tables and SentEval's files, also as sources; errors name the row."""
 
 import os
 
@@ -21,6 +21,7 @@ from bsl.tasks.stage.run_context import RunContext
 from tests.toy_sets import allow_any_rows, write_files
 
 MIRROR = os.environ.get("BSL_DATA_MIRROR")
+SPLITS = ("train", "dev", "test")
 MRPC_HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
 # Set → files as SentEval's script writes them, and the same rows as tables: texts, then the label in the table's form.
 ROWS = {
@@ -29,36 +30,36 @@ ROWS = {
         {"all": [("he goes home .", 0), ("a moving film .", 1), ("sly and sad", 1)]},
     ),
     "sst2": (
-        {f"SST/binary/sentiment-{split}": "so good\t1\nso bad\t0\n" for split in ("train", "dev", "test")},
-        {split: [("so good", 1), ("so bad", 0)] for split in ("train", "dev", "test")},
+        {f"SST/binary/sentiment-{split}": "so good\t1\nso bad\t0\n" for split in SPLITS},
+        dict.fromkeys(SPLITS, (("so good", 1), ("so bad", 0))),
     ),
     "sst5": (
-        {f"SST/fine/sentiment-{split}": "4 so good\n2 so so\n" for split in ("train", "dev", "test")},
-        {split: [("so good", 4), ("so so", 2)] for split in ("train", "dev", "test")},
+        {f"SST/fine/sentiment-{split}": "4 so good\n2 so so\n" for split in SPLITS},
+        dict.fromkeys(SPLITS, (("so good", 4), ("so so", 2))),
     ),
     "trec": (
-        {
-            "TREC/train_5500.label": "DESC:manner How does it : end ?\nNUM:dist How far ?\n",
-            "TREC/TREC_10.label": "HUM:ind Who ?\n",
-        },
+        {"TREC/train_5500.label": "DESC:manner How does it : end ?\nNUM:dist How far ?\n",
+         "TREC/TREC_10.label": "HUM:ind Who ?\n"},
         {"train": [("How does it : end ?", "DESC"), ("How far ?", "NUM")], "test": [("Who ?", "HUM")]},
     ),
     "mrpc": (
-        {
-            f"MRPC/msr_paraphrase_{split}.txt": f'{MRPC_HEADER}\n1\t7\t8\tHe " said\tHe says\n'
-            for split in ("train", "test")
-        },
-        {split: [('He " said', "He says", 1)] for split in ("train", "test")},
+        {f"MRPC/msr_paraphrase_{split}.txt": f'{MRPC_HEADER}\n1\t7\t8\tHe " said\tHe says\n' for split in SPLITS[::2]},
+        dict.fromkeys(SPLITS[::2], (('He " said', "He says", 1),)),
     ),
-}
+}  # fmt: skip
+OBJECTIVE_IS_1 = {"he goes home .": 1, "a moving film .": 0, "sly and sad": 0}
 
 
 def write_tables(folder, name, splits):
-    declared = TRANSFER_SETS[name]
+    (folder / name).mkdir(parents=True, exist_ok=True)
+    schema = [*DATASETS[name].texts, TRANSFER_SETS[name].label]
     for split, rows in splits.items():
-        (folder / name).mkdir(parents=True, exist_ok=True)
-        frame = pl.DataFrame(rows, schema=[*DATASETS[name].texts, declared.label], orient="row")
-        frame.write_parquet(folder / name / f"{split}.parquet")
+        pl.DataFrame(rows, schema=schema, orient="row").write_parquet(folder / name / f"{split}.parquet")
+    return str(folder)
+
+
+def found_in(mirror, name):
+    return TransferKind().find(RunContext(mirror=str(mirror)), name)
 
 
 @pytest.fixture
@@ -67,60 +68,68 @@ def toys(monkeypatch):
 
 
 @pytest.mark.usefixtures("toys")
-@pytest.mark.parametrize("name", list(ROWS))
-def test_senteval_files_and_tables_give_the_same_rows(tmp_path, name):
+@pytest.mark.parametrize("name", ROWS)
+def test_senteval_files_and_tables_give_the_same_rows_and_as_sources_the_same_sentences(tmp_path, name):
     files, tables = ROWS[name]
-    write_files(tmp_path / "senteval", files)
-    write_tables(tmp_path / "mirror", name, tables)
-    site = RunContext(mirror=str(tmp_path / "mirror"))
-    table = rows_of(TransferKind().find(site, name))
-    original = rows_of(TransferKind().find(RunContext(mirror=str(tmp_path / "senteval")), name))
+    mirrors = write_tables(tmp_path / "mirror", name, tables), write_files(tmp_path / "senteval", files)
+    table, original = (rows_of(found_in(mirror, name)) for mirror in mirrors)
     assert list(table) == list(original) == list(tables)
     for split, rows in tables.items():
         assert table[split].equals(original[split])
-        numbers = [TRANSFER_SETS[name].classes.index(str(row[-1])) for row in rows]
-        assert table[split]["class"].to_list() == numbers
+        assert table[split]["class"].to_list() == [TRANSFER_SETS[name].classes.index(str(row[-1])) for row in rows]
+    if name == "subj":
+        assert dict(table["all"].rows()) == OBJECTIVE_IS_1
+    sentences = sorted(text for row in tables["all" if "all" in tables else "train"] for text in row[:-1])
+    for mirror in mirrors:
+        source = resolve_source(SourceSpec(dataset=name), mirror)
+        frames = list(read_source(source, ReadReport(name), max_bad_share=0))
+        assert {tuple(frame.columns) for frame in frames} == {DATASETS[name].texts}
+        assert sorted(text for frame in frames for row in frame.rows() for text in row) == sentences
+
+
+REFUSED = {
+    "label": ("mr", {"text": ["a", "b"], "label": [0, 7]}, "mr all: row 2 has the label '7', expected one of 0, 1"),
+    "no labels": ("mr", {"text": ["a"], "score": [0]}, "column 'label' is missing"),
+    "null": ("mr", {"text": ["a"], "label": [None]}, "mr all: row 1 has the label None"),
+    "empty": ("mr", {"text": [], "label": []}, "mr all contains no records"),
+    "line": (
+        "trec", ROWS["trec"][0] | {"TREC/TREC_10.label": "HUM:ind Who ?\nno colon\n"},
+        r"TREC_10.label, line 2: 'no colon' does not have the format",
+    ),
+    "incomplete": (
+        "cr", {"CR/custrev.pos": "good\n"}, r"cr: .* has only some of its files, no CR/custrev\.neg\. Copy all of them",
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.usefixtures("toys")
-def test_subj_objective_sentences_are_class_1(tmp_path):
-    write_tables(tmp_path, "subj", ROWS["subj"][1])
-    found = rows_of(TransferKind().find(RunContext(mirror=str(tmp_path)), "subj"))["all"]
-    assert dict(found.rows()) == {"he goes home .": 1, "a moving film .": 0, "sly and sad": 0}
+@pytest.mark.parametrize(("name", "content", "words"), REFUSED.values(), ids=REFUSED)
+def test_damaged_table_or_file_is_refused_with_its_row(tmp_path, name, content, words):
+    if name == "mr":
+        (tmp_path / name).mkdir()
+        schema = {column: pl.String if column == "text" else pl.Int8 for column in content}
+        pl.DataFrame(content, schema=schema).write_parquet(tmp_path / name / "all.parquet")
+    else:
+        write_files(tmp_path, content)
+    with pytest.raises(SourceError, match=words):
+        rows_of(found_in(tmp_path, name))
+
+
+def test_unavailable_or_unknown_set_or_file_is_refused(hub, tmp_path):
+    with pytest.raises(SourceError, match=r"datasets-for-simcse@e145e8b\w+: the Hub has no such repository"):
+        rows_of(found_in(tmp_path, "mr"))
+    with pytest.raises(UnknownSuiteError, match="unknown suite or set 'imdb'"):
+        find_set(RunContext(), "imdb")
+    (tmp_path / "reviews.txt").write_text("so good\n")
+    source = resolve_source(SourceSpec(path=str(tmp_path / "reviews.txt"), format="senteval"))
+    with pytest.raises(SourceError, match=r"reviews\.txt: not a file of SentEval, expected .* one of MR/"):
+        list(read_source(source, ReadReport("reviews"), max_bad_share=0))
 
 
 @pytest.mark.usefixtures("toys")
 def test_windows_1252_files_are_decoded(tmp_path):
     write_files(tmp_path, {"CR/custrev.pos": "naïve – fun\n".encode("cp1252"), "CR/custrev.neg": "no\n"})
-    found = TransferKind().find(RunContext(mirror=str(tmp_path)), "cr").sentences()
-    assert found.to_list() == ["no", "naïve – fun"]
-
-
-@pytest.mark.usefixtures("toys")
-@pytest.mark.parametrize(
-    ("frame", "words"),
-    [
-        ({"text": ["a", "b"], "label": [0, 7]}, "mr all: row 2 has the label '7', expected one of 0, 1"),
-        ({"text": ["a"], "score": [0]}, "column 'label' is missing"),
-        ({"text": ["a"], "label": [None]}, "mr all: row 1 has the label None"),
-        ({"text": [], "label": []}, "mr all contains no records"),
-    ],
-)
-def test_table_with_invalid_labels_or_columns_is_refused(tmp_path, frame, words):
-    (tmp_path / "mr").mkdir()
-    schema = {"text": pl.String, next(name for name in frame if name != "text"): pl.Int8}
-    pl.DataFrame(frame, schema=schema).write_parquet(tmp_path / "mr" / "all.parquet")
-    with pytest.raises(SourceError, match=words):
-        rows_of(TransferKind().find(RunContext(mirror=str(tmp_path)), "mr"))
-
-
-@pytest.mark.usefixtures("toys")
-def test_malformed_trec_line_error_names_file_and_line(tmp_path):
-    files = dict(ROWS["trec"][0])
-    files["TREC/TREC_10.label"] = "HUM:ind Who ?\nno colon\n"
-    write_files(tmp_path, files)
-    with pytest.raises(SourceError, match=r"TREC_10.label, line 2: 'no colon' does not have the format"):
-        rows_of(TransferKind().find(RunContext(mirror=str(tmp_path)), "trec"))
+    assert found_in(tmp_path, "cr").sentences().to_list() == ["no", "naïve – fun"]
 
 
 @pytest.mark.usefixtures("toys")
@@ -130,11 +139,10 @@ def test_blank_line_is_sorted_first_and_encoded_as_period(tmp_path, form):
         write_files(tmp_path, {"CR/custrev.pos": "good\n\n", "CR/custrev.neg": "\r\nbad one\n \n"})
     else:
         write_tables(tmp_path, "cr", {"all": [("", 0), ("bad one", 0), (" ", 0), ("good", 1), ("", 1)]})
-    found = TransferKind().find(RunContext(mirror=str(tmp_path)), "cr")
+    found = found_in(tmp_path, "cr")
     rows = rows_of(found)["all"]
-    assert [(text.strip(), label) for text, label in rows.rows()] == [
-        ("", 0), ("bad one", 0), ("", 0), ("good", 1), ("", 1)
-    ]  # fmt: skip
+    expected = [("", 0), ("bad one", 0), ("", 0), ("good", 1), ("", 1)]
+    assert [(text.strip(), label) for text, label in rows.rows()] == expected
     assert senteval_order([rows["text"].to_list()], rows["class"].to_numpy()).tolist() == [0, 2, 4, 3, 1]
     assert found.sentences().to_list() == [".", "bad one", ".", "good", "."]
     assert sorted(unique_sentences([found])["text"]) == [".", "bad one", "good"]
@@ -144,98 +152,35 @@ def test_copy_without_blank_lines_is_refused_with_the_fix(tmp_path):
     write_tables(tmp_path, "cr", {"all": [(f"sentence {row}", row % 2) for row in range(3771)]})
     words = r"cr all has 3,771 rows, expected the 3,775 that papers report\. SentEval counts .*unpack .*senteval\.tar"
     with pytest.raises(SourceError, match=words):
-        TransferKind().find(RunContext(mirror=str(tmp_path)), "cr").sentences()
+        found_in(tmp_path, "cr").sentences()
     with pytest.raises(SourceError, match=words):
         list(fill_cache(tmp_path / "made", "cr", str(tmp_path)))
 
 
 @pytest.mark.parametrize(("name", "of_class", "blank"), [("cr", (1368, 2407), (2, 2)), ("mpqa", (7294, 3312), (2, 1))])
 def test_senteval_files_include_all_lines_and_blank_lines(tmp_path, name, of_class, blank):
-    files = {}
+    lines = {}
     for file, label in TRANSFER_SETS[name].files["all"]:
-        lines, blanks = of_class[int(label)], blank[int(label)]
-        files[file] = "so it goes .\n" * (lines - blanks - 1) + "\n" * blanks + "and so on\n"
-    write_files(tmp_path, files)
-    rows = rows_of(TransferKind().find(RunContext(mirror=str(tmp_path)), name))["all"]
+        rows, blanks = of_class[int(label)], blank[int(label)]
+        lines[file] = "so it goes .\n" * (rows - blanks - 1) + "\n" * blanks + "and so on\n"
+    write_files(tmp_path, lines)
+    rows = rows_of(found_in(tmp_path, name))["all"]
     assert rows["class"].value_counts(sort=True).sort("class")["count"].to_list() == list(of_class)
     assert rows.filter(text="")["class"].to_list() == [0] * blank[0] + [1] * blank[1]
 
 
 @pytest.mark.real_data
 @pytest.mark.skipif(not MIRROR, reason="BSL_DATA_MIRROR names no mirror")
-@pytest.mark.parametrize(("name", "rows", "blank"), [("cr", 3775, 4), ("mpqa", 10_606, 3)])
-def test_real_sets_in_senteval_layout_equal_the_mirror_tables(tmp_path, name, rows, blank):
-    table = pl.read_parquet(f"{MIRROR}/{name}/all.parquet")
-    assert (table.height, table.filter(text="").height) == (rows, blank)
-    files = {
-        file: "".join(f"{text}\n" for text in table.filter(label=int(label))["text"])
-        for file, label in TRANSFER_SETS[name].files["all"]
-    }
-    write_files(tmp_path, files)
-    found = rows_of(TransferKind().find(RunContext(mirror=str(tmp_path)), name))["all"]
-    assert found.equals(
-        rows_of(TransferKind().find(RunContext(mirror=MIRROR), name))["all"].sort("class", maintain_order=True)
-    )
-    assert (found.height, found.filter(text="").height) == (rows, blank)
-
-
-@pytest.mark.real_data
-@pytest.mark.skipif(not MIRROR, reason="BSL_DATA_MIRROR names no mirror")
 @pytest.mark.parametrize("name", [name for name in TRANSFER_SETS if name != "sst5"])
 def test_real_set_has_the_declared_row_counts(name):
-    found = rows_of(TransferKind().find(RunContext(mirror=MIRROR), name))
+    found = rows_of(found_in(MIRROR, name))
     assert {split: rows.height for split, rows in found.items()} == DATASETS[name].rows
 
 
-def test_unavailable_or_unknown_set_raises_an_error(hub, tmp_path):
-    with pytest.raises(SourceError, match=r"datasets-for-simcse@e145e8b\w+: the Hub has no such repository"):
-        rows_of(TransferKind().find(RunContext(mirror=str(tmp_path)), "mr"))
-    with pytest.raises(UnknownSuiteError, match="unknown suite or set 'imdb'"):
-        find_set(RunContext(), "imdb")
-
-
-def test_senteval_order_sorts_by_word_count_then_class():
-    texts, labels = ["a b", "c", "d", "e f", "g"], np.array([0, 1, 0, 0, 0])
-    expected = sorted(range(5), key=lambda row: (len(texts[row].split()), labels[row]))
-    assert senteval_order([texts], labels).tolist() == expected
-    second = ["x", "y z", "w", "v u t", "s"]
-    expected = sorted(range(5), key=lambda row: (len(texts[row].split()), len(second[row].split()), labels[row]))
-    assert senteval_order([texts, second], labels).tolist() == expected
-
-
-def test_pair_features_are_absolute_difference_and_product():
-    features = pair_features(np.array([[1.0, -2.0]]), np.array([[3.0, 4.0]]))
-    assert features.tolist() == [[2.0, 6.0, 3.0, -8.0]]
-
-
-def spoken_of(name, mirror):
-    """Return every sentence that a corpus takes from a transfer set, sorted, and the columns of each frame."""
-    source = resolve_source(SourceSpec(dataset=name), str(mirror))
-    frames = list(read_source(source, ReadReport(name), max_bad_share=0))
-    return [frame.columns for frame in frames], sorted(text for frame in frames for row in frame.rows() for text in row)
-
-
-@pytest.mark.parametrize("name", list(ROWS))
-def test_transfer_set_as_source_has_sentences_without_labels(tmp_path, name):
-    files, tables = ROWS[name]
-    write_files(tmp_path / "senteval", files)
-    write_tables(tmp_path / "mirror", name, tables)
-    learnt = "all" if "all" in tables else "train"
-    expected = sorted(text for row in tables[learnt] for text in row[:-1])
-    for mirror in ("senteval", "mirror"):
-        columns, texts = spoken_of(name, tmp_path / mirror)
-        assert set(map(tuple, columns)) == {DATASETS[name].texts}
-        assert texts == expected
-
-
-def test_file_with_unknown_name_is_refused_as_senteval_source(tmp_path):
-    (tmp_path / "reviews.txt").write_text("so good\n")
-    source = resolve_source(SourceSpec(path=str(tmp_path / "reviews.txt"), format="senteval"))
-    with pytest.raises(SourceError, match=r"reviews\.txt: not a file of SentEval, expected .* one of MR/"):
-        list(read_source(source, ReadReport("reviews"), max_bad_share=0))
-
-
-def test_incomplete_transfer_set_is_refused(tmp_path):
-    write_files(tmp_path, {"CR/custrev.pos": "good\n"})
-    with pytest.raises(SourceError, match=r"cr: .* has only some of its files, no CR/custrev\.neg\. Copy all of them"):
-        TransferKind().find(RunContext(mirror=str(tmp_path)), "cr")
+def test_senteval_order_sorts_by_word_count_then_class_and_pairs_have_difference_and_product():
+    texts, second = ["a b", "c", "d", "e f", "g"], ["x", "y z", "w", "v u t", "s"]
+    labels = np.array([0, 1, 0, 0, 0])
+    for sides in ([texts], [texts, second]):
+        expected = sorted(range(5), key=lambda row: (*(len(side[row].split()) for side in sides), labels[row]))
+        assert senteval_order(sides, labels).tolist() == expected
+    assert pair_features(np.array([[1.0, -2.0]]), np.array([[3.0, 4.0]])).tolist() == [[2.0, 6.0, 3.0, -8.0]]

@@ -1,9 +1,7 @@
-"""HTML pages are well-formed, themed, and escape any text they show."""
+"""HTML pages are well-formed and themed; foreign text is text; tests/differential/test_pages.py draws such texts."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
-from html.parser import HTMLParser
 from typing import ClassVar
 
 import numpy as np
@@ -12,24 +10,21 @@ import polars as pl
 from bsl.tasks.rendering.blocks import (
     Block,
     Charts,
-    Code,
-    Facts,
-    Folded,
-    Lineage,
     Page,
     Part,
     Prose,
     Row,
-    Station,
     Table,
     split_interval,
 )
 from bsl.tasks.rendering.charts import Mark, cosine_charts, score_chart, training_charts
+from bsl.tasks.rendering.escaping import html_sentence, plain, sentence
 from bsl.tasks.rendering.html import html
 from bsl.tasks.rendering.markdown import markdown
-from bsl.tasks.rendering.numbers import shown
+from tests.every import every
+from tests.outline import Outline
 
-HOSTILE = '<script>alert("1")</script>&amp;\u202e{{ 7 * 7 }}'
+HOSTILE = '<script>alert("1")</script>&amp;\u202e{{ 7 * 7 }}'  # of a chart
 LOG = pl.DataFrame(
     {
         "step": [0, 1, 2],
@@ -41,146 +36,91 @@ LOG = pl.DataFrame(
         "alignment": [0.1, None, 0.2],
     }
 )
-VOID = {"meta", "br", "hr", "link", "img", "input"}
-
-
-class Outline(HTMLParser):
-    """Collects open elements, ids and references of a page; `handle_endtag` notes tags closed in the wrong order."""
-
-    def __init__(self):
-        super().__init__(convert_charrefs=True)
-        self.open, self.ids, self.uses, self.crossed, self.tags = [], [], [], [], []
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        given = dict(attrs)
-        self.ids += [given["id"]] if "id" in given else []
-        self.uses += [given["href"]] if "href" in given else []
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.handle_starttag(tag, attrs)
-        self.open.pop()
-
-    def handle_endtag(self, tag):
-        if self.open.pop() != tag:
-            self.crossed.append(tag)
-
-
-def outline_of(text):
-    outline = Outline()
-    outline.feed(text)
-    return outline
 
 
 def page_with(*blocks):
-    return html(Page(title=HOSTILE, word="WORSE", sentence=HOSTILE, lead=[], parts=[Part("Where & why", blocks)]))
-
-
-def test_every_block_is_well_formed_and_escapes_hostile_text():
-    table = Table.of(HOSTILE, [{HOSTILE: HOSTILE, "n": 1234.5678}])
-    blocks = [
-        table,
-        Prose(HOSTILE),
-        Prose(HOSTILE, under=True),
-        Facts({HOSTILE: HOSTILE}),
-        Code(HOSTILE),
-        Lineage([[Station(HOSTILE, [HOSTILE], made=True)]]),
-        Table("empty", [], []),
-    ]
-    text = page_with(*blocks, Folded(HOSTILE, blocks))
-    outline = outline_of(text)
-    assert "script" not in outline.tags
-    assert "\u202e" not in text
-    assert "{{ 7 * 7 }}" in text
-    assert (outline.open, outline.crossed) == ([], [])
-    assert '<h2 id="where-why">' in text
-    assert "#where-why" in outline.uses
+    return html(Page(title="t", word="WORSE", sentence="s", lead=[], parts=[Part("Where & why", blocks)]))
 
 
 def test_charts_use_page_colours_and_unique_ids():
     gold, rng = np.linspace(0, 5, 60), np.random.default_rng(0)
     drawn = [
         score_chart([Mark(HOSTILE, "before", 50.0, 45.0, 55.0), Mark("x", "published", 60.0)], "ρ on a set"),
-        *training_charts({"first": LOG, "second": LOG}),
+        *training_charts({r"costs $\frac{1 and $2": LOG, "second": LOG}),  # no formula
         *cosine_charts("0", gold, {"before": rng.random(60), "after": rng.random(60)}),
         *cosine_charts("1", gold, {"alone": rng.random(60)}),
     ]
     text = page_with(Charts(drawn), Charts(drawn[:0]))
-    outline = outline_of(text)
+    outline = Outline(text)
+    assert outline.faults == []
     assert outline.tags.count("svg") == 1 + 5 + 3 + 2
-    assert len(outline.ids) == len(set(outline.ids))
-    assert {use[1:] for use in outline.uses if use.startswith("#")} <= set(outline.ids)
+    assert "script" not in outline.tags
     assert not set(re.findall(r"#[01]10[0-9]{3}\b", text))
     assert "var(--after)" in text
-    assert (outline.open, outline.crossed) == ([], [])
-    assert "script" not in outline.tags
     assert "http" not in re.sub(r'xmlns(:\w+)?="[^"]*"', "", text)
+    alone = drawn[0].standalone()
+    assert alone.startswith('<svg xmlns="http://www.w3.org/2000/svg"')
+    assert "prefers-color-scheme: dark" in alone
+    assert "<script" not in alone
 
 
-def test_training_charts_are_deterministic():
+def test_training_charts_are_deterministic_and_show_measured_quantities_at_whole_steps():
     assert training_charts({"one": LOG}) == training_charts({"one": LOG})
-
-
-def test_unmeasured_quantity_has_no_chart():
+    *curves, plane = training_charts({"one": LOG, "two": LOG})
+    assert all(">0.5</text>" not in curve.svg.partition("step</text>")[0] for curve in curves[1:])
+    assert (plane.svg.count(">step 0</text>"), plane.svg.count(">step 2</text>")) == (1, 1)
     bare = LOG.with_columns(pl.lit(None, dtype=pl.Float64).alias(name) for name in LOG.columns[2:])
     (loss,) = training_charts({"one": bare})
     assert 'aria-label="Loss by step of training"' in loss.svg
 
 
-def test_columns_of_numbers_are_detected():
-    table = Table("t", ["name", "n"], [Row(["a", "45.00 [44.0, 46.0]"]), Row(["b", "–"])])
-    assert [table.is_number(column) for column in (0, 1)] == [False, True]
-
-
-def test_shown_rounds_and_formats_values():
-    assert [shown(value) for value in (0.5862006127283527, 14908, None, True, "a")] == [
-        "0.5862",
-        "14,908",
-        "–",
-        "yes",
-        "a",
+@every(
+    [
+        ("+2.70 [+1.57, +3.98], p 0.002", "+2.70", "+1.57 to +3.98, p 0.002", True),
+        ("45.00 ± 0.20 [44.0, 46.0]", "45.00 ± 0.20", "44.0 to 46.0", True),
+        ("55.88 ± 0.84", "55.88 ± 0.84", "", True),
+        ("–", "–", "", True),
+        ("14,908", "14,908", "", True),
+        ("see [a, b]", "see [a, b]", "", False),
+        ("a", "a", "", False),
     ]
+)
+def test_interval_is_split_from_its_value_and_columns_of_numbers_are_detected(text, value, spread, is_number):
+    table = Table("t", ["n", "v"], [Row(["a", text]), Row(["b", "–"])])
+    assert split_interval(text) == (value, spread)
+    assert table.is_number(1) == is_number
+    assert f">{value}<small>{spread}</small>" in page_with(table) or not spread
 
 
-def test_interval_is_split_from_its_value_and_printed_small():
-    assert split_interval("+2.70 [+1.57, +3.98], p 0.002") == ("+2.70", "+1.57 to +3.98, p 0.002")
-    assert split_interval("45.00 ± 0.20 [44.0, 46.0]") == ("45.00 ± 0.20", "44.0 to 46.0")
-    assert split_interval("see [a, b]") == ("see [a, b]", "")
-    assert "<small>44.0 to 46.0</small>" in page_with(Table("t", ["n", "v"], [Row(["a", "45.00 [44.0, 46.0]"])]))
+def test_table_of_values_rounds_them():
+    (row,) = Table.of("t", [{str(n): value for n, value in enumerate((0.5862006, 14908, None, True, "a"))}]).rows
+    assert row.cells == ["0.5862", "14,908", "–", "yes", "a"]
 
 
-def test_part_without_blocks_is_omitted():
-    page = Page(title="t", word="", sentence="", lead=[], parts=[Part("Empty"), Part("Full", [Prose("x")])])
-    assert "Empty" not in html(page)
-    assert "Full" in html(page)
-
-
-def test_standalone_chart_has_both_colour_schemes_and_escapes_text():
-    text = score_chart([Mark(HOSTILE, "before", 50.0)], "on a set").standalone()
-    assert text.startswith('<svg xmlns="http://www.w3.org/2000/svg"')
-    assert "prefers-color-scheme: dark" in text
-    assert "<script" not in text
-
-
-def test_tables_with_equal_titles_are_groups_not_landmarks():
+def test_tables_with_equal_titles_are_groups_not_landmarks_and_empty_parts_are_omitted():
     """axe-core's `landmark-unique`: a labelled section is a landmark, a labelled group is not."""
     made = Table.of("Figures × 100", [{"system": "a", "mean": "1.0"}])
-    page = html(Page("Sweep", "", "", [], [Part("One", [made]), Part("Two", [made])]))
+    page = html(Page("Sweep", "", "", [], [Part("One", [made]), Part("Two", [made]), Part("Empty")]))
     assert page.count('role="group" aria-label="Figures × 100"') == 2
     assert page.count("<section") == page.count("<section aria-labelledby") == 2
+    assert "Empty" not in page
+    assert '<h2 id="where-why">' in page_with(made)
+    assert 'href="#where-why"' in page_with(made)
 
 
-def test_mean_with_standard_deviation_counts_as_a_number():
-    made = Table.of("Figures", [{"system": "a", "mean ± sd": "55.88 ± 0.84"}, {"system": "b", "mean ± sd": "–"}])
-    assert [made.is_number(column) for column in (0, 1)] == [False, True]
+def test_backtick_text_is_code_in_markdown_and_html():
+    text = "give what `bsl run a|b` <ends> with, or protocol `fast` *alone*"
+    assert sentence(text) == "give what `bsl run a|b` \\<ends\\> with, or protocol `fast` \\*alone\\*"
+    assert html_sentence(text) == (
+        "give what <code>bsl run a|b</code> &lt;ends&gt; with, or protocol <code>fast</code> *alone*"
+    )
+    for foreign in ("`<b>", "``a`` <b>", "` <b> `` c"):
+        assert (sentence(foreign), html_sentence(foreign)) == (plain(foreign), foreign.replace("<b>", "&lt;b&gt;"))
 
 
-def test_chart_step_ticks_are_integers_without_repeated_labels():
-    *curves, plane = training_charts({"one": LOG, "two": LOG})
-    assert all(">0.5</text>" not in curve.svg.partition("step</text>")[0] for curve in curves[1:])
-    assert (plane.svg.count(">step 0</text>"), plane.svg.count(">step 2</text>")) == (1, 1)
+def test_plain_leaves_harmless_text_unchanged():
+    for text in ("50.00 [40.0, 60.0]", "sentence_id", "A cat's (small) toy, 100 %!", "stsb/dev: spearman, all", "– é"):
+        assert plain(text) == text
 
 
 @dataclass(frozen=True)
@@ -191,7 +131,7 @@ class Toy:
     word: str
     inner: Block
 
-    def markdown(self) -> Iterator[str]:
+    def markdown(self):
         yield f"**{self.word}**"
         yield from self.inner.markdown()
 

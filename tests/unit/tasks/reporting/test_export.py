@@ -36,80 +36,65 @@ ROWS = [
 ]
 
 
-def test_mteb_task_names_exclude_sick_and_tokenised_sets():
-    declared = {name: dataset.mteb for name, dataset in DATASETS.items() if dataset.mteb}
-    assert {name: task for name, task in declared.items() if not name.startswith("sts17-")} == {
-        **{f"sts{year}": f"STS{year}" for year in range(12, 17)},
-        "stsb": "STSBenchmark",
-    }
-    assert {task for name, task in declared.items() if name.startswith("sts17-")} == {"STS17"}
-
-
-def test_task_results_have_the_mteb_result_layout():
-    results = task_results(pl.DataFrame(ROWS))
-    assert sorted(results) == ["STS17", "STSBenchmark"]
-    assert results["STSBenchmark"] == {
-        "dataset_revision": DATASETS["stsb"].revision,
-        "evaluation_time": None,
-        "kg_co2_emissions": None,
-        "mteb_version": None,
-        "scores": {
-            "test": [
-                {
-                    "hf_subset": "default",
-                    "languages": ["eng-Latn"],
-                    "main_score": 0.8203,
-                    "spearman": 0.8203,
-                    "pearson": 0.8274,
-                    "cosine_spearman": 0.8203,
-                    "cosine_pearson": 0.8274,
-                    "signature": "set:stsb/test|metric:spearman",
-                }
-            ]
-        },
-        "task_name": "STSBenchmark",
-    }
-    tracks = results["STS17"]["scores"]["test"]
-    assert [(entry["hf_subset"], entry["languages"]) for entry in tracks] == [
-        ("en-en", ["eng-Latn"]),
-        ("es-en", ["spa-Latn", "eng-Latn"]),
-    ]
+def publish(store, key, rows):
+    with store.draft(ScoresRef(key=key), Provenance(stage_version=1, config={})) as draft:
+        draft.write(pl.DataFrame(rows).select(SCORES.names()).cast(SCORES))
 
 
 @pytest.fixture
 def store(tmp_path, monkeypatch):
     monkeypatch.setenv("BSL_STORE", str(tmp_path / "store"))
     store = Store(str(tmp_path / "store"))
-    with store.draft(ScoresRef(key=f"{7:064x}"), Provenance(stage_version=1, config={})) as draft:
-        draft.write(pl.DataFrame(ROWS).select(SCORES.names()).cast(SCORES))
+    publish(store, f"{7:064x}", ROWS)
     return store
 
 
-def test_export_command_writes_each_format_and_refuses_to_overwrite(store, tmp_path, capsys):
-    assert main(["artifacts", "export", "scores/0", str(tmp_path / "mteb"), "--as", "mteb"]) == 0
-    written = json.loads((tmp_path / "mteb" / "org__mine" / "STSBenchmark.json").read_text())
-    assert written["dataset_revision"] == "b0fddb56ed78048fa8b90373c8a3cfc37b684831"
-    assert main(["artifacts", "export", "scores/0", str(tmp_path / "table.tex"), "--as", "latex"]) == 0
-    assert "org/mine & spearman, all & -- &" in (tmp_path / "table.tex").read_text()
-    assert main(["artifacts", "export", "scores/0", str(tmp_path / "table.md"), "--as", "markdown"]) == 0
-    assert "| org/mine | spearman, all |" in (tmp_path / "table.md").read_text()
-    assert main(["artifacts", "export", "scores/0", str(tmp_path / "table.md"), "--as", "markdown"]) == 1
+def test_mteb_task_names_exclude_sick_and_tokenised_sets():
+    declared = {name: dataset.mteb for name, dataset in DATASETS.items() if dataset.mteb}
+    years = {f"sts{year}": f"STS{year}" for year in range(12, 17)} | {"stsb": "STSBenchmark"}
+    assert {name: task for name, task in declared.items() if not name.startswith("sts17-")} == years
+    assert {task for name, task in declared.items() if name not in years} == {"STS17"}
+
+
+def test_task_results_have_the_mteb_result_layout():
+    results = task_results(pl.DataFrame(ROWS))
+    assert sorted(results) == ["STS17", "STSBenchmark"]
+    values = {"main_score": 0.8203, "spearman": 0.8203, "pearson": 0.8274}
+    cosines = {"cosine_spearman": 0.8203, "cosine_pearson": 0.8274, "signature": "set:stsb/test|metric:spearman"}
+    assert results["STSBenchmark"] == {
+        "dataset_revision": DATASETS["stsb"].revision,
+        **dict.fromkeys(("evaluation_time", "kg_co2_emissions", "mteb_version")),
+        "scores": {"test": [{"hf_subset": "default", "languages": ["eng-Latn"], **values, **cosines}]},
+        "task_name": "STSBenchmark",
+    }
+    tracks = [(entry["hf_subset"], entry["languages"]) for entry in results["STS17"]["scores"]["test"]]
+    assert tracks == [("en-en", ["eng-Latn"]), ("es-en", ["spa-Latn", "eng-Latn"])]
+
+
+OWN = [row("labels:rows.csv", "accuracy", 0.5, split="all")]
+EXPORTS = {
+    "latex": (ROWS, "table.tex", "latex", "org/mine & spearman, all & -- &"),
+    "markdown": (ROWS, "table.md", "markdown", "| org/mine | spearman, all |"),
+    "dev split": (ROWS, "table.md", "markdown", "| stsb dev: spearman, all | 10.00 [0.0, 100.0] |"),
+    "own labels": (OWN, "own.tex", "latex", "labels:rows.csv all: accuracy, all & 50.00"),
+    "no task of MTEB": (OWN, "own", "mteb", "no set is a task of MTEB (found labels:rows.csv)"),
+    "archive": (OWN, "own.zip", "mteb", "Remove .zip"),
+}
+
+
+@pytest.mark.parametrize(("rows", "name", "form", "text"), EXPORTS.values(), ids=EXPORTS)
+def test_export_command_writes_the_figures_or_says_why_not(store, tmp_path, capsys, rows, name, form, text):
+    publish(store, f"{8 << 252:064x}", rows)
+    command, target = ["artifacts", "export", "scores/8", str(tmp_path / name), "--as", form], tmp_path / name
+    if form == "mteb":
+        assert main(command) == 1
+        assert text in capsys.readouterr().err
+        assert not target.exists()
+        return
+    assert main(command) == 0
+    assert text in target.read_text()
+    assert main(command) == 1
     assert "already exists" in capsys.readouterr().err
-
-
-def test_export_contains_the_sets_that_no_paper_has(store, tmp_path, capsys):
-    """Own labels and dev splits are in no paper's table, and are no task of MTEB."""
-    assert main(["artifacts", "export", "scores/0", str(tmp_path / "table.md"), "--as", "markdown"]) == 0
-    assert "| stsb dev: spearman, all | 10.00 [0.0, 100.0] |" in (tmp_path / "table.md").read_text()
-    with store.draft(ScoresRef(key=f"{8 << 252:064x}"), Provenance(stage_version=1, config={})) as draft:
-        own = [row("labels:rows.csv", "accuracy", 0.5, split="all")]
-        draft.write(pl.DataFrame(own).select(SCORES.names()).cast(SCORES))
-    assert main(["artifacts", "export", "scores/8", str(tmp_path / "own.tex"), "--as", "latex"]) == 0
-    assert "labels:rows.csv all: accuracy, all & 50.00" in (tmp_path / "own.tex").read_text()
-    for name, message in (("own", "no set is a task of MTEB (found labels:rows.csv)"), ("own.zip", "Remove .zip")):
-        assert main(["artifacts", "export", "scores/8", str(tmp_path / name), "--as", "mteb"]) == 1
-        assert message in capsys.readouterr().err
-        assert not (tmp_path / name).exists()
 
 
 LONG = "x" * 200
@@ -123,30 +108,25 @@ CLASHES = {
 }
 
 
-@pytest.mark.parametrize("systems", CLASHES.values(), ids=list(CLASHES))
+@pytest.mark.parametrize("systems", CLASHES.values(), ids=CLASHES)
 def test_mteb_export_has_a_folder_for_each_system(tmp_path, systems):
     store = Store(str(tmp_path / "store"))
-    ref = ScoresRef(key=f"{7:064x}")
-    rows = [
-        row("stsb", metric, number / 10, model=system)
-        for number, system in enumerate(systems)
-        for metric in ("spearman", "pearson")
-    ]
-    with store.draft(ref, Provenance(stage_version=1, config={})) as draft:
-        draft.write(pl.DataFrame(rows).select(SCORES.names()).cast(SCORES))
-    target = export_figures(store, ref, tmp_path / "mteb", "mteb")
+    of_system = [(number / 10, system) for number, system in enumerate(systems)]
+    metrics = ("spearman", "pearson")
+    publish(store, f"{7:064x}", [row("stsb", name, value, model=one) for value, one in of_system for name in metrics])
+    target = export_figures(store, ScoresRef(key=f"{7:064x}"), tmp_path / "mteb", "mteb")
     names = folder_names(systems)
     assert sorted(path.name for path in target.iterdir()) == sorted(names.values())
     assert len({name.casefold() for name in names.values()}) == len(systems)
-    for number, system in enumerate(systems):
+    for value, system in of_system:
         result = json.loads((target / names[system] / "STSBenchmark.json").read_text())
-        assert result["scores"]["test"][0]["main_score"] == number / 10
+        assert result["dataset_revision"] == "b0fddb56ed78048fa8b90373c8a3cfc37b684831"
+        assert result["scores"]["test"][0]["main_score"] == value
 
 
 def test_folder_names_of_distinct_systems_are_unchanged():
-    assert folder_names(["org/mine", "other", ".hidden"]) == {
-        "org/mine": "org__mine", "other": "other", ".hidden": "hidden",
-    }  # fmt: skip
+    names = {"org/mine": "org__mine", "other": "other", ".hidden": "hidden"}
+    assert folder_names(names) == names
 
 
 @pytest.mark.parametrize("form", FORMS)

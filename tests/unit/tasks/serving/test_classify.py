@@ -1,10 +1,7 @@
 """A file is classified row by row, from a report or from an exported folder, in the terminal and in Python."""
 
-from __future__ import annotations
-
 import json
 import shutil
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -15,53 +12,51 @@ from bsl.flows.cli.main import main
 from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import ENCODER, ReportRef
 from bsl.storage.errors import ArtifactMissingError, SourceError
-from bsl.tasks.reporting.export import additions, copy_classifier
+from bsl.tasks.reporting.export import copy_classifier
 from bsl.tasks.serving.classify import find_classifier, read_input
-from tests.classified import Classified, classified, texts_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from tests.classified import classified, texts_of
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Classified:
+def made(tmp_path_factory):
     return classified(tmp_path_factory.mktemp("classified"))
 
 
 @pytest.fixture
-def terminal(made: Classified, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def terminal(made, monkeypatch, tmp_path):
     monkeypatch.setenv("BSL_STORE", made.site.store)
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")  # not needed
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "parquet"])
-def test_rows_and_columns_are_carried_in_order(made: Classified, terminal: Path, suffix: str, capsys) -> None:
+READERS = {
+    "csv": pl.read_csv, "tsv": lambda path: pl.read_csv(path, separator="\t"), "jsonl": pl.read_ndjson,
+    "parquet": pl.read_parquet,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("suffix", READERS)
+def test_rows_and_columns_are_carried_in_order(made, terminal, suffix, capsys):
     new = texts_of(200, 30).drop("queue")
     new = pl.concat([new, new.head(1), pl.DataFrame({"id": [999], "body": [None]}, schema=new.schema)])
     new.write_csv("new.csv")
     assert main(["classify", str(made.report), "new.csv", f"out.{suffix}"]) == 0
     assert "text in `body`" in capsys.readouterr().err
-    readers = {
-        "csv": pl.read_csv, "tsv": lambda path: pl.read_csv(path, separator="\t"), "jsonl": pl.read_ndjson,
-        "parquet": pl.read_parquet,
-    }  # fmt: skip
-    out = readers[suffix](f"out.{suffix}")
-    ranks = ["label", "probability", "label_2", "probability_2", "label_3", "probability_3"]
-    assert out.columns == ["id", "body", *ranks]
+    out = READERS[suffix](f"out.{suffix}")
+    names = [f"{name}{rank}" for rank in ("", "_2", "_3") for name in ("label", "probability")]
+    assert out.columns == ["id", "body", *names]
     assert out["id"].cast(pl.Int64).to_list() == new["id"].to_list()
     assert (out["label"].head(30) == texts_of(200, 30)["queue"]).all()
     assert out.row(30)[2:] == out.row(0)[2:]
-    assert out["label"][31] is None
-    assert out["body"].null_count() == 1
+    assert (out["label"][31], out["body"].null_count()) == (None, 1)
     assert '""' not in (terminal / f"out.{suffix}").read_text(errors="replace")
-    chances = out.head(31).select("probability", "probability_2", "probability_3").to_numpy()
+    chances = out.head(31).select(names[1::2]).to_numpy()
     assert chances.sum(axis=1) == pytest.approx(1, abs=1e-3)
     assert (np.diff(chances, axis=1) <= 0).all()
 
 
-def test_json_counts_classes_and_names_added_columns(made: Classified, terminal: Path, capsys) -> None:
+def test_json_counts_classes_and_names_added_columns(made, terminal, capsys):
     texts_of(200, 9).rename({"queue": "label"}).write_csv("gold.csv")
     assert main(["classify", str(made.classifier), "gold.csv", "out.csv", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -71,13 +66,10 @@ def test_json_counts_classes_and_names_added_columns(made: Classified, terminal:
     assert pl.read_csv("out.csv")["label"].to_list() == texts_of(200, 9)["queue"].to_list()
 
 
-def test_exported_folder_gives_the_same_probabilities_as_the_report(made: Classified, tmp_path: Path) -> None:
+def test_exported_folder_gives_the_same_probabilities_as_the_report(made, tmp_path):
     store, texts = made.site.open_store(), texts_of(300, 12)["body"].to_list()
     folder = tmp_path / "exported"
     shutil.copytree(store.fetch(made.exported) / ENCODER, folder)
-    with additions(store, made.exported, onnx=False) as added:
-        assert added is not None
-        assert (added / ENCODER / "classifier" / "classifier.json").is_file()
     copy_classifier(store, made.exported, folder)
     classifier = bsl.Classifier.load(folder, device="cpu")
     expected = bsl.Classifier.load(made.report.path, store=made.site.store, device="cpu")
@@ -89,7 +81,7 @@ def test_exported_folder_gives_the_same_probabilities_as_the_report(made: Classi
         classifier.predict("a text")
 
 
-def test_name_without_a_classifier_says_what_to_name(made: Classified, tmp_path: Path) -> None:
+def test_name_without_a_classifier_says_what_to_name(made, tmp_path):
     for name, message in ((str(tmp_path), "the folder has no such file"), ("nowhere", "no such folder")):
         with pytest.raises(SourceError, match=rf"{message}.* Name report/<key>"):
             find_classifier(made.site, name, "fp32")
@@ -100,21 +92,18 @@ def test_name_without_a_classifier_says_what_to_name(made: Classified, tmp_path:
         find_classifier(made.site, other.path, "fp32")
 
 
-UNCLEAR = {
-    "two texts": ({"note": ["It was late again, sadly."] * 3, "mail": ["Please pay back my money."] * 3}, "note"),
-    "no text": ({"id": [1, 2, 3], "size": [4, 5, 6]}, "no column may be the text"),
-}
-
-
-@pytest.mark.parametrize(("columns", "message"), UNCLEAR.values(), ids=UNCLEAR)
-def test_unclear_text_column_is_asked_for(tmp_path: Path, columns: dict[str, list[object]], message: str) -> None:
-    path = str(tmp_path / "new.csv")
-    pl.DataFrame(columns).write_csv(path)
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"note": ["It was late again, sadly."] * 3, "mail": ["Please pay back my money."] * 3}, "note"),
+        ({"id": [1, 2, 3], "size": [4, 5, 6]}, "no column may be the text"),
+    ],
+)
+def test_unclear_text_column_is_asked_for(write, columns, message):
+    path, named = write("new.csv", pl.DataFrame(columns).write_csv()), next(iter(columns))
     with pytest.raises(SourceError, match=rf"{message}.*Name it with --text-column"):
         read_input(path, None, "body")
-    named = next(iter(columns))
-    assert read_input(path, named, "body").column == named
-    assert read_input(path, None, named).column == named
+    assert {read_input(path, named, "body").column, read_input(path, None, named).column} == {named}
 
 
 @pytest.mark.parametrize(
@@ -126,7 +115,7 @@ def test_unclear_text_column_is_asked_for(tmp_path: Path, columns: dict[str, lis
         (["new.csv", "out.csv", "--text-column", "bdy"], "did you mean 'body' for 'bdy'?"),
     ],
 )
-def test_unusable_files_are_refused(made: Classified, terminal: Path, capsys, call: list[str], message: str) -> None:
+def test_unusable_files_are_refused(made, terminal, capsys, call, message):
     texts_of(0, 3).write_csv("new.csv")
     assert main(["classify", str(made.report), *call]) != 0
     assert message in capsys.readouterr().err

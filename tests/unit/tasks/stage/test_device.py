@@ -15,7 +15,7 @@ print(device_of(RunContext()), "torch" in sys.modules)
 """
 
 
-def has_driver() -> bool:
+def has_driver():
     try:
         ctypes.CDLL("libcuda.so.1")
     except OSError:

@@ -9,7 +9,6 @@ from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_RETRY_EXTRA_CODES, 
 
 from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import ArtifactRef
-from bsl.storage.artifacts.store import Store
 from bsl.tasks.rendering.blocks import Charts, Page, Part, Prose
 from bsl.tasks.rendering.svg import Chart
 from bsl.tasks.stage import ui_page as page
@@ -19,15 +18,15 @@ LETTERS = iter(range(1, 256))
 
 
 @pytest.fixture
-def store(tmp_path):
-    return Store(str(tmp_path / "store"))
+def store(site):
+    return site.open_store()
 
 
 @pytest.fixture
 def told(monkeypatch):
     """Return a function that sets the flow and the parameters of the current flow run."""
 
-    def tell(flow: str, **parameters: object) -> None:
+    def tell(flow, **parameters):
         monkeypatch.setitem(vars(flow_run), "flow_name", flow)
         monkeypatch.setitem(vars(flow_run), "parameters", parameters)
 
@@ -60,9 +59,6 @@ def test_artifacts_of_a_run_have_unique_page_keys(store, told):
     assert "sbert-nli-stsb-2-views" in keys
     assert [key for key in keys if key.startswith("sbert-nli-stsb-2-views-mlm-")]
     assert [key for key in keys if key.startswith("sbert-nli-stsb-7-scores-score-transfer-after-bsl-")]
-
-
-def test_sweep_runs_have_unique_keys_and_a_sweep_page(store, told):
     told("bsl-sweep", name="momentum")
     kinds = {"corpus": "ingest", "views": "make_views", "checkpoint": "train", "report": "report"}
     keys = {key_of(made(store, kind, stage)) for kind, stage in kinds.items() for _ in range(2)}
@@ -71,13 +67,7 @@ def test_sweep_runs_have_unique_keys_and_a_sweep_page(store, told):
 
 
 @pytest.mark.parametrize(
-    ("flow", "kind"),
-    [
-        ("pipeline", "report"),
-        ("evaluate", "evaluation"),
-        ("sweep", "sweep"),
-        ("adapt", "report"),
-    ],
+    ("flow", "kind"), [("pipeline", "report"), ("evaluate", "evaluation"), ("sweep", "sweep"), ("adapt", "report")]
 )
 def test_page_links_to_the_final_page_of_its_flow(store, told, flow, kind):
     told(f"bsl-{flow}")
@@ -96,12 +86,8 @@ def test_page_links_only_to_pages_of_the_same_run(store, told):
     key = key_of(part)
     assert f"Made from `{found.ref}` · [{key}](/artifacts/key/{key}) `{part.ref}`" in said
     assert "tiny-1-corpus" not in said
-
-
-def test_pages_of_embeddings_name_their_pretrained_encoder(store, told):
-    told("bsl-pipeline", recipe_name="tiny")
-    page = lineage_of(store, made(store, "embeddings", "embed", encoder={"identity": f"embedded:mini@{0xAB:064x}"}))
-    assert f"Made from `embedded:mini@{'0' * 12}`" in page
+    pretrained = made(store, "embeddings", "embed", encoder={"identity": f"embedded:mini@{0xAB:064x}"})
+    assert f"Made from `embedded:mini@{'0' * 12}`" in lineage_of(store, pretrained)
 
 
 def test_page_of_a_report_replaces_title_and_blocks():
@@ -144,20 +130,14 @@ def failing(monkeypatch, told):
 
 
 @pytest.mark.filterwarnings("ignore:Artifact creation outside")
-def test_failed_server_pauses_page_publishing_without_ending_the_run(store, failing, caplog):
-    page.StagePage().publish(store, made(store, "pairs", "pair").ref, "Makes pairs.")
-    asked = failing.asked
-    page.StagePage().publish(store, made(store, "views", "make_views").ref, "Makes views.")
-    assert 0 < asked == failing.asked
-    (line,) = [line for line in caplog.messages if "because its server failed; the run continues" in line]
-    assert "nothing is shown for the next 30 minutes" in line
-
-
-@pytest.mark.filterwarnings("ignore:Artifact creation outside")
-def test_refused_page_does_not_pause_publishing(store, failing, caplog):
-    failing.status = 413
-    refused = [made(store, "pairs", "pair").ref, made(store, "views", "make_views").ref]
-    for ref in refused:
+@pytest.mark.parametrize(("status", "is_paused"), [(500, True), (413, False)])
+def test_failed_server_pauses_pages_and_a_refused_page_does_not(store, failing, caplog, status, is_paused):
+    failing.status, asked = status, []
+    refs = [made(store, "pairs", "pair").ref, made(store, "views", "make_views").ref]
+    for ref in refs:
         page.StagePage().publish(store, ref, "Makes something.")
-    warned = [line for line in caplog.messages if "because its server refused it; the run continues" in line]
-    assert [line.partition(":")[0] for line in warned] == [f"page of {ref}" for ref in refused]
+        asked.append(failing.asked)
+    assert (0 < asked[0] == asked[1]) == is_paused
+    warned = [line for line in caplog.messages if "the run continues" in line]
+    assert [line.partition(":")[0] for line in warned] == [f"page of {ref}" for ref in refs[: 1 if is_paused else 2]]
+    assert all(("nothing is shown for the next 30 minutes" in line) == is_paused for line in warned)

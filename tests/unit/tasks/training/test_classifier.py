@@ -1,7 +1,5 @@
 """The classifier stage tests a classifier of the training labels on the test labels, and publishes one of all."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 import pytest
@@ -15,15 +13,15 @@ from bsl.tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from bsl.tasks.embedding.vectors import open_vectors
 from bsl.tasks.evaluation.comparison import paired_draws
 from bsl.tasks.training.classifier import class_table, train_classifier
-from tests.classified import Classified, classified
+from tests.classified import classified
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Classified:
+def made(tmp_path_factory):
     return classified(tmp_path_factory.mktemp("classified"))
 
 
-def test_test_accuracy_is_that_of_scikit_learn_on_the_same_rows(made: Classified) -> None:
+def test_test_accuracy_is_that_of_scikit_learn_on_the_same_rows(made):
     store, rows = made.site.open_store(), rows_of(made.held_out)["labels"]
     figures = store.manifest(made.classifier).figures
     vectors = open_vectors(store, made.vectors)
@@ -40,7 +38,7 @@ def test_test_accuracy_is_that_of_scikit_learn_on_the_same_rows(made: Classified
     assert figures["rows"] == rows.height
 
 
-def test_published_classifier_is_trained_on_all_rows(made: Classified) -> None:
+def test_published_classifier_is_trained_on_all_rows(made):
     store, rows = made.site.open_store(), rows_of(made.held_out)["labels"]
     classifier = LinearClassifier.load(store.fetch(made.classifier))
     assert classifier.settings.classes == ("account", "delivery", "refund")
@@ -51,31 +49,22 @@ def test_published_classifier_is_trained_on_all_rows(made: Classified) -> None:
     assert found == peer.predict(x).tolist()
 
 
-def test_precision_and_recall_of_classes_are_those_of_scikit_learn(made: Classified) -> None:
+def _rows(confusion):
+    return [list(row.cells) for row in class_table(confusion).rows]
+
+
+def test_precision_and_recall_of_classes_are_those_of_scikit_learn(made):
     confusion = made.site.open_store().scan(made.classifier).collect()
     gold, predicted = (confusion[name].repeat_by(confusion["rows"]).explode() for name in ("label", "predicted"))
     names = sorted({*gold})
-    scores = precision_recall_fscore_support(gold, predicted, labels=names, zero_division=0)
-    for position, row in enumerate(_rows(confusion)):
-        assert row["class"] == names[position]
-        expected = [f"{100 * metric[position]:.1f}" for metric in scores[:3]]
-        assert [row["precision"], row["recall"], row["F1"]] == expected
-        assert int(row["test rows"]) == scores[3][position]
+    *scores, counts = precision_recall_fscore_support(gold, predicted, labels=names, zero_division=0)
+    expected = [[f"{100 * value:.1f}" for value in values] for values in zip(*scores, strict=True)]
+    assert _rows(confusion) == [[names[n], str(counts[n]), *expected[n]] for n in range(len(names))]
+    never = pl.DataFrame({"label": ["a", "b"], "predicted": ["a", "a"], "rows": [3, 1]})
+    assert [row[2:4] for row in _rows(never)] == [["75.0", "100.0"], ["–", "0.0"]]
 
 
-def _rows(confusion: pl.DataFrame) -> list[dict[str, str]]:
-    table = class_table(confusion)
-    return [dict(zip(table.heads, row.cells, strict=True)) for row in table.rows]
-
-
-def test_class_that_is_never_predicted_has_no_precision() -> None:
-    confusion = pl.DataFrame({"label": ["a", "b"], "predicted": ["a", "a"], "rows": [3, 1]})
-    rows = _rows(confusion)
-    assert [row["precision"] for row in rows] == ["75.0", "–"]
-    assert [row["recall"] for row in rows] == ["100.0", "0.0"]
-
-
-def test_labels_without_a_training_part_are_cross_validated(made: Classified) -> None:
+def test_labels_without_a_training_part_are_cross_validated(made):
     only_test = made.held_out.model_copy(update={"use": "judge"})
     ref = train_classifier(made.site, (made.vectors, made.vectors), made.exported, only_test)
     figures = made.site.open_store().manifest(ref).figures

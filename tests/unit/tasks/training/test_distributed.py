@@ -17,8 +17,6 @@ from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import PairsRef
 from bsl.storage.artifacts.schemas import PAIRS
 from bsl.storage.sources.model_sources import resolve_model
-from bsl.tasks.stage.run_context import RunContext
-from bsl.tasks.stage.sigterm import stop_requested
 from bsl.tasks.training.distributed import train_together
 from bsl.tasks.training.train import train
 from bsl.tasks.training.worker import TrainingJob
@@ -43,35 +41,36 @@ TOLERANCE = 5e-6  # for weights and losses after 8 steps in fp32: equal sums in 
 
 
 @pytest.fixture
-def arguments(tmp_path):
-    site, ref = RunContext(store=str(tmp_path / "store"), device="cpu", threads=1), PairsRef(key=64 * "1")
+def arguments(site, tmp_path):
+    ref = publish_pairs(site)
+    start = resolve_model(str(write_tiny(tmp_path / "model", dropout=0.0)))
+    encoder = EncoderConfig(model=start.identity, max_length=24)
+    return {"pairs": ref, "start": start, "dev": None, "encoder": encoder, "config": CONFIG}
+
+
+def publish_pairs(site):
+    ref, fixed = PairsRef(key=64 * "1"), {"lang_1": pl.lit("en"), "lang_2": pl.lit("en"), "source": pl.lit("x")}
     texts = {"text_1": ORIGINALS + ORIGINALS + BACK_DE, "text_2": BACK_DE + BACK_FR + BACK_FR}
     frame = pl.DataFrame(texts).with_columns(
-        pair_id=pl.int_range(12),
-        sentence_id=pl.int_range(12),
-        lang_1=pl.lit("en"),
-        lang_2=pl.lit("en"),
-        source=pl.lit("x"),
-        label=None,
-        score=None,
-        group=None,
+        **fixed, pair_id=pl.int_range(12), sentence_id=pl.int_range(12), label=None, score=None, group=None
     )
     with site.open_store().draft(ref, Provenance(stage_version=1, config={})) as draft:
         draft.write(frame.select(PAIRS.names()).cast(dict(PAIRS)))
-    start = resolve_model(str(write_tiny(tmp_path / "model", dropout=0.0)))
-    encoder = EncoderConfig(model=start.identity, max_length=24)
-    return site, {"pairs": ref, "start": start, "dev": None, "encoder": encoder, "config": CONFIG}
+    return ref
+
+
+def job_of(site, arguments, work, **fields):
+    long = CONFIG.model_copy(update={"epochs": 1000, "eval_every": 10_000})
+    return TrainingJob(site=site.model_copy(update=fields), work=work, **{**arguments, "config": long})
 
 
 @pytest.mark.slow
-def test_training_with_two_processes_gives_single_process_weights(arguments, tmp_path):
-    site, given = arguments
-    alone = read_snapshot(site.open_store().fetch(train(site, **given)) / "state")
+def test_training_with_two_processes_gives_single_process_weights(site, arguments, tmp_path):
+    alone = read_snapshot(site.open_store().fetch(train(site, **arguments)) / "state")
     apart = site.model_copy(update={"store": str(tmp_path / "apart"), "processes": 2})
-    with apart.open_store().draft(given["pairs"], Provenance(stage_version=1, config={})) as draft:
-        draft.write(site.open_store().scan(given["pairs"]).collect())
+    publish_pairs(apart)
     store = apart.open_store()
-    ref = train(apart, **given)
+    ref = train(apart, **arguments)
     together = read_snapshot(store.fetch(ref) / "state")
     for part in ("online", "target", "predictor", "target_norm"):
         for name, tensor in alone.tensors[part].items():
@@ -84,25 +83,14 @@ def test_training_with_two_processes_gives_single_process_weights(arguments, tmp
     assert store.manifest(ref).figures["measured"]["pairs_per_s"] > 0
 
 
-def test_batch_not_divisible_by_process_count_is_refused(arguments, tmp_path):
-    site, given = arguments
-    job = TrainingJob(site=site.model_copy(update={"processes": 4}), work=tmp_path / "work", **given)
-    with (
-        stop_requested() as asked,
-        pytest.raises(TrainingError, match="batch of 6 pairs cannot be shared equally by 4"),
-    ):
-        train_together(job, asked)
+def test_batch_not_divisible_by_process_count_is_refused(site, arguments, tmp_path):
+    with pytest.raises(TrainingError, match="batch of 6 pairs cannot be shared equally by 4"):
+        train_together(job_of(site, arguments, tmp_path / "work", processes=4), lambda: False)
 
 
 @pytest.mark.slow
-def test_stopped_training_processes_save_a_snapshot(arguments, tmp_path):
-    site, given = arguments
-    long = CONFIG.model_copy(update={"epochs": 1000, "eval_every": 10_000})
-    job = TrainingJob(
-        site=site.model_copy(update={"processes": 2, "save_every": 5, "keep_snapshots": 1}),
-        work=tmp_path / "work",
-        **{**given, "config": long},
-    )
+def test_stopped_training_processes_save_a_snapshot(site, arguments, tmp_path):
+    job = job_of(site, arguments, tmp_path / "work", processes=2, save_every=5, keep_snapshots=1)
     with pytest.raises(TrainingError, match=r"stopped on request after step .* of 2000\. Its state is saved") as told:
         train_together(job, should_stop=lambda: any(job.work.glob("step-*")))
     (saved,) = job.work.glob("step-*")
@@ -110,15 +98,9 @@ def test_stopped_training_processes_save_a_snapshot(arguments, tmp_path):
 
 
 @pytest.mark.slow
-def test_killed_command_leaves_no_training_process(arguments, tmp_path):
+def test_killed_command_leaves_no_training_process(site, arguments, tmp_path):
     """A surviving trainer would write to the same folder as those of the next run."""
-    site, given = arguments
-    long = CONFIG.model_copy(update={"epochs": 1000, "eval_every": 10_000})
-    job = TrainingJob(
-        site=site.model_copy(update={"processes": 2, "save_every": 5}),
-        work=tmp_path / "work",
-        **given | {"config": long},
-    )
+    job = job_of(site, arguments, tmp_path / "work", processes=2, save_every=5)
     (tmp_path / "sent.json").write_text(job.model_dump_json(), encoding="utf-8")
     program = (
         "import sys; from pathlib import Path; from bsl.tasks.training.worker import TrainingJob; "

@@ -4,16 +4,15 @@ import numpy as np
 import polars as pl
 import pytest
 
+from bsl.models.corpus.normalize import sentence_ids
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.errors import EncoderError, TrainingError
 from bsl.models.objectives.distillation_config import DistilConfig
-from bsl.storage.artifacts.manifest import Provenance
-from bsl.storage.artifacts.refs import CorpusRef, EmbeddingsRef
+from bsl.storage.artifacts.refs import CorpusRef
 from bsl.storage.sources.model_sources import resolve_model
 from bsl.tasks.embedding.embed import embed
-from bsl.tasks.figures import VectorsFigures
 from bsl.tasks.training.teachers import check_teaching, find_teachers, join_teachers
-from tests.corpora import publish_corpus
+from tests.corpora import publish_corpus, publish_vectors
 from tests.tiny_encoder import ORIGINALS, write_tiny
 
 
@@ -29,15 +28,9 @@ def cosines(vectors):
 
 def test_joined_teacher_cosines_equal_the_mean_of_teacher_cosines(site, corpus, tmp_path):
     models = [resolve_model(str(write_tiny(tmp_path / f"model-{seed}", seed=seed))) for seed in range(2)]
+    configs = [EncoderConfig(model=models[0].identity), EncoderConfig(model=models[1].identity, pooling="cls")]
     refs = tuple(
-        embed(
-            site,
-            encoder=model,
-            texts=corpus,
-            config=EncoderConfig(model=model.identity, max_length=24, pooling=pooling),
-            precision="fp32",
-        )
-        for model, pooling in zip(models, ("mean", "cls"), strict=True)
+        embed(site, *both, "fp32") for both in ((models[0], corpus, configs[0]), (models[1], corpus, configs[1]))
     )
     store = site.open_store()
     each = [store.scan(ref).collect()["embedding"].to_numpy() for ref in refs]
@@ -51,16 +44,12 @@ def test_joined_teacher_cosines_equal_the_mean_of_teacher_cosines(site, corpus, 
 
 
 def test_zero_teacher_vector_contributes_nothing_to_joined_vectors(site):
-    refs = tuple(EmbeddingsRef(key=f"{number:064x}") for number in (1, 2))
-    tables = [
-        np.array([[3.0, 4.0], [0.0, 0.0]], dtype=np.float32),
-        np.array([[0.0, 2.0], [1.0, 0.0]], dtype=np.float32),
-    ]
-    for ref, vectors in zip(refs, tables, strict=True):
-        with site.open_store().draft(ref, Provenance(stage_version=1, config={})) as draft:
-            draft.write(pl.DataFrame({"sentence_id": pl.Series([1, 2], dtype=pl.UInt64), "embedding": vectors}))
-            draft.note(VectorsFigures(signature={}))
-    joined = site.open_store().scan(join_teachers(site, teachers=refs)).collect()["embedding"].to_numpy()
+    refs, texts = [], pl.Series("text", ORIGINALS[:2])
+    for digit, rows in (("1", [[3.0, 4.0], [0.0, 0.0]]), ("2", [[0.0, 2.0], [1.0, 0.0]])):
+        refs.append(publish_vectors(site, texts, np.array(rows), digit))
+    table = site.open_store().scan(join_teachers(site, teachers=tuple(refs))).collect()
+    ids = texts.to_frame().select(sentence_ids(pl.col("text")).alias("sentence_id"))
+    joined = ids.join(table, "sentence_id", maintain_order="left")["embedding"].to_numpy()
     half = np.sqrt(0.5)
     np.testing.assert_allclose(joined, [[0.6 * half, 0.8 * half, 0, half], [0, 0, half, 0]], atol=1e-6)
 

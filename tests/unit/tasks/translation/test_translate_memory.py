@@ -4,70 +4,58 @@ import polars as pl
 import pytest
 
 from bsl.models.runtime.partitions import in_range
-from bsl.storage.artifacts.store import Store
 from bsl.tasks.translation.translate import MemoryLookup
 from tests.unit.storage.artifacts.test_store_translation_memory import MEMORY, publish
 
 TOP = 2**63  # the first id of the upper range of two
 
 
-def sentences(*ids: int) -> pl.LazyFrame:
+def sentences(*ids):
     return pl.LazyFrame(
         {"sentence_id": ids, "text": [f"s{n}" for n in ids]}, schema_overrides={"sentence_id": pl.UInt64}
     )
 
 
 @pytest.fixture
-def store(tmp_path):
-    return Store(str(tmp_path / "store"))
+def store(site):
+    return site.open_store()
 
 
 @pytest.fixture
 def recall(store, tmp_path):
-    def of(*ids: int) -> MemoryLookup:
+    def of(*ids, bits=1):
         (tmp_path / "scratch").mkdir()
-        made = MemoryLookup(store, MEMORY, tmp_path / "scratch", 1, len(ids))
-        made.ask_for(lambda number: in_range(sentences(*ids), number, 1))
+        made = MemoryLookup(store, MEMORY, tmp_path / "scratch", bits, len(ids))
+        made.ask_for(lambda number: in_range(sentences(*ids), number, bits))
         made.read()
         return made
 
     return of
 
 
-def test_empty_translation_memory_reports_every_sentence_missing(recall):
-    empty = recall(1, TOP)
-    assert [empty.missing(number, in_range(sentences(1, TOP), number, 1)).rows() for number in (0, 1)] == [
-        [(1, "s1")], [(TOP, f"s{TOP}")],
-    ]  # fmt: skip
-    assert empty[0].is_empty()
-
-
-def test_memory_lookup_splits_sentences_into_missing_and_translated(store, recall):
+def test_memory_lookup_splits_sentences_into_missing_and_translated(store, recall, tmp_path):
     publish(store, 1, {1: "eins", TOP + 1: "oben"})
     publish(store, 2, {3: "drei"})
     known = recall(1, 3, 4, TOP, TOP + 1)
+    assert MemoryLookup(store, "unknown", tmp_path, 1, 2).missing(0, sentences(1)).rows() == [(1, "s1")]
     assert known.missing(0, sentences(1, 3, 4)).rows() == [(4, "s4")]
     assert known.missing(1, sentences(TOP, TOP + 1)).rows() == [(TOP, f"s{TOP}")]
     assert (known[0].rows(), known[1].rows()) == ([(1, "eins"), (3, "drei")], [(TOP + 1, "oben")])
 
 
-def test_duplicate_translation_of_the_first_part_by_name_wins(store, recall):
-    def named(first: int) -> int:
-        return first << 252  # first hexadecimal digit of the key
-
-    publish(store, named(9), {1: "later by name", 2: "zwei"})
+def test_first_part_by_name_wins_also_if_it_is_published_later(store, recall):
+    first, later = 4 << 252, 9 << 252  # first hexadecimal digit of the key
+    publish(store, later, {1: "later by name", 2: "zwei"})
     known = recall(1, 2, 3)
     assert known[0].rows() == [(1, "later by name"), (2, "zwei")]
-    publish(store, named(4), {1: "first by name", 3: "drei"})
+    publish(store, first, {1: "first by name", 3: "drei"})
     known.read()
     assert known[0].rows() == [(1, "first by name"), (2, "zwei"), (3, "drei")]
 
 
-def test_memory_lookup_reads_few_rows_beyond_the_requested_ids(store, tmp_path):
+def test_memory_lookup_reads_few_rows_beyond_the_requested_ids(store, recall):
     step = 2**64 // 4096  # evenly spread, as hashes are
     publish(store, 1, {step * n: f"t{n}" for n in range(4096)})
-    known = MemoryLookup(store, MEMORY, tmp_path, 0, 8)
-    known.ask_for(lambda _: sentences(*(step * n for n in range(0, 4096, 512))))
-    known.read()
+    known = recall(*(step * n for n in range(0, 4096, 512)), bits=0)
     assert known.missing(0, sentences(0, step * 512, 7)).rows() == [(7, "s7")]
     assert known[0].height < 64

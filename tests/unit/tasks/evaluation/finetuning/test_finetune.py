@@ -5,27 +5,31 @@ import polars as pl
 import pytest
 import torch
 
-from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.config import CNNConfig, EncoderConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.errors import EvaluationError, TrainingError
 from bsl.models.evaluation.config import BootstrapConfig
 from bsl.models.evaluation.correlation import cosine_scores, spearman
 from bsl.models.evaluation.significance.seeds import over_seeds
-from bsl.models.training.config import AFS_CONFIG, STSB_CONFIG, STSB_CROSS_CONFIG
+from bsl.models.objectives.contrastive_config import ISBERTConfig
+from bsl.models.training.config import AFS_CONFIG, STSB_CONFIG, STSB_CROSS_CONFIG, TrainingConfig
 from bsl.models.training.loop import train
 from bsl.models.views.annotated_pairs import both_orders, graded_pairs
 from bsl.storage.artifacts.schemas import SCORES
 from bsl.storage.sources.model_sources import resolve_model
 from bsl.tasks.corpus.evaluation_sets import resolve_scored_set
+from bsl.tasks.evaluation.config import EncoderOverrides
 from bsl.tasks.evaluation.finetuning.finetune import FineTuning
 from bsl.tasks.evaluation.finetuning.sts import score_supervised, summarise_seeds
+from bsl.tasks.evaluation.systems import find_encoder_system
 from bsl.tasks.stage.run_context import RunContext
-from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, tiny_encoder, write_tiny
+from tests.tiny_encoder import tiny_encoder, write_tiny
+from tests.tiny_finetuning import FIRST as ONE
+from tests.tiny_finetuning import GOLD as FIVES
+from tests.tiny_finetuning import SECOND as TWO
 from tests.toy_sets import allow_any_rows
 
-ONE = ORIGINALS * 3
-TWO = BACK_DE + BACK_DE[1:] + BACK_DE[:1] + BACK_FR
-GOLD = np.array([1.0] * 4 + [0.0, 0.1, 0.2, 0.3] + [0.9] * 4)
+GOLD = np.array(FIVES) / 5
 PAIRS = graded_pairs(pl.DataFrame({"sentence1": ONE, "sentence2": TWO, "score": 5 * GOLD}), 5)
 CONFIG = STSB_CONFIG.model_copy(update={"batch_size": 5, "epochs": 15, "lr": 6e-3})  # 3 steps per epoch, 2 pairs last
 
@@ -36,9 +40,7 @@ def tuned(folder, pairs=PAIRS, dropout=0.1, dev=None, **changes):
 
 
 def cosines(encoder, tokenizer):
-    return cosine_scores(
-        SentenceEncoder(encoder, tokenizer).encode(ONE), SentenceEncoder(encoder, tokenizer).encode(TWO)
-    )
+    return cosine_scores(*(SentenceEncoder(encoder, tokenizer).encode(side) for side in (ONE, TWO)))
 
 
 def ranked(result, folder):
@@ -94,13 +96,6 @@ def test_fine_tuning_defaults_match_the_published_settings():
         assert (config.drop_last, config.eval_every, config.collapse) == (False, "epoch", None)
 
 
-def test_both_orders_doubles_pairs_with_swapped_texts():
-    doubled = both_orders(PAIRS)
-    assert doubled["text_1"].to_list() == ONE + TWO
-    assert doubled["text_2"].to_list() == TWO + ONE
-    assert doubled["score"].to_list() == pytest.approx([*GOLD, *GOLD])
-
-
 @pytest.mark.parametrize(
     ("pairs", "message"),
     [
@@ -116,36 +111,31 @@ def test_invalid_training_scores_or_empty_pairs_raise_an_error(tmp_path, pairs, 
         tuned(tmp_path, pairs)
 
 
-def rows(values: dict[int, float], metric: str = "spearman") -> pl.DataFrame:
-    fixed = {"model": "m", "dataset": "stsb", "subset": "all", "split": "test", "metric": metric, "n": 9}
-    table = [
-        {
-            **fixed,
-            "protocol": "supervised",
-            "value": value,
-            "ci_low": 0.0,
-            "ci_high": 1.0,
-            "seed": seed,
-            "checkpoint": "",
-            "signature": "set:stsb/test|protocol:supervised|len:64",
-        }
-        for seed, value in values.items()
-    ]
-    return pl.DataFrame(table).select(SCORES.names()).cast(SCORES)
+def test_both_orders_doubles_pairs_with_swapped_texts():
+    doubled = both_orders(PAIRS)
+    assert doubled["text_1"].to_list() == ONE + TWO
+    assert doubled["text_2"].to_list() == TWO + ONE
+    assert doubled["score"].to_list() == pytest.approx([*GOLD, *GOLD])
 
 
-def test_over_seeds_returns_mean_standard_deviation_and_interval():
+def rows(values, metric="spearman"):
+    fixed = {
+        "model": "m", "dataset": "stsb", "subset": "all", "split": "test", "metric": metric, "protocol": "supervised",
+        "n": 9, "ci_low": 0.0, "ci_high": 1.0, "checkpoint": "",
+        "signature": "set:stsb/test|protocol:supervised|len:64",
+    }  # fmt: skip
+    table = pl.DataFrame([{**fixed, "value": value, "seed": seed} for seed, value in values.items()])
+    return table.select(SCORES.names()).cast(SCORES)
+
+
+def test_over_seeds_returns_mean_standard_deviation_and_interval_of_equal_seeds():
     found = {row["protocol"]: row for row in over_seeds(rows({0: 0.80, 1: 0.82, 2: 0.87})).to_dicts()}
-    assert found["supervised-mean"]["value"] == pytest.approx(0.83)
-    assert found["supervised-sd"]["value"] == pytest.approx(np.std([0.80, 0.82, 0.87], ddof=1))
+    mean, spread = found["supervised-mean"], found["supervised-sd"]
+    assert (mean["value"], spread["value"]) == pytest.approx((0.83, np.std([0.80, 0.82, 0.87], ddof=1)))
     # Student's t with 2 degrees of freedom: 4.3027
-    assert found["supervised-mean"]["ci_high"] == pytest.approx(0.83 + 4.3027 * 0.0360555 / 3**0.5, abs=1e-4)
-    assert found["supervised-mean"]["n"] == 3
-    assert found["supervised-mean"]["signature"] == "set:stsb/test|protocol:supervised-mean|len:64|seeds:3"
-    assert found["supervised-sd"]["ci_low"] is None
-
-
-def test_over_seeds_refuses_single_and_unequal_seed_counts():
+    assert mean["ci_high"] == pytest.approx(0.83 + 4.3027 * 0.0360555 / 3**0.5, abs=1e-4)
+    assert (mean["n"], spread["ci_low"]) == (3, None)
+    assert mean["signature"] == "set:stsb/test|protocol:supervised-mean|len:64|seeds:3"
     with pytest.raises(EvaluationError, match="1 seed, expected at least 2"):
         over_seeds(rows({0: 0.8}))
     with pytest.raises(EvaluationError, match="has 1 of 2 seeds"):
@@ -153,39 +143,64 @@ def test_over_seeds_refuses_single_and_unequal_seed_counts():
 
 
 @pytest.mark.parametrize(
-    ("settings", "protocol", "least"),
-    [
-        (STSB_CONFIG.model_copy(update={"epochs": 2, "lr": 3e-3}), "supervised", 0.8),
-        (STSB_CROSS_CONFIG.model_copy(update={"epochs": 2, "lr": 5e-3}), "cross-encoder", 0.4),
-    ],
-    ids=["supervised", "cross-encoder"],
+    ("settings", "rate", "protocol", "made", "least"),
+    [(STSB_CONFIG, 3e-3, "supervised", "cosine", 0.8), (STSB_CROSS_CONFIG, 5e-3, "cross-encoder", "score", 0.4)],
 )
-def test_supervised_stages_score_each_seed_and_summarise_seeds(tmp_path, monkeypatch, settings, protocol, least):
-    (tmp_path / "mirror" / "stsb").mkdir(parents=True)
-    frame = pl.DataFrame({"sentence1": ONE, "sentence2": TWO, "score": 5 * GOLD})
+def test_supervised_stages_score_each_seed_and_summarise_seeds(
+    site, tmp_path, monkeypatch, settings, rate, protocol, made, least
+):
     allow_any_rows(monkeypatch, "stsb")
-    for split, pairs in (("train", 360), ("dev", 60), ("test", 60)):
-        repeated = frame[[row % frame.height for row in range(pairs)]]
-        repeated.write_parquet(tmp_path / "mirror" / "stsb" / f"{split}.parquet")
-    site = RunContext(store=str(tmp_path / "store"), mirror=str(tmp_path / "mirror"), device="cpu", threads=1)
+    (tmp_path / "stsb").mkdir()
+    frame = pl.DataFrame({"sentence1": ONE, "sentence2": TWO, "score": FIVES})
+    for split, repeats in (("train", 30), ("dev", 5), ("test", 5)):
+        pl.concat([frame] * repeats).write_parquet(tmp_path / "stsb" / f"{split}.parquet")
+    site, store = site.model_copy(update={"mirror": str(tmp_path)}), site.open_store()
     tuning = FineTuning(
         encoder=resolve_model(str(write_tiny(tmp_path / "tiny", dropout=0.0))),
         network=EncoderConfig(model="tiny", max_length=24),
-        config=settings.model_copy(update={"batch_size": 16}),
+        config=settings.model_copy(update={"batch_size": 16, "epochs": 2, "lr": rate}),
     )
-    arguments = {
-        "tuning": tuning,
-        "model": "tiny",
-        "checkpoint": "",
-        "sets": tuple(resolve_scored_set(site, f"stsb/{split}") for split in ("train", "dev", "test")),
-        "bootstrap": BootstrapConfig(resamples=100),
-    }
-    refs = tuple(score_supervised(site, **{**arguments, "seed": seed}) for seed in (0, 1))
+    sets = tuple(resolve_scored_set(site, f"stsb/{split}") for split in ("train", "dev", "test"))
+    refs = tuple(
+        score_supervised(site, tuning, "tiny", "", sets, seed, BootstrapConfig(resamples=100)) for seed in (0, 1)
+    )
     assert len({ref.key for ref in refs}) == 2
-    single = site.open_store().scan(refs[1]).collect()
+    single = store.scan(refs[1]).collect()
     assert single["seed"].unique().to_list() == [1]
     assert single.filter(metric="spearman")["value"].item() > least
-    summary = site.open_store().scan(summarise_seeds(site, scores=refs)).collect()
+    summary = store.scan(summarise_seeds(site, scores=refs)).collect()
     assert set(summary["protocol"]) == {f"{protocol}-mean", f"{protocol}-sd"}
-    made = {"supervised": "by:cosine|", "cross-encoder": "by:score|"}[protocol]
-    assert all(made in line for line in summary["signature"])
+    assert all(f"by:{made}|" in line for line in summary["signature"])
+
+
+CNN = CNNConfig(kernels=(1, 3), channels=6)
+STILL = STSB_CONFIG.model_copy(update={"batch_size": 4, "epochs": 2, "lr": 1e-6})  # hardly changes weights
+SSL = TrainingConfig(
+    precision="fp32", objective=ISBERTConfig(), batch_size=4, lr=1e-3, bias_correction=False, drop_last=False
+)
+
+
+def convolutions_of(folder, reading, seeds):
+    """Return the convolutions after fine-tuning with each seed."""
+    candidate = find_encoder_system(RunContext(), str(folder), reading)
+    encoder = SentenceEncoder.load(candidate.encoder.folder, candidate.config)
+    made = [train(PAIRS, encoder, STILL.model_copy(update={"seed": seed})).encoder for seed in seeds]
+    assert [one.width for one in made] == [12] * len(made)
+    return [convolution(one) for one in made]
+
+
+def convolution(encoder):
+    return encoder.token_heads[0].convs[1].weight
+
+
+def test_fine_tuning_draws_convolutions_by_seed_or_starts_from_pretrained_ones(tmp_path):
+    """IS-BERT's supervised rows: each seed draws convolutions (ft), or they are trained before (ssl + ft)."""
+    bare = write_tiny(tmp_path / "bare")
+    first, again, other = convolutions_of(bare, EncoderOverrides(cnn=CNN, max_length=24), (0, 0, 1))
+    assert torch.equal(first, again)
+    assert (first - other).abs().max() > 0.01
+    encoder = SentenceEncoder.load(bare, EncoderConfig(model="tiny", max_length=24, cnn=CNN))
+    learnt = train(PAIRS, encoder, SSL).encoder
+    encoder.with_network(learnt).save(tmp_path / "learnt")
+    for one in convolutions_of(tmp_path / "learnt", EncoderOverrides(), (0, 1)):
+        torch.testing.assert_close(one, convolution(learnt), rtol=0, atol=1e-4)

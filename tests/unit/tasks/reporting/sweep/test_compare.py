@@ -1,62 +1,56 @@
-"""Points to one table: figures of every kind of set, and a row for what left none."""
+"""Systems become one table, with a row for those without figures; the advice is only as sure as the figures."""
 
 import polars as pl
 import pytest
 
 from bsl.models.evaluation.config import BootstrapConfig
-from bsl.models.evaluation.sweep import MEAN
+from bsl.models.evaluation.sweep import MEAN, Choice
 from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import CorpusRef, EmbeddingsRef, PassagesRef, ScoresRef
-from bsl.storage.artifacts.schemas import SCORES
-from bsl.tasks.evaluation.kinds import KINDS
-from bsl.tasks.reporting.provenance import RunCommand
-from bsl.tasks.reporting.sweep.compare import compare_systems
+from bsl.storage.artifacts.schemas import SCORES, SWEEP
+from bsl.tasks.reporting.publish import RunCommand
+from bsl.tasks.reporting.sweep.compare import advice, compare_systems, forgetting_notes
 from bsl.tasks.reporting.sweep.inputs import OwnTextComparison, SweepSettings
 from bsl.tasks.reporting.sweep.system import SweepSystem
-from bsl.tasks.stage.run_context import RunContext
 
 MADE = Provenance(stage_version=1, config={})
 OTHERS = {"afs": ("pearson", "spearman"), "toy": ("average precision",), "twenty": ("v-measure",)}
 
 
-def figure(dataset: str, metric: str, value: float, protocol: str, subset: str = "all", *, bare: bool = False):
-    ends = {"ci_low": None if bare else value - 0.02, "ci_high": None if bare else value + 0.02}
-    place = {"model": "m", "dataset": dataset, "subset": subset, "split": "test", "metric": metric, "n": 9, "seed": 0}
-    return {**place, "protocol": protocol, "value": value, **ends, "checkpoint": "", "signature": ""}
-
-
-def figures(level: float) -> list[dict[str, object]]:
-    return [
-        figure("afs", "pearson", level, "unsupervised", "mean"),
-        figure("afs", "spearman", level + 0.1, "unsupervised", "mean"),
-        figure("afs", "spearman", 0.9, "unsupervised", "GC"),
-        figure("toy", "average precision", level, "ranked"),
-        figure("toy", "mrr", 0.9, "ranked"),
-        figure("twenty", "v-measure", level, "mteb", bare=True),
-        figure("stsb", "pearson", 0.9, "all"),
-    ]
+def figures(level):
+    rows = [
+        ("afs", "pearson", level, "unsupervised", "mean"), ("afs", "spearman", level + 0.1, "unsupervised", "mean"),
+        ("afs", "spearman", 0.9, "unsupervised", "GC"), ("toy", "average precision", level, "ranked", "all"),
+        ("toy", "mrr", 0.9, "ranked", "all"), ("twenty", "v-measure", level, "mteb", "all"),
+        ("stsb", "pearson", 0.9, "all", "all"),
+    ]  # fmt: skip
+    table = pl.DataFrame(rows, schema=["dataset", "metric", "value", "protocol", "subset"], orient="row")
+    drawn = pl.col("dataset") != "twenty"
+    ends = {
+        "ci_low": pl.when(drawn).then(pl.col("value") - 0.02),
+        "ci_high": pl.when(drawn).then(pl.col("value") + 0.02),
+    }
+    named = {"model": pl.lit("m"), "split": pl.lit("test"), "checkpoint": pl.lit(""), "signature": pl.lit("")}
+    return table.with_columns(**ends, **named, n=9, seed=0).select(SCORES.names()).cast(SCORES)
 
 
 @pytest.fixture
-def studied(tmp_path):
-    """From points and the levels of their seeds to table and page."""
-    site = RunContext(store=str(tmp_path / "store"))
-    store = site.open_store()
+def studied(site):
+    """Return table and page of two systems: `one` with two seeds or none, `two` with one seed."""
 
-    def call(levels: dict[str, list[float]], faults: dict[str, tuple[str, ...]] | None = None):
-        systems = []
-        for name, own in levels.items():
+    def call(levels, faults=()):
+        store, systems = site.open_store(), []
+        for name, own in {"one": levels, "two": [0.40]}.items():
             keys = [f"{level:.2f}"[2:] * 32 for level in own]
-            vectors = tuple(EmbeddingsRef(key=key) for key in keys)
-            scores = tuple(ScoresRef(key=key) for key in keys)
-            for level, one, scored in zip(own, vectors, scores, strict=True):
-                with store.draft(one, MADE) as draft:
+            for key, level in zip(keys, own, strict=True):
+                with store.draft(EmbeddingsRef(key=key), MADE) as draft:
                     row = pl.DataFrame({"sentence_id": [0], "embedding": [[1.0]]})
                     draft.write(row.cast({"sentence_id": pl.UInt64, "embedding": pl.Array(pl.Float32, 1)}))
-                with store.draft(scored, MADE) as draft:
-                    draft.write(pl.DataFrame(figures(level), schema=SCORES))
-            why = (faults or {}).get(name, ())
-            systems.append(SweepSystem(label=name, embeddings=vectors, scores=scores, faults=why))
+                with store.draft(ScoresRef(key=key), MADE) as draft:
+                    draft.write(figures(level))
+            refs = {"embeddings": tuple(EmbeddingsRef(key=key) for key in keys)}
+            refs |= {"scores": tuple(ScoresRef(key=key) for key in keys)}
+            systems.append(SweepSystem(label=name, faults=faults if name == "one" else (), **refs))
         asked = SweepSettings(title="t", others=OTHERS, config=BootstrapConfig(resamples=100))
         ref = compare_systems(site, systems=tuple(systems), settings=asked, command=RunCommand())
         return store.scan(ref).collect(), (store.fetch(ref) / "sweep.md").read_text()
@@ -64,20 +58,15 @@ def studied(tmp_path):
     return call
 
 
-def test_comparison_table_contains_only_headline_metrics(studied):
-    table, page = studied({"one": [0.10, 0.30], "two": [0.40]})
-    places = [("afs test", "pearson"), ("afs test", "spearman"), ("toy test", "average precision")]
+def test_table_has_headline_metrics_and_intervals_over_seeds_and_draws(studied):
+    table, page = studied([0.10, 0.30])
     assert table.select("dataset", "metric").unique(maintain_order=True).rows() == [
-        *places,
+        ("afs test", "pearson"), ("afs test", "spearman"), ("toy test", "average precision"),
         ("twenty test", "v-measure"),
-    ]
-    assert table.filter(label="one", metric="spearman")["mean"].to_list() == [pytest.approx(0.3)]
+    ]  # fmt: skip
     assert "## twenty test (v-measure, mteb)" in page
-
-
-def test_interval_combines_seed_and_bootstrap_spread_or_is_null(studied):
-    table, _ = studied({"one": [0.10, 0.30], "two": [0.40]})
     rows = {(row["label"], row["metric"]): row for row in table.iter_rows(named=True)}
+    assert rows["one", "spearman"]["mean"] == pytest.approx(0.3)
     drawn, bare = rows["one", "average precision"], rows["one", "v-measure"]
     student = 12.706 * bare["sd"] / 2**0.5  # two seeds, 95 %
     assert bare["ci_high"] - bare["mean"] == pytest.approx(student, rel=1e-3)
@@ -88,33 +77,54 @@ def test_interval_combines_seed_and_bootstrap_spread_or_is_null(studied):
 
 
 def test_system_without_scores_has_empty_row_and_error(studied):
-    why = "seed 0: the loss is nan"
-    table, page = studied({"one": [], "two": [0.40]}, {"one": (why,)})
+    table, page = studied([], ("seed 0: the loss is nan",))
     assert table.filter(label="one").select("mean", "seeds").unique().rows() == [(None, 0)]
-    assert f"\none: {why}\n" in page
+    assert "\none: seed 0: the loss is nan\n" in page
     assert "| one | " + " | ".join(["–"] * 4) + " |" in page
 
 
-def test_every_kind_without_fine_tuning_has_a_headline_metric():
-    assert {kind.headline[0] for kind in KINDS if not kind.fine_tunes} == {
-        "spearman", "mean reciprocal rank", "accuracy", "pearson",
-    }  # fmt: skip
-
-
 def test_only_the_named_figures_decide_on_own_text():
-    passages, corpus = PassagesRef(key="1" * 64), CorpusRef(key="2" * 64)
     deciding = ("your text neighbour", "your text title")
     own = OwnTextComparison(
-        passages=passages,
-        corpus=corpus,
-        sources=(),
-        labels=None,
-        deciding=deciding,
-        checks=(),
-        may_forget=0,
-        reports={},
-    )
+        passages=PassagesRef(key="1" * 64), corpus=CorpusRef(key="2" * 64), sources=(), labels=None, deciding=deciding,
+        checks=(), may_forget=0, reports={},
+    )  # fmt: skip
     settings = SweepSettings(title="t", config=BootstrapConfig(resamples=100), own_text=own)
     assert [settings.decides(name) for name in (*deciding, "your text crop", "stsb test")] == [True, True, False, False]
     assert own.figure == MEAN
     assert own.model_copy(update={"deciding": ("your labels",)}).figure == "your labels"
+
+
+def row(label, mean, gap=None, p=None, verdict=None):
+    gaps = {} if gap is None else {"difference": gap, "difference_low": gap - 0.01, "difference_high": gap + 0.01}
+    return {"label": label, "mean": mean, "seeds": 1, "p_value": p, "verdict": verdict, **gaps}
+
+
+START, FAILED = row("original encoder", 0.40), row("TSDAE", None)
+ADVICE = {
+    "above": (
+        [START, row("BSL", 0.45, 0.05, 0.001, "above"), FAILED],
+        "Use BSL: 45.00 compared with 40.00, +5.00 [+4.00, +6.00], p 0.001 on your text.",
+    ),
+    "same": (
+        [START, row("BSL", 0.405, 0.005, 0.3, "no")],
+        "Keep the original encoder: no point is significantly above it on your text (highest: BSL, 40.50 compared with "
+        "40.00, +0.50 [-0.50, +1.50], p 0.300).",
+    ),
+    "below": (
+        [START, row("BSL", 0.35, -0.05, 0.001, "below")],
+        "Keep the original encoder: no point that may be chosen is higher than its 40.00 on your text.",
+    ),
+    "alone": ([START, FAILED], "Keep the original encoder: no other point has figures."),
+}
+
+
+@pytest.mark.parametrize(("rows", "sentence"), ADVICE.values(), ids=ADVICE)
+def test_advice_is_one_sentence_as_sure_as_the_figures(rows, sentence):
+    best = max((row for row in rows if row["mean"]), key=lambda row: row["mean"])["label"]
+    assert advice(pl.DataFrame(rows, schema=SWEEP), Choice(best, {}), "your text") == sentence
+
+
+def test_forgetting_points_are_named_with_their_loss():
+    (note,) = forgetting_notes(Choice("BSL", {"SimCSE": -0.181}), 0.005)
+    assert note.startswith("SimCSE loses 18.1 points on a general set, more than the allowed 0.5")

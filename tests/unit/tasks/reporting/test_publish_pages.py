@@ -1,0 +1,184 @@
+"""Small runs, and what their pages, cards and exports say of the artifacts: a run, two adaptations, a comparison.
+
+tests/golden pins the text of Markdown pages in such runs; these tests read what is on HTML pages only.
+"""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from huggingface_hub import ModelCard
+from scipy.stats import rankdata
+
+from bsl.flows.comparison import compared
+from bsl.models.evaluation.signature import PRINTED
+from bsl.storage.artifacts.refs import ComparisonRef
+from bsl.storage.errors import ArtifactMissingError
+from bsl.tasks.evaluation.kinds import tables
+from bsl.tasks.figures import ClassifierFigures, EvaluationFigures, ResultFigures, ToLabelFigures, TrainingFigures
+from bsl.tasks.reporting.evaluation import Missing, summarise
+from bsl.tasks.reporting.export import additions
+from bsl.tasks.reporting.publish import commit, lineage
+from bsl.tasks.stage.run_context import RunContext
+from tests.golden import tiny_runs
+from tests.outline import Outline
+from tests.toy_sets import allow_any_rows
+
+ORDER = ["corpus", "views", "pairs", "checkpoint", "embeddings", "transform", "scores", "comparison"]
+
+
+class Made:
+    """The reports of a run, of adaptations with and without labels, of an encoder; a comparison, an evaluation."""
+
+    def __init__(self, site):
+        self.store = site.open_store()
+        run = tiny_runs.whitened(site)
+        self.run = run.report
+        self.taught, self.adapted, self.untrained = tiny_runs.adapted(site)
+        self.sweep = compared(site, (self.run, self.untrained), "bsl compare A B")
+        differences = (ComparisonRef(key=self.inputs(self.run)["comparisons.0"].key),)
+        self.evaluation = summarise(site, run.scores, differences, Missing.of({"sts12": "absent"}), tables())
+
+    def inputs(self, ref):
+        return dict(self.store.manifest(ref).provenance.inputs)
+
+    def text(self, ref, suffix="md"):
+        return self.file(ref, f"{ref.kind}.{suffix}").read_text()
+
+    def file(self, ref, name):
+        return self.store.fetch(ref) / name
+
+    def table(self, ref, name=None):
+        return self.store.scan(ref, name).collect()
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("runs"))
+        allow_any_rows(patch, "stsb")
+        tiny_runs.write_sets(Path("mirror"))
+        tiny_runs.write_first_layer(Path(tiny_runs.ENCODER))
+        yield Made(RunContext(store=str(Path("store").absolute()), mirror="mirror", cache="cache", device="cpu"))
+
+
+@pytest.mark.parametrize("name", ["run", "untrained", "taught", "adapted", "sweep"])
+def test_page_is_well_formed_and_says_how_to_repeat_it(made, name):
+    ref = getattr(made, name)
+    text, page = made.text(ref, "html"), made.text(ref)
+    assert Outline(text).faults == []
+    charts = {path.name for path in made.store.fetch(ref).glob("*.svg")}
+    assert set(re.findall(r"\]\((.*\.svg)\)", page)) == charts >= {"scores.svg"}
+    assert commit()[:40] in text
+    assert commit()[:40] not in page
+    command = "bsl compare A B" if name == "sweep" else "bsl adapt" if "adapted to" in page else "bsl run tiny"
+    assert f"<code>{command}" in text
+    figures = made.store.manifest(ref).figures
+    assert page.partition("\n\n")[2].startswith(f"**{figures['verdict']}**" if "verdict" in figures else page[:0])
+
+
+def test_evaluation_has_findings_draws_and_missing_sets(made):
+    page, manifest = made.text(made.evaluation), made.store.manifest(made.evaluation)
+    figures, systems = manifest.figures_as(ResultFigures), made.table(made.evaluation, "comparison").row(0, named=True)
+    assert figures.draws == tiny_runs.FEW["resamples"]
+    assert f"No significant difference of {systems['model']} from {systems['reference']} on stsb" in page
+    assert figures.findings[0] in page
+    assert "| sts12 | absent |" in page
+    assert manifest.figures_as(EvaluationFigures).missing == {"sts12": "absent"}
+
+
+def test_run_shows_its_stages_and_its_training(made):
+    page, inputs = made.text(made.run, "html"), made.inputs(made.run)
+    manifests = lineage(made.store, [ref for name, ref in inputs.items() if not name.startswith("folded")])
+    assert all(f"{manifest.kind}/{manifest.key[:12]}" in page for manifest in manifests)
+    kinds = re.findall(r'<div class="station found"><b>(.*)</b>', page)
+    assert kinds == sorted((manifest.kind for manifest in manifests), key=ORDER.index)
+    assert f"<span>from corpus {inputs['corpus'].key[:6]}</span>" in page
+    assert f"<dd>0 made, {len(manifests)} cached</dd>" in page  # outside of Prefect, a run has no name
+    training = made.store.manifest(inputs["checkpoints.0"]).figures_as(TrainingFigures)
+    facts = {
+        "steps": "2",
+        "selected step": f"{training.best_step}",
+        "best dev": f"{100 * training.best_dev_spearman:.2f}",
+    }
+    assert all(f"<dt>{name}</dt><dd>{value}</dd>" in page for name, value in facts.items())
+    seconds = np.array([manifest.duration_s for manifest in manifests])
+    shown = re.findall(r">([\d.]+ %)</td>", page.partition("Stages: ")[2])[: len(manifests)]
+    assert sorted(shown) == sorted(f"{share:.1f} %" for share in 100 * seconds / seconds.sum())
+    assert f"&#34;folds&#34;: {tiny_runs.SCORES['probe']['folds']}" in page
+
+
+def test_pairs_of_a_run_are_ordered_by_their_rank_errors(made):
+    page, cosines = made.text(made.run, "html"), made.table(made.inputs(made.run)["comparisons.0"], "cosines")
+    pairs = pl.read_parquet("mirror/stsb/test.parquet")
+    before, after = (
+        rows.sort("row")["cosine"].to_numpy()
+        for _, rows in cosines.filter(split="test").group_by("model", maintain_order=True)
+    )
+    gold, *ranks = (100 * (rankdata(values) - 1) / 39 for values in (pairs["score"].to_numpy(), before, after))
+    errors = [np.abs(rank - gold) for rank in ranks]
+    lengths = [-len(text) for text in pairs["sentence1"]]
+    for title, order in (
+        ("largest rank errors", zip(-errors[1], lengths, strict=True)),
+        ("smallest rank errors", zip(np.round(errors[1]), lengths, strict=True)),
+        ("largest improvements by training", errors[1] - errors[0]),
+    ):
+        first, _ = min(enumerate(order), key=lambda numbered: numbered[1])
+        cells = re.findall(r">([^<>]+)</t[hd]>", page.partition(f"stsb test: {title}")[2])[7:14]
+        sentence, *_, score = pairs.select("sentence1", "sentence2", "score").row(first)
+        assert (cells[0], cells[2]) == (sentence, f"{score:.2f}")
+        assert cells[3:5] == [f"{before[first]:.3f}", f"{after[first]:.3f}"]
+        assert cells[5:] == [f"{gold[first]:.0f}", f"{ranks[1][first]:.0f}"]
+
+
+def test_cards_of_a_run_have_its_test_scores(made):
+    scores = made.table(made.run, "scores").filter(PRINTED, split="test")
+    for name, system in (("model-card", -3), ("model-card-folded-0", -2), ("model-card-folded-1", -1)):
+        text = made.file(made.run, f"{name}.md").read_text()
+        header = ModelCard(text).data
+        value = scores["value"][len(scores) + system]
+        assert [result.metric_value for result in header.eval_results] == [round(value, 4)]
+        assert ("whitening" in header.tags) == ("folded" in name)
+        assert ("The last module is whitening, fitted on the sentences of the run." in text) == ("folded" in name)
+
+
+def test_adaptation_on_labels_has_a_classifier_and_one_without_asks_for_labels(made):
+    taught, adapted, inputs = made.text(made.taught), made.text(made.adapted), made.inputs(made.taught)
+    figures = made.store.manifest(inputs["classifier"]).figures_as(ClassifierFigures)
+    card = made.file(made.taught, "model-card.md").read_text()
+    for text in (taught, card, made.store.manifest(made.taught).figures["classifier"]):
+        assert f"is right on {100 * figures.accuracy:.1f} % of {figures.test_rows} test rows" in text
+        assert f"{100 * figures.original_accuracy:.1f} %. The most frequent class alone: " in text
+    assert f"bsl classify report/{made.taught.key[:12]} new.csv out.csv" in taught
+    assert "`bsl classify path/to/this/folder new.csv out.csv`" in card
+    assert "Labels are split by text" in taught
+    assert "Classifier" not in adapted
+    rows = made.store.manifest(made.inputs(made.adapted)["to_label"]).figures_as(ToLabelFigures).rows
+    assert pl.read_csv(made.file(made.adapted, "to-label.csv")).height == rows
+    assert f"to-label.csv, beside this page, has {rows} of your texts" in adapted
+    assert "| original | crop | crop-2 |" in adapted
+    assert "| original | bt-de |" in adapted
+
+
+def test_export_adds_the_newest_card_and_classifier_to_a_checkpoint(made):
+    exported, classifier = (made.inputs(made.taught)[name] for name in ("adapted", "classifier"))
+    with additions(made.store, exported, onnx=False) as folder:
+        encoder = folder / "encoder"
+        assert (encoder / "README.md").read_text() == made.file(made.taught, "model-card.md").read_text()
+        files = sorted(path.name for path in (encoder / "classifier").iterdir())
+        assert files
+        assert all(
+            (encoder / "classifier" / name).read_bytes() == made.file(classifier, name).read_bytes() for name in files
+        )
+    with additions(made.store, made.inputs(made.run)["folded.1"], onnx=False) as folder:
+        card = made.file(made.run, "model-card-folded-1.md").read_text()
+        assert (folder / "encoder" / "README.md").read_text() == card
+    with additions(made.store, made.run, onnx=False) as nothing:
+        assert nothing is None
+    with (
+        pytest.raises(ArtifactMissingError, match="--onnx needs a checkpoint"),
+        additions(made.store, made.run, onnx=True),
+    ):
+        pass
