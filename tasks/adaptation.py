@@ -87,7 +87,7 @@ def merge(
     context.draft.note(LengthFigures(max_length=result.config.length))
 
 
-@stage(ref=ProofRef, version=23, uses_torch=True)
+@stage(ref=ProofRef, version=24, uses_torch=True)
 def evaluate_adaptation(
     context: StageContext,
     vectors: tuple[EmbeddingsRef, EmbeddingsRef],

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 _MOST_CLASSES: Final = 12  # of a confusion table; more classes are a list of confusions
 _MOST_CONFUSIONS: Final = 20
 _READ: Final = {"csv": "read_csv({})", "tsv": 'read_csv({}, separator="\\t")', "jsonl": "read_ndjson({})"}
+_NOTHING_LEARNED: Final = (
+    " Within noise the classifier is no better than that: check that the labels follow from the texts, or label more."
+)
 _CALIBRATED: Final = (
     "The classifier in the artifact is trained on all labels, after this test. Its probabilities are calibrated by a "
     "temperature, fitted on held-out folds of rows that the encoder was not trained on."
@@ -30,8 +33,14 @@ def classifier_summary(figures: ClassifierFigures) -> str:
         f"A linear classifier on the exported encoder's vectors is right on {100 * figures.accuracy:.1f} % of "
         f"{figures.test_rows:,} test rows ({by}); on the original encoder's vectors on "
         f"{100 * figures.original_accuracy:.1f} %. The most frequent class alone: "
-        f"{100 * figures.majority_accuracy:.1f} %."
+        f"{100 * figures.majority_accuracy:.1f} %.{'' if _has_learned(figures) else _NOTHING_LEARNED}"
     )
+
+
+def _has_learned(figures: ClassifierFigures) -> bool:
+    """Return whether the accuracy is more than two standard errors above that of the most frequent class."""
+    error = (figures.accuracy * (1 - figures.accuracy) / figures.test_rows) ** 0.5
+    return figures.accuracy - 2 * error > figures.majority_accuracy
 
 
 def classifier_part(

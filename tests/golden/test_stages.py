@@ -95,10 +95,13 @@ def pin():
     """Write the pins, unless an output changed under the same key."""
     with tempfile.TemporaryDirectory() as folder:
         now = tiny_outputs(Path(folder))
-    if PINS.is_file() and (changed := changed_under_same_key(now, pinned_outputs()[1])):
+    pinned = pinned_outputs()[1] if PINS.is_file() else {}
+    if changed := changed_under_same_key(now, pinned):
         sys.exit("not pinned; raise the version of these stages, or restore their output:\n" + "\n".join(changed))
     lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(asdict(output))}" for name, output in now.items())
     PINS.write_text(f'{{"packages": {json.dumps(packages())},\n"outputs": {{\n{lines}\n}}}}\n')
+    other = [name for name in now if pinned.get(name) != now[name]]
+    print(f"{len(now)} outputs are pinned; new, or with another key or output: {', '.join(other) or 'none'}")
 
 
 if __name__ == "__main__":

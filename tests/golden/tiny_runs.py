@@ -41,7 +41,7 @@ from bsl.tasks.stage.shards import write_shards
 from bsl.tasks.views.methods import deleted, synonym
 from tests.tiny_wordnet import write_tiny_wordnet
 
-ENCODER = "first-layer"
+ENCODER, OWN = "first-layer", "own.csv"
 FEW = {"resamples": 100}
 EQUAL = {"precision": "fp32"}  # of translations: int8's roundings depend on the processor
 STEPS = {"precision": "fp32", "batch_size": 8, "max_steps": 2, "eval_every": 2, "collapse": None}
@@ -70,7 +70,7 @@ def made():
 
 
 def write_sets(mirror):
-    """Write 40 pairs of STS-B, AFS's three files, and SentEval's files of MR."""
+    """Write 40 pairs of STS-B, AFS's three files, SentEval's files of MR, and 60 labelled sentences."""
     for name in ("stsb", "afs", "MR"):
         (mirror / name).mkdir(parents=True)
     pairs = pl.read_parquet(embedded_path("stsb") / "test.parquet").head(40)
@@ -83,6 +83,9 @@ def write_sets(mirror):
     for polarity, word in (("pos", "fine"), ("neg", "dull")):
         lines = "".join(f"A {word} film, number {number}.\n" for number in range(20))
         (mirror / "MR" / f"rt-polarity.{polarity}").write_text(lines)
+    films = [(f"A fine film, number {number}.", "film") for number in range(30)]  # far from the others: no near ties
+    rest = [(text, "other") for text in pairs["sentence1"].unique(maintain_order=True).head(30)]
+    pl.DataFrame(films + rest, schema=["text", "label"], orient="row").write_csv(OWN)
 
 
 def write_first_layer(folder):
@@ -142,7 +145,7 @@ def distilled(site):
         "teacher": {"model": ENCODER},
         "more_teachers": [{"model": vectors.path}],
         "training": {**train, "objective": {"name": "distil"}},
-        "evaluation": {**SCORES, "sets": ["stsb/dev", "stsb/test", "afs", "mr"]},
+        "evaluation": {**SCORES, "sets": ["stsb/dev", "stsb/test", "afs", "mr", f"labels:{OWN}"]},
     }
     return run(override(base, changes), site, "bsl run tiny")
 
