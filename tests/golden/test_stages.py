@@ -101,7 +101,7 @@ def pin():
     lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(asdict(output))}" for name, output in now.items())
     PINS.write_text(f'{{"packages": {json.dumps(packages())},\n"outputs": {{\n{lines}\n}}}}\n')
     other = [name for name in now if pinned.get(name) != now[name]]
-    print(f"{len(now)} outputs are pinned; new, or with another key or output: {', '.join(other) or 'none'}")
+    sys.stdout.write(f"{len(now)} outputs are pinned; new or different: {', '.join(other) or 'none'}\n")
 
 
 if __name__ == "__main__":
