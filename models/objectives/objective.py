@@ -67,11 +67,14 @@ class Objective(nn.Module, ABC):
         reads_tokens: What it does with tokens on the CPU at each step, so that the step has no static shape; empty if
             nothing.
         counts_tokens: Whether the CPU counts tokens at each step, so that the step cannot be captured.
+        changes_layers: Whether its loss runs the transformer's layers in another form, so that they cannot be run again
+            in the backward pass.
     """
 
     data_parallel: tuple[str, ...] = ("online",)
     reads_tokens: ClassVar[str] = "selects its inputs on the CPU"
     counts_tokens: ClassVar[bool] = False
+    changes_layers: ClassVar[bool] = False
     online: Encoder
 
     def __init__(self, online: Encoder, config: Any) -> None:  # noqa: ANN401 - each has its own

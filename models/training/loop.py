@@ -26,6 +26,7 @@ from bsl.models.encoder.cnn import with_convolutions
 from bsl.models.errors import InterruptedRunError, NonFiniteLossError
 from bsl.models.runtime.precision import with_resolved_precision
 from bsl.models.runtime.random_state import seeded
+from bsl.models.training.activations import compute_again_if_large
 from bsl.models.training.batches import BatchOrder, count_steps, permutation, steps_per_epoch
 from bsl.models.training.dev_evaluation import DevEvaluator, divergence_remedy, finding_of
 from bsl.models.training.distributed import any_process, from_first, is_first, local_rank_zero_first, seed_step
@@ -203,6 +204,7 @@ class _Loop:
         self.eval_every = _eval_every(config, len(data), run.total)
         self.throughput, self.reported = Throughput(run.objective), 0.0
         self.metrics = DeferredMetrics(run.objective.online.device)
+        compute_again_if_large(run.objective, data, config.batch_size)
         self.compute = compute_for(run, config, data, self.order, static=execution.static_shapes)
 
     def go(self, saving: Saving | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -39,7 +40,7 @@ def classifier_summary(figures: ClassifierFigures) -> str:
 
 def _has_learned(figures: ClassifierFigures) -> bool:
     """Return whether the accuracy is more than two standard errors above that of the most frequent class."""
-    error = (figures.accuracy * (1 - figures.accuracy) / figures.test_rows) ** 0.5
+    error = sqrt(figures.accuracy * (1 - figures.accuracy) / figures.test_rows)
     return figures.accuracy - 2 * error > figures.majority_accuracy
 
 

@@ -63,6 +63,7 @@ class TSDAE(Objective):
     """
 
     data_parallel = ("online", "decoder", "head")
+    changes_layers = True
 
     def __init__(self, online: Encoder, config: TSDAEConfig) -> None:
         """Load the head saved with the encoder, or make a new one, and make the attentions to the vector.
