@@ -38,8 +38,9 @@ endif
 run: install  ## run recipe `tiny`: raw sentences to an evaluated encoder, on this machine, without the Hub
 	@$(BIN)/bsl run tiny
 
-check: develop  ## seconds: style, types, and the tests of the files that differ from HEAD (SINCE=COMMIT for another commit)
+check: develop  ## seconds: style, imports, types, and the tests of the files that differ from HEAD (SINCE=COMMIT for another commit)
 	@$(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
+	@found=$$($(BIN)/lint-imports) || { echo "$$found"; exit 1; }
 	@$(MAKE) --no-print-directory -j2 check-types check-tests
 
 check-types:

@@ -1,37 +1,48 @@
 """Print the tests of the files that differ from a commit: `python tests/changed.py [COMMIT]`, by default HEAD.
 
-The tests of FOLDER/NAME.py are tests/unit/FOLDER/test_NAME.py and test_NAME_ASPECT.py; its neighbours are the other
-tests of that folder that import it. A changed test counts as its own test.
+The tests of FOLDER/NAME.py are tests/unit/FOLDER/test_NAME.py and test_NAME_ASPECT.py; its neighbours are other unit
+tests that import it, or those of its folder if more than `MOST` do. A changed test counts as its own test; documents
+have the tests of tests/unit/docs.
 """
 
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 UNIT = ROOT / "tests" / "unit"
+MOST = 8
 
 
 def changed(commit: str) -> list[Path]:
-    """Return the existing Python files that differ from a commit, new files included."""
+    """Return the existing Python files and documents that differ from a commit, new files included."""
     diff = ["git", "diff", "--name-only", commit]
     new = ["git", "ls-files", "--others", "--exclude-standard"]
     lines = [line for command in (diff, new) for line in subprocess.check_output(command, cwd=ROOT, text=True).split()]
-    return [Path(line) for line in lines if line.endswith(".py") and (ROOT / line).is_file()]
+    return [Path(line) for line in lines if line.endswith((".py", ".md")) and (ROOT / line).is_file()]
 
 
-def tests_of(path: Path) -> Iterator[Path]:
-    """Yield the tests of a file and its neighbours."""
+def tests_of(path: Path) -> list[Path]:
+    """Return the tests of a file and its neighbours."""
+    if path.suffix == ".md":
+        return [UNIT / "docs" / "test_documents.py"]
     if path.name.startswith("test_") and path.parts[0] == "tests":
-        yield ROOT / path
-        return
-    own = re.compile(rf"test_{re.escape(path.stem)}(_\w+)?\.py")
-    imports = re.compile(rf"^\s*(from|import) bsl\.{re.escape('.'.join(path.with_suffix('').parts))}\b", re.MULTILINE)
-    for test in sorted((UNIT / path.parent).glob("test_*.py")):
-        if own.fullmatch(test.name) or imports.search(test.read_text(encoding="utf-8")):
-            yield test
+        return [ROOT / path]
+    own = sorted(test for test in (UNIT / path.parent).glob("test_*.py") if _is_own(path, test))
+    importers = [test for test in sorted(UNIT.rglob("test_*.py")) if _imports(path, test)]
+    if len(importers) > MOST:
+        importers = [test for test in importers if test.parent == UNIT / path.parent]
+    return [*own, *importers]
+
+
+def _is_own(path: Path, test: Path) -> bool:
+    return re.fullmatch(rf"test_{re.escape(path.stem)}(_\w+)?\.py", test.name) is not None
+
+
+def _imports(path: Path, test: Path) -> bool:
+    module = re.escape(".".join(path.with_suffix("").parts))
+    return re.search(rf"^\s*(from|import) bsl\.{module}\b", test.read_text(encoding="utf-8"), re.MULTILINE) is not None
 
 
 if __name__ == "__main__":
