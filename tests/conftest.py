@@ -2,6 +2,8 @@
 
 import logging
 import os
+import random
+import sys
 from unittest.mock import patch
 
 import pytest
@@ -21,6 +23,16 @@ settings.load_profile("house")
 def pytest_xdist_auto_num_workers() -> int:
     """One process more than cores: a quarter of the time is waiting for servers to start and respond."""
     return (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup():
+    """Every test and its fixtures draw the same random numbers, alone or after others."""
+    random.seed(0)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(0)
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(0)
 
 
 @pytest.fixture(autouse=True)

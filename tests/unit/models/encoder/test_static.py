@@ -1,5 +1,7 @@
 """A static table of token or word vectors is an encoder with the vectors of sentence-transformers."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -47,11 +49,9 @@ def made(tmp_path):
     return write
 
 
-@pytest.mark.parametrize(
-    "heads", [[], [theirs.Normalize()], [theirs.Dense(WIDTH, 5), theirs.Normalize()]], ids=["bare", "unit", "dense"]
-)
-def test_load_and_export_match_sentence_transformers_vectors(made, tmp_path, heads):
-    folder, expected = made(*heads)
+@pytest.mark.parametrize("kinds", [(), (theirs.Normalize,), (partial(theirs.Dense, WIDTH, 5), theirs.Normalize)])
+def test_load_and_export_match_sentence_transformers_vectors(made, tmp_path, kinds):
+    folder, expected = made(*(kind() for kind in kinds))
     encoder = SentenceEncoder.load(folder)
     assert np.abs(encoder.encode(TEXTS) - expected).max() <= 1e-5
     exported(encoder, tmp_path / "ours", TEXTS)
