@@ -39,7 +39,7 @@ from bsl.tasks.evaluation.systems import NamedEncoder
 from bsl.tasks.figures import LabelCounts
 from bsl.tasks.reporting.adaptation import AdaptationArtifacts, AdaptationContent, adaptation
 from bsl.tasks.reporting.card import base_card
-from bsl.tasks.reporting.publish import RunCommand
+from bsl.tasks.reporting.provenance import RunCommand
 from bsl.tasks.stage.log_context import show_logs
 from bsl.tasks.stage.progress import announce, is_planning
 from bsl.tasks.training.classifier import train_classifier

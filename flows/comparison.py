@@ -12,7 +12,7 @@ from bsl.storage.artifacts.lookup import find_reports
 from bsl.storage.artifacts.refs import ArtifactRef, ReportRef
 from bsl.storage.filesystem.urls import Public
 from bsl.tasks.evaluation.kinds import available, kind_of, names_of, shared_names, undrawn
-from bsl.tasks.reporting.publish import RunCommand
+from bsl.tasks.reporting.provenance import RunCommand
 from bsl.tasks.reporting.sweep.compare import compare_systems
 from bsl.tasks.reporting.sweep.inputs import SweepSettings
 from bsl.tasks.reporting.sweep.runs import dev_of, run_systems, settings_of

@@ -28,7 +28,7 @@ from bsl.tasks.evaluation.kinds import FoundSets, available, frozen_names, table
 from bsl.tasks.evaluation.systems import NamedEncoder
 from bsl.tasks.reporting.card import NO_CARD, base_card
 from bsl.tasks.reporting.evaluation import Missing
-from bsl.tasks.reporting.publish import RunCommand
+from bsl.tasks.reporting.provenance import RunCommand
 from bsl.tasks.reporting.run.content import ReportContent, RunArtifacts
 from bsl.tasks.reporting.run.report import report
 from bsl.tasks.stage.cluster import ClusterError

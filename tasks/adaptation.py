@@ -24,7 +24,7 @@ from bsl.tasks.evaluation.own_text import HeldOutSet, questions_like
 from bsl.tasks.evaluation.samples import samples_of
 from bsl.tasks.figures import ExportFigures, LengthFigures, ProofFigures, ShareFigures
 from bsl.tasks.rendering.blocks import Prose, Table
-from bsl.tasks.rendering.score_tables import answer_blocks, proof_rows, share_tables
+from bsl.tasks.rendering.evidence import answer_blocks, proof_rows, share_tables
 from bsl.tasks.stage.cached import StageContext, stage
 from bsl.tasks.stage.device import device_of
 from bsl.tasks.stage.ui import progress_of, show

@@ -166,7 +166,7 @@ def _show(store: Store, ref: ReportRef, output: Output, original: str, details: 
     from bsl.storage.artifacts.refs import ProofRef
     from bsl.tasks.embedding.to_label import TO_LABEL
     from bsl.tasks.figures import AdaptationFigures
-    from bsl.tasks.rendering.score_tables import MRR, answer_rows, proof_rows
+    from bsl.tasks.rendering.evidence import MRR, answer_rows, proof_rows
     from bsl.tasks.reporting.publish import page_of
 
     manifest = store.manifest(ref)

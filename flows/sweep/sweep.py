@@ -30,7 +30,7 @@ from bsl.storage.filesystem.urls import Public
 from bsl.storage.record import FINITE, LARGEST, WHOLE
 from bsl.tasks.evaluation.kinds import available, frozen_names, shared_names, undrawn
 from bsl.tasks.rendering.numbers import counted
-from bsl.tasks.reporting.publish import RunCommand
+from bsl.tasks.reporting.provenance import RunCommand
 from bsl.tasks.reporting.reproduction import RowComparison, reproduce
 from bsl.tasks.reporting.sweep.compare import compare_systems
 from bsl.tasks.reporting.sweep.inputs import SweepSettings

@@ -1,6 +1,6 @@
 """Memory of a training step: activations of large batches are computed again in the backward pass instead of kept.
 
-Long texts need it: 48 pairs of 250 tokens in a transformer of 6 layers of width 384 keep 9 GiB. Computed again, they
+Long texts need it: 12,209 tokens in a transformer of 6 layers of width 384 keep 4.8 GiB in fp32. Computed again, they
 keep a third, for half as much time more; losses and gradients are the same bits.
 """
 

@@ -34,10 +34,11 @@ from bsl.tasks.figures import (
     ShareFigures,
 )
 from bsl.tasks.rendering.blocks import Facts, Page, Part, Prose, Table
-from bsl.tasks.rendering.score_tables import MRR, answer_blocks, answer_of, proof_rows, share_tables
+from bsl.tasks.rendering.evidence import MRR, answer_blocks, answer_of, proof_rows, share_tables
 from bsl.tasks.reporting.card import CARD, NO_CARD, OWN, BaseCard, Material, card, hub_id, model_material, use_section
 from bsl.tasks.reporting.classifier import card_part, classifier_part, classifier_summary
-from bsl.tasks.reporting.publish import RunCommand, publish
+from bsl.tasks.reporting.provenance import RunCommand
+from bsl.tasks.reporting.publish import publish
 from bsl.tasks.reporting.sections import encoder_name, sample_part, settings_part, text_name, text_part, use_part
 from bsl.tasks.stage.cached import StageContext, StageInputs, stage
 

@@ -163,7 +163,7 @@ def result_tables(store: Store, manifest: Manifest) -> Iterator[tuple[str, list[
     """Yield the main tables of a report or an evaluation, with their titles; none for other artifacts."""
     from bsl.storage.artifacts.refs import ProofRef
     from bsl.tasks.figures import ResultFigures
-    from bsl.tasks.rendering.score_tables import answer_rows, proof_rows
+    from bsl.tasks.rendering.evidence import answer_rows, proof_rows
 
     if "scores" in manifest.tables:
         yield from figures_of(store, manifest.ref)

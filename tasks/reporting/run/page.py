@@ -18,7 +18,7 @@ from bsl.tasks.rendering.blocks import Charts, Facts, Folded, Page, Part, Prose,
 from bsl.tasks.rendering.paper_tables import tables_of
 from bsl.tasks.rendering.score_tables import all_scores, missing_sets, signatures
 from bsl.tasks.reporting.evaluation import difference_part
-from bsl.tasks.reporting.publish import lineage
+from bsl.tasks.reporting.provenance import lineage
 from bsl.tasks.reporting.run.content import compared_sets
 from bsl.tasks.reporting.run.tables import artifacts_of, lineage_of, pair_tables, stage_table
 from bsl.tasks.reporting.sections import settings_part, use_part

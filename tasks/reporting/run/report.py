@@ -12,7 +12,8 @@ from bsl.tasks.figures import LengthFigures, ReportFigures, TrainingFigures
 from bsl.tasks.reporting.card import CARD
 from bsl.tasks.reporting.evaluation import write_figures
 from bsl.tasks.reporting.model_card import CardSubject, folded_card, run_card
-from bsl.tasks.reporting.publish import RunCommand, publish
+from bsl.tasks.reporting.provenance import RunCommand
+from bsl.tasks.reporting.publish import publish
 from bsl.tasks.reporting.run.content import ReportContent, Run, RunArtifacts
 from bsl.tasks.reporting.run.page import run_page, seeds_of
 from bsl.tasks.stage.cached import StageContext, stage

@@ -18,7 +18,8 @@ from bsl.tasks.evaluation.kinds import draws_of_sets
 from bsl.tasks.figures import ResultFigures, SweepFigures
 from bsl.tasks.rendering.blocks import Part, Prose, Table
 from bsl.tasks.rendering.numbers import counted, p_value, spread
-from bsl.tasks.reporting.publish import RunCommand, publish
+from bsl.tasks.reporting.provenance import RunCommand
+from bsl.tasks.reporting.publish import publish
 from bsl.tasks.reporting.sections import text_part
 from bsl.tasks.reporting.sweep.inputs import SweepSettings
 from bsl.tasks.reporting.sweep.page import SweepContent, finding, shown_rows, shown_set, sweep_page

@@ -13,9 +13,9 @@ from bsl.storage.artifacts.schemas import TRAINING_LOG
 from bsl.storage.sources.labels import LabelSource
 from bsl.storage.sources.own_text import TextSource
 from bsl.tasks.rendering.blocks import Part
+from bsl.tasks.rendering.evidence import answer_blocks, proof_rows
 from bsl.tasks.rendering.html import html
 from bsl.tasks.rendering.markdown import markdown
-from bsl.tasks.rendering.score_tables import answer_blocks, proof_rows
 from bsl.tasks.reporting.adaptation import (
     AdaptationContent,
     Adapted,

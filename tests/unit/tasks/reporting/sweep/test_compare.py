@@ -8,7 +8,7 @@ from bsl.models.evaluation.sweep import MEAN, Choice
 from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import CorpusRef, EmbeddingsRef, PassagesRef, ScoresRef
 from bsl.storage.artifacts.schemas import SCORES, SWEEP
-from bsl.tasks.reporting.publish import RunCommand
+from bsl.tasks.reporting.provenance import RunCommand
 from bsl.tasks.reporting.sweep.compare import advice, compare_systems, forgetting_notes
 from bsl.tasks.reporting.sweep.inputs import OwnTextComparison, SweepSettings
 from bsl.tasks.reporting.sweep.system import SweepSystem

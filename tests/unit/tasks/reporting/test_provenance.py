@@ -2,13 +2,13 @@
 
 import subprocess
 
-from bsl.tasks.reporting import publish
-from bsl.tasks.reporting.publish import HERE, commit
+from bsl.tasks.reporting import provenance
+from bsl.tasks.reporting.provenance import HERE, commit
 
 
 def test_commit_names_head_and_marks_changed_tracked_files(tmp_path, monkeypatch):
-    assert (HERE / "tasks" / "reporting" / "publish.py").is_file()
-    monkeypatch.setattr(publish, "HERE", tmp_path)
+    assert (HERE / "tasks" / "reporting" / "provenance.py").is_file()
+    monkeypatch.setattr(provenance, "HERE", tmp_path)
     assert commit().startswith("unknown: not a clone") or len(commit()) == 40
 
     def git(*words):
