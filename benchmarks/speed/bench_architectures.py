@@ -58,7 +58,8 @@ class Shape:
         names = _NAMES.get(self.architecture, _USUAL)
         sizes = dict(zip(names, (self.layers, self.width, self.heads, self.inner), strict=True))
         usual = {"vocab_size": self.vocabulary, "pad_token_id": self.pad_id}
-        return CONFIG_MAPPING[self.architecture](**usual, **sizes, **self.more)
+        build: Any = CONFIG_MAPPING[self.architecture]
+        return build(**usual, **sizes, **self.more)
 
 
 _USUAL = ("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size")

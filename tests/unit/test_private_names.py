@@ -149,7 +149,7 @@ def test_int8_product_without_the_kernel_is_equal(monkeypatch):
 
 def test_linear_without_onednn_operator_is_equal(monkeypatch):
     layer, x_ND = nn.Linear(12, 4), torch.randn(7, 12)
-    monkeypatch.setattr(device, "has_onednn_linear", lambda: False)
+    monkeypatch.setattr(device, "onednn_is_faster", lambda: False)
     with device.arithmetic(CPU, bf16=False):
         torch.testing.assert_close(layer(x_ND), functional.linear(x_ND, layer.weight, layer.bias), rtol=0, atol=0)
 

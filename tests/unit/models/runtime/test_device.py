@@ -4,10 +4,17 @@ import numpy as np
 import pytest
 import torch
 
+from bsl.models.runtime import device
 from bsl.models.runtime.device import Download, arithmetic, has_onednn_linear, prefetch_one, uploaded
 
 CPU = torch.device("cpu")
 ONEDNN = pytest.mark.skipif(not has_onednn_linear(), reason="no x86, or torch without oneDNN")
+
+
+@pytest.fixture
+def by_onednn(monkeypatch):
+    """Products by oneDNN also on an Intel processor, where MKL is faster."""
+    monkeypatch.setattr(device, "onednn_is_faster", has_onednn_linear)
 
 
 def test_prefetch_one_yields_after_making_the_next_item():
@@ -46,7 +53,7 @@ def gradients(layer, x, out):
         ((0, 12), torch.float32, True, False),
     ],
 )
-def test_only_nonempty_fp32_batches_use_onednn_with_values_and_gradients_of_torch(shape, dtype, bias, taken):
+def test_only_nonempty_fp32_batches_use_onednn_with_values_and_gradients_of_torch(by_onednn, shape, dtype, bias, taken):
     layer, x = draw(shape, dtype, bias)
     with arithmetic(CPU, bf16=False):
         ours = layer(x)
@@ -57,7 +64,7 @@ def test_only_nonempty_fp32_batches_use_onednn_with_values_and_gradients_of_torc
 
 
 @pytest.mark.parametrize("frozen", ["weight", "bias"])
-def test_frozen_parameters_get_no_gradient(frozen):
+def test_frozen_parameters_get_no_gradient(by_onednn, frozen):
     layer, x = draw((7, 12))
     getattr(layer, frozen).requires_grad_(False)
     with arithmetic(CPU, bf16=False):
@@ -66,7 +73,7 @@ def test_frozen_parameters_get_no_gradient(frozen):
     torch.testing.assert_close(x.grad, layer.weight.sum(0).expand(7, -1), rtol=1e-5, atol=1e-6)
 
 
-def test_strided_bias_and_wrong_shapes_fall_back_to_torch():
+def test_strided_bias_and_wrong_shapes_fall_back_to_torch(by_onednn):
     layer, x = draw((7, 12))
     layer.bias.data = torch.randn(8)[::2]
     with arithmetic(CPU, bf16=False):
@@ -81,3 +88,13 @@ def test_bf16_arithmetic_uses_autocast():
         assert layer(x).dtype is torch.bfloat16
     with arithmetic(CPU, bf16=False), torch.autocast("cpu", dtype=torch.bfloat16):
         assert layer(x).dtype is torch.bfloat16, "an autocast within is obeyed"
+
+
+@pytest.mark.parametrize(("name", "faster"), [("Intel Xeon", False), ("AMD EPYC 9R14", True), (None, True)])
+def test_fp32_products_go_to_onednn_on_processors_that_are_not_intels(monkeypatch, name, faster):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"cpu_name": name})
+    device.onednn_is_faster.cache_clear()
+    try:
+        assert device.onednn_is_faster() == (faster and has_onednn_linear())
+    finally:
+        device.onednn_is_faster.cache_clear()
