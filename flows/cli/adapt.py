@@ -31,12 +31,13 @@ from bsl.flows.cli.terminal.options import (
 from bsl.flows.cli.terminal.overrides import settings_in
 from bsl.flows.cli.terminal.printing import ANSWERS, browse_line, print_result, print_sources
 from bsl.flows.cli.terminal.start import begin
-from bsl.flows.recipes.adaptation import AdaptConfig
-from bsl.storage.sources.own_text import ReadingConfig
+from bsl.flows.own_options import AdaptOptions
+from bsl.storage.sources.reading_config import ReadingConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from bsl.flows.recipes.adaptation import AdaptConfig
     from bsl.models.corpus.labels import Use
     from bsl.storage.artifacts.refs import ReportRef
     from bsl.storage.artifacts.store import Store
@@ -46,11 +47,11 @@ PRECISIONS = ("training", "label_training", "evaluation")  # sections of the set
 
 
 if TYPE_CHECKING:
-    AdaptOptions = Mapping[str, Any]
+    GivenOptions = Mapping[str, Any]
 else:
-    AdaptOptions = options_of(
-        AdaptConfig,
-        AdaptConfig.options,
+    GivenOptions = options_of(
+        AdaptOptions,
+        AdaptOptions.model_fields,
         SETTINGS,
         used_for=Parameter(name="--for", group=FIRST),
         accept=Parameter(group=FIRST),
@@ -78,7 +79,7 @@ def adapt(
         Parameter(help="general suites or sets in addition to STS-B; in sts, no set may lose half a point"),
     ] = (),
     columns: LabelColumns = LabelColumns(),
-    options: AdaptOptions = NOT_GIVEN,
+    options: GivenOptions = NOT_GIVEN,
     labels_only_judge: Annotated[
         bool, Parameter(group=SETTINGS, help="train on views of the text, and use all labels for the verdict")
     ] = False,
@@ -135,6 +136,7 @@ def configured(
         ValueError: The file or its `evaluation` is not a JSON object, or a field or value is invalid.
     """
     from bsl.flows.config import override
+    from bsl.flows.recipes.adaptation import AdaptConfig
 
     from_file = settings_in(config)
     if suite and not isinstance(section := from_file.get("evaluation", {}), dict):

@@ -8,7 +8,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import polars as pl
 from cyclopts import Parameter
 from rich.console import Console
 from rich.highlighter import JSONHighlighter
@@ -18,10 +17,6 @@ from rich.text import Text
 from bsl.flows.cli.terminal.log_lines import printable
 from bsl.flows.cli.terminal.options import Output, StoreUrl
 from bsl.flows.cli.terminal.printing import findings_of, print_json, print_line, print_table, result_tables
-from bsl.flows.run_context import run_context_of
-from bsl.storage.artifacts.garbage_collection import collect, collectable, leftovers, readable_manifests
-from bsl.storage.artifacts.leases import store_time
-from bsl.storage.artifacts.lookup import check_kind, find
 from bsl.storage.errors import (
     ArtifactMissingError,
     CorruptArtifactError,
@@ -67,6 +62,9 @@ def ls(
     output: Output = Output(),
 ) -> None:
     """List artifacts, newest first."""
+    from bsl.storage.artifacts.garbage_collection import readable_manifests
+    from bsl.storage.artifacts.lookup import check_kind
+
     opened = _open(store)
     if kind:
         check_kind(opened, kind)
@@ -100,8 +98,9 @@ def _row(manifest: Manifest) -> dict[str, object]:
 
 def show(artifact: Artifact, /, *, store: StoreUrl = None, output: Output = Output()) -> None:
     """Print the tables of a result, the manifest of an artifact and its first rows."""
-    opened = _open(store)
-    ref = find(opened, artifact)
+    import polars as pl
+
+    opened, ref = _found(store, artifact)
     manifest = opened.check(ref)
     if output.json:
         first = {table: opened.scan(ref, table).head(SHOWN).collect().to_dicts() for table in manifest.tables}
@@ -128,6 +127,8 @@ def verify(
     output: Output = Output(),
 ) -> int:
     """Hash every file; exit code 1 if an artifact is damaged."""
+    from bsl.storage.artifacts.lookup import find
+
     opened = _open(store)
     refs = [find(opened, artifact)] if artifact else opened.refs()
     findings = []
@@ -178,6 +179,9 @@ def gc(
     output: Output = Output(),
 ) -> None:
     """List or delete old artifacts that no newer report or evaluation needs."""
+    from bsl.storage.artifacts.garbage_collection import collect, collectable, leftovers
+    from bsl.storage.artifacts.leases import store_time
+
     opened = _open(store)
     older, now = age(older_than), store_time(opened)
     manifests = collectable(opened, older, now)
@@ -213,8 +217,7 @@ def export(
     output: Output = Output(),
 ) -> None:
     """Copy one artifact to a new folder or .zip."""
-    opened = _open(store)
-    ref = find(opened, artifact)
+    opened, ref = _found(store, artifact)
     from bsl.tasks.reporting.export import additions, export_figures  # imports Prefect, which would slow down `ls`
 
     if form and onnx:
@@ -231,7 +234,16 @@ def export(
 
 
 def _open(store: str | None) -> Store:
+    from bsl.flows.run_context import run_context_of
+
     return run_context_of({"store": store}).open_store()
+
+
+def _found(store: str | None, name: str) -> tuple[Store, ArtifactRef]:
+    from bsl.storage.artifacts.lookup import find
+
+    opened = _open(store)
+    return opened, find(opened, name)
 
 
 def _print(manifests: list[Manifest], title: str) -> None:

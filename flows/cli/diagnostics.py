@@ -15,8 +15,6 @@ from bsl.flows.cli.terminal.log_lines import be_quiet, printable
 from bsl.flows.cli.terminal.options import NOT_GIVEN, Changes, Debug, Output, Site
 from bsl.flows.cli.terminal.overrides import configured
 from bsl.flows.cli.terminal.printing import print_json, print_line, print_table
-from bsl.flows.prefect_server.server import check_server, use_server
-from bsl.flows.run_context import run_context_of
 
 if TYPE_CHECKING:
     from bsl.tasks.diagnostics.finding import Finding
@@ -35,6 +33,9 @@ def doctor(
     output: Output = Output(),
 ) -> int:
     """Check devices, disk, store, server, models and data of a recipe."""
+    from bsl.flows.prefect_server.server import use_server
+    from bsl.flows.run_context import run_context_of
+
     server = use_server()
     if not output.debug:
         be_quiet()
@@ -59,6 +60,7 @@ def _server_checks(server: str) -> list[Finding]:
     """Check that the server of PREFECT_API_URL answers and that its work pool has a worker."""
     import prefect
 
+    from bsl.flows.prefect_server.server import check_server
     from bsl.tasks.diagnostics.doctor import look_at_pool
     from bsl.tasks.diagnostics.finding import Finding
 

@@ -21,8 +21,7 @@ from bsl.flows.cli.terminal.options import (
 )
 from bsl.flows.cli.terminal.printing import figures_of, print_result, print_sets
 from bsl.flows.cli.terminal.start import begin
-from bsl.models.encoder.config import CNNConfig, WordsConfig
-from bsl.tasks.evaluation.config import EncoderOverrides, EvaluationSettings
+from bsl.models.encoder.config import CNNConfig, EncoderOverrides, WordsConfig
 
 WORDS: Final = Group("Word vectors", sort_key=2)
 
@@ -53,7 +52,11 @@ def evaluate(
         tuple[str, ...],
         SEVERAL,
         Parameter(
-            help="suites, sets such as stsb/dev or trec, and protocols that fine-tune; listed below [default: sts]"
+            help="suites (sts, sts-tok, sts17, sts17-bsl, sts17-other, senteval, afs, all), sets such as stsb/dev or "
+            "trec, your text (own:FILE) and labels (labels:FILE), or protocols that fine-tune, in hours on a CPU: "
+            "stsb-supervised, stsb-cross-encoder, afs-10-fold, afs-10-fold-disjoint, afs-cross-topic, "
+            "afs-cross-encoder-10-fold, afs-cross-encoder-10-fold-disjoint, afs-cross-encoder-cross-topic "
+            "[default: sts]"
         ),
     ] = ("sts",),
     columns: LabelColumns = LabelColumns(),
@@ -85,6 +88,7 @@ def evaluate(
     """
     from bsl.flows.config import override
     from bsl.flows.run_context import run_context_of
+    from bsl.tasks.evaluation.config import EvaluationSettings
 
     site = run_context_of(place)
     suite = columns.of_sets(suite, document)
@@ -101,17 +105,6 @@ def evaluate(
     ref = start.run(evaluation, [], models=list(models), suite=list(suite), config=config)
     missing = _show(site.open_store(), ref, output)
     return 1 if missing.keys() & {*named_sets(suite)} else 0
-
-
-def suites_listed() -> str:
-    """Return the suites and the fine-tuning protocols, as lines below the help."""
-    from bsl.storage.datasets.registry import ALL, DATASETS, OTHER_SETS, suites_of
-
-    return (
-        f"suites: {', '.join(suites_of(DATASETS.values()))}, {ALL}\n"
-        "your text and labels: own:FILE, labels:FILE\n"
-        f"protocols that fine-tune (hours on a CPU): {', '.join(OTHER_SETS)}"
-    )
 
 
 def _convolutions(kernels: str | None) -> CNNConfig | None:

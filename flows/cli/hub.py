@@ -14,16 +14,13 @@ from bsl.flows.cli.terminal.log_lines import printable
 from bsl.flows.cli.terminal.options import Changes, Output
 from bsl.flows.cli.terminal.overrides import configured
 from bsl.flows.cli.terminal.printing import print_json, print_table
-from bsl.flows.run_context import run_context_of
-from bsl.storage.datasets.registry import DATASETS
 from bsl.storage.errors import StorageError
-from bsl.storage.sources.mirror import MODEL, fill_cache
-from bsl.storage.sources.sources import SourceSpec, perhaps_meant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from bsl.flows.config import PipelineConfig
+    from bsl.storage.sources.sources import SourceSpec
 
 RECIPE: Final = "recipe:"
 
@@ -34,7 +31,7 @@ def mirror(
         tuple[str, ...],
         Parameter(
             help=f"{RECIPE}<recipe> for everything that it reads except your own files; <set>, <set>/<split>, "
-            f"<hub id>[@<revision>][/<split>] or {MODEL}<hub id>[@<revision>], by default the commit that a recipe "
+            "<hub id>[@<revision>][/<split>] or model:<hub id>[@<revision>], by default the commit that a recipe "
             "pins, else the newest [default: every declared set]"
         ),
     ] = (),
@@ -58,6 +55,9 @@ def mirror(
     if Path(folder).is_file():
         raise ValueError(f"{folder} is a file, expected a folder. Name a new folder, or the one to complete")
     from bsl.flows.recipes.listing import own_files
+    from bsl.flows.run_context import run_context_of
+    from bsl.storage.sources.mirror import fill_cache
+    from bsl.storage.sources.sources import SourceSpec, perhaps_meant
 
     own = run_context_of({"mirror": own}).mirror
     recipes = [configured(name.removeprefix(RECIPE), settings) for name in names if name.startswith(RECIPE)]
@@ -88,6 +88,7 @@ def mirror(
 def _targets(names: Sequence[str], recipes: Sequence[PipelineConfig]) -> Iterator[str | SourceSpec]:
     """Yield the models, sources and sets of the names; without names, every split of every declared set."""
     from bsl.flows.hub import needed
+    from bsl.storage.datasets.registry import DATASETS
 
     if not names:
         yield from (f"{declared.name}/{split}" for declared in DATASETS.values() for split in declared.splits)
@@ -98,10 +99,11 @@ def _targets(names: Sequence[str], recipes: Sequence[PipelineConfig]) -> Iterato
 
 def _pinned(name: str) -> str:
     """Append to a model's name the revision that a recipe pins, unless it has one."""
+    from bsl.flows.recipes import RECIPES
+    from bsl.storage.sources.mirror import MODEL
+
     if not name.startswith(MODEL) or "@" in name:
         return name
-    from bsl.flows.recipes import RECIPES
-
     pins = dict(model for make in RECIPES.values() for model in make().models())
     revision = pins.get(name.removeprefix(MODEL))
     return f"{name}@{revision}" if revision else name

@@ -123,12 +123,7 @@ def _called(words: Sequence[str]) -> int:
         _check_addresses(words)  # its message would repeat them
         raise
     _check_addresses(words, bound.arguments.get(_TEXTS, ()))
-    code = function(*bound.args, **bound.kwargs) or 0
-    if function == app.help_print and words[0] == "evaluate":
-        from bsl.flows.cli.evaluate import suites_listed  # slow: imports the datasets
-
-        print(suites_listed())
-    return code
+    return function(*bound.args, **bound.kwargs) or 0
 
 
 def parsed(words: Sequence[str]) -> tuple[Callable[..., int | None], BoundArguments]:

@@ -23,7 +23,7 @@ from bsl.flows.cli.terminal.options import (
 )
 from bsl.flows.cli.terminal.printing import print_json, print_table
 from bsl.flows.cli.terminal.start import begin_here
-from bsl.storage.sources.own_text import ReadingConfig
+from bsl.storage.sources.reading_config import ReadingConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

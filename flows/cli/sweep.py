@@ -23,10 +23,10 @@ from bsl.flows.cli.terminal.options import (
 from bsl.flows.cli.terminal.overrides import value_of
 from bsl.flows.cli.terminal.printing import print_result, print_sources
 from bsl.flows.cli.terminal.start import begin
-from bsl.flows.sweep.own import OwnRequest
-from bsl.models.evaluation.reproduction import MARGIN
+from bsl.flows.own_options import OwnRequest
+from bsl.models.evaluation.config import MARGIN
 from bsl.storage.record import LARGEST
-from bsl.storage.sources.own_text import ReadingConfig
+from bsl.storage.sources.reading_config import ReadingConfig
 from bsl.tasks.rendering.numbers import MISSING
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def sweep(
     """Run a grid of configurations with several seeds, and compare them in one table."""
     from bsl.flows.run_context import MOST_SEEDS, run_context_of
     from bsl.flows.sweep.grid import grid
-    from bsl.flows.sweep.own import Start, check_own, declared
+    from bsl.flows.sweep.own import Start, check_own, declared, own_config
 
     for option, number, most in (("seeds", seeds, MOST_SEEDS), ("workers", workers, LARGEST)):
         if number is not None and not 1 <= number <= most:
@@ -127,7 +127,7 @@ def sweep(
         )
     check_own(name, request)
     # For study own, as if its encoder could be trained at all points. Usage errors raise before a server starts.
-    study = declared(request.config(changes, site.mirror), request, Start())[0] if request else None
+    study = declared(own_config(request, changes, site.mirror), request, Start())[0] if request else None
     planned = grid(name, axes, changes, against, study)
     # Of several points, those that do not train ignore the precision of training.
     changes = settings.changes(dict.fromkeys(part for config in planned.configs for part in config.precisions))

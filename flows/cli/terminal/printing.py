@@ -61,6 +61,7 @@ def print_sets(names: Iterable[str], mirror: str | None) -> None:
         EvaluationError: A file has too few labels.
     """
     from bsl.storage.sources import labels, own_text
+    from bsl.storage.sources.reading_config import ReadingConfig
     from bsl.tasks.corpus.labels import evaluation_counts
 
     for name in names:
@@ -70,7 +71,7 @@ def print_sets(names: Iterable[str], mirror: str | None) -> None:
             print(printable(f"{name}:{line}; {evaluation_counts(labelled)}"), file=sys.stderr)
         elif name.startswith(own_text.SET_PREFIX):
             path = name.removeprefix(own_text.SET_PREFIX)
-            for source in own_text.ReadingConfig().sources([path], mirror):
+            for source in own_text.text_sources(ReadingConfig(), [path], mirror):
                 roles = {role: column for role, column in source.summary.items() if role != "files" and column}
                 columns = ", ".join(f"{role}: {column}" for role, column in roles.items())
                 print(printable(f"{name}: {columns}"), file=sys.stderr)

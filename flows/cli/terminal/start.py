@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bsl.flows.cli.terminal.log_lines import be_quiet, printable, spinner
-from bsl.flows.prefect_server.server import TAG, EmbeddedServer, check_server, reserve_server, use_server
 from bsl.storage.filesystem.os_errors import writing
 
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
     from bsl.flows.cli.terminal.options import Output
     from bsl.flows.config import PipelineConfig
+    from bsl.flows.prefect_server.server import EmbeddedServer
     from bsl.tasks.stage.progress import StageRun
     from bsl.tasks.stage.run_context import RunContext
 
@@ -63,6 +63,7 @@ class FlowStart:
             SourceError: A source is missing.
             SystemExit: The flow failed.
         """
+        from bsl.flows.prefect_server.server import TAG, check_server
         from bsl.tasks.corpus.ingest import locate_sources
 
         with spinner("looking for sources and models, starting Prefect"):
@@ -143,6 +144,8 @@ def begin(site: RunContext, output: Output, *, serve: bool = True) -> FlowStart:
     Raises:
         StoreReadError, StoreWriteError: The path of the store contains a file, or its folder cannot be created.
     """
+    from bsl.flows.prefect_server.server import reserve_server, use_server
+
     use_server()
     if not output.debug:
         be_quiet()
@@ -164,6 +167,7 @@ def begin_here(place: Mapping[str, Any], path: str) -> Iterator[RunContext]:
     """
     from rich.console import Console
 
+    from bsl.flows.prefect_server.server import use_server
     from bsl.flows.run_context import run_context_of
 
     # Only Prefect sends shards to a cluster, and it does not run here.
