@@ -29,13 +29,13 @@ from bsl.flows.cli.terminal.options import (
     options_of,
 )
 from bsl.flows.cli.terminal.overrides import settings_in
-from bsl.flows.cli.terminal.printing import ANSWERS, browse_line, print_result, print_sources
+from bsl.flows.cli.terminal.printing import browse_line, print_result, print_sources
 from bsl.flows.cli.terminal.start import begin
 from bsl.flows.own_options import AdaptOptions
 from bsl.storage.sources.reading_config import ReadingConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from bsl.flows.recipes.adaptation import AdaptConfig
     from bsl.models.corpus.labels import Use
@@ -163,33 +163,20 @@ def check_effect(settings: Settings, use: Use) -> None:
 
 def _show(store: Store, ref: ReportRef, output: Output, original: str, details: dict[str, Any]) -> None:
     """Print the evidence, the verdict and the paths of page and encoder, or JSON with `--json`."""
-    import polars as pl
-
     from bsl.storage.artifacts.refs import ProofRef
     from bsl.tasks.embedding.to_label import TO_LABEL
     from bsl.tasks.figures import AdaptationFigures
-    from bsl.tasks.rendering.evidence import MRR, answer_rows, proof_rows
     from bsl.tasks.reporting.publish import page_of
 
     manifest = store.manifest(ref)
-    figures, inputs = manifest.figures_as(AdaptationFigures), manifest.provenance.inputs
-    proof = store.scan(ProofRef(key=inputs["proof"].key)).collect()
+    inputs = manifest.provenance.inputs
+    proof = store.scan(ProofRef(key=inputs["proof"].key)).collect().to_dicts()
     folder = f"{store.url}/checkpoint/{inputs['adapted'].key}/encoder"
-
-    def tables() -> Iterator[tuple[str, list[dict[str, str]]]]:
-        yield "Rows", [{name: f"{count:,}" for name, count in figures.rows.items()}]
-        if answers := answer_rows(proof, figures.draws):
-            yield ANSWERS, answers
-        others = proof_rows(proof.filter(pl.col("use").is_null()), figures.draws)
-        yield f"Other figures on held-out text (× 100), and on general sets. {MRR}", others
-
-    which = "adapted" if figures.adapted else f"{original}, unchanged"
+    which = "adapted" if manifest.figures_as(AdaptationFigures).adapted else f"{original}, unchanged"
     to_label = page_of(store, ref).with_name(TO_LABEL)
     lines = [
-        *([figures.split] if figures.split else []),
         *([f"label:   {to_label}\n         ({_FILL_IN})"] if to_label.exists() else []),
-        *([f"{figures.classifier} Use it: bsl classify {ref} new.csv out.csv"] if figures.classifier else []),
         f"encoder: {folder}\n         ({which}; opens with SentenceTransformer)",
         browse_line(),
     ]
-    print_result(store, ref, output, tables, lines, encoder=folder, proof=proof.to_dicts(), **details)
+    print_result(store, ref, output, lines, encoder=folder, proof=proof, **details)

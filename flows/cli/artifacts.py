@@ -16,7 +16,7 @@ from rich.text import Text
 
 from bsl.flows.cli.terminal.log_lines import printable
 from bsl.flows.cli.terminal.options import Output, StoreUrl
-from bsl.flows.cli.terminal.printing import findings_of, print_json, print_line, print_table, result_tables
+from bsl.flows.cli.terminal.printing import print_json, print_line, print_table
 from bsl.storage.errors import (
     ArtifactMissingError,
     CorruptArtifactError,
@@ -100,16 +100,21 @@ def show(artifact: Artifact, /, *, store: StoreUrl = None, output: Output = Outp
     """Print the tables of a result, the manifest of an artifact and its first rows."""
     import polars as pl
 
+    from bsl.storage.artifacts.refs import LAST_PLACE, kind_of
+
     opened, ref = _found(store, artifact)
     manifest = opened.check(ref)
     if output.json:
         first = {table: opened.scan(ref, table).head(SHOWN).collect().to_dicts() for table in manifest.tables}
         print_json({"manifest": manifest.model_dump(mode="json"), "first": first})
         return
-    for line in findings_of(manifest):
-        print_line(line)
-    for title, rows in result_tables(opened, manifest):
-        print_table(title, rows)
+    if kind_of(ref.kind).place == LAST_PLACE:
+        from bsl.tasks.reporting.result_tables import result_lines, result_tables  # slow import
+
+        for line in result_lines(manifest):
+            print_line(line)
+        for title, rows in result_tables(opened, manifest):
+            print_table(title, rows)
     console = Console()
     console.print(JSONHighlighter()(visible_json(manifest.model_dump_json(indent=2))), soft_wrap=True)
     with pl.Config(tbl_width_chars=console.width):

@@ -19,17 +19,14 @@ from bsl.flows.cli.terminal.options import (
     Site,
     options_of,
 )
-from bsl.flows.cli.terminal.printing import figures_of, print_result, print_sets
+from bsl.flows.cli.terminal.printing import print_result, print_sets
 from bsl.flows.cli.terminal.start import begin
 from bsl.models.encoder.config import CNNConfig, EncoderOverrides, WordsConfig
 
 WORDS: Final = Group("Word vectors", sort_key=2)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from bsl.storage.artifacts.refs import ArtifactRef
-    from bsl.storage.artifacts.store import Store
+    from collections.abc import Mapping
 
     EncoderOptions = Mapping[str, Any]
     WordOptions = Mapping[str, Any]
@@ -101,9 +98,13 @@ def evaluate(
     print_sets(suite, site.mirror)
     from bsl.flows.evaluation import evaluation
     from bsl.tasks.evaluation.kinds import named_sets
+    from bsl.tasks.figures import EvaluationFigures
 
     ref = start.run(evaluation, [], models=list(models), suite=list(suite), config=config)
-    missing = _show(site.open_store(), ref, output)
+    store = site.open_store()
+    export = f"export:  bsl artifacts export {ref} TARGET --as markdown   (or latex, mteb)"
+    print_result(store, ref, output, [export])
+    missing = store.manifest(ref).figures_as(EvaluationFigures).missing
     return 1 if missing.keys() & {*named_sets(suite)} else 0
 
 
@@ -112,21 +113,3 @@ def _convolutions(kernels: str | None) -> CNNConfig | None:
         return None if kernels is None else CNNConfig(kernels=tuple(map(int, kernels.split(","))))
     except ValueError as error:
         raise ValueError(f"--cnn {kernels}: expected odd numbers such as 1,3,5") from error
-
-
-def _show(store: Store, ref: ArtifactRef, output: Output) -> dict[str, str]:
-    """Print the papers' tables, all scores, differences and missing sets, or JSON with `--json`; return the missing."""
-    from bsl.tasks.evaluation.kinds import tables
-    from bsl.tasks.figures import EvaluationFigures
-    from bsl.tasks.rendering.paper_tables import paper_tables
-
-    def printed() -> Iterator[tuple[str, list[dict[str, str]]]]:
-        yield from ((title, rows) for title, rows, _ in paper_tables(store.scan(ref, "scores").collect(), tables()))
-        yield from figures_of(store, ref)
-
-    missing = store.manifest(ref).figures_as(EvaluationFigures).missing
-    export = f"export:  bsl artifacts export {ref} TARGET --as markdown   (or latex, mteb)"
-    reasons = {why: [name for name in missing if missing[name] == why] for why in missing.values()}
-    lines = [f"missing: {', '.join(names)}: {why}" for why, names in reasons.items()]
-    print_result(store, ref, output, printed, [*lines, export])
-    return missing

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from bsl.flows.cli.terminal.checks import check_encoders, check_sets
-from bsl.flows.cli.terminal.log_lines import printable, spinner
+from bsl.flows.cli.terminal.log_lines import spinner
 from bsl.flows.cli.terminal.options import NOT_GIVEN, Output, RunSite, Settings
-from bsl.flows.cli.terminal.printing import browse_line, print_json, print_line, print_table
+from bsl.flows.cli.terminal.printing import browse_line, print_json, print_result, print_table
 from bsl.flows.cli.terminal.start import begin
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bsl.storage.artifacts.refs import ReportRef
     from bsl.storage.artifacts.store import Store
     from bsl.tasks.stage.progress import StageRun
 
@@ -42,6 +41,8 @@ def run(
     check_sets(config.evaluation.sets, site)
     start = begin(site, output, serve=not dry_run)
     from bsl.flows.pipeline import pipeline
+    from bsl.models.evaluation.verdict import STOPPED
+    from bsl.tasks.figures import ReportFigures
 
     store = site.open_store()
     parameters: dict[str, Any] = {"recipe_name": recipe, "overrides": changes or None}
@@ -53,7 +54,12 @@ def run(
         _dry_run(store, plan, as_json=output.json)
         return 0
     ref = start.run(pipeline, [config], [recipe], **parameters)
-    return _show(store, ref, config.title, as_json=output.json)
+    manifest = store.manifest(ref)
+    trained = [entry.key for entry in manifest.provenance.inputs.values() if entry.kind == "checkpoint"]
+    encoder = f"{store.url}/checkpoint/{trained[-1]}/encoder" if trained else None
+    lines = [f"encoder: {encoder}\n         (opens with SentenceTransformer)"] if encoder else []
+    print_result(store, ref, output, [*lines, browse_line()], encoder=encoder)
+    return 1 if manifest.figures_as(ReportFigures).verdict == STOPPED else 0
 
 
 def _dry_run(store: Store, plan: Sequence[StageRun], *, as_json: bool) -> None:
@@ -69,28 +75,3 @@ def _dry_run(store: Store, plan: Sequence[StageRun], *, as_json: bool) -> None:
         print_json(rows)
     else:
         print_table(f"{len(plan)} stages, {sum(row['state'] == 'to make' for row in rows)} to make", rows)
-
-
-def _show(store: Store, ref: ReportRef, title: str, *, as_json: bool) -> int:
-    """Print a report; return exit code 1 if the training was stopped."""
-    from bsl.models.evaluation.verdict import STOPPED
-    from bsl.tasks.figures import ReportFigures
-    from bsl.tasks.rendering.score_tables import INTERVALS, score_rows
-    from bsl.tasks.reporting.publish import page_of
-
-    manifest, scores, page = store.manifest(ref), store.scan(ref, "scores").collect(), page_of(store, ref)
-    figures = manifest.figures_as(ReportFigures)
-    trained = [entry.key for entry in manifest.provenance.inputs.values() if entry.kind == "checkpoint"]
-    encoder = f"{store.url}/checkpoint/{trained[-1]}/encoder" if trained else None
-    if as_json:
-        verdict = {"verdict": figures.verdict, "reason": figures.reason, "advice": figures.advice}
-        print_json({"report": ref.path, "page": page, "encoder": encoder, **verdict, "scores": scores.to_dicts()})
-    else:
-        print_table(f"{title}\n{INTERVALS}", score_rows(scores))
-        if figures.verdict:
-            print_line(f"{figures.verdict}: {figures.reason}. {figures.advice}")
-        print(printable(f"report:  {page}"))
-        if encoder:
-            print(printable(f"encoder: {encoder}\n         (opens with SentenceTransformer)"))
-        print(printable(browse_line()))
-    return 1 if figures.verdict == STOPPED else 0

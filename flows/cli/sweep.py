@@ -27,13 +27,10 @@ from bsl.flows.own_options import OwnRequest
 from bsl.models.evaluation.config import MARGIN
 from bsl.storage.record import LARGEST
 from bsl.storage.sources.reading_config import ReadingConfig
-from bsl.tasks.rendering.numbers import MISSING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from bsl.storage.artifacts.refs import ArtifactRef
-    from bsl.storage.artifacts.store import Store
     from bsl.tasks.stage.run_context import RunContext
 
 
@@ -155,7 +152,7 @@ def sweep(
         workers=workers,
         own=request,
     )
-    show_sweep(site.open_store(), ref, output, **details)
+    print_result(site.open_store(), ref, output, **details)
 
 
 def axes_of(options: Sequence[str], names: Sequence[str]) -> dict[str, list[Any]]:
@@ -197,22 +194,6 @@ def _is_set(field: str, changes: object) -> bool:
     return not inner or _is_set(inner, changes[section])
 
 
-def show_sweep(store: Store, ref: ArtifactRef, output: Output, **more: object) -> None:
-    """Print a sweep's tables, faults, notes and the path of its page, or JSON with `--json` and the fields `more`."""
-    from bsl.tasks.figures import SweepFigures
-    from bsl.tasks.reporting.sweep.page import comparisons, fault_lines, set_rows
-
-    figures = store.manifest(ref).figures_as(SweepFigures)
-
-    def tables() -> Iterator[tuple[str, list[dict[str, str]]]]:
-        table = store.scan(ref).collect()
-        yield "Figures × 100, mean over seeds ± standard deviation", set_rows(table)
-        for heading, rows in comparisons(table, figures.shown):
-            yield f"{heading}; 95 % intervals over seeds and questions", rows
-
-    print_result(store, ref, output, tables, [*fault_lines(figures.faults), *figures.notes], **more)
-
-
 def reproduce(
     row: Annotated[str, Parameter(help="a published row, such as BSL-BERT, or a recipe of a published row")],
     /,
@@ -243,14 +224,4 @@ def reproduce(
     from bsl.flows.sweep.sweep import reproduction
 
     ref = start.run(reproduction, configs, row=row, seeds=seeds, margin=margin, overrides=changes or None)
-    from bsl.tasks.reporting.reproduction import figure_rows
-
-    store = start.site.open_store()
-    rows = without_empty(figure_rows(store.scan(ref).collect()), "margin")
-    print_result(store, ref, output, lambda: [(f"Published and measured, × 100; margin {margin:g}", rows)])
-
-
-def without_empty(rows: Sequence[dict[str, str]], *names: str) -> list[dict[str, str]]:
-    """Return rows without the named columns and without those that have no value in any row, for a narrow table."""
-    empty = {name for name in rows[0] if all(row[name] == MISSING for row in rows)}
-    return [{name: cell for name, cell in row.items() if name not in {*names, *empty}} for row in rows]
+    print_result(start.site.open_store(), ref, output)
