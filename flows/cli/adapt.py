@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from bsl.flows.cli.terminal.checks import (
-    check_amount,
-    check_encoders,
-    check_labels,
-    check_sets,
-    check_texts,
-)
+from bsl.flows.cli.terminal.checks import check_amount, check_encoders, check_sets
 from bsl.flows.cli.terminal.options import (
     ENCODER_FORMS,
     FILES,
@@ -93,20 +87,19 @@ def adapt(
     """Adapt an encoder to your text; you get the new one only if it is better."""
     from bsl.flows.run_context import run_context_of
     from bsl.models.evaluation.uses import deciding_use
-    from bsl.storage.sources.labels import label_source, sources_and_labels
+    from bsl.storage.sources.labels import sources_and_labels
 
     site = run_context_of(place)
-    check_texts(texts, site)
-    check_labels(labels)
     check_encoders([encoder], site)
     labels = columns.of_file(labels, options.get("encoding"))
     merged = configured(options, suite, config, settings)
     check_sets(merged.evaluation.sets, site)
     check_effect(settings, merged.use_of(labels=labels is not None, only_judge=labels_only_judge))
-    deciding_use(merged.used_for, label_source(labels).kind if labels else None)
-    check_amount(texts, merged, labels)
+    sources, labelled = sources_and_labels(merged, texts, labels, site.mirror)
+    deciding_use(merged.used_for, labelled.kind if labelled else None)
+    check_amount(sources, merged.hold_out, labelled)
+    details = print_sources(sources, labelled, output)
     start = begin(site, output)
-    details = print_sources(*sources_and_labels(merged, texts, labels, site.mirror), output)
     from bsl.flows.adaptation import adapt as adapting
 
     ref = start.run(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
@@ -39,19 +38,6 @@ _LONGEST_RUN = 200  # characters of a run's name
 _WIDE = 108  # width of a line of `ls` without the artifact's name
 _NARROW = 38  # width without the columns seconds and run, and with a short time
 Artifact = Annotated[str, Parameter(help="<kind>/<key>, a prefix of the key, or <kind>/latest")]
-
-
-def age(text: str) -> timedelta:
-    """Parse a duration such as `12h` or `30d`.
-
-    Raises:
-        ValueError: The text has another form, or the duration exceeds a century.
-    """
-    match = re.fullmatch(r"([0-9]{1,6})([hd])", text)
-    given = timedelta(hours=int(match[1]) * (24 if match[2] == "d" else 1)) if match else None
-    if given is None or given > _LONGEST:
-        raise ValueError(f"--older-than {text[:40]}: expected hours or days up to {_LONGEST.days}d, such as 12h or 30d")
-    return given
 
 
 def ls(
@@ -175,8 +161,12 @@ def _verified(store: Store, ref: ArtifactRef) -> Finding:
 def gc(
     *,
     older_than: Annotated[
-        str, Parameter(help="time since the last use, for example 12h or 30d; at least a day for leftovers and copies")
-    ] = "30d",
+        timedelta,
+        Parameter(
+            show_default=False,
+            help="time since the last use, for example 12h; at least a day for leftovers and copies [default: 30d]",
+        ),
+    ] = timedelta(days=30),
     delete: Annotated[
         bool, Parameter(help="delete the listed artifacts and leftovers [default: only list them]")
     ] = False,
@@ -187,17 +177,18 @@ def gc(
     from bsl.storage.artifacts.garbage_collection import collect, collectable, leftovers
     from bsl.storage.artifacts.leases import store_time
 
+    if not timedelta() <= older_than <= _LONGEST:
+        raise ValueError(f"--older-than {older_than}: expected a time up to {_LONGEST.days}d, such as 12h or 30d")
     opened = _open(store)
-    older, now = age(older_than), store_time(opened)
-    manifests = collectable(opened, older, now)
-    left = leftovers(opened, older, now)
+    now = store_time(opened)
+    manifests, left = collectable(opened, older_than, now), leftovers(opened, older_than, now)
     names = [f"{opened.url}/{path}" if isinstance(path, str) else str(path) for path in left]
     if not output.json:
         _print(manifests, opened.url)
         for name in names:
             print(printable(f"leftover {name}"))
     if delete:
-        manifests = collect(opened, manifests, left, now - older)
+        manifests = collect(opened, manifests, left, now - older_than)
     counts = f"{counted(len(manifests), 'artifact')} and {counted(len(names), 'leftover')}"
     if output.json:
         rows = [_row(manifest) for manifest in manifests]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
-from bsl.flows.cli.terminal.checks import check_amount, check_encoders, check_labels, check_sets, check_texts
+from bsl.flows.cli.terminal.checks import check_amount, check_encoders, check_sets
 from bsl.flows.cli.terminal.options import (
     FILES,
     NOT_GIVEN,
@@ -24,6 +24,7 @@ from bsl.flows.cli.terminal.overrides import value_of
 from bsl.flows.cli.terminal.printing import print_result, print_sources
 from bsl.flows.cli.terminal.start import begin
 from bsl.flows.own_options import OwnRequest
+from bsl.flows.parameters import leaves
 from bsl.models.evaluation.config import MARGIN
 from bsl.storage.record import LARGEST
 from bsl.storage.sources.reading_config import ReadingConfig
@@ -45,7 +46,7 @@ else:
 def own_request(
     given: Mapping[str, Any], site: RunContext, columns: LabelColumns, encoding: str | None
 ) -> OwnRequest | None:
-    """Return the options of the study `own`, checked against files and models; None if none is given.
+    """Return the options of the study `own`; None if none is given.
 
     Args:
         given: The options.
@@ -55,12 +56,10 @@ def own_request(
 
     Raises:
         ValueError: Other options are given without `--text`, or columns of labels without `--labels`.
-        SourceError, AssetError, ArtifactMissingError: A file or encoder does not exist.
+        SourceError, AssetError, ArtifactMissingError: The encoder does not exist.
     """
     if given and "text" not in given:
         raise ValueError(f"--{next(iter(given))}: needs --text. Add --text FILE")
-    check_texts(given.get("text", ()), site)
-    check_labels(given.get("labels"))
     check_encoders([given.get("encoder")], site)
     labels = columns.of_file(given.get("labels"), encoding)
     return OwnRequest(**{**given, **({"labels": labels} if labels else {})}) if given else None
@@ -130,17 +129,16 @@ def sweep(
     changes = settings.changes(dict.fromkeys(part for config in planned.configs for part in config.precisions))
     _refuse_twice(axes, changes)
     check_sets([name for config in planned.configs for name in config.evaluation.sets], site)
-    text = planned.configs[0].ingest.own_text if request else None
-    if request and text:
-        check_amount(request.text, text, request.labels)
-    start = begin(site, output)
-    from bsl.flows.sweep.sweep import ablation
-
-    details = {}
+    text, details = planned.configs[0].ingest.own_text, {}
     if request and text:
         from bsl.storage.sources.labels import sources_and_labels
 
-        details = print_sources(*sources_and_labels(text, request.text, request.labels, site.mirror), output)
+        sources, labels = sources_and_labels(text, request.text, request.labels, site.mirror)
+        check_amount(sources, text.hold_out, labels)
+        details = print_sources(sources, labels, output)
+    start = begin(site, output)
+    from bsl.flows.sweep.sweep import ablation
+
     ref = start.run(
         ablation,
         () if request else planned.configs,
@@ -180,18 +178,11 @@ def axes_of(options: Sequence[str], names: Sequence[str]) -> dict[str, list[Any]
 
 
 def _refuse_twice(axes: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
-    if twice := [field for field in axes if _is_set(field, changes)]:
-        raise ValueError(
-            f"{twice[0]}: --over varies the field, but --set or --precision sets it for all points. Remove one of them"
-        )
-
-
-def _is_set(field: str, changes: object) -> bool:
-    """Return whether changes set a field."""
-    section, _, inner = field.partition(".")
-    if not isinstance(changes, dict) or section not in changes:
-        return False
-    return not inner or _is_set(inner, changes[section])
+    for field in axes:
+        if any(f"{path}.".startswith(f"{field}.") for path, _ in leaves(changes)):
+            raise ValueError(
+                f"{field}: --over varies the field, but --set or --precision sets it for all points. Remove one of them"
+            )
 
 
 def reproduce(

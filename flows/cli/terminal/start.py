@@ -46,8 +46,6 @@ class FlowStart:
         configs: Iterable[PipelineConfig] = (),
         labels: Sequence[str] = (),
         /,
-        *,
-        is_planned: bool = True,
         **parameters: object,
     ) -> Any:  # noqa: ANN401 - what the flow returns
         """Run a flow and return its result; if it fails, print its error and end the command.
@@ -56,7 +54,6 @@ class FlowStart:
             flow: A Prefect flow with a parameter `site`.
             configs: All configurations of the run; their sources are checked before the run starts.
             labels: Further tags of the run.
-            is_planned: Whether a dry run finds the stages first; False for a flow that does more than call stages.
             parameters: Other parameters of the flow.
 
         Raises:
@@ -71,7 +68,7 @@ class FlowStart:
                 locate_sources(self.site, config.ingest)
             if self.embedded is None:
                 check_server(os.environ["PREFECT_API_URL"])  # without an answer the flow cannot run
-            plan = planned_stages(flow, {**parameters, "site": self.site}) if is_planned else None
+            plan = planned_stages(flow, {**parameters, "site": self.site})
             store = self.site.open_store()
             to_make = [step for step in plan.stages if store.defect(step.ref)] if plan else []
             is_cached = plan is not None and not to_make
