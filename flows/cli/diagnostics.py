@@ -10,17 +10,17 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from bsl.flows.cli.terminal.log_lines import be_quiet, printable
 from bsl.flows.cli.terminal.options import NOT_GIVEN, Changes, Debug, Output, Site
 from bsl.flows.cli.terminal.overrides import configured
-from bsl.flows.cli.terminal.printing import print_json, print_line, print_table
+from bsl.flows.cli.terminal.printing import print_line, print_rows
 
 if TYPE_CHECKING:
     from bsl.tasks.diagnostics.finding import Finding
 
 
-_LAST_PORT: Final = 65535
 _DIGEST: Final = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28,}\b")  # only the first 12 digits are shown
 
 
@@ -45,14 +45,10 @@ def doctor(
     from bsl.tasks.diagnostics.finding import exit_code
 
     checks = [*examine(site, config), *_server_checks(server)]
-    if output.json:
-        print_json([asdict(check) for check in checks])
-    else:
-        cells = [check.cells for check in checks]
-        rows = [{name: _DIGEST.sub(r"\1…", cell) for name, cell in row.items()} for row in cells]
-        print_table(f"recipe {recipe}", rows)
-        for remedy in dict.fromkeys(check.remedy for check in checks if check.remedy):
-            print_line(f"• {remedy}")
+    rows = [{name: _DIGEST.sub(r"\1…", cell) for name, cell in check.cells.items()} for check in checks]
+    print_rows(f"recipe {recipe}", rows, output, [asdict(check) for check in checks])
+    for remedy in dict.fromkeys(check.remedy for check in checks if check.remedy and not output.json):
+        print_line(f"• {remedy}")
     return exit_code(checks)
 
 
@@ -91,7 +87,7 @@ def completion(
 
 def ui(
     *,
-    port: Annotated[int, Parameter(help="port on this machine")] = 4200,
+    port: Annotated[int, Parameter(help="port on this machine", validator=Number(gte=1, lte=65535))] = 4200,
     debug: Debug = False,  # noqa: ARG001 - every command has it
 ) -> None:
     """Serve the Prefect UI with the runs of this folder."""
@@ -115,10 +111,8 @@ def _listen(port: int) -> socket.socket:
     """Return a listening socket at a port of this machine.
 
     Raises:
-        ValueError: The port is no port number, in use, or not permitted.
+        ValueError: The port is in use, or not permitted.
     """
-    if not 1 <= port <= _LAST_PORT:
-        raise ValueError(f"--port {port}: expected a number from 1 to {_LAST_PORT}")
     from bsl.flows.prefect_server.server import listen
 
     try:

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from bsl.flows.cli.terminal.checks import check_encoders, check_sets
 from bsl.flows.cli.terminal.log_lines import spinner
 from bsl.flows.cli.terminal.options import NOT_GIVEN, Output, RunSite, Settings
-from bsl.flows.cli.terminal.printing import browse_line, print_json, print_result, print_table
+from bsl.flows.cli.terminal.printing import browse_line, print_result, print_rows
 from bsl.flows.cli.terminal.start import begin
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def run(
 
         with spinner(f"{recipe}: looking for sources and models"), planning() as plan:
             pipeline.fn(**parameters, site=site)
-        _dry_run(store, plan, as_json=output.json)
+        _dry_run(store, plan, output)
         return 0
     ref = start.run(pipeline, [config], [recipe], **parameters)
     manifest = store.manifest(ref)
@@ -62,16 +62,13 @@ def run(
     return 1 if manifest.figures_as(ReportFigures).verdict == STOPPED else 0
 
 
-def _dry_run(store: Store, plan: Sequence[StageRun], *, as_json: bool) -> None:
+def _dry_run(store: Store, plan: Sequence[StageRun], output: Output) -> None:
     rows = [
         {
             "stage": step.stage,
-            "artifact": step.ref.path if as_json else str(step.ref),
+            "artifact": step.ref.path if output.json else str(step.ref),
             "state": "cached" if not store.defect(step.ref) else "to make",
         }
         for step in plan
     ]
-    if as_json:
-        print_json(rows)
-    else:
-        print_table(f"{len(plan)} stages, {sum(row['state'] == 'to make' for row in rows)} to make", rows)
+    print_rows(f"{len(plan)} stages, {sum(row['state'] == 'to make' for row in rows)} to make", rows, output)

@@ -11,6 +11,7 @@ from cyclopts import Group, Parameter
 
 from bsl.flows.cli.terminal.checks import check_amount, check_encoders, check_sets
 from bsl.flows.cli.terminal.options import (
+    COUNT,
     FILES,
     NOT_GIVEN,
     LabelColumns,
@@ -26,7 +27,6 @@ from bsl.flows.cli.terminal.start import begin
 from bsl.flows.own_options import OwnRequest
 from bsl.flows.parameters import leaves
 from bsl.models.evaluation.config import MARGIN
-from bsl.storage.record import LARGEST
 from bsl.storage.sources.reading_config import ReadingConfig
 
 if TYPE_CHECKING:
@@ -91,6 +91,7 @@ def sweep(
     reading: FileOptions = NOT_GIVEN,
     workers: Annotated[
         int | None,
+        COUNT,
         Parameter(help="processes of this machine that share the runs [default: 1]; with --pool: runs at a time [256]"),
     ] = None,
     settings: Settings = Settings(),
@@ -102,9 +103,8 @@ def sweep(
     from bsl.flows.sweep.grid import grid
     from bsl.flows.sweep.own import Start, check_own, declared, own_config
 
-    for option, number, most in (("seeds", seeds, MOST_SEEDS), ("workers", workers, LARGEST)):
-        if number is not None and not 1 <= number <= most:
-            raise ValueError(f"--{option} {number}: expected 1 to {most}")
+    if not 1 <= seeds <= MOST_SEEDS:
+        raise ValueError(f"--seeds {seeds}: expected 1 to {MOST_SEEDS}")
     site = run_context_of(place)
     name, axes = names[0], axes_of(over, names)
     request = own_request(own, site, columns, reading.get("encoding"))

@@ -111,6 +111,14 @@ def print_table(title: str, rows: list[dict[str, str]], *, are_texts: bool = Fal
     console.print(Text(show(title), style="table.title"), table, sep="\n")
 
 
+def print_rows(title: str, rows: list[dict[str, str]], output: Output, records: object = None) -> None:
+    """Print rows as a table, with `--json` the records, or the rows if there are none."""
+    if output.json:
+        print_json(rows if records is None else records)
+    else:
+        print_table(title, rows)
+
+
 def print_line(text: str) -> None:
     """Print a sentence, wrapped between words in a terminal, not wrapped in a pipe."""
     console = Console()
