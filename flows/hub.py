@@ -17,6 +17,8 @@ from bsl.tasks.embedding.encoders import STORED_VECTORS
 from bsl.tasks.evaluation.kinds import frozen_names
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from bsl.flows.config import PipelineConfig
     from bsl.storage.hub.repositories import Kind
     from bsl.storage.sources.sources import SourceSpec
@@ -69,6 +71,20 @@ def needed(config: PipelineConfig) -> tuple[str | SourceSpec, ...]:
     words = [*frozen_names(config.evaluation.sets), *config.scored, *dev]
     sets = [name for name in (word.partition("/")[0] for word in words) if name in DATASETS]
     return tuple(dict.fromkeys([*models, *sources, *sets]))
+
+
+def targets(names: Sequence[str], recipes: Sequence[PipelineConfig]) -> tuple[str | SourceSpec, ...]:
+    """Return what `bsl mirror` fetches, each once: models and sources of recipes, and the named models and sets.
+
+    Args:
+        names: Models, which get the revision that a recipe pins unless they have one, and sets.
+        recipes: Configurations. Without names and recipes, every split of every declared set is returned.
+    """
+    if not names and not recipes:
+        return tuple(f"{declared.name}/{split}" for declared in DATASETS.values() for split in declared.splits)
+    pinned = {f"{MODEL}{model}": revision for make in RECIPES.values() for model, revision in make().models()}
+    named = (f"{name}@{pinned[name]}" if pinned.get(name) else name for name in names)
+    return tuple(dict.fromkeys([*(target for config in recipes for target in needed(config)), *named]))
 
 
 def is_hub_id(model: str) -> bool:

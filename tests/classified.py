@@ -14,7 +14,8 @@ from bsl.storage.artifacts.refs import ENCODER, CheckpointRef, ClassifierRef, Em
 from bsl.storage.assets.embedded import embedded_path
 from bsl.storage.filesystem.names import MANIFEST
 from bsl.storage.sources.labels import label_source
-from bsl.storage.sources.own_text import ReadingConfig
+from bsl.storage.sources.own_text import text_sources
+from bsl.storage.sources.reading_config import ReadingConfig
 from bsl.tasks.corpus.passages import read_passages
 from bsl.tasks.embedding.embed import embed
 from bsl.tasks.evaluation.own_text import HeldOutSet
@@ -59,7 +60,7 @@ def classified(folder: Path, use: Use = "adapt", *, adapted: bool = True) -> Cla
     wrong = pl.when(pl.col("id") % 20 == 0).then(pl.lit("refund")).otherwise("queue")
     rows.with_columns(queue=wrong).write_csv(path)
     (folder / "text.txt").write_text("".join(f"Some line of number {n} about the weather.\n" for n in range(120)))
-    passages = read_passages(site, ReadingConfig().sources([str(folder / "text.txt")]), HoldOutConfig())
+    passages = read_passages(site, text_sources(ReadingConfig(), [str(folder / "text.txt")]), HoldOutConfig())
     labels = label_source(f"{path}#label=queue&text=body")
     held_out = HeldOutSet(passages=passages, labels=labels, use=use, questions=20, store=site.store)
     exported = _exported(site, adapted=adapted)

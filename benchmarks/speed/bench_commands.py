@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 REPEATS: Final = 3
-GOALS: Final = {"help": 0.3, "help of a command": 1.0, "mistake": 1.0, "cached": 3.0}  # CPU seconds
+GOALS: Final = {"help": 0.3, "mistake": 1.0, "cached": 3.0}  # CPU seconds
 _ROWS: Final = 400
 
 
@@ -40,7 +40,7 @@ class Call(NamedTuple):
 
 HELP: Final = [
     Call("help", ("--help",)),
-    *(Call("help of a command", (name, "--help")) for name in ("run", "adapt", "evaluate", "sweep", "export")),
+    *(Call("help", (name, "--help")) for name in ("run", "adapt", "evaluate", "sweep", "export")),
 ]
 MISTAKES: Final = [
     Call("mistake", ("run", "tinny"), 2),
@@ -102,6 +102,9 @@ def main() -> int:
         ]
         (folder / "own.csv").write_text("\n".join(["text,class", *rows]))
         os.environ["BSL_STORE"] = str(folder / "store")
+        # Bytecode as in an installed package: the first of the repeats writes it.
+        os.environ["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         calls = [*HELP, *MISTAKES]
         if asked.cached:
             for call in CACHED:

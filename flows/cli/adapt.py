@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from bsl.flows.cli.terminal.checks import (
-    check_amount,
-    check_encoders,
-    check_labels,
-    check_sets,
-    check_texts,
-)
+from bsl.flows.cli.terminal.checks import check_amount, check_encoders, check_sets
 from bsl.flows.cli.terminal.options import (
     ENCODER_FORMS,
     FILES,
@@ -29,14 +23,15 @@ from bsl.flows.cli.terminal.options import (
     options_of,
 )
 from bsl.flows.cli.terminal.overrides import settings_in
-from bsl.flows.cli.terminal.printing import ANSWERS, browse_line, print_result, print_sources
+from bsl.flows.cli.terminal.printing import browse_line, print_result, print_sources
 from bsl.flows.cli.terminal.start import begin
-from bsl.flows.recipes.adaptation import AdaptConfig
-from bsl.storage.sources.own_text import ReadingConfig
+from bsl.flows.own_options import AdaptOptions
+from bsl.storage.sources.reading_config import ReadingConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
+    from bsl.flows.recipes.adaptation import AdaptConfig
     from bsl.models.corpus.labels import Use
     from bsl.storage.artifacts.refs import ReportRef
     from bsl.storage.artifacts.store import Store
@@ -46,11 +41,11 @@ PRECISIONS = ("training", "label_training", "evaluation")  # sections of the set
 
 
 if TYPE_CHECKING:
-    AdaptOptions = Mapping[str, Any]
+    GivenOptions = Mapping[str, Any]
 else:
-    AdaptOptions = options_of(
-        AdaptConfig,
-        AdaptConfig.options,
+    GivenOptions = options_of(
+        AdaptOptions,
+        AdaptOptions.model_fields,
         SETTINGS,
         used_for=Parameter(name="--for", group=FIRST),
         accept=Parameter(group=FIRST),
@@ -78,7 +73,7 @@ def adapt(
         Parameter(help="general suites or sets in addition to STS-B; in sts, no set may lose half a point"),
     ] = (),
     columns: LabelColumns = LabelColumns(),
-    options: AdaptOptions = NOT_GIVEN,
+    options: GivenOptions = NOT_GIVEN,
     labels_only_judge: Annotated[
         bool, Parameter(group=SETTINGS, help="train on views of the text, and use all labels for the verdict")
     ] = False,
@@ -92,20 +87,19 @@ def adapt(
     """Adapt an encoder to your text; you get the new one only if it is better."""
     from bsl.flows.run_context import run_context_of
     from bsl.models.evaluation.uses import deciding_use
-    from bsl.storage.sources.labels import label_source, sources_and_labels
+    from bsl.storage.sources.labels import sources_and_labels
 
     site = run_context_of(place)
-    check_texts(texts, site)
-    check_labels(labels)
     check_encoders([encoder], site)
     labels = columns.of_file(labels, options.get("encoding"))
     merged = configured(options, suite, config, settings)
     check_sets(merged.evaluation.sets, site)
     check_effect(settings, merged.use_of(labels=labels is not None, only_judge=labels_only_judge))
-    deciding_use(merged.used_for, label_source(labels).kind if labels else None)
-    check_amount(texts, merged, labels)
+    sources, labelled = sources_and_labels(merged, texts, labels, site.mirror)
+    deciding_use(merged.used_for, labelled.kind if labelled else None)
+    check_amount(sources, merged.hold_out, labelled)
+    details = print_sources(sources, labelled, output)
     start = begin(site, output)
-    details = print_sources(*sources_and_labels(merged, texts, labels, site.mirror), output)
     from bsl.flows.adaptation import adapt as adapting
 
     ref = start.run(
@@ -135,6 +129,7 @@ def configured(
         ValueError: The file or its `evaluation` is not a JSON object, or a field or value is invalid.
     """
     from bsl.flows.config import override
+    from bsl.flows.recipes.adaptation import AdaptConfig
 
     from_file = settings_in(config)
     if suite and not isinstance(section := from_file.get("evaluation", {}), dict):
@@ -161,33 +156,20 @@ def check_effect(settings: Settings, use: Use) -> None:
 
 def _show(store: Store, ref: ReportRef, output: Output, original: str, details: dict[str, Any]) -> None:
     """Print the evidence, the verdict and the paths of page and encoder, or JSON with `--json`."""
-    import polars as pl
-
     from bsl.storage.artifacts.refs import ProofRef
     from bsl.tasks.embedding.to_label import TO_LABEL
     from bsl.tasks.figures import AdaptationFigures
-    from bsl.tasks.rendering.evidence import MRR, answer_rows, proof_rows
     from bsl.tasks.reporting.publish import page_of
 
     manifest = store.manifest(ref)
-    figures, inputs = manifest.figures_as(AdaptationFigures), manifest.provenance.inputs
-    proof = store.scan(ProofRef(key=inputs["proof"].key)).collect()
+    inputs = manifest.provenance.inputs
+    proof = store.scan(ProofRef(key=inputs["proof"].key)).collect().to_dicts()
     folder = f"{store.url}/checkpoint/{inputs['adapted'].key}/encoder"
-
-    def tables() -> Iterator[tuple[str, list[dict[str, str]]]]:
-        yield "Rows", [{name: f"{count:,}" for name, count in figures.rows.items()}]
-        if answers := answer_rows(proof, figures.draws):
-            yield ANSWERS, answers
-        others = proof_rows(proof.filter(pl.col("use").is_null()), figures.draws)
-        yield f"Other figures on held-out text (× 100), and on general sets. {MRR}", others
-
-    which = "adapted" if figures.adapted else f"{original}, unchanged"
+    which = "adapted" if manifest.figures_as(AdaptationFigures).adapted else f"{original}, unchanged"
     to_label = page_of(store, ref).with_name(TO_LABEL)
     lines = [
-        *([figures.split] if figures.split else []),
         *([f"label:   {to_label}\n         ({_FILL_IN})"] if to_label.exists() else []),
-        *([f"{figures.classifier} Use it: bsl classify {ref} new.csv out.csv"] if figures.classifier else []),
         f"encoder: {folder}\n         ({which}; opens with SentenceTransformer)",
         browse_line(),
     ]
-    print_result(store, ref, output, tables, lines, encoder=folder, proof=proof.to_dicts(), **details)
+    print_result(store, ref, output, lines, encoder=folder, proof=proof, **details)

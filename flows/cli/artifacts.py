@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import polars as pl
 from cyclopts import Parameter
 from rich.console import Console
 from rich.highlighter import JSONHighlighter
@@ -17,11 +15,7 @@ from rich.text import Text
 
 from bsl.flows.cli.terminal.log_lines import printable
 from bsl.flows.cli.terminal.options import Output, StoreUrl
-from bsl.flows.cli.terminal.printing import findings_of, print_json, print_line, print_table, result_tables
-from bsl.flows.run_context import run_context_of
-from bsl.storage.artifacts.garbage_collection import collect, collectable, leftovers, readable_manifests
-from bsl.storage.artifacts.leases import store_time
-from bsl.storage.artifacts.lookup import check_kind, find
+from bsl.flows.cli.terminal.printing import print_json, print_line, print_table
 from bsl.storage.errors import (
     ArtifactMissingError,
     CorruptArtifactError,
@@ -46,19 +40,6 @@ _NARROW = 38  # width without the columns seconds and run, and with a short time
 Artifact = Annotated[str, Parameter(help="<kind>/<key>, a prefix of the key, or <kind>/latest")]
 
 
-def age(text: str) -> timedelta:
-    """Parse a duration such as `12h` or `30d`.
-
-    Raises:
-        ValueError: The text has another form, or the duration exceeds a century.
-    """
-    match = re.fullmatch(r"([0-9]{1,6})([hd])", text)
-    given = timedelta(hours=int(match[1]) * (24 if match[2] == "d" else 1)) if match else None
-    if given is None or given > _LONGEST:
-        raise ValueError(f"--older-than {text[:40]}: expected hours or days up to {_LONGEST.days}d, such as 12h or 30d")
-    return given
-
-
 def ls(
     kind: Annotated[str | None, Parameter(help="for example corpus, views, checkpoint, report [default: all]")] = None,
     /,
@@ -67,6 +48,9 @@ def ls(
     output: Output = Output(),
 ) -> None:
     """List artifacts, newest first."""
+    from bsl.storage.artifacts.garbage_collection import readable_manifests
+    from bsl.storage.artifacts.lookup import check_kind
+
     opened = _open(store)
     if kind:
         check_kind(opened, kind)
@@ -100,17 +84,23 @@ def _row(manifest: Manifest) -> dict[str, object]:
 
 def show(artifact: Artifact, /, *, store: StoreUrl = None, output: Output = Output()) -> None:
     """Print the tables of a result, the manifest of an artifact and its first rows."""
-    opened = _open(store)
-    ref = find(opened, artifact)
+    import polars as pl
+
+    from bsl.storage.artifacts.refs import LAST_PLACE, kind_of
+
+    opened, ref = _found(store, artifact)
     manifest = opened.check(ref)
     if output.json:
         first = {table: opened.scan(ref, table).head(SHOWN).collect().to_dicts() for table in manifest.tables}
         print_json({"manifest": manifest.model_dump(mode="json"), "first": first})
         return
-    for line in findings_of(manifest):
-        print_line(line)
-    for title, rows in result_tables(opened, manifest):
-        print_table(title, rows)
+    if kind_of(ref.kind).place == LAST_PLACE:
+        from bsl.tasks.reporting.result_tables import result_lines, result_tables  # slow import
+
+        for line in result_lines(manifest):
+            print_line(line)
+        for title, rows in result_tables(opened, manifest):
+            print_table(title, rows)
     console = Console()
     console.print(JSONHighlighter()(visible_json(manifest.model_dump_json(indent=2))), soft_wrap=True)
     with pl.Config(tbl_width_chars=console.width):
@@ -128,6 +118,8 @@ def verify(
     output: Output = Output(),
 ) -> int:
     """Hash every file; exit code 1 if an artifact is damaged."""
+    from bsl.storage.artifacts.lookup import find
+
     opened = _open(store)
     refs = [find(opened, artifact)] if artifact else opened.refs()
     findings = []
@@ -169,8 +161,12 @@ def _verified(store: Store, ref: ArtifactRef) -> Finding:
 def gc(
     *,
     older_than: Annotated[
-        str, Parameter(help="time since the last use, for example 12h or 30d; at least a day for leftovers and copies")
-    ] = "30d",
+        timedelta,
+        Parameter(
+            show_default=False,
+            help="time since the last use, for example 12h; at least a day for leftovers and copies [default: 30d]",
+        ),
+    ] = timedelta(days=30),
     delete: Annotated[
         bool, Parameter(help="delete the listed artifacts and leftovers [default: only list them]")
     ] = False,
@@ -178,17 +174,21 @@ def gc(
     output: Output = Output(),
 ) -> None:
     """List or delete old artifacts that no newer report or evaluation needs."""
+    from bsl.storage.artifacts.garbage_collection import collect, collectable, leftovers
+    from bsl.storage.artifacts.leases import store_time
+
+    if not timedelta() <= older_than <= _LONGEST:
+        raise ValueError(f"--older-than {older_than}: expected a time up to {_LONGEST.days}d, such as 12h or 30d")
     opened = _open(store)
-    older, now = age(older_than), store_time(opened)
-    manifests = collectable(opened, older, now)
-    left = leftovers(opened, older, now)
+    now = store_time(opened)
+    manifests, left = collectable(opened, older_than, now), leftovers(opened, older_than, now)
     names = [f"{opened.url}/{path}" if isinstance(path, str) else str(path) for path in left]
     if not output.json:
         _print(manifests, opened.url)
         for name in names:
             print(printable(f"leftover {name}"))
     if delete:
-        manifests = collect(opened, manifests, left, now - older)
+        manifests = collect(opened, manifests, left, now - older_than)
     counts = f"{counted(len(manifests), 'artifact')} and {counted(len(names), 'leftover')}"
     if output.json:
         rows = [_row(manifest) for manifest in manifests]
@@ -213,8 +213,7 @@ def export(
     output: Output = Output(),
 ) -> None:
     """Copy one artifact to a new folder or .zip."""
-    opened = _open(store)
-    ref = find(opened, artifact)
+    opened, ref = _found(store, artifact)
     from bsl.tasks.reporting.export import additions, export_figures  # imports Prefect, which would slow down `ls`
 
     if form and onnx:
@@ -231,7 +230,16 @@ def export(
 
 
 def _open(store: str | None) -> Store:
+    from bsl.flows.run_context import run_context_of
+
     return run_context_of({"store": store}).open_store()
+
+
+def _found(store: str | None, name: str) -> tuple[Store, ArtifactRef]:
+    from bsl.storage.artifacts.lookup import find
+
+    opened = _open(store)
+    return opened, find(opened, name)
 
 
 def _print(manifests: list[Manifest], title: str) -> None:

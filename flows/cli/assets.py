@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bsl.flows.cli.terminal.options import Output
-from bsl.flows.cli.terminal.printing import print_json, print_table
+from bsl.flows.cli.terminal.printing import print_rows
 
 
 def ls(*, output: Output = Output()) -> None:
@@ -19,7 +19,4 @@ def ls(*, output: Output = Output()) -> None:
         digest = manifest.digest if output.json else manifest.digest[:12]
         row = {"asset": name, "kind": manifest.kind, "MB": f"{size:.1f}", "licence": manifest.licence, "sha256": digest}
         rows.append({**row, "description": manifest.description})
-    if output.json:
-        print_json(rows)
-    else:
-        print_table("In the package", rows)
+    print_rows("In the package", rows, output)

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from bsl.flows.cli.sweep import show_sweep
 from bsl.flows.cli.terminal.options import NOT_GIVEN, Output, Site
+from bsl.flows.cli.terminal.printing import print_result
 from bsl.flows.cli.terminal.start import begin
 
 
@@ -32,4 +32,4 @@ def compare(
     from bsl.flows.comparison import comparing
 
     ref = start.run(comparing, [], runs=names)
-    show_sweep(store, ref, output)
+    print_result(store, ref, output)

@@ -10,19 +10,17 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from bsl.flows.cli.terminal.log_lines import be_quiet, printable
 from bsl.flows.cli.terminal.options import NOT_GIVEN, Changes, Debug, Output, Site
 from bsl.flows.cli.terminal.overrides import configured
-from bsl.flows.cli.terminal.printing import print_json, print_line, print_table
-from bsl.flows.prefect_server.server import check_server, use_server
-from bsl.flows.run_context import run_context_of
+from bsl.flows.cli.terminal.printing import print_line, print_rows
 
 if TYPE_CHECKING:
     from bsl.tasks.diagnostics.finding import Finding
 
 
-_LAST_PORT: Final = 65535
 _DIGEST: Final = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28,}\b")  # only the first 12 digits are shown
 
 
@@ -35,6 +33,9 @@ def doctor(
     output: Output = Output(),
 ) -> int:
     """Check devices, disk, store, server, models and data of a recipe."""
+    from bsl.flows.prefect_server.server import use_server
+    from bsl.flows.run_context import run_context_of
+
     server = use_server()
     if not output.debug:
         be_quiet()
@@ -44,14 +45,10 @@ def doctor(
     from bsl.tasks.diagnostics.finding import exit_code
 
     checks = [*examine(site, config), *_server_checks(server)]
-    if output.json:
-        print_json([asdict(check) for check in checks])
-    else:
-        cells = [check.cells for check in checks]
-        rows = [{name: _DIGEST.sub(r"\1…", cell) for name, cell in row.items()} for row in cells]
-        print_table(f"recipe {recipe}", rows)
-        for remedy in dict.fromkeys(check.remedy for check in checks if check.remedy):
-            print_line(f"• {remedy}")
+    rows = [{name: _DIGEST.sub(r"\1…", cell) for name, cell in check.cells.items()} for check in checks]
+    print_rows(f"recipe {recipe}", rows, output, [asdict(check) for check in checks])
+    for remedy in dict.fromkeys(check.remedy for check in checks if check.remedy and not output.json):
+        print_line(f"• {remedy}")
     return exit_code(checks)
 
 
@@ -59,6 +56,7 @@ def _server_checks(server: str) -> list[Finding]:
     """Check that the server of PREFECT_API_URL answers and that its work pool has a worker."""
     import prefect
 
+    from bsl.flows.prefect_server.server import check_server
     from bsl.tasks.diagnostics.doctor import look_at_pool
     from bsl.tasks.diagnostics.finding import Finding
 
@@ -89,7 +87,7 @@ def completion(
 
 def ui(
     *,
-    port: Annotated[int, Parameter(help="port on this machine")] = 4200,
+    port: Annotated[int, Parameter(help="port on this machine", validator=Number(gte=1, lte=65535))] = 4200,
     debug: Debug = False,  # noqa: ARG001 - every command has it
 ) -> None:
     """Serve the Prefect UI with the runs of this folder."""
@@ -113,10 +111,8 @@ def _listen(port: int) -> socket.socket:
     """Return a listening socket at a port of this machine.
 
     Raises:
-        ValueError: The port is no port number, in use, or not permitted.
+        ValueError: The port is in use, or not permitted.
     """
-    if not 1 <= port <= _LAST_PORT:
-        raise ValueError(f"--port {port}: expected a number from 1 to {_LAST_PORT}")
     from bsl.flows.prefect_server.server import listen
 
     try:

@@ -19,18 +19,14 @@ from bsl.flows.cli.terminal.options import (
     Site,
     options_of,
 )
-from bsl.flows.cli.terminal.printing import figures_of, print_result, print_sets
+from bsl.flows.cli.terminal.printing import print_result, print_sets
 from bsl.flows.cli.terminal.start import begin
-from bsl.models.encoder.config import CNNConfig, WordsConfig
-from bsl.tasks.evaluation.config import EncoderOverrides, EvaluationSettings
+from bsl.models.encoder.config import CNNConfig, EncoderOverrides, WordsConfig
 
 WORDS: Final = Group("Word vectors", sort_key=2)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from bsl.storage.artifacts.refs import ArtifactRef
-    from bsl.storage.artifacts.store import Store
+    from collections.abc import Mapping
 
     EncoderOptions = Mapping[str, Any]
     WordOptions = Mapping[str, Any]
@@ -53,7 +49,11 @@ def evaluate(
         tuple[str, ...],
         SEVERAL,
         Parameter(
-            help="suites, sets such as stsb/dev or trec, and protocols that fine-tune; listed below [default: sts]"
+            help="suites (sts, sts-tok, sts17, sts17-bsl, sts17-other, senteval, afs, all), sets such as stsb/dev or "
+            "trec, your text (own:FILE) and labels (labels:FILE), or protocols that fine-tune, in hours on a CPU: "
+            "stsb-supervised, stsb-cross-encoder, afs-10-fold, afs-10-fold-disjoint, afs-cross-topic, "
+            "afs-cross-encoder-10-fold, afs-cross-encoder-10-fold-disjoint, afs-cross-encoder-cross-topic "
+            "[default: sts]"
         ),
     ] = ("sts",),
     columns: LabelColumns = LabelColumns(),
@@ -85,6 +85,7 @@ def evaluate(
     """
     from bsl.flows.config import override
     from bsl.flows.run_context import run_context_of
+    from bsl.tasks.evaluation.config import EvaluationSettings
 
     site = run_context_of(place)
     suite = columns.of_sets(suite, document)
@@ -97,21 +98,14 @@ def evaluate(
     print_sets(suite, site.mirror)
     from bsl.flows.evaluation import evaluation
     from bsl.tasks.evaluation.kinds import named_sets
+    from bsl.tasks.figures import EvaluationFigures
 
     ref = start.run(evaluation, [], models=list(models), suite=list(suite), config=config)
-    missing = _show(site.open_store(), ref, output)
+    store = site.open_store()
+    export = f"export:  bsl artifacts export {ref} TARGET --as markdown   (or latex, mteb)"
+    print_result(store, ref, output, [export])
+    missing = store.manifest(ref).figures_as(EvaluationFigures).missing
     return 1 if missing.keys() & {*named_sets(suite)} else 0
-
-
-def suites_listed() -> str:
-    """Return the suites and the fine-tuning protocols, as lines below the help."""
-    from bsl.storage.datasets.registry import ALL, DATASETS, OTHER_SETS, suites_of
-
-    return (
-        f"suites: {', '.join(suites_of(DATASETS.values()))}, {ALL}\n"
-        "your text and labels: own:FILE, labels:FILE\n"
-        f"protocols that fine-tune (hours on a CPU): {', '.join(OTHER_SETS)}"
-    )
 
 
 def _convolutions(kernels: str | None) -> CNNConfig | None:
@@ -119,21 +113,3 @@ def _convolutions(kernels: str | None) -> CNNConfig | None:
         return None if kernels is None else CNNConfig(kernels=tuple(map(int, kernels.split(","))))
     except ValueError as error:
         raise ValueError(f"--cnn {kernels}: expected odd numbers such as 1,3,5") from error
-
-
-def _show(store: Store, ref: ArtifactRef, output: Output) -> dict[str, str]:
-    """Print the papers' tables, all scores, differences and missing sets, or JSON with `--json`; return the missing."""
-    from bsl.tasks.evaluation.kinds import tables
-    from bsl.tasks.figures import EvaluationFigures
-    from bsl.tasks.rendering.paper_tables import paper_tables
-
-    def printed() -> Iterator[tuple[str, list[dict[str, str]]]]:
-        yield from ((title, rows) for title, rows, _ in paper_tables(store.scan(ref, "scores").collect(), tables()))
-        yield from figures_of(store, ref)
-
-    missing = store.manifest(ref).figures_as(EvaluationFigures).missing
-    export = f"export:  bsl artifacts export {ref} TARGET --as markdown   (or latex, mteb)"
-    reasons = {why: [name for name in missing if missing[name] == why] for why in missing.values()}
-    lines = [f"missing: {', '.join(names)}: {why}" for why, names in reasons.items()]
-    print_result(store, ref, output, printed, [*lines, export])
-    return missing

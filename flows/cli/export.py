@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -59,15 +58,7 @@ _FORMS_OF: Final = {  # option → the forms that it belongs to
 }
 
 
-@Parameter(name="*", group=Group("Hub", sort_key=2))
-@dataclass(frozen=True, kw_only=True)
-class Upload:
-    """Upload to the Hub."""
-
-    push_to_hub: Annotated[
-        str | None, Parameter(help="ORG/NAME: upload the folder as a new, private model repository")
-    ] = None
-    public: Annotated[bool, Parameter(help="make the uploaded repository public")] = False
+HUB: Final = Group("Hub", sort_key=2)
 
 
 def export(
@@ -78,7 +69,10 @@ def export(
     forms: FormOptions = NOT_GIVEN,
     columns: LabelColumns = LabelColumns(),
     revision: Annotated[str | None, Parameter(group=SETTINGS, help="commit of a Hub model")] = None,
-    upload: Upload = Upload(),
+    push_to_hub: Annotated[
+        str | None, Parameter(group=HUB, help="ORG/NAME: upload the folder as a new, private model repository")
+    ] = None,
+    public: Annotated[bool, Parameter(group=HUB, help="make the uploaded repository public")] = False,
     place: Site = NOT_GIVEN,
     output: Output = Output(),
 ) -> None:
@@ -104,9 +98,9 @@ def export(
     from bsl.tasks.serving.form_scores import losses
     from bsl.tasks.serving.measures import TITLE
 
-    if upload.push_to_hub:
-        check_repository(upload.push_to_hub)
-    elif upload.public:
+    if push_to_hub:
+        check_repository(push_to_hub)
+    elif public:
         raise ValueError(
             "--public has an effect only with --push-to-hub. Add --push-to-hub ORG/NAME, or remove --public"
         )
@@ -118,7 +112,7 @@ def export(
             print_table(SCORES, measured.scores)
             print_line(losses(measured.scores) or "No form loses on these sets.")
         print(printable(f"folder:  {folder}"))
-    address = push(folder, upload.push_to_hub, public=upload.public) if upload.push_to_hub else None
+    address = push(folder, push_to_hub, public=public) if push_to_hub else None
     if output.json:
         print_json({"folder": folder, "forms": measured.forms, "scores": measured.scores, "hub": address})
     elif address:

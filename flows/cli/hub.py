@@ -6,24 +6,15 @@ import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 from cyclopts import Parameter
 
 from bsl.flows.cli.terminal.log_lines import printable
 from bsl.flows.cli.terminal.options import Changes, Output
 from bsl.flows.cli.terminal.overrides import configured
-from bsl.flows.cli.terminal.printing import print_json, print_table
-from bsl.flows.run_context import run_context_of
-from bsl.storage.datasets.registry import DATASETS
+from bsl.flows.cli.terminal.printing import print_json, print_rows
 from bsl.storage.errors import StorageError
-from bsl.storage.sources.mirror import MODEL, fill_cache
-from bsl.storage.sources.sources import SourceSpec, perhaps_meant
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from bsl.flows.config import PipelineConfig
 
 RECIPE: Final = "recipe:"
 
@@ -34,7 +25,7 @@ def mirror(
         tuple[str, ...],
         Parameter(
             help=f"{RECIPE}<recipe> for everything that it reads except your own files; <set>, <set>/<split>, "
-            f"<hub id>[@<revision>][/<split>] or {MODEL}<hub id>[@<revision>], by default the commit that a recipe "
+            "<hub id>[@<revision>][/<split>] or model:<hub id>[@<revision>], by default the commit that a recipe "
             "pins, else the newest [default: every declared set]"
         ),
     ] = (),
@@ -57,14 +48,18 @@ def mirror(
         raise ValueError(f"{folder} is not a folder on this machine. Fill a local folder and copy it there")
     if Path(folder).is_file():
         raise ValueError(f"{folder} is a file, expected a folder. Name a new folder, or the one to complete")
+    from bsl.flows.hub import targets
     from bsl.flows.recipes.listing import own_files
+    from bsl.flows.run_context import run_context_of
+    from bsl.storage.sources.mirror import fill_cache
+    from bsl.storage.sources.sources import SourceSpec, perhaps_meant
 
     own = run_context_of({"mirror": own}).mirror
     recipes = [configured(name.removeprefix(RECIPE), settings) for name in names if name.startswith(RECIPE)]
     yours = list(dict.fromkeys(file for config in recipes for file in own_files(config)))
     files: dict[str, str] = {}
     lacking: dict[str, str] = {}
-    for target in dict.fromkeys(_targets(names, recipes)):
+    for target in targets([name for name in names if not name.startswith(RECIPE)], recipes):
         name = f"{target.dataset}/{target.split or 'train'}" if isinstance(target, SourceSpec) else target
         try:
             for file, outcome in fill_cache(Path(folder), target, own):
@@ -76,46 +71,23 @@ def mirror(
             print(printable(f"lacking  {name}: {lacking[name]}"), file=sys.stderr)
     if output.json:
         print_json({"files": files, "lacking": lacking, "yours": yours})
-    for name in [] if output.json else yours:
-        print(printable(f"yours    {name}"))
-    if not (files or lacking or yours or output.json):
-        print("nothing to fetch: everything is in the package or a local file")
-    if files and not output.json:
-        print(printable(f"on machines without the Hub: HF_HOME={shlex.quote(folder)} HF_HUB_OFFLINE=1"))
+    else:
+        for name in yours:
+            print(printable(f"yours    {name}"))
+        if files:
+            print(printable(f"on machines without the Hub: HF_HOME={shlex.quote(folder)} HF_HUB_OFFLINE=1"))
+        elif not (lacking or yours):
+            print("nothing to fetch: everything is in the package or a local file")
     return 1 if lacking else 0
-
-
-def _targets(names: Sequence[str], recipes: Sequence[PipelineConfig]) -> Iterator[str | SourceSpec]:
-    """Yield the models, sources and sets of the names; without names, every split of every declared set."""
-    from bsl.flows.hub import needed
-
-    if not names:
-        yield from (f"{declared.name}/{split}" for declared in DATASETS.values() for split in declared.splits)
-    for config in recipes:
-        yield from needed(config)
-    yield from (_pinned(name) for name in names if not name.startswith(RECIPE))
-
-
-def _pinned(name: str) -> str:
-    """Append to a model's name the revision that a recipe pins, unless it has one."""
-    if not name.startswith(MODEL) or "@" in name:
-        return name
-    from bsl.flows.recipes import RECIPES
-
-    pins = dict(model for make in RECIPES.values() for model in make().models())
-    revision = pins.get(name.removeprefix(MODEL))
-    return f"{name}@{revision}" if revision else name
 
 
 def pins(*, output: Output = Output()) -> None:
     """List the Hub commits that recipes read."""
     from bsl.flows.hub import pins as pinned
 
-    if output.json:
-        print_json([asdict(pin) for pin in pinned()])
-        return
+    found = pinned()
     rows = [
         {"": pin.kind, "repository": pin.name, "commit": pin.revision or "newest", "remark": pin.reason}
-        for pin in pinned()
+        for pin in found
     ]
-    print_table("Hub commits", rows)
+    print_rows("Hub commits", rows, output, [asdict(pin) for pin in found])

@@ -9,14 +9,13 @@ import os
 import sys
 from typing import TYPE_CHECKING, Final
 
-from cyclopts import CycloptsError, UnknownOptionError, UnusedCliTokensError
+from cyclopts import CycloptsError, UnusedCliTokensError
 
-from bsl.flows.cli.commands import COMMANDS, application
+from bsl.flows.cli.commands import application
 from bsl.flows.cli.terminal.log_lines import printable, start_lines
 from bsl.storage.filesystem.caches import have_home
 from bsl.storage.filesystem.os_errors import check_umask
 from bsl.storage.filesystem.secrets import without_password
-from bsl.storage.filesystem.spelling import did_you_mean
 from bsl.tasks.stage.device import let_threads_sleep
 
 if TYPE_CHECKING:
@@ -55,16 +54,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not words:
         print(FIRST_STEPS)
         return 0
-    if misspelt := _misspelt(words):
-        print(printable(misspelt), file=sys.stderr)
-        return USAGE_ERROR
     start_lines()
     try:
         check_umask()
         have_home()
         return _called(words)
     except CycloptsError as error:
-        print(f"bsl: {printable(refusal(error, words))}", file=sys.stderr)
+        print(f"bsl: {printable(refusal(error))}", file=sys.stderr)
         return USAGE_ERROR
     except SystemExit as ended:  # after a failed run, whose error is printed
         return int(ended.code or 0)
@@ -123,19 +119,14 @@ def _called(words: Sequence[str]) -> int:
         _check_addresses(words)  # its message would repeat them
         raise
     _check_addresses(words, bound.arguments.get(_TEXTS, ()))
-    code = function(*bound.args, **bound.kwargs) or 0
-    if function == app.help_print and words[0] == "evaluate":
-        from bsl.flows.cli.evaluate import suites_listed  # slow: imports the datasets
-
-        print(suites_listed())
-    return code
+    return function(*bound.args, **bound.kwargs) or 0
 
 
 def parsed(words: Sequence[str]) -> tuple[Callable[..., int | None], BoundArguments]:
     """Return the function of a command and its arguments.
 
     Args:
-        words: The command and its arguments; `--debug` may also come between a command and its action.
+        words: The command and its arguments; `--debug` may come anywhere.
 
     Raises:
         CycloptsError: An option is unknown, a value is invalid, or an argument is missing.
@@ -146,7 +137,7 @@ def parsed(words: Sequence[str]) -> tuple[Callable[..., int | None], BoundArgume
     function, bound, _ = app.parse_args([*chain, *debug, *rest[len(chain) :]], verbose=False)
     if function == app.help_print and not {"-h", "--help"} & set(words):
         actions = [name for name in app[chain[0]].resolved_commands() if not name.startswith("-")]
-        raise CycloptsError(msg=f"{chain[0]}: expected an action: {', '.join(actions)}")
+        raise CycloptsError(msg=f"expected an action: {', '.join(actions)}", command_chain=tuple(chain))
     return function, bound
 
 
@@ -175,36 +166,14 @@ def _message(error: Exception) -> str:
     return "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors())
 
 
-def _misspelt(words: Sequence[str]) -> str:
-    """Return the error of a call that does not begin with a command, `--help` or `--version`; else an empty string."""
-    names = [command.name for group in COMMANDS.values() for command in group if " " not in command.name]
-    word = words[0]
-    if word in (*names, "-h", "--help", "--version"):
-        return ""
-    if word.startswith("-"):
-        command = next((name for name in words if name in names), "")
-        listing = f"bsl {command} --help" if command else "bsl --help"
-        return f"bsl: options follow the command: bsl {command or 'COMMAND'} … {word}. `{listing}` lists them"
-    return f"bsl: unknown command {word!r}.{did_you_mean(word, names)} `bsl --help` lists all commands"
-
-
-def refusal(error: CycloptsError, words: Sequence[str]) -> str:
-    """Return the message for a wrong call of a command, with the closest option and the command that lists all options.
-
-    Args:
-        error: The parser's error.
-        words: The command and its arguments.
-    """
-    command = " ".join(error.command_chain or words[:1])
-    if isinstance(error, UnknownOptionError):
-        option = (error.token.keyword or error.token.value).partition("=")[0]
-        known = [name for argument in error.argument_collection for name in argument.names if argument.parse]
-        hint = did_you_mean(option, known)
-        return f"{command}: unknown option {option!r}.{hint} `bsl {command} --help` lists its options"
+def refusal(error: CycloptsError) -> str:
+    """Return the message for a wrong call, with the command that prints the help."""
+    command = " ".join(error.command_chain or ())
+    message = str(error)
     if isinstance(error, UnusedCliTokensError):
-        unused = " ".join(error.unused_tokens or ())
-        return f"{command}: unexpected argument {unused!r}. `bsl {command} --help` lists its arguments"
-    return f"{str(error).rstrip('.')}; see `bsl {command} --help`"
+        message = f"unexpected argument {' '.join(error.unused_tokens or ())!r}"
+    end = "" if message.endswith((".", "?")) else "."
+    return f"{message}{end} See `{f'bsl {command}'.rstrip()} --help`"
 
 
 if __name__ == "__main__":

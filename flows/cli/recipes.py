@@ -9,6 +9,9 @@ from dataclasses import asdict
 from typing import Annotated
 
 from cyclopts import Parameter
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
 
 from bsl.flows.cli.terminal.log_lines import printable
 from bsl.flows.cli.terminal.options import Output
@@ -33,7 +36,7 @@ def recipes(
         print_json(named_recipe(recipe).model_dump(mode="json"))
         return
     if not (every or output.json):
-        print(printable(_families()))
+        _print_families()
         return
     from bsl.flows.recipes.listing import listings
     from bsl.flows.sweep.printed_rows import row_lines
@@ -47,29 +50,18 @@ def recipes(
         print(printable("\n".join(map(_fitting, lines))))
 
 
-def _families() -> str:
-    """Return the names of the recipes below the first line of their module."""
+def _print_families() -> None:
+    """Print the names of the recipes below the first line of their module."""
     from bsl.flows.recipes import RECIPES
 
-    names: dict[str, list[str]] = {}
+    families: dict[str, list[str]] = {}
     for name, make in RECIPES.items():
         title = str(sys.modules[make.__module__].__doc__).partition("\n")[0].rstrip(".")
-        names.setdefault(title, []).append(name)
-    width = shutil.get_terminal_size((120, 24)).columns
-    lines = [
-        line
-        for title, group in names.items()
-        for line in (
-            title,
-            *textwrap.wrap(
-                "  ".join(group), width, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
-            ),
-        )
-    ]
-    closing = (
-        "Purpose, requirements and GPU hours: bsl recipes --all    Settings: bsl recipes NAME    Run: bsl run NAME"
-    )
-    return "\n".join([*lines, "", closing])
+        families.setdefault(title, []).append(name)
+    console = Console()
+    for title, names in families.items():
+        console.print(Text(title), Padding(Text("  ".join(names)), (0, 0, 0, 2)), sep="\n")
+    print("\nPurpose, requirements and GPU hours: bsl recipes --all    Settings: bsl recipes NAME    Run: bsl run NAME")
 
 
 def _fitting(line: str) -> str:

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from bsl.flows.cli.terminal.checks import check_encoders, check_sets
-from bsl.flows.cli.terminal.log_lines import printable, spinner
+from bsl.flows.cli.terminal.log_lines import spinner
 from bsl.flows.cli.terminal.options import NOT_GIVEN, Output, RunSite, Settings
-from bsl.flows.cli.terminal.printing import browse_line, print_json, print_line, print_table
+from bsl.flows.cli.terminal.printing import browse_line, print_result, print_rows
 from bsl.flows.cli.terminal.start import begin
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bsl.storage.artifacts.refs import ReportRef
     from bsl.storage.artifacts.store import Store
     from bsl.tasks.stage.progress import StageRun
 
@@ -42,6 +41,8 @@ def run(
     check_sets(config.evaluation.sets, site)
     start = begin(site, output, serve=not dry_run)
     from bsl.flows.pipeline import pipeline
+    from bsl.models.evaluation.verdict import STOPPED
+    from bsl.tasks.figures import ReportFigures
 
     store = site.open_store()
     parameters: dict[str, Any] = {"recipe_name": recipe, "overrides": changes or None}
@@ -50,47 +51,24 @@ def run(
 
         with spinner(f"{recipe}: looking for sources and models"), planning() as plan:
             pipeline.fn(**parameters, site=site)
-        _dry_run(store, plan, as_json=output.json)
+        _dry_run(store, plan, output)
         return 0
     ref = start.run(pipeline, [config], [recipe], **parameters)
-    return _show(store, ref, config.title, as_json=output.json)
+    manifest = store.manifest(ref)
+    trained = [entry.key for entry in manifest.provenance.inputs.values() if entry.kind == "checkpoint"]
+    encoder = f"{store.url}/checkpoint/{trained[-1]}/encoder" if trained else None
+    lines = [f"encoder: {encoder}\n         (opens with SentenceTransformer)"] if encoder else []
+    print_result(store, ref, output, [*lines, browse_line()], encoder=encoder)
+    return 1 if manifest.figures_as(ReportFigures).verdict == STOPPED else 0
 
 
-def _dry_run(store: Store, plan: Sequence[StageRun], *, as_json: bool) -> None:
+def _dry_run(store: Store, plan: Sequence[StageRun], output: Output) -> None:
     rows = [
         {
             "stage": step.stage,
-            "artifact": step.ref.path if as_json else str(step.ref),
+            "artifact": step.ref.path if output.json else str(step.ref),
             "state": "cached" if not store.defect(step.ref) else "to make",
         }
         for step in plan
     ]
-    if as_json:
-        print_json(rows)
-    else:
-        print_table(f"{len(plan)} stages, {sum(row['state'] == 'to make' for row in rows)} to make", rows)
-
-
-def _show(store: Store, ref: ReportRef, title: str, *, as_json: bool) -> int:
-    """Print a report; return exit code 1 if the training was stopped."""
-    from bsl.models.evaluation.verdict import STOPPED
-    from bsl.tasks.figures import ReportFigures
-    from bsl.tasks.rendering.score_tables import INTERVALS, score_rows
-    from bsl.tasks.reporting.publish import page_of
-
-    manifest, scores, page = store.manifest(ref), store.scan(ref, "scores").collect(), page_of(store, ref)
-    figures = manifest.figures_as(ReportFigures)
-    trained = [entry.key for entry in manifest.provenance.inputs.values() if entry.kind == "checkpoint"]
-    encoder = f"{store.url}/checkpoint/{trained[-1]}/encoder" if trained else None
-    if as_json:
-        verdict = {"verdict": figures.verdict, "reason": figures.reason, "advice": figures.advice}
-        print_json({"report": ref.path, "page": page, "encoder": encoder, **verdict, "scores": scores.to_dicts()})
-    else:
-        print_table(f"{title}\n{INTERVALS}", score_rows(scores))
-        if figures.verdict:
-            print_line(f"{figures.verdict}: {figures.reason}. {figures.advice}")
-        print(printable(f"report:  {page}"))
-        if encoder:
-            print(printable(f"encoder: {encoder}\n         (opens with SentenceTransformer)"))
-        print(printable(browse_line()))
-    return 1 if figures.verdict == STOPPED else 0
+    print_rows(f"{len(plan)} stages, {sum(row['state'] == 'to make' for row in rows)} to make", rows, output)

@@ -14,6 +14,7 @@ from cyclopts import Parameter
 from bsl.flows.cli.terminal.checks import check_encoders, check_files
 from bsl.flows.cli.terminal.log_lines import printable
 from bsl.flows.cli.terminal.options import (
+    COUNT,
     ENCODER_FORMS,
     SEVERAL,
     AskedPrecision,
@@ -23,7 +24,7 @@ from bsl.flows.cli.terminal.options import (
 )
 from bsl.flows.cli.terminal.printing import print_json, print_table
 from bsl.flows.cli.terminal.start import begin_here
-from bsl.storage.sources.own_text import ReadingConfig
+from bsl.storage.sources.reading_config import ReadingConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +60,7 @@ def search(
     query: Annotated[tuple[str, ...], Parameter(help="sentences to search for")] = (),
     /,
     *,
-    top: Annotated[int, Parameter(help="number of sentences for each query")] = 10,
+    top: Annotated[int, COUNT, Parameter(help="number of sentences for each query")] = 10,
     interactive: Annotated[bool, Parameter(help="read queries from the terminal until an empty line")] = False,
     use: Use = Use(),
     output: Output = Output(),
@@ -67,8 +68,6 @@ def search(
     """Find the sentences of a corpus that are most similar to a query."""
     if not (query or interactive) or not all(text.strip() for text in query):
         raise ValueError('expected a query, for example bsl search MODEL CORPUS "a man plays", or --interactive')
-    if top < 1:
-        raise ValueError(f"--top {top}: expected 1 or more")
     index = _opened_index(model, corpus, use)
 
     def answer(queries: list[str]) -> None:
@@ -143,14 +142,12 @@ def pairs(
     corpus: Corpus,
     /,
     *,
-    top: Annotated[int, Parameter(help="number of pairs")] = 20,
+    top: Annotated[int, COUNT, Parameter(help="number of pairs")] = 20,
     above: Annotated[float, Parameter(help="list only pairs with a greater cosine")] = -1.0,
     use: Use = Use(),
     output: Output = Output(),
 ) -> None:
     """Find the most similar pairs of sentences in a corpus."""
-    if top < 1:
-        raise ValueError(f"--top {top}: expected 1 or more")
     if not -1 <= above < 1:
         raise ValueError(f"--above {above:g}: expected a cosine, a number from -1 to below 1, such as 0.9")
     index = _opened_index(model, corpus, use)

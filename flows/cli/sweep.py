@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
-from bsl.flows.cli.terminal.checks import check_amount, check_encoders, check_labels, check_sets, check_texts
+from bsl.flows.cli.terminal.checks import check_amount, check_encoders, check_sets
 from bsl.flows.cli.terminal.options import (
+    COUNT,
     FILES,
     NOT_GIVEN,
     LabelColumns,
@@ -23,17 +24,14 @@ from bsl.flows.cli.terminal.options import (
 from bsl.flows.cli.terminal.overrides import value_of
 from bsl.flows.cli.terminal.printing import print_result, print_sources
 from bsl.flows.cli.terminal.start import begin
-from bsl.flows.sweep.own import OwnRequest
-from bsl.models.evaluation.reproduction import MARGIN
-from bsl.storage.record import LARGEST
-from bsl.storage.sources.own_text import ReadingConfig
-from bsl.tasks.rendering.numbers import MISSING
+from bsl.flows.own_options import OwnRequest
+from bsl.flows.parameters import leaves
+from bsl.models.evaluation.config import MARGIN
+from bsl.storage.sources.reading_config import ReadingConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from bsl.storage.artifacts.refs import ArtifactRef
-    from bsl.storage.artifacts.store import Store
     from bsl.tasks.stage.run_context import RunContext
 
 
@@ -48,7 +46,7 @@ else:
 def own_request(
     given: Mapping[str, Any], site: RunContext, columns: LabelColumns, encoding: str | None
 ) -> OwnRequest | None:
-    """Return the options of the study `own`, checked against files and models; None if none is given.
+    """Return the options of the study `own`; None if none is given.
 
     Args:
         given: The options.
@@ -58,12 +56,10 @@ def own_request(
 
     Raises:
         ValueError: Other options are given without `--text`, or columns of labels without `--labels`.
-        SourceError, AssetError, ArtifactMissingError: A file or encoder does not exist.
+        SourceError, AssetError, ArtifactMissingError: The encoder does not exist.
     """
     if given and "text" not in given:
         raise ValueError(f"--{next(iter(given))}: needs --text. Add --text FILE")
-    check_texts(given.get("text", ()), site)
-    check_labels(given.get("labels"))
     check_encoders([given.get("encoder")], site)
     labels = columns.of_file(given.get("labels"), encoding)
     return OwnRequest(**{**given, **({"labels": labels} if labels else {})}) if given else None
@@ -95,6 +91,7 @@ def sweep(
     reading: FileOptions = NOT_GIVEN,
     workers: Annotated[
         int | None,
+        COUNT,
         Parameter(help="processes of this machine that share the runs [default: 1]; with --pool: runs at a time [256]"),
     ] = None,
     settings: Settings = Settings(),
@@ -104,11 +101,10 @@ def sweep(
     """Run a grid of configurations with several seeds, and compare them in one table."""
     from bsl.flows.run_context import MOST_SEEDS, run_context_of
     from bsl.flows.sweep.grid import grid
-    from bsl.flows.sweep.own import Start, check_own, declared
+    from bsl.flows.sweep.own import Start, check_own, declared, own_config
 
-    for option, number, most in (("seeds", seeds, MOST_SEEDS), ("workers", workers, LARGEST)):
-        if number is not None and not 1 <= number <= most:
-            raise ValueError(f"--{option} {number}: expected 1 to {most}")
+    if not 1 <= seeds <= MOST_SEEDS:
+        raise ValueError(f"--seeds {seeds}: expected 1 to {MOST_SEEDS}")
     site = run_context_of(place)
     name, axes = names[0], axes_of(over, names)
     request = own_request(own, site, columns, reading.get("encoding"))
@@ -127,23 +123,22 @@ def sweep(
         )
     check_own(name, request)
     # For study own, as if its encoder could be trained at all points. Usage errors raise before a server starts.
-    study = declared(request.config(changes, site.mirror), request, Start())[0] if request else None
+    study = declared(own_config(request, changes, site.mirror), request, Start())[0] if request else None
     planned = grid(name, axes, changes, against, study)
     # Of several points, those that do not train ignore the precision of training.
     changes = settings.changes(dict.fromkeys(part for config in planned.configs for part in config.precisions))
     _refuse_twice(axes, changes)
     check_sets([name for config in planned.configs for name in config.evaluation.sets], site)
-    text = planned.configs[0].ingest.own_text if request else None
-    if request and text:
-        check_amount(request.text, text, request.labels)
-    start = begin(site, output)
-    from bsl.flows.sweep.sweep import ablation
-
-    details = {}
+    text, details = planned.configs[0].ingest.own_text, {}
     if request and text:
         from bsl.storage.sources.labels import sources_and_labels
 
-        details = print_sources(*sources_and_labels(text, request.text, request.labels, site.mirror), output)
+        sources, labels = sources_and_labels(text, request.text, request.labels, site.mirror)
+        check_amount(sources, text.hold_out, labels)
+        details = print_sources(sources, labels, output)
+    start = begin(site, output)
+    from bsl.flows.sweep.sweep import ablation
+
     ref = start.run(
         ablation,
         () if request else planned.configs,
@@ -155,7 +150,7 @@ def sweep(
         workers=workers,
         own=request,
     )
-    show_sweep(site.open_store(), ref, output, **details)
+    print_result(site.open_store(), ref, output, **details)
 
 
 def axes_of(options: Sequence[str], names: Sequence[str]) -> dict[str, list[Any]]:
@@ -183,34 +178,11 @@ def axes_of(options: Sequence[str], names: Sequence[str]) -> dict[str, list[Any]
 
 
 def _refuse_twice(axes: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
-    if twice := [field for field in axes if _is_set(field, changes)]:
-        raise ValueError(
-            f"{twice[0]}: --over varies the field, but --set or --precision sets it for all points. Remove one of them"
-        )
-
-
-def _is_set(field: str, changes: object) -> bool:
-    """Return whether changes set a field."""
-    section, _, inner = field.partition(".")
-    if not isinstance(changes, dict) or section not in changes:
-        return False
-    return not inner or _is_set(inner, changes[section])
-
-
-def show_sweep(store: Store, ref: ArtifactRef, output: Output, **more: object) -> None:
-    """Print a sweep's tables, faults, notes and the path of its page, or JSON with `--json` and the fields `more`."""
-    from bsl.tasks.figures import SweepFigures
-    from bsl.tasks.reporting.sweep.page import comparisons, fault_lines, set_rows
-
-    figures = store.manifest(ref).figures_as(SweepFigures)
-
-    def tables() -> Iterator[tuple[str, list[dict[str, str]]]]:
-        table = store.scan(ref).collect()
-        yield "Figures × 100, mean over seeds ± standard deviation", set_rows(table)
-        for heading, rows in comparisons(table, figures.shown):
-            yield f"{heading}; 95 % intervals over seeds and questions", rows
-
-    print_result(store, ref, output, tables, [*fault_lines(figures.faults), *figures.notes], **more)
+    for field in axes:
+        if any(f"{path}.".startswith(f"{field}.") for path, _ in leaves(changes)):
+            raise ValueError(
+                f"{field}: --over varies the field, but --set or --precision sets it for all points. Remove one of them"
+            )
 
 
 def reproduce(
@@ -243,14 +215,4 @@ def reproduce(
     from bsl.flows.sweep.sweep import reproduction
 
     ref = start.run(reproduction, configs, row=row, seeds=seeds, margin=margin, overrides=changes or None)
-    from bsl.tasks.reporting.reproduction import figure_rows
-
-    store = start.site.open_store()
-    rows = without_empty(figure_rows(store.scan(ref).collect()), "margin")
-    print_result(store, ref, output, lambda: [(f"Published and measured, × 100; margin {margin:g}", rows)])
-
-
-def without_empty(rows: Sequence[dict[str, str]], *names: str) -> list[dict[str, str]]:
-    """Return rows without the named columns and without those that have no value in any row, for a narrow table."""
-    empty = {name for name in rows[0] if all(row[name] == MISSING for row in rows)}
-    return [{name: cell for name, cell in row.items() if name not in {*names, *empty}} for row in rows]
+    print_result(start.site.open_store(), ref, output)

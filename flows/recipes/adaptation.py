@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self
+from typing import TYPE_CHECKING, Final, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
+from bsl.flows.own_options import DEFAULT_ENCODER, AdaptOptions
 from bsl.flows.recipes.shared import ALONE, ANCHOR, CROPS, LABEL_REGRESSION, PIVOTS, REHEARSAL, trips_of, with_fields
 from bsl.models.corpus.passages import HoldOutConfig
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.evaluation.config import EvaluationConfig
 from bsl.models.evaluation.proof import AdaptationEvaluationConfig
-from bsl.models.evaluation.uses import UseName
 from bsl.models.objectives.contrastive_config import ContrastiveConfig
 from bsl.models.training.config import TrainingConfig
-from bsl.models.translation.config import CATALOGS, OPUS_MT, TranslatorConfig
+from bsl.models.translation.config import CATALOGS, OPUS_MT
 from bsl.models.views.config import AugmentConfig, CropView, TranslatedView
 from bsl.models.views.pairs import PairConfig, ViewPair
-from bsl.storage.filesystem.spelling import did_you_mean
 from bsl.storage.filesystem.urls import Public
-from bsl.storage.sources.own_text import ReadingConfig
 
 if TYPE_CHECKING:
     from bsl.models.corpus.labels import Use
 
-DEFAULT_ENCODER: Final = "embedded:mini-sentence"
 STSB: Final = "embedded:stsb/test"
 """The general set on which every adaptation is scored."""
 DROPOUT: Final = 0.1  # BERT's rate; the embedded encoders have none
@@ -65,23 +62,13 @@ _VIEW_NAMES: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
-class AdaptConfig(ReadingConfig):
+class AdaptConfig(AdaptOptions):
     """Settings for adapting an encoder to the user's text."""
-
-    options: ClassVar[tuple[str, ...]] = ("used_for", "accept", "views", "translators", *ReadingConfig.model_fields)
-    """Fields that `bsl adapt` also has as options, in the order of its help."""
 
     encoder: EncoderConfig = EncoderConfig(model=DEFAULT_ENCODER)
     """Pooling and length of a bare transformer; a sentence-transformers folder has its own settings."""
     hold_out: HoldOutConfig = HoldOutConfig()
     """Documents held out from training."""
-    views: Literal["auto", "crops", "round-trips", "both", "dropout"] = "auto"
-    """Views to train on if training uses no labels; auto: crops. With `dropout`, each sentence is paired with itself
-    under dropout (as in SimCSE). Round trips take longest and improved labels most
-    (docs/research-log.md)."""
-    translators: str | dict[str, TranslatorConfig] = "embedded"
-    """Translators of round trips: embedded, opus-mt, or '' for none. Or a mapping from language pairs, such as `en-de`,
-    to translators."""
     pivots: tuple[str, ...] = PIVOTS
     """Pivot languages of round trips; the first language with translators in both directions is used."""
     translated: int = Field(1500, ge=0)
@@ -107,27 +94,11 @@ class AdaptConfig(ReadingConfig):
     raw_anchor: float = Field(ANCHOR, ge=0, le=100)
     """Anchor weight of a bare transformer, instead of `training.objective.anchor_weight`, if the objective is
     `contrastive`: how strongly training preserves the similarities of the original encoder."""
-    accept: bool = False
-    """Without labels: export the adapted encoder, although no gain is proved. After training on views its share of the
-    trained weights is `proof.share`. It is not exported if a general set loses too much."""
-    used_for: UseName | None = None
-    """Use of the encoder that decides the verdict; by default classify for labels of classes, similarity for scored
-    pairs. `classify`: a classifier is trained on the vectors; `group`: texts of one class are near each other;
-    `similarity`: cosines of pairs; `search`: in your text."""
     proof: AdaptationEvaluationConfig = AdaptationEvaluationConfig()
     """Evaluation of the adapted encoder on held-out text."""
     evaluation: EvaluationConfig = EvaluationConfig(sets=(STSB,), dev="embedded:stsb/dev")
     """General sets on which the encoder may not get worse; STS-B is always one of them. After training on labels, `dev`
     selects the share of the trained weights."""
-
-    @field_validator("translators")
-    @classmethod
-    def _are_known(cls, named: str | dict[str, TranslatorConfig]) -> str | dict[str, TranslatorConfig]:
-        if isinstance(named, str) and named and named not in CATALOGS:
-            raise ValueError(
-                f"unknown name.{did_you_mean(named, CATALOGS)} Expected {', '.join(CATALOGS)}, or '' for none"
-            )
-        return named
 
     @model_validator(mode="after")
     def _can_be_translated(self) -> Self:

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
-
-from pydantic import Field
+from typing import TYPE_CHECKING, Any, Final
 
 from bsl.flows.config import override
 from bsl.flows.recipes import recipe
-from bsl.flows.recipes.adaptation import DEFAULT_ENCODER, DROPOUT, STSB
+from bsl.flows.recipes.adaptation import DROPOUT, STSB
 from bsl.flows.recipes.shared import ALONE, ANCHOR, CROPS, LABEL_REGRESSION, NO_VIEWS, trips_of, with_fields
 from bsl.flows.recipes.tiny import whole_sample
 from bsl.flows.sweep.studies import OWN, Study
@@ -23,14 +21,14 @@ from bsl.models.objectives.contrastive_config import ContrastiveConfig
 from bsl.models.translation.config import CATALOGS
 from bsl.models.views.config import ORIGINAL, AugmentConfig, CropView
 from bsl.models.views.pairs import OWN_LABELS, PairConfig, ViewPair
-from bsl.storage.filesystem.urls import Public, absolute
-from bsl.storage.record import Record
+from bsl.storage.filesystem.urls import absolute
 from bsl.storage.sources.own_text import source_named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from bsl.flows.config import PipelineConfig
+    from bsl.flows.own_options import OwnRequest
 
 START: Final = "original encoder"
 VARIANT: Final = "variant"
@@ -63,38 +61,27 @@ _TRAINING: Final[Mapping[str, Any]] = {
 _LIMIT: Final = 5000  # training sentences; a hundred steps read 6,400 pairs, and translation takes most of the time
 
 
-class OwnRequest(Record):
-    """The user's text and the encoder to start from, as options of `bsl sweep own`."""
+def own_config(request: OwnRequest, changes: Mapping[str, Any], mirror: str | None) -> PipelineConfig:
+    """Return the configuration of the original encoder, without training.
 
-    text: tuple[Public, ...] = Field(min_length=1)
-    """Files (txt, csv, tsv, jsonl, parquet), folders, patterns with *, or datasets."""
-    labels: Public | None = None
-    """File of texts with a class, or of scored pairs; their test rows decide."""
-    encoder: Public = DEFAULT_ENCODER
-    """Original encoder: folder, Hub id, embedded:<name>, checkpoint/<key> or report/<key>."""
-    translators: Literal["embedded", "opus-mt"] = "embedded"
-    """Translators of round trips."""
+    Args:
+        request: Options of the command.
+        changes: Other changes; those of `training` do not apply.
+        mirror: Folder that may contain datasets.
 
-    def config(self, changes: Mapping[str, Any], mirror: str | None) -> PipelineConfig:
-        """Return the configuration of the original encoder, without training.
-
-        Args:
-            changes: Other changes; those of `training` do not apply.
-            mirror: Folder that may contain datasets.
-
-        Raises:
-            SourceError, AssetError: A text does not exist.
-            ValueError: A field or value is invalid.
-        """
-        own = {"labels": absolute(self.labels) if self.labels else None, "hold_out": {"limit": _LIMIT}}
-        sources = [source_named(name, mirror) for name in self.text]
-        shared = {
-            "ingest": {"sources": sources, "own_text": own},
-            "encoder": {"model": self.encoder},
-            "evaluation": {"sets": [STSB], "dev": None},
-            "published": (),
-        }
-        return override(recipe("tiny-avg"), shared, {name: new for name, new in changes.items() if name != "training"})
+    Raises:
+        SourceError, AssetError: A text does not exist.
+        ValueError: A field or value is invalid.
+    """
+    own = {"labels": absolute(request.labels) if request.labels else None, "hold_out": {"limit": _LIMIT}}
+    sources = [source_named(name, mirror) for name in request.text]
+    shared = {
+        "ingest": {"sources": sources, "own_text": own},
+        "encoder": {"model": request.encoder},
+        "evaluation": {"sets": [STSB], "dev": None},
+        "published": (),
+    }
+    return override(recipe("tiny-avg"), shared, {name: new for name, new in changes.items() if name != "training"})
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bsl.flows.own_text import OwnText, own_text
 from bsl.flows.recipes.shared import with_fields
-from bsl.flows.sweep.own import CROP, KINDS, LABELS, SMALL, START, TRAINED, OwnRequest, Start, declared
+from bsl.flows.sweep.own import CROP, KINDS, LABELS, SMALL, START, TRAINED, Start, declared, own_config
 from bsl.storage.filesystem.model_folder import settings_of
 from bsl.tasks.corpus.evaluation_sets import ScoredSet
 from bsl.tasks.corpus.labels import counts_line, split_of
@@ -21,6 +21,7 @@ from bsl.tasks.stage.progress import announce, warn
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from bsl.flows.own_options import OwnRequest
     from bsl.flows.sweep.points import Outcome
     from bsl.flows.sweep.studies import Study
     from bsl.tasks.reporting.sweep.inputs import SweepSettings
@@ -85,7 +86,7 @@ def own_study(site: RunContext, request: OwnRequest, changes: Mapping[str, Any])
         EmptyCorpusError, EvaluationError: There is too little text, or there are too few labels.
         ValueError: A field or value is invalid.
     """
-    base = request.config(changes, site.mirror)
+    base = own_config(request, changes, site.mirror)
     encoder = resolve(site, base.encoder, base.words).encoder
     check_learns(encoder)
     kind = TRAINED
@@ -93,7 +94,7 @@ def own_study(site: RunContext, request: OwnRequest, changes: Mapping[str, Any])
         settings = json.loads((settings_of(described_folder(site.open_store(), encoder)) / "config.json").read_text())
         kind = 0 if settings.get("hidden_size", SMALL + 1) <= SMALL else 1
     text = own_text(site, base.ingest)
-    assert text is not None  # `OwnRequest.config` sets it
+    assert text is not None  # `own_config` sets it
     start = Start(kind, can_drop(site, encoder), text.questions)
     study, reasons = declared(base, request, start)
     for reason in reasons:

@@ -15,16 +15,17 @@ from pydantic import Field
 
 from bsl.flows.checked_flow import flow
 from bsl.flows.config import override
+from bsl.flows.own_options import OwnRequest
 from bsl.flows.pipeline import Overrides
 from bsl.flows.recipes import recipe
 from bsl.flows.recipes.published_rows import RECORDS, cells_of, deviations, row_of
 from bsl.flows.run_context import Seeds, Setting, Site, announce_precision, command_of, run_context_of
 from bsl.flows.sweep.grid import Grid, grid
-from bsl.flows.sweep.own import START, OwnRequest, check_own
+from bsl.flows.sweep.own import START, check_own
 from bsl.flows.sweep.own_run import own_study
 from bsl.flows.sweep.points import jobs_of, run_points, unless_stopped, with_runs
 from bsl.models.errors import EvaluationError, ModelError
-from bsl.models.evaluation.reproduction import MARGIN
+from bsl.models.evaluation.config import MARGIN
 from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.storage.filesystem.urls import Public
 from bsl.storage.record import FINITE, LARGEST, WHOLE

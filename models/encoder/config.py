@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import Field, field_validator
 
-from bsl.models.encoder.pooling import PoolingName
+from bsl.models.encoder.pooling import POOLINGS, PoolingName
 from bsl.models.errors import EncoderError
 from bsl.storage.filesystem.urls import Named
 from bsl.storage.record import Record
@@ -110,6 +110,27 @@ class EncoderConfig(Record):
     def length(self) -> int:
         """Maximal length in tokens; loading has set `max_length` to the folder's own limit where it was None."""
         return self.max_length or DEFAULT_LENGTH
+
+
+class EncoderOverrides(Record):
+    """Encoder settings by the user; they override a sentence-transformers folder and complete a bare transformer."""
+
+    pooling: PoolingName | None = Field(
+        None,
+        description=f"Pooling of token vectors: {', '.join(POOLINGS)}, or several, such as cls+mean, which are "
+        "concatenated; by default the folder's, or mean for a bare transformer.",
+    )
+    max_length: int | None = Field(None, ge=4, le=LONGEST)
+    """Maximum tokens of a sentence; by default the folder's, or 64 for a bare transformer."""
+    revision: str | None = None
+    """Commit of a Hub model."""
+    words: WordsConfig = WordsConfig()
+    """Word tokenization for a file of word vectors."""
+    cnn: CNNConfig | None = None
+    """Convolutions that fine-tuning adds to a transformer without any, such as IS-BERT's; frozen evaluations do not use
+    them."""
+    prompt: str | None = None
+    """Prefix of every text: the name of a prompt in the folder, or a text, '' for none; by default the folder's."""
 
 
 # Google's small BERTs (google/bert_uncased_L-8_H-512_A-8) are published without `model_type`.

@@ -11,6 +11,9 @@ from bsl.storage.filesystem.urls import Public
 from bsl.storage.record import Record
 
 ProbeProtocol = Literal["senteval", "fast"]
+MARGIN: Final = 1.0
+"""Default maximum difference, in points, of a reproduced score from the published one: seeds of one recipe differ by
+about that, and most published scores are of one seed."""
 
 
 class ProbeConfig(Record):

@@ -27,7 +27,6 @@ QUESTIONS: Final[Mapping[str, Callable[[HeldOutText], QuestionSet | None]]] = {
 }
 """The kinds of questions, in the order of the tables."""
 
-METRIC: Final = "mean reciprocal rank"
 _ENOUGH: Final = "100 documents, or 2,000 sentences in fewer documents, are usually enough"
 
 

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import polars as pl
 from pydantic import Field
 
-from bsl.models.evaluation.own_text import METRIC
 from bsl.models.evaluation.signature import PLACE, PRINTED
 from bsl.models.evaluation.significance.hierarchical import difference_of
 from bsl.models.evaluation.sweep import MEAN, mean_of
-from bsl.models.evaluation.uses import LABELS, SPEARMAN, TEXT, USES, UseName, use_answered_by
+from bsl.models.evaluation.uses import LABELS, RECIPROCAL_RANK, SPEARMAN, TEXT, USES, UseName, use_answered_by
 from bsl.storage.record import Record
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ MRR: Final = "MRR"
 QUESTIONS: Final = "questions about your text"
 """Mean of several kinds of questions."""
 _NO_VETO: Final = (LABELS, TEXT, MEAN, "")  # groups of sets that are no general set, or excluded from decisions
-_METRICS: Final = {SPEARMAN: "Spearman", METRIC: MRR}
+_METRICS: Final = {SPEARMAN: "Spearman", RECIPROCAL_RANK: MRR}
 
 
 class AdaptationEvaluationConfig(Record):
@@ -99,7 +98,7 @@ def adaptation_comparisons(
         trained_on: Kinds of questions that resemble the training, so that they answer for no use.
     """
     asked = [one for one in drawn if one.group == TEXT and one.dataset not in trained_on]
-    means = [replace(mean_of(asked, QUESTIONS, METRIC), group=TEXT)] if len(asked) > 1 else []
+    means = [replace(mean_of(asked, QUESTIONS, RECIPROCAL_RANK), group=TEXT)] if len(asked) > 1 else []
     searched = next(iter(means or asked), None)
     rows = []
     for found in [*means, *drawn]:

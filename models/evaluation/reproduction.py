@@ -20,6 +20,7 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Final, Literal
 
 from bsl.models.errors import EvaluationError
+from bsl.models.evaluation.config import MARGIN
 from bsl.models.evaluation.significance.bootstrap import LEVEL
 from bsl.models.evaluation.significance.hierarchical import Estimate
 from bsl.models.evaluation.significance.seeds import half_width
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 Verdict = Literal["REPRODUCED", "BELOW", "ABOVE", "INCONCLUSIVE", "NOT COMPARABLE"]
-MARGIN: Final = 1.0  # points; seeds of one recipe differ by about that, and most published scores are of one seed
 ALPHA: Final = 0.05  # of each one-sided test: probability that a score `MARGIN` off is called REPRODUCED
 MOST: Final = 1000  # upper bound of `seeds_for`
 _ROUNDING: Final = 1e-9

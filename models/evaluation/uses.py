@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from bsl.models.evaluation.own_text import METRIC
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -20,6 +18,8 @@ GROUPING: Final = "grouping accuracy"
 """Metric: mean accuracy of the nearest neighbour and of the nearest centroid of a few examples."""
 SPEARMAN: Final = "spearman"
 """Metric: Spearman correlation of cosines with the scores of pairs."""
+RECIPROCAL_RANK: Final = "mean reciprocal rank"
+"""Metric: mean reciprocal rank of the answers to questions about a text."""
 UseName = Literal["classify", "group", "similarity", "search"]
 LabelKind = Literal["classes", "pairs"]
 LABELS, TEXT = "labels", "text"
@@ -85,7 +85,7 @@ USES: Final[Mapping[UseName, EncoderUse]] = {
             question="Does a sentence find the sentence, the title or the other half that belongs to it?",
             measure="MRR of questions about your text",
             group=TEXT,
-            metric=METRIC,
+            metric=RECIPROCAL_RANK,
             labels=None,
         ),
     )

@@ -20,11 +20,13 @@ from bsl.storage.sources.label_columns import EXPECTED, label_columns, obstacle,
 from bsl.storage.sources.label_groups import group_names, likely_group, require_groups
 from bsl.storage.sources.label_names import SET_PREFIX, label_file
 from bsl.storage.sources.label_values import class_labels, folded_spellings, scores, words_as_classes
-from bsl.storage.sources.own_text import TITLES, ReadingConfig, TextSource
+from bsl.storage.sources.own_text import TITLES, TextSource, text_sources
 from bsl.storage.sources.paths import listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from bsl.storage.sources.reading_config import ReadingConfig
 
 __all__ = ["SET_PREFIX", "LabelSource", "label_source", "read_labels"]
 
@@ -151,11 +153,11 @@ def sources_and_labels(
     """Find the user's text and labels; `reading.document` is a column of the text, of the labels, or of both.
 
     Raises:
-        SourceError, ValueError: As for `label_source` and `ReadingConfig.sources`.
+        SourceError, ValueError: As for `label_source` and `text_sources`.
     """
     found = None if labels is None else label_source(labels, reading.document)
     only_labels = found is not None and found.document is not None and found.document == reading.document
-    return reading.sources(texts, mirror, needs_document=not only_labels), found
+    return text_sources(reading, texts, mirror, needs_document=not only_labels), found
 
 
 def read_labels(source: LabelSource) -> pl.DataFrame:

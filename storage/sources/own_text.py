@@ -21,7 +21,6 @@ from bsl.storage.filesystem.secrets import without_password
 from bsl.storage.filesystem.spelling import perhaps_path
 from bsl.storage.filesystem.urls import absolute, reachable
 from bsl.storage.readers.columns import Columns, known_shape, named, require
-from bsl.storage.readers.encodings import Encoding
 from bsl.storage.readers.formats import Format, columns_of, format_of, is_readable, read_table
 from bsl.storage.readers.text_columns import PROSE_WORDS, check_texts, first_records, is_prose, require_header
 from bsl.storage.record import NotInKey, Record
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from bsl.storage.readers.read_report import ReadReport
+    from bsl.storage.sources.reading_config import ReadingConfig
 
 SET_PREFIX: Final = "own:"
 """Before a text in the name of an evaluation set."""
@@ -94,66 +94,51 @@ class TextSource(Record):
         }
 
 
-class ReadingConfig(Record):
-    """Columns of the user's files, to overrule the guess, and the language of the text."""
+def text_sources(
+    reading: ReadingConfig, paths: Sequence[str], mirror: str | None = None, *, needs_document: bool = True
+) -> tuple[TextSource, ...]:
+    """Find files and guess the role of their columns. In each file, the named columns that exist are used.
 
-    columns: tuple[str, ...] = ()
-    """Columns with text; by default guessed."""
-    title: str | None = None
-    """Column with titles, '' for none; by default guessed."""
-    document: str | None = None
-    """Column with the same value in all rows of a document, writer or customer, '' for none (by default guessed for
-    text); labelled rows with the same value are all training or all test labels. A column of sources holds out complete
-    sources. The bootstrap draws labelled rows with the same value together."""
-    lang: str = Field("en", pattern=r"^[a-z]{2,3}$")
-    """ISO 639 code of the text, for example `de`."""
-    encoding: Encoding | None = None
-    """Encoding of the files that are not UTF-8, for example `cp1252`."""
+    Args:
+        reading: The named columns, the language and the encoding.
+        paths: Files, folders (all readable files below them, except hidden ones), patterns with `*`, or datasets:
+            embedded, declared (`snli`, `stsb/test`), on the Hub or mirror (`<hub id>[@<revision>][/<split>]`).
+            Formats may be mixed.
+        mirror: Folder that may contain datasets.
+        needs_document: Whether one of the files must have the column `document`.
 
-    def sources(
-        self, paths: Sequence[str], mirror: str | None = None, *, needs_document: bool = True
-    ) -> tuple[TextSource, ...]:
-        """Find files and guess the role of their columns. In each file, the named columns that exist are used.
+    Returns:
+        One source for each path and each set of columns among its files.
 
-        Args:
-            paths: Files, folders (all readable files below them, except hidden ones), patterns with `*`, or datasets:
-                embedded, declared (`snli`, `stsb/test`), on the Hub or mirror (`<hub id>[@<revision>][/<split>]`).
-                Formats may be mixed.
-            mirror: Folder that may contain datasets.
-            needs_document: Whether one of the files must have the column `document`.
-
-        Returns:
-            One source for each path and each set of columns among its files.
-
-        Raises:
-            SourceError: A path has no files, no file has a named column, or a file has no text column.
-            ValueError: No path is given, or an address contains a password.
-        """
-        if not paths:
-            raise ValueError("no text is given, expected at least one file, folder, pattern or dataset")
-        found: list[TextSource] = []
-        located = [_files(without_password(path), mirror) for path in paths]
-        columns = {
-            file: columns_of(file, format_of(file), encoding=self.encoding) for _, files in located for file in files
-        }
-        every = tuple(dict.fromkeys(name for names in columns.values() for name in names))
-        documents = [self.document] if needs_document else []
-        options = (("--columns", self.columns), ("--title", [self.title]), ("--document", documents))
-        for option, names in options:
-            require(", ".join(paths), every, [name for name in names if name], f"with `{option}`")
-        for name, files in located:
-            groups: dict[tuple[Format, tuple[str, ...], bool], list[TextSource]] = {}
-            for file in files:
-                guess = _guess(file, columns[file], self)
-                groups.setdefault((guess.format, guess.found, guess.wrapped), []).append(guess)
-            for same in groups.values():
-                own_files = tuple(guess.files[0] for guess in same)
-                check_texts(own_files[0], same[0].format, same[0].texts, encoding=self.encoding)
-                stem = stem_of(own_files[0]) if len(own_files) == 1 else name
-                found.append(
-                    same[0].model_copy(update={"name": stem, "digest": joint_sha256(own_files), "files": own_files})
-                )
-        return tuple(found)
+    Raises:
+        SourceError: A path has no files, no file has a named column, or a file has no text column.
+        ValueError: No path is given, or an address contains a password.
+    """
+    if not paths:
+        raise ValueError("no text is given, expected at least one file, folder, pattern or dataset")
+    found: list[TextSource] = []
+    located = [_files(without_password(path), mirror) for path in paths]
+    columns = {
+        file: columns_of(file, format_of(file), encoding=reading.encoding) for _, files in located for file in files
+    }
+    every = tuple(dict.fromkeys(name for names in columns.values() for name in names))
+    documents = [reading.document] if needs_document else []
+    options = (("--columns", reading.columns), ("--title", [reading.title]), ("--document", documents))
+    for option, names in options:
+        require(", ".join(paths), every, [name for name in names if name], f"with `{option}`")
+    for name, files in located:
+        groups: dict[tuple[Format, tuple[str, ...], bool], list[TextSource]] = {}
+        for file in files:
+            guess = _guess(file, columns[file], reading)
+            groups.setdefault((guess.format, guess.found, guess.wrapped), []).append(guess)
+        for same in groups.values():
+            own_files = tuple(guess.files[0] for guess in same)
+            check_texts(own_files[0], same[0].format, same[0].texts, encoding=reading.encoding)
+            stem = stem_of(own_files[0]) if len(own_files) == 1 else name
+            found.append(
+                same[0].model_copy(update={"name": stem, "digest": joint_sha256(own_files), "files": own_files})
+            )
+    return tuple(found)
 
 
 def records(source: TextSource, report: ReadReport) -> Iterator[pl.DataFrame]:
@@ -184,7 +169,7 @@ def records(source: TextSource, report: ReadReport) -> Iterator[pl.DataFrame]:
 
 
 def check_named(path: str, mirror: str | None = None) -> None:
-    """Check that a file, folder or dataset exists, without reading or fetching it; see `ReadingConfig.sources`.
+    """Check that a file, folder or dataset exists, without reading or fetching it; see `text_sources`.
 
     Raises:
         SourceError, AssetError: nothing has this name; the message suggests the nearest.
@@ -200,7 +185,7 @@ def check_named(path: str, mirror: str | None = None) -> None:
 
 
 def source_named(path: str, mirror: str | None = None) -> SourceSpec:
-    """Return the source of a name as in `ReadingConfig.sources`; a local path becomes absolute, for workers.
+    """Return the source of a name as in `text_sources`; a local path becomes absolute, for workers.
 
     Raises:
         SourceError, AssetError: nothing has this name.

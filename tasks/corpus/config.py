@@ -10,7 +10,7 @@ from bsl.models.corpus.corpus import CorpusConfig
 from bsl.models.corpus.passages import HoldOutConfig
 from bsl.storage.filesystem.urls import Public
 from bsl.storage.record import NotInKey, Record
-from bsl.storage.sources.own_text import ReadingConfig
+from bsl.storage.sources.reading_config import ReadingConfig
 from bsl.storage.sources.sources import SourceSpec
 
 

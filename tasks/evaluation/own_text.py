@@ -18,13 +18,14 @@ import polars as pl
 from bsl.models.corpus.labels import JUDGE, TEACH, Use
 from bsl.models.corpus.passages import HoldOutConfig, LeftOut, undivided
 from bsl.models.errors import EvaluationError
-from bsl.models.evaluation.own_text import METRIC, retrieval_questions, too_few
-from bsl.models.evaluation.uses import TEXT, UseName
+from bsl.models.evaluation.own_text import retrieval_questions, too_few
+from bsl.models.evaluation.uses import RECIPROCAL_RANK, TEXT, UseName
 from bsl.storage.artifacts.refs import PassagesRef
 from bsl.storage.artifacts.store import Store
 from bsl.storage.record import NotInKey
 from bsl.storage.sources.labels import LabelSource
-from bsl.storage.sources.own_text import SET_PREFIX, ReadingConfig, TextSource
+from bsl.storage.sources.own_text import SET_PREFIX, TextSource, text_sources
+from bsl.storage.sources.reading_config import ReadingConfig
 from bsl.tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from bsl.tasks.corpus.labels import TRAIN, labelled_rows, sides_of
 from bsl.tasks.corpus.own_sentences import sentences_of
@@ -190,7 +191,7 @@ class OwnTextKind(FrozenKind[AnyText]):
     @property
     def headline(self) -> tuple[str, ...]:
         """The only metric."""
-        return (METRIC,)
+        return (RECIPROCAL_RANK,)
 
     def knows(self, name: str) -> bool:
         """Whether the name begins with `own:`."""
@@ -202,7 +203,9 @@ class OwnTextKind(FrozenKind[AnyText]):
         Raises:
             SourceError: no files, or no text column.
         """
-        return OwnTextSet(dataset=name, sources=ReadingConfig().sources([name.removeprefix(SET_PREFIX)], site.mirror))
+        return OwnTextSet(
+            dataset=name, sources=text_sources(ReadingConfig(), [name.removeprefix(SET_PREFIX)], site.mirror)
+        )
 
     def draws(self, text: AnyText, systems: Sequence[Sequence[Vectors]], config: BootstrapConfig) -> list[SetDraws]:
         """Return the draws of each question on the same resamples of documents, and of labels.
@@ -229,7 +232,7 @@ def question_draws(
     for name, probe in questions.items():
         ranks = [np.stack([_ranks(encoder, probe) for encoder in seeds]) for seeds in systems]
         draws = outcome_draws(ranks, probe.unit, resamples=config.resamples, seed=config.seed)
-        yield SetDraws(name, METRIC, TEXT, draws, n=len(probe))
+        yield SetDraws(name, RECIPROCAL_RANK, TEXT, draws, n=len(probe))
 
 
 def _ranks(encoder: Vectors, probe: Retrieval) -> NDArray[np.float64]:

@@ -13,9 +13,9 @@ from bsl.tasks.embedding.encoders import ResolvedEncoder, resolve
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from bsl.models.encoder.config import EncoderOverrides
     from bsl.models.runtime.precision import Precision
     from bsl.tasks.corpus.evaluation_sets import EvaluationSet
-    from bsl.tasks.evaluation.config import EncoderOverrides
     from bsl.tasks.stage.run_context import RunContext
 
 

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import polars as pl
 from yaml import YAMLError
 
-from bsl.models.evaluation.own_text import METRIC
 from bsl.models.evaluation.signature import PRINTED
-from bsl.models.evaluation.uses import GROUPING
+from bsl.models.evaluation.uses import GROUPING, RECIPROCAL_RANK
 from bsl.storage.assets.catalog import embedded_manifest
 from bsl.storage.assets.embedded import EMBEDDED
 from bsl.storage.datasets.registry import DATASETS, MODEL_LICENCES
@@ -70,7 +69,7 @@ TASKS: Final = {
     "accuracy": (*_FROZEN, "accuracy"),
     GROUPING: (*_FROZEN, "accuracy"),
     "f1": (*_FROZEN, "f1"),
-    METRIC: ("information-retrieval", "Information Retrieval", "cosine_mrr"),
+    RECIPROCAL_RANK: ("information-retrieval", "Information Retrieval", "cosine_mrr"),
 }
 """Metric → task, its title and the metric's name on the Hub."""
 _LICENCE_ID: Final = re.compile(r"[a-z][a-z0-9.-]*\d[a-z0-9.-]*|mit|openrail|gemma|unlicense|wtfpl")  # on the Hub

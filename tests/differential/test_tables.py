@@ -15,7 +15,8 @@ from bsl.storage.errors import SourceError
 from bsl.storage.readers.encodings import is_utf8
 from bsl.storage.readers.read_report import ReadReport
 from bsl.storage.sources.labels import label_source, read_labels
-from bsl.storage.sources.own_text import ReadingConfig, records
+from bsl.storage.sources.own_text import records, text_sources
+from bsl.storage.sources.reading_config import ReadingConfig
 from tests.differential.cases import FIRST, count
 from tests.differential.tables import WRITERS, by_hand, by_spreadsheet, rows_of
 
@@ -47,7 +48,7 @@ def read(name):
     labels = read_labels(label_source(name)).select("text_1", "label").rows()
     path, _, encoding = name.partition("#encoding=")
     texts = []
-    for source in ReadingConfig(encoding=encoding or None).sources([path]):
+    for source in text_sources(ReadingConfig(encoding=encoding or None), [path]):
         report = ReadReport(path)
         texts += [text for table in records(source, report) for text in table["text"]]
         report.check(0.0)
@@ -110,6 +111,6 @@ def test_sentences_of_a_text_file_are_read_as_written(tmp_path):
         texts = [f"{row.text}." for row in rows_of(random, breaks=False) if row.text]
         path = tmp_path / f"{case}.txt"
         path.write_bytes(random.choice(("\n", "\r\n")).join(texts).encode(random.choice(("utf-8-sig", "utf-16"))))
-        (source,) = ReadingConfig().sources([str(path)])
+        (source,) = text_sources(ReadingConfig(), [str(path)])
         read = pl.concat(list(records(source, ReadReport("lines"))))["text"].to_list()
         assert read == texts, f"case {case}"

@@ -19,7 +19,8 @@ from bsl.storage.artifacts.schemas import PROOF
 from bsl.storage.assets.embedded import embedded_path
 from bsl.storage.errors import SourceError
 from bsl.storage.sources.labels import label_source
-from bsl.storage.sources.own_text import ReadingConfig
+from bsl.storage.sources.own_text import text_sources
+from bsl.storage.sources.reading_config import ReadingConfig
 from bsl.tasks.adaptation import choose_encoder, choose_share
 from bsl.tasks.corpus.evaluation_sets import resolve_scored_set
 from bsl.tasks.corpus.labels import labelled_rows
@@ -111,7 +112,7 @@ def test_adapt_exports_the_adapted_encoder_only_if_better(own, site, store, star
 def test_unlabelled_text_file_is_order_independent_and_not_proved(lines, own, site, store, start, made, tmp_path):
     read = []
     for name, texts in (("sorted", lines.sort()), ("shuffled", lines.shuffle(seed=5))):
-        (source,) = ReadingConfig().sources([write_lines(tmp_path / f"{name}.txt", texts)])
+        (source,) = text_sources(ReadingConfig(), [write_lines(tmp_path / f"{name}.txt", texts)])
         passages = read_passages(site, (source.model_copy(update={"name": "list"}),), AdaptConfig().hold_out)
         read.append(store.scan(passages).collect())
     assert read[0].equals(read[1])

@@ -14,9 +14,9 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.filters import FlowRunFilter
 
+from bsl.flows.own_options import OwnRequest
 from bsl.flows.pipeline import pipeline
 from bsl.flows.recipes import recipe
-from bsl.flows.sweep.own import OwnRequest
 from bsl.flows.sweep.points import Job
 from bsl.flows.sweep.sweep import ablation
 from bsl.models.encoder.config import EncoderConfig

@@ -3,7 +3,8 @@
 import polars as pl
 import pytest
 
-from bsl.flows.sweep.own import START, OwnRequest
+from bsl.flows.own_options import OwnRequest
+from bsl.flows.sweep.own import START
 from bsl.flows.sweep.sweep import ablation
 from bsl.models.corpus.labels import sentences_of
 from bsl.storage.artifacts.refs import ArtifactRef, PassagesRef

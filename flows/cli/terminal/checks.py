@@ -8,51 +8,35 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bsl.flows.recipes.adaptation import AdaptConfig
-    from bsl.tasks.corpus.config import OwnTextConfig
+    from bsl.models.corpus.passages import HoldOutConfig
+    from bsl.storage.sources.labels import LabelSource
+    from bsl.storage.sources.own_text import TextSource
     from bsl.tasks.stage.run_context import RunContext
 
 _SMALL_BYTES: Final = 1 << 16  # text files up to this size are read before a run
 
 
-def check_texts(texts: Sequence[str], site: RunContext) -> None:
-    """Check that every name refers to files or a dataset.
-
-    Args:
-        texts: Files, folders, patterns or datasets.
-        site: Run context with the mirror, which may have a dataset.
-
-    Raises:
-        SourceError, AssetError: A name does not exist; the message suggests the closest name.
-    """
-    from bsl.storage.sources.own_text import check_named
-
-    for name in texts:
-        check_named(name, site.mirror)
-
-
-def check_amount(texts: Sequence[str], config: AdaptConfig | OwnTextConfig, labels: str | None) -> None:
+def check_amount(sources: Sequence[TextSource], hold_out: HoldOutConfig, labels: LabelSource | None) -> None:
     """Check that small files have enough sentences to hold some out, before a server starts; runs check all texts.
 
     Args:
-        texts: Files, folders, patterns or datasets; only files are checked.
-        config: Settings of the columns and the parts.
-        labels: File of labels; without one, questions about the text are needed.
+        sources: Sources of text; only local files are checked.
+        hold_out: Settings of the parts.
+        labels: Labels; without them, questions about the text are needed.
 
     Raises:
         EmptyCorpusError, EvaluationError: There are too few sentences.
         SourceError: A file cannot be read as text.
     """
-    if not all(map(isfile, texts)) or sum(map(getsize, texts)) > _SMALL_BYTES:
+    files = [file for source in sources for file in source.files]
+    if not all(map(isfile, files)) or sum(map(getsize, files)) > _SMALL_BYTES:
         return
     from bsl.models.corpus.passages import LeftOut
     from bsl.models.errors import EvaluationError
     from bsl.models.evaluation.own_text import retrieval_questions, too_few
-    from bsl.storage.sources.labels import sources_and_labels
     from bsl.tasks.corpus.own_sentences import parts_of
 
-    sources, _ = sources_and_labels(config, texts, labels)
-    _, parts = parts_of(sources, config.hold_out, LeftOut())
+    _, parts = parts_of(sources, hold_out, LeftOut())
     held_out = parts.filter(part="report")
     if labels is None and not retrieval_questions(held_out):
         raise EvaluationError(f"{too_few(held_out)}. Or give labels.")
@@ -73,15 +57,16 @@ def check_sets(names: Sequence[str], site: RunContext) -> None:
     from bsl.storage.datasets.registry import ALL, DATASETS, OTHER_SETS, suites_of
     from bsl.storage.filesystem.spelling import did_you_mean
     from bsl.storage.sources import labels, own_text
+    from bsl.storage.sources.label_names import label_file
     from bsl.storage.sources.sources import SourceSpec, mirrored_table
 
     known = (*suites_of(DATASETS.values()), ALL, *DATASETS, *OTHER_SETS)
     for name in names:
         dataset, _, split = name.removeprefix(EMBEDDED).partition("/")
         if name.startswith(own_text.SET_PREFIX):
-            check_texts([name.removeprefix(own_text.SET_PREFIX)], site)
+            own_text.check_named(name.removeprefix(own_text.SET_PREFIX), site.mirror)
         elif name.startswith(labels.SET_PREFIX):
-            check_labels(name.removeprefix(labels.SET_PREFIX))
+            check_files(label_file(name.removeprefix(labels.SET_PREFIX)).path)
         elif dataset not in known:
             raise ValueError(
                 f"unknown suite or set {name!r}.{did_you_mean(name, known)} `bsl evaluate --help` lists all"
@@ -90,8 +75,8 @@ def check_sets(names: Sequence[str], site: RunContext) -> None:
             mirrored_table(SourceSpec(dataset=dataset, split=split), None)  # raises if there is no such split
 
 
-def check_files(*paths: str | None) -> None:
-    """Check that paths exist and have known suffixes; None is skipped.
+def check_files(*paths: str) -> None:
+    """Check that paths exist and have known suffixes.
 
     Raises:
         SourceError: A path does not exist, and the message suggests the closest path; or a file's suffix is unknown.
@@ -100,20 +85,8 @@ def check_files(*paths: str | None) -> None:
     from bsl.storage.sources.paths import listed
 
     for path in paths:
-        for file in listed(path) if path is not None else ():
+        for file in listed(path):
             format_of(file)
-
-
-def check_labels(*names: str | None) -> None:
-    """Check files of labels as `check_files` does; their names may contain columns.
-
-    Raises:
-        SourceError: As for `check_files`.
-        ValueError: The columns in a name are malformed.
-    """
-    from bsl.storage.sources.label_names import label_file
-
-    check_files(*(label_file(name).path for name in names if name is not None))
 
 
 def check_encoders(names: Sequence[str | None], site: RunContext) -> None:

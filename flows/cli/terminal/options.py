@@ -12,6 +12,7 @@ from types import GenericAlias, NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypedDict, Union, get_args, get_origin
 
 from cyclopts import Group, Parameter
+from cyclopts.validators import Number
 
 from bsl.flows.cli.terminal.overrides import changes_of
 from bsl.tasks.stage.run_context import RunContext, variable_of
@@ -34,6 +35,8 @@ NOT_GIVEN: Final[Mapping[str, Any]] = {}
 """No options of a group."""
 SEVERAL: Final = Parameter(consume_multiple=(1, None))
 """One or more words after an option."""
+COUNT: Final = Parameter(validator=Number(gte=1))
+"""A number of at least 1."""
 _SENTENCE: Final = re.compile(r"(?<=[.])\s")
 
 

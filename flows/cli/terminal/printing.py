@@ -16,10 +16,9 @@ from bsl.flows.cli.terminal.log_lines import printable
 from bsl.storage.filesystem.control_characters import visible, visible_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
     from bsl.flows.cli.terminal.options import Output
-    from bsl.storage.artifacts.manifest import Manifest
     from bsl.storage.artifacts.refs import ArtifactRef
     from bsl.storage.artifacts.store import Store
     from bsl.storage.sources.labels import LabelSource
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 _ANY_WIDTH: Final = 10_000  # columns
 _LONGEST_CELL: Final = 2_000  # characters of a table's cell; --json has the complete text
 _INTERVAL: Final = re.compile(r" (\[[-+\d., ]+\])")
-ANSWERS: Final = "What the adapted encoder is better for (× 100)"
 _SOURCES: Final = "How your files are read (change it with --columns, --title, --document and --encoding)"
 
 
@@ -61,6 +59,7 @@ def print_sets(names: Iterable[str], mirror: str | None) -> None:
         EvaluationError: A file has too few labels.
     """
     from bsl.storage.sources import labels, own_text
+    from bsl.storage.sources.reading_config import ReadingConfig
     from bsl.tasks.corpus.labels import evaluation_counts
 
     for name in names:
@@ -70,7 +69,7 @@ def print_sets(names: Iterable[str], mirror: str | None) -> None:
             print(printable(f"{name}:{line}; {evaluation_counts(labelled)}"), file=sys.stderr)
         elif name.startswith(own_text.SET_PREFIX):
             path = name.removeprefix(own_text.SET_PREFIX)
-            for source in own_text.ReadingConfig().sources([path], mirror):
+            for source in own_text.text_sources(ReadingConfig(), [path], mirror):
                 roles = {role: column for role, column in source.summary.items() if role != "files" and column}
                 columns = ", ".join(f"{role}: {column}" for role, column in roles.items())
                 print(printable(f"{name}: {columns}"), file=sys.stderr)
@@ -112,6 +111,14 @@ def print_table(title: str, rows: list[dict[str, str]], *, are_texts: bool = Fal
     console.print(Text(show(title), style="table.title"), table, sep="\n")
 
 
+def print_rows(title: str, rows: list[dict[str, str]], output: Output, records: object = None) -> None:
+    """Print rows as a table, with `--json` the records, or the rows if there are none."""
+    if output.json:
+        print_json(rows if records is None else records)
+    else:
+        print_table(title, rows)
+
+
 def print_line(text: str) -> None:
     """Print a sentence, wrapped between words in a terminal, not wrapped in a pipe."""
     console = Console()
@@ -136,71 +143,27 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST_CELL else f"{text[:_LONGEST_CELL]} …"
 
 
-def tables_of(store: Store, ref: ArtifactRef) -> dict[str, list[dict[str, Any]]]:
-    """Return all tables of an artifact as rows, for JSON."""
-    return {name: store.scan(ref, name).collect().to_dicts() for name in store.manifest(ref).tables}
-
-
-def figures_of(store: Store, ref: ArtifactRef) -> Iterator[tuple[str, list[dict[str, str]]]]:
-    """Yield titles and rows: the scores of an evaluation or run, and the differences if it compared several systems."""
-    from bsl.tasks.figures import ResultFigures
-    from bsl.tasks.rendering.score_tables import INTERVALS, difference_rows, score_rows
-
-    yield INTERVALS, score_rows(store.scan(ref, "scores").collect())
-    if "comparison" in store.manifest(ref).tables:
-        draws = store.manifest(ref).figures_as(ResultFigures).draws
-        yield "Paired differences × 100", difference_rows(store.scan(ref, "comparison").collect(), draws)
-
-
-def findings_of(manifest: Manifest) -> list[str]:
-    """Return the findings of a result, such as its verdict; none for other artifacts."""
-    from bsl.tasks.figures import ResultFigures
-
-    return manifest.figures_as(ResultFigures).findings
-
-
-def result_tables(store: Store, manifest: Manifest) -> Iterator[tuple[str, list[dict[str, str]]]]:
-    """Yield the main tables of a report or an evaluation, with their titles; none for other artifacts."""
-    from bsl.storage.artifacts.refs import ProofRef
-    from bsl.tasks.figures import ResultFigures
-    from bsl.tasks.rendering.evidence import answer_rows, proof_rows
-
-    if "scores" in manifest.tables:
-        yield from figures_of(store, manifest.ref)
-    if "uses" in manifest.figures and (proof := manifest.provenance.inputs.get("proof")):
-        table = store.scan(ProofRef(key=proof.key)).collect()
-        draws = manifest.figures_as(ResultFigures).draws
-        yield ANSWERS, answer_rows(table, draws)
-        yield "All figures × 100", proof_rows(table, draws)
-
-
-def print_result(
-    store: Store,
-    ref: ArtifactRef,
-    output: Output,
-    tables: Callable[[], Iterable[tuple[str, list[dict[str, str]]]]],
-    lines: Iterable[str] = (),
-    **more: object,
-) -> None:
+def print_result(store: Store, ref: ArtifactRef, output: Output, lines: Iterable[str] = (), **more: object) -> None:
     """Print a result: its tables, its findings and the path of its page; as JSON if requested.
 
     Args:
         store: Store with the artifact.
-        ref: Artifact with a page; its manifest has the findings, if it compares systems.
+        ref: Artifact with a page.
         output: Text or JSON.
-        tables: Returns titles and rows.
         lines: Further sentences.
         more: Further fields of the JSON.
     """
     from bsl.tasks.reporting.publish import page_of
+    from bsl.tasks.reporting.result_tables import result_lines, result_tables
 
-    figures, page = store.manifest(ref).figures, page_of(store, ref)
+    manifest, page = store.manifest(ref), page_of(store, ref)
     if output.json:
-        named = {"figures" if name == ref.kind else name: rows for name, rows in tables_of(store, ref).items()}
-        print_json({ref.kind: ref.path, "page": page, **figures, **named, **more})
+        tables = {name: store.scan(ref, name).collect().to_dicts() for name in manifest.tables}
+        named = {"figures" if name == ref.kind else name: rows for name, rows in tables.items()}
+        print_json({ref.kind: ref.path, "page": page, **manifest.figures, **named, **more})
         return
-    for title, rows in tables():
+    for title, rows in result_tables(store, manifest):
         print_table(title, rows)
-    for line in (*findings_of(store.manifest(ref)), *lines):
+    for line in (*result_lines(manifest), *lines):
         print_line(line)
     print(printable(f"page:    {page}"))

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bsl.flows.cli.terminal.log_lines import be_quiet, printable, spinner
-from bsl.flows.prefect_server.server import TAG, EmbeddedServer, check_server, reserve_server, use_server
 from bsl.storage.filesystem.os_errors import writing
 
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
     from bsl.flows.cli.terminal.options import Output
     from bsl.flows.config import PipelineConfig
+    from bsl.flows.prefect_server.server import EmbeddedServer
     from bsl.tasks.stage.progress import StageRun
     from bsl.tasks.stage.run_context import RunContext
 
@@ -46,8 +46,6 @@ class FlowStart:
         configs: Iterable[PipelineConfig] = (),
         labels: Sequence[str] = (),
         /,
-        *,
-        is_planned: bool = True,
         **parameters: object,
     ) -> Any:  # noqa: ANN401 - what the flow returns
         """Run a flow and return its result; if it fails, print its error and end the command.
@@ -56,13 +54,13 @@ class FlowStart:
             flow: A Prefect flow with a parameter `site`.
             configs: All configurations of the run; their sources are checked before the run starts.
             labels: Further tags of the run.
-            is_planned: Whether a dry run finds the stages first; False for a flow that does more than call stages.
             parameters: Other parameters of the flow.
 
         Raises:
             SourceError: A source is missing.
             SystemExit: The flow failed.
         """
+        from bsl.flows.prefect_server.server import TAG, check_server
         from bsl.tasks.corpus.ingest import locate_sources
 
         with spinner("looking for sources and models, starting Prefect"):
@@ -70,7 +68,7 @@ class FlowStart:
                 locate_sources(self.site, config.ingest)
             if self.embedded is None:
                 check_server(os.environ["PREFECT_API_URL"])  # without an answer the flow cannot run
-            plan = planned_stages(flow, {**parameters, "site": self.site}) if is_planned else None
+            plan = planned_stages(flow, {**parameters, "site": self.site})
             store = self.site.open_store()
             to_make = [step for step in plan.stages if store.defect(step.ref)] if plan else []
             is_cached = plan is not None and not to_make
@@ -143,6 +141,8 @@ def begin(site: RunContext, output: Output, *, serve: bool = True) -> FlowStart:
     Raises:
         StoreReadError, StoreWriteError: The path of the store contains a file, or its folder cannot be created.
     """
+    from bsl.flows.prefect_server.server import reserve_server, use_server
+
     use_server()
     if not output.debug:
         be_quiet()
@@ -164,6 +164,7 @@ def begin_here(place: Mapping[str, Any], path: str) -> Iterator[RunContext]:
     """
     from rich.console import Console
 
+    from bsl.flows.prefect_server.server import use_server
     from bsl.flows.run_context import run_context_of
 
     # Only Prefect sends shards to a cluster, and it does not run here.

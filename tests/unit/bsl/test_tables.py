@@ -10,7 +10,8 @@ import pytest
 import bsl
 from bsl.storage.errors import SourceError
 from bsl.storage.sources.labels import label_source, read_labels
-from bsl.storage.sources.own_text import ReadingConfig
+from bsl.storage.sources.own_text import text_sources
+from bsl.storage.sources.reading_config import ReadingConfig
 from bsl.tables import Files
 
 TEXTS = [f"The {thing} of house {number} is old." for number in range(20) for thing in ("river", "engine")]
@@ -45,7 +46,7 @@ def test_labels_of_any_table_are_read_as_from_a_file(table):
 @pytest.mark.parametrize("texts", [TEXTS, tuple(TEXTS), pd.Series(TEXTS), pl.Series(TEXTS), np.array(TEXTS)])
 def test_list_or_column_of_texts_may_have_its_labels_beside_it(texts):
     with Files() as files:
-        (source,) = ReadingConfig().sources(files.texts(texts))
+        (source,) = text_sources(ReadingConfig(), files.texts(texts))
         assert source.texts == ("text",)
         assert read_labels(label_source(files.labels(TOPICS, texts)))["text_1"].to_list() == TEXTS
 

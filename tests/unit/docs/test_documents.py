@@ -61,7 +61,7 @@ def answer(*words: str) -> tuple[str, str]:
             if "--help" in words:
                 command(*bound.args, **bound.kwargs)
         except CycloptsError as error:
-            return printed.getvalue(), refusal(error, words)
+            return printed.getvalue(), refusal(error)
     return printed.getvalue(), ""
 
 

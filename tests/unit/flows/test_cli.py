@@ -123,22 +123,25 @@ def test_completion_script_contains_commands_and_options(shell, capsys):
     assert [word for word in ("reproduce", "artifacts", "round-trips", "max-length") if word not in script] == []
 
 
-@pytest.mark.parametrize(
-    ("call", "others"),
-    [
-        (["--help"], ["pydantic", "polars"]),
-        (["run", "--help"], ["polars"]),
-        (["run"], ["polars"]),
-        (["adapt", "--help"], []),
-        (["evaluate", "--help"], []),
-    ],
-)
-def test_help_imports_no_heavy_libraries(call, others):
-    """Help is fast; and a verb must set Prefect's settings before Prefect is imported, since it reads them then."""
-    libraries = {"prefect", "torch", "transformers", *others}
-    code = f"import sys, bsl.flows.cli.main as cli; cli.main({call}); print(sorted({libraries} & sys.modules.keys()))"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.splitlines()[-1] == "[]"
+HELPS = """
+import contextlib, io, json, sys
+from bsl.flows.cli.commands import COMMANDS
+from bsl.flows.cli.main import main
+calls = [["--help"], ["run"], *([*command.name.split(), "--help"] for group in COMMANDS.values() for command in group)]
+heavy = {"prefect", "torch", "transformers", "polars", "pyarrow", "numpy", "fsspec", "huggingface_hub"}
+for call in calls:
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        main(call)
+    found = heavy & sys.modules.keys()
+    assert not found, (call, found)
+    assert call != ["--help"] or "pydantic" not in sys.modules
+"""
+
+
+def test_help_of_every_command_imports_no_heavy_libraries():
+    """Help is fast; and a command must set Prefect's settings before Prefect is imported, which reads them then."""
+    ended = subprocess.run([sys.executable, "-c", HELPS], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
 
 
 STARTING = """
@@ -177,10 +180,10 @@ def test_command_names_its_server_before_importing_prefect(call, tmp_path):
     assert told == (0, ["Prefect is told http://127.0.0.1:"]), ended.stderr
 
 
-@pytest.mark.parametrize("call", [["artifacts", "--debug", "gc"], ["artifacts", "gc", "--debug"]])
-def test_debug_option_is_accepted_after_command_or_action(store, call):
-    with pytest.raises(ValueError, match="expected hours or days"):
-        main([*call, "--older-than", "soon"])
+@pytest.mark.parametrize("call", ["--debug artifacts gc", "artifacts --debug gc", "artifacts gc --debug"])
+def test_debug_option_is_accepted_anywhere(store, call):
+    with pytest.raises(ValueError, match="expected a time up to 36500d"):
+        main([*call.split(), "--older-than", "36501d"])
 
 
 def test_ui_refuses_a_port_that_cannot_be_served(tmp_path, monkeypatch, capsys):
@@ -188,7 +191,7 @@ def test_ui_refuses_a_port_that_cannot_be_served(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
     for port in ("0", "99999"):
         assert main(["ui", "--port", port]) == 2
-        assert capsys.readouterr().err == f"bsl: --port {port}: expected a number from 1 to 65535\n"
+        assert f'bsl: Invalid value "{port}" for --port. Must be ' in capsys.readouterr().err
     with socket.create_server(("127.0.0.1", 0)) as other:
         assert main(["ui", "--port", f"{other.getsockname()[1]}"]) == 2
     assert "Address already in use. Choose another port" in capsys.readouterr().err

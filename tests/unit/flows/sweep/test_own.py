@@ -4,9 +4,10 @@ import pytest
 
 from bsl.flows.cli.sweep import own_request
 from bsl.flows.cli.terminal.options import LabelColumns
+from bsl.flows.own_options import OwnRequest
 from bsl.flows.recipes.adaptation import AdaptConfig
 from bsl.flows.sweep.grid import grid
-from bsl.flows.sweep.own import KINDS, START, TRAINED, OwnRequest, Start, declared
+from bsl.flows.sweep.own import KINDS, START, TRAINED, Start, declared, own_config
 from bsl.models.views.pairs import OWN_LABELS
 from bsl.storage.sources.labels import label_source
 from bsl.tasks.stage.run_context import RunContext
@@ -23,7 +24,7 @@ def text(tmp_path):
 
 def study_of(text, changes=None, start=Start(), **options):  # noqa: B008 - frozen
     own = OwnRequest(text=(text,), **options)
-    return declared(own.config(changes or {}, None), own, start)
+    return declared(own_config(own, changes or {}, None), own, start)
 
 
 def points(text, changes=None, start=Start(), over=None, **options):  # noqa: B008
@@ -97,5 +98,5 @@ def test_named_columns_of_labels_reach_the_study(tmp_path):
     path.write_text("\n".join(["note,message,queue", *rows]))
     columns = LabelColumns(label_column="queue", text_column=("message",))
     request = own_request({"text": (str(path),), "labels": str(path)}, RunContext(), columns, "utf-8")
-    source = label_source(request.config({}, None).ingest.own_text.labels)
+    source = label_source(own_config(request, {}, None).ingest.own_text.labels)
     assert (source.label, source.texts) == ("queue", ("message",))

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from bsl.models.evaluation.own_text import METRIC
 from bsl.models.evaluation.proof import QUESTIONS, adaptation_comparisons
 from bsl.models.evaluation.significance.hierarchical import BootstrapDraws, difference_of
 from bsl.models.evaluation.sweep import MEAN, SetDraws, mean_of
+from bsl.models.evaluation.uses import RECIPROCAL_RANK
 
 ROWS = 200
 
@@ -18,7 +18,10 @@ def drawn(name, metric, group, before, after, **place):
     )
 
 
-ASKED = [drawn(name, METRIC, "text", 0.4, after) for name, after in [("title", 0.5), ("neighbour", 0.6), ("crop", 0.9)]]
+ASKED = [
+    drawn(name, RECIPROCAL_RANK, "text", 0.4, after)
+    for name, after in [("title", 0.5), ("neighbour", 0.6), ("crop", 0.9)]
+]
 LABELS = drawn("your labels", "accuracy", "labels", 0.5, 0.9)
 
 

@@ -10,8 +10,9 @@ from bsl.storage.errors import SourceError
 from bsl.storage.readers import blocks, csv
 from bsl.storage.readers.columns import Columns
 from bsl.storage.readers.formats import columns_of
-from bsl.storage.sources.own_text import ReadingConfig
+from bsl.storage.sources.own_text import text_sources
 from bsl.storage.sources.read import check_columns
+from bsl.storage.sources.reading_config import ReadingConfig
 from bsl.storage.sources.sources import SourceSpec, resolve_source
 from tests.reading import table, texts, where
 
@@ -224,7 +225,7 @@ NO_HEADER = {
 @pytest.mark.parametrize(("suffix", "lines", "why"), NO_HEADER.values(), ids=NO_HEADER)
 def test_both_readers_refuse_a_first_line_of_data_as_header(write, suffix, lines, why):
     path = write(f"a.{suffix}", "\n".join(lines))
-    for read in (lambda: check_columns(resolved(path)), lambda: ReadingConfig().sources([path])):
+    for read in (lambda: check_columns(resolved(path)), lambda: text_sources(ReadingConfig(), [path])):
         with pytest.raises(SourceError, match=rf"line 1 should be a header, but {why}"):
             read()
 
@@ -244,4 +245,4 @@ HEADERS = {
 @pytest.mark.parametrize(("suffix", "lines", "name"), HEADERS.values(), ids=HEADERS)
 def test_unusual_header_names_the_text_column(write, suffix, lines, name):
     path = write(f"a.{suffix}", "\n".join(lines))
-    assert check_columns(resolved(path)) == ReadingConfig().sources([path])[0].texts == (name,)
+    assert check_columns(resolved(path)) == text_sources(ReadingConfig(), [path])[0].texts == (name,)

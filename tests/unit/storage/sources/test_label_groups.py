@@ -6,7 +6,7 @@ import pytest
 from bsl.storage.errors import SourceError
 from bsl.storage.sources.label_names import label_file, set_with_label_columns, with_label_columns
 from bsl.storage.sources.labels import label_source, read_labels, sources_and_labels
-from bsl.storage.sources.own_text import ReadingConfig
+from bsl.storage.sources.reading_config import ReadingConfig
 
 ROWS = 120
 TEXTS = [f"The boat of captain number {number} came late again." for number in range(ROWS)]

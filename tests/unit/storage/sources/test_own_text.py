@@ -8,7 +8,8 @@ import pytest
 
 from bsl.storage.errors import SourceError
 from bsl.storage.readers.read_report import ReadReport
-from bsl.storage.sources.own_text import ReadingConfig, records
+from bsl.storage.sources.own_text import records, text_sources
+from bsl.storage.sources.reading_config import ReadingConfig
 
 PROSE = [f"This is the sentence of number {n}, long enough for prose." for n in range(8)]
 ROWS = pl.DataFrame({"ticket_no": range(8), "subject": ["Lost parcel"] * 8, "body": PROSE, "lang": ["en"] * 8})
@@ -28,12 +29,14 @@ def folder(tmp_path):
 
 
 def found(path, **options):
-    (source,) = ReadingConfig(**options).sources([str(path)])
+    (source,) = text_sources(ReadingConfig(**options), [str(path)])
     return source, pl.concat(records(source, ReadReport("own")))
 
 
 def test_mixed_formats_are_summarised_with_guessed_columns(folder):
-    sources = ReadingConfig().sources([str(folder / "in"), str(folder / "posts.jsonl"), str(folder / "*.parquet")])
+    sources = text_sources(
+        ReadingConfig(), [str(folder / "in"), str(folder / "posts.jsonl"), str(folder / "*.parquet")]
+    )
     told = {source.summary["files"]: source.summary for source in sources}
     assert told["lines: lines.txt"]["text"] == "one text per line"
     assert told["book: book.txt"]["text"] == "paragraphs of wrapped lines"
@@ -60,13 +63,13 @@ def test_records_contain_the_text_title_and_document_columns(folder):
 def test_columns_option_applies_only_to_files_with_these_columns(folder):
     paths = [str(folder / "in"), str(folder / "posts.jsonl")]
     named = {"columns": ["subject"], "document": "ticket_no", "lang": "de"}
-    sources = {source.name: source for source in ReadingConfig(**named).sources(paths)}
+    sources = {source.name: source for source in text_sources(ReadingConfig(**named), paths)}
     tickets = sources["tickets"]
     assert (tickets.texts, tickets.document, tickets.lang) == (("subject",), "ticket_no", "de")
     assert (sources["posts"].texts, sources["posts"].document) == (("comment",), "thread_id")
     assert sources["lines"].summary["text"] == "one text per line"
     with pytest.raises(SourceError, match=r"posts.jsonl: column 'bdy' is missing; .*did you mean 'body'"):
-        ReadingConfig(columns=["bdy"]).sources(paths)
+        text_sources(ReadingConfig(columns=["bdy"]), paths)
 
 
 GOODS = pl.DataFrame({"title": PROSE[::-1], "name": PROSE, "text": PROSE})
@@ -110,12 +113,12 @@ def test_lines_of_many_files_are_ordered(tmp_path):
 @pytest.mark.parametrize("mirrored", [False, True])
 def test_missing_path_raises_source_error_without_a_hub_request(tmp_path, name, *, mirrored):
     with pytest.raises(SourceError) as refused:
-        ReadingConfig().sources([name], mirror=str(tmp_path) if mirrored else None)
+        text_sources(ReadingConfig(), [name], mirror=str(tmp_path) if mirrored else None)
     assert str(refused.value) == f"{name}: no such file, folder or dataset. Correct the name."
 
 
 def test_embedded_dataset_has_text_columns():
-    (nli,) = ReadingConfig().sources(["embedded:nli-sample"])
+    (nli,) = text_sources(ReadingConfig(), ["embedded:nli-sample"])
     assert nli.texts == ("premise", "hypothesis")
 
 
@@ -131,7 +134,7 @@ def test_embedded_dataset_has_text_columns():
 def test_mirror_dataset_split_is_found_by_name(tmp_path, name, file):
     (tmp_path / file).parent.mkdir(parents=True)
     pl.DataFrame({"text": PROSE}).write_parquet(tmp_path / f"{file}.parquet")
-    (source,) = ReadingConfig().sources([name], mirror=str(tmp_path))
+    (source,) = text_sources(ReadingConfig(), [name], mirror=str(tmp_path))
     assert (source.texts, source.files) == (("text",), (f"{tmp_path}/{file}.parquet",))
 
 
@@ -160,10 +163,10 @@ def test_table_without_text_raises_source_error(tmp_path, name):
     rows, why = NO_TEXT[name]
     rows.write_ndjson(tmp_path / name) if name.endswith("jsonl") else rows.write_parquet(tmp_path / name)
     with pytest.raises(SourceError, match=why):
-        ReadingConfig().sources([str(tmp_path / name)])
+        text_sources(ReadingConfig(), [str(tmp_path / name)])
 
 
 def test_named_column_of_json_lists_is_refused(tmp_path):
     (tmp_path / "nested.jsonl").write_text(f"{json.dumps({'text': [*PROSE], 'number': 7})}\n" * 3)
     with pytest.raises(SourceError, match="field 'text' is a list, expected a string"):
-        ReadingConfig(columns=("text",)).sources([str(tmp_path / "nested.jsonl")])
+        text_sources(ReadingConfig(columns=("text",)), [str(tmp_path / "nested.jsonl")])

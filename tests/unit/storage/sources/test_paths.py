@@ -8,8 +8,9 @@ import pytest
 
 from bsl.storage.errors import SourceError
 from bsl.storage.sources.labels import label_source
-from bsl.storage.sources.own_text import ReadingConfig
+from bsl.storage.sources.own_text import text_sources
 from bsl.storage.sources.paths import listed
+from bsl.storage.sources.reading_config import ReadingConfig
 from bsl.storage.sources.sources import SourceSpec, resolve_source
 from tests.toy_sets import write_files
 
@@ -61,13 +62,13 @@ def test_hidden_files_are_listed_only_by_a_name_with_a_leading_dot(letters, patt
     path = f"{letters}/{pattern}"
     assert below(letters, listed(path)) == found
     assert resolve_source(SourceSpec(path=path)).files == listed(path)
-    assert ReadingConfig().sources([path])[0].files == listed(path)
+    assert text_sources(ReadingConfig(), [path])[0].files == listed(path)
 
 
 def test_folder_with_only_hidden_files_raises_source_error(tmp_path):
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "desc.txt").write_text(TEXT)
-    for find in (listed, lambda path: ReadingConfig().sources([path])):
+    for find in (listed, lambda path: text_sources(ReadingConfig(), [path])):
         with pytest.raises(SourceError, match=r"contains no files\. Correct the path"):
             find(str(tmp_path))
     (tmp_path / "letters.docx").write_text(TEXT)

@@ -14,7 +14,8 @@ from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import PassagesRef
 from bsl.storage.artifacts.schemas import PASSAGES
 from bsl.storage.sources.labels import label_source
-from bsl.storage.sources.own_text import ReadingConfig
+from bsl.storage.sources.own_text import text_sources
+from bsl.storage.sources.reading_config import ReadingConfig
 from bsl.tasks.corpus.labels import counts_line, evaluation_counts, labelled_rows
 from bsl.tasks.corpus.passages import read_passages, training_corpus
 from bsl.tasks.evaluation.own_text import HeldOutSet, check_enough
@@ -146,7 +147,7 @@ def test_too_little_text_or_too_few_labels_raise_an_error(site, tmp_path):
 
 def test_empty_text_column_is_named_with_the_option_to_choose_another(site, tmp_path):
     pl.DataFrame({"text": TEXTS, "notes": [None] * 400}).write_csv(tmp_path / "boats.csv")
-    sources = ReadingConfig(columns=("notes",)).sources([str(tmp_path / "boats.csv")], None)
+    sources = text_sources(ReadingConfig(columns=("notes",)), [str(tmp_path / "boats.csv")], None)
     with pytest.raises(EmptyCorpusError, match=r"'notes' of boats\. Name the columns with text \(--columns\)"):
         read_passages(site, sources=sources, config=HoldOutConfig())
 
@@ -157,7 +158,7 @@ def test_label_row_order_leaves_corpus_and_pairs_unchanged(site, tmp_path, use):
     made, store = [], site.open_store()
     for name, table in (("in order", rows), ("shuffled", rows.sample(fraction=1, shuffle=True, seed=1))):
         table.write_csv(file := tmp_path / f"{name}.csv")
-        labels, own = label_source(str(file)), ReadingConfig().sources([str(file)])
+        labels, own = label_source(str(file)), text_sources(ReadingConfig(), [str(file)])
         refs = [read_passages(site, own, HoldOutConfig())]
         made.append([labelled_rows(store, refs[0], labels, use=use)])
         refs.append(training_corpus(site, refs[0], labels, use=use, seed=0))

@@ -10,14 +10,13 @@ from bsl.flows.adaptation import run_adapt
 from bsl.flows.config import difference, override
 from bsl.flows.recipes import recipe
 from bsl.flows.recipes.adaptation import AdaptConfig
-from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.config import EncoderConfig, EncoderOverrides
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.errors import EncoderError
 from bsl.storage.artifacts.manifest import InputEntry, Provenance
 from bsl.storage.artifacts.refs import CheckpointRef, ReportRef
 from bsl.tasks.diagnostics.doctor import look_at_encoder
 from bsl.tasks.embedding.encoders import can_drop, check_learns, encoder_folder, find_encoder, is_bare, resolve
-from bsl.tasks.evaluation.config import EncoderOverrides
 from bsl.tasks.evaluation.systems import find_encoder_system
 from bsl.tasks.stage.progress import listening
 from bsl.tasks.training.teachers import find_teachers

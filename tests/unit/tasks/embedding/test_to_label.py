@@ -10,14 +10,15 @@ from bsl.storage.assets.embedded import embedded_path
 from bsl.storage.errors import SourceError
 from bsl.storage.sources.labels import label_source, read_labels
 from bsl.storage.sources.model_sources import resolve_model
-from bsl.storage.sources.own_text import ReadingConfig
+from bsl.storage.sources.own_text import text_sources
+from bsl.storage.sources.reading_config import ReadingConfig
 from bsl.tasks.embedding.to_label import choose_to_label, write_to_label
 
 MODEL = "embedded:mini-sentence"
 
 
 def _chosen(site, path, count, seed=0):
-    sources = ReadingConfig().sources([str(path)])
+    sources = text_sources(ReadingConfig(), [str(path)])
     ref = choose_to_label(site, sources, resolve_model(MODEL), EncoderConfig(model=MODEL), count, seed)
     write_to_label(site.open_store(), ref, path.with_name("to-label.csv"))
     return site.open_store().scan(ref).collect()

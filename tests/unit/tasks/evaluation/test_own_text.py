@@ -6,8 +6,9 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from bsl.models.errors import EvaluationError
 from bsl.models.evaluation.config import BootstrapConfig
+from bsl.models.evaluation.uses import RECIPROCAL_RANK
 from bsl.tasks.evaluation.kinds import available, kind_of, names_of
-from bsl.tasks.evaluation.own_text import METRIC, questions_of
+from bsl.tasks.evaluation.own_text import questions_of
 from bsl.tasks.evaluation.python_api import embedded_by, evaluate
 from bsl.tasks.stage.run_context import RunContext
 
@@ -48,11 +49,13 @@ def test_own_text_has_a_score_and_interval_per_question(name, wanted):
     assert kind_of(name).is_drawn
     scores = evaluate(words_of(wanted, None), [name], bootstrap=DRAWN).scores
     assert set(scores["split"]) == questions_of(wanted).keys() == {"neighbour", "title", "crop"}
-    assert set(scores["metric"]) == {METRIC}
+    assert set(scores["metric"]) == {RECIPROCAL_RANK}
     assert (scores["ci_low"] <= scores["value"]).all()
     assert (scores["value"] <= scores["ci_high"]).all()
     assert scores.filter(split="title")["value"].item() > 0.9, "each year is in one title"
-    assert scores["signature"][0].startswith(f"set:{name}/neighbour|metric:{METRIC}|protocol:all|by:cosine|data:")
+    assert scores["signature"][0].startswith(
+        f"set:{name}/neighbour|metric:{RECIPROCAL_RANK}|protocol:all|by:cosine|data:"
+    )
 
 
 def test_own_text_systems_share_bootstrap_draws_and_group(name, wanted):

@@ -4,13 +4,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.config import EncoderConfig, EncoderOverrides
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.storage.artifacts.garbage_collection import collectable
 from bsl.storage.artifacts.manifest import InputEntry, Provenance
 from bsl.storage.artifacts.refs import CheckpointRef, ReportRef
 from bsl.storage.errors import ArtifactMissingError
-from bsl.tasks.evaluation.config import EncoderOverrides
 from bsl.tasks.evaluation.systems import find_encoder_system, find_encoder_systems
 from tests.hostile import made_long_ago
 from tests.tiny_encoder import write_tiny

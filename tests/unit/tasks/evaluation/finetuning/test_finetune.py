@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 import torch
 
-from bsl.models.encoder.config import CNNConfig, EncoderConfig
+from bsl.models.encoder.config import CNNConfig, EncoderConfig, EncoderOverrides
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.errors import EvaluationError, TrainingError
 from bsl.models.evaluation.config import BootstrapConfig
@@ -18,7 +18,6 @@ from bsl.models.views.annotated_pairs import both_orders, graded_pairs
 from bsl.storage.artifacts.schemas import SCORES
 from bsl.storage.sources.model_sources import resolve_model
 from bsl.tasks.corpus.evaluation_sets import resolve_scored_set
-from bsl.tasks.evaluation.config import EncoderOverrides
 from bsl.tasks.evaluation.finetuning.finetune import FineTuning
 from bsl.tasks.evaluation.finetuning.sts import score_supervised, summarise_seeds
 from bsl.tasks.evaluation.systems import find_encoder_system
