@@ -26,7 +26,6 @@ from bsl.tasks.corpus.labels import labelled_rows
 from bsl.tasks.corpus.passages import read_passages
 from bsl.tasks.embedding.encoders import resolve
 from bsl.tasks.stage.progress import planning
-from tests.toy_sets import allow_any_rows
 
 pytestmark = pytest.mark.usefixtures("without_charts")
 
@@ -61,16 +60,8 @@ def start(shallow):
 
 
 @pytest.fixture(scope="module")
-def site(new_site, tmp_path_factory):
-    """A context whose mirror has the first rows of STS-B: all of them would take half the time of this file."""
-    mirror = tmp_path_factory.mktemp("mirror")
-    (mirror / "stsb").mkdir()
-    for split, rows in (("train", 1000), ("dev", 200), ("test", 300)):
-        name = f"{split}.parquet"
-        pl.read_parquet(embedded_path("stsb") / name).head(rows).write_parquet(mirror / "stsb" / name)
-    with pytest.MonkeyPatch.context() as patch:
-        allow_any_rows(patch, "stsb")
-        yield new_site().model_copy(update={"mirror": str(mirror)})
+def site(few_stsb_rows):
+    return few_stsb_rows
 
 
 @pytest.fixture(scope="module")
