@@ -81,9 +81,9 @@ gc.freeze()  # as at the end of a command: the cycle is not collected, nor the t
 """
 
 
-def test_a_process_may_end_while_batches_are_computed(tmp_path):
+def test_a_process_may_end_while_batches_are_computed(conversions):
     config = GERMAN.model_copy(update={"backend": "ctranslate2", "precision": "int8"}).model_dump_json()
-    subprocess.run([sys.executable, "-c", _ENDS_EARLY, config, str(tmp_path / "converted")], check=True)
+    subprocess.run([sys.executable, "-c", _ENDS_EARLY, config, str(conversions / GERMAN.model)], check=True)
 
 
 @pytest.mark.parametrize(("config", "column"), [(GERMAN, "en"), (ENGLISH, "de")])
