@@ -14,8 +14,8 @@ from benchmarks.device.fixtures import LENGTH, base_encoder
 from benchmarks.device.results import at_least, at_most, holds, not_run
 from benchmarks.device.training import live, warmed
 from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.packing import packing_of
 from bsl.models.encoder.sentence_encoder import SentenceEncoder, token_ids
-from bsl.models.encoder.transformer import first_position
 from bsl.models.errors import InterruptedRunError, NonFiniteLossError
 from bsl.models.objectives.bsl_config import BSLConfig
 from bsl.models.training.batches import BatchOrder
@@ -56,7 +56,7 @@ def encoding(fixtures: Fixtures, card: Card) -> Iterator[Finding]:
         yield at_most("vectors on the device and on the CPU, fp32, largest difference", difference, ROUNDING)
     tokens = sentence_encoder.tokenize(texts)
     rows = np.arange(len(tokens))
-    packs = first_position(encoder.transformer, tokens.pad_id, LENGTH) is not None
+    packs = packing_of(encoder.transformer, tokens.pad_id) is not None
     yield holds(
         "BERT-base runs packed here", packs, "yes" if packs else "no: the next checks compare padded with padded"
     )

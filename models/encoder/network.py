@@ -18,9 +18,10 @@ from torch.nn import functional
 from transformers import PreTrainedModel
 
 from bsl.models.encoder.heads import Head, Normalize, TokenHead, precise
+from bsl.models.encoder.packing import Packing, packing_of
 from bsl.models.encoder.padding_test import batches_of_equal_length
 from bsl.models.encoder.pooling import POOLINGS, Pooling, pooling_of
-from bsl.models.encoder.transformer import first_position, rounded_copy
+from bsl.models.encoder.transformer import rounded_copy
 from bsl.models.encoder.unpadded import Tokens, budget_batches, lay_out, run_packed
 from bsl.models.errors import EncoderError, NoEmbeddingError
 from bsl.models.runtime.device import Download, arithmetic, gather_shares, own_share, prefetch_one, uploaded
@@ -85,7 +86,7 @@ class Encoder(nn.Module):
         self.config = config
         self.token_heads: Sequence[TokenHead] = nn.ModuleList(token_heads)  # type: ignore[assignment]  # it is one
         self.sentence_heads: Sequence[Head] = nn.ModuleList(sentence_heads)  # type: ignore[assignment]
-        self._packs: tuple[int | None] | None = None  # result of first_position, after the first call
+        self._tried: tuple[Packing | None] | None = None  # result of `packing_of`, after the first call
         _ = self.width  # checks the input width of every head
 
     @property
@@ -156,7 +157,7 @@ class Encoder(nn.Module):
             return self
         self.supports_packing(pad_id)  # known before the copy, because the test needs fp32
         encoder = Encoder(rounded_copy(backbone), self.config, self.token_heads, self.sentence_heads)
-        encoder._packs = self._packs
+        encoder._tried = self._tried
         return self._with_state(encoder)
 
     def _with_state(self, encoder: Encoder) -> Encoder:
@@ -298,14 +299,13 @@ class Encoder(nn.Module):
     ) -> Iterator[tuple[NDArray[np.int64], torch.Tensor, torch.Tensor]]:
         """Yield indices into `rows`, their token vectors (B, T, D) to pool or of the last layer, and their mask."""
         pooling, heads = (POOLINGS["mean"], ()) if last_layer else (self.pooling, self.token_heads)
-        first, layout = self._first_position(tokens.pad_id, pooling), tokens.layout(rows)
-        # Architectures that count positions from the padding id + 1 give that token itself no position.
-        if first and layout is None and len(tokens.with_pad) and np.isin(rows, tokens.with_pad).any():
-            first = None
-        if first is not None:
-            layout = layout or lay_out(tokens, rows, self.device, by_length=self._by_length(tokens, rows))
+        packing, layout = self._packing(tokens.pad_id, pooling), tokens.layout(rows)
+        if packing is not None and (layout is not None or self._may_pack(packing, tokens, rows)):
+            device, causal = self.device, packing.causal
+            layout = layout or lay_out(tokens, rows, device, by_length=self._by_length(tokens, rows), causal=causal)
             with self._arithmetic():
-                x_ND = run_packed(self.transformer, layout, first, **self.inputs(layout.ids, layout.positions))
+                inputs = self.inputs(layout.ids, layout.positions)
+                x_ND = run_packed(self.transformer, layout, packing.first, **inputs)
             for head in heads:
                 x_ND = head.packed(x_ND, layout.sentences)
             yield layout.order, layout.padding.pad(x_ND), layout.padding.real.long()
@@ -357,16 +357,26 @@ class Encoder(nn.Module):
         return vectors_BD
 
     def supports_packing(self, pad_id: int) -> bool:
-        """Return whether sentences run without padding, concatenated."""
-        return self._first_position(pad_id, self.pooling) is not None
+        """Return whether all sentences run without padding, concatenated, and tokens attend to all of their sentence.
 
-    def _first_position(self, pad_id: int, pooling: Pooling) -> int | None:
+        That is what layouts of fixed shapes need.
+        """
+        packing = self._packing(pad_id, self.pooling)
+        return packing is not None and not packing.causal and packing.fits(self.config.length)
+
+    def _packing(self, pad_id: int, pooling: Pooling) -> Packing | None:
         if pooling.reads_all_layers or self.equal_lengths:
             return None  # a packed pass returns the last layer only
-        if self._packs is None:
-            packs = isinstance(self.backbone, PreTrainedModel)
-            self._packs = (first_position(self.transformer, pad_id, self.config.length) if packs else None,)
-        return self._packs[0]
+        if self._tried is None:
+            can = isinstance(self.backbone, PreTrainedModel)
+            self._tried = (packing_of(self.transformer, pad_id) if can else None,)
+        return self._tried[0]
+
+    def _may_pack(self, packing: Packing, tokens: Tokens, rows: NDArray[np.int64]) -> bool:
+        if not packing.fits(int(tokens.lengths_of(rows).max(initial=0))):
+            return False
+        # Architectures that count positions from the padding id + 1 give that token itself no position.
+        return not (packing.first and len(tokens.with_pad) and np.isin(rows, tokens.with_pad).any())
 
 
 def tokens_per_pass(device: torch.device) -> int:

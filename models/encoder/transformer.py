@@ -1,4 +1,4 @@
-"""Load a pretrained transformer and its tokenizer; test whether it runs without padding.
+"""Load a pretrained transformer and its tokenizer.
 
 A missing weight is an error, since a newly initialised layer would make scores meaningless. The pooler that some
 architectures have is removed: only `cls-pooler` uses it, as a sentence head.
@@ -12,10 +12,8 @@ import itertools
 import json
 import logging
 import re
-import threading
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 import torch
 import transformers
 from tokenizers import normalizers
@@ -29,7 +27,6 @@ from bsl.models.encoder.config import architecture_of, read_json, read_settings,
 from bsl.models.encoder.heads import Dense
 from bsl.models.encoder.pooling import pooling_of
 from bsl.models.encoder.tokenizer_check import check_tokenizer
-from bsl.models.encoder.unpadded import PACKED_ATTENTION, Tokens, attention_of, lay_out, run_packed
 from bsl.models.encoder.weights import files_to_load, refuse_pointers
 from bsl.models.errors import EncoderError
 from bsl.storage.process_setting import ProcessSetting
@@ -41,8 +38,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
     from bsl.models.encoder.config import EncoderConfig
-
-logger = logging.getLogger(__name__)
 
 # Names of the dropout rates inside layers in transformers' configurations; those of heads are not listed.
 DROPOUTS = (
@@ -57,9 +52,6 @@ DROPOUTS = (
 _MAX_RESERVED = 8  # upper bound of the positions that an architecture reserves
 # Names of a table of position embeddings in transformers' architectures; rotary and relative ones have no such table.
 _TABLE = re.compile(r"(^|\.)(\w*position_embeddings?|embed_positions|positions_embed|wpe|pos_encoding)(\.|$)")
-PACKING_TEST_LENGTHS = (7, 4)  # tokens of the test's two sentences
-TOLERANCE = 1e-3  # of the test: wrong positions or leaking attention differ by more, rounding by far less
-_trying = threading.Lock()  # a test changes a model's mode and attention, and other threads may start one
 ENCODER_HALVES: Final = {"t5": "T5EncoderModel", "mt5": "MT5EncoderModel", "umt5": "UMT5EncoderModel"}
 """Encoder-decoder architecture → the class of transformers for its encoder alone."""
 
@@ -267,67 +259,6 @@ def position_limit_of(folder: Path, length: int) -> int | None:
     with torch.device("meta"):  # the limit depends on its layers; weights on "meta" cost no memory
         build: Any = _half_of(settings) or AutoModel.from_config
         return position_limit(build(settings))
-
-
-@torch.no_grad()
-def first_position(backbone: PreTrainedModel, pad_id: int, max_length: int) -> int | None:
-    """Return the position id of a sentence's first token, or None if the model cannot run packed.
-
-    The test: two short sentences must give the same vectors packed as each alone. RoBERTa-like models count positions
-    from the padding id + 1, others from 0. Models with relative position tables or custom attention fail with both.
-
-    Args:
-        backbone: The model; its mode is restored.
-        pad_id: Id of the padding token.
-        max_length: Longest sentence to expect; a sliding window shorter than that is not supported.
-    """
-    window = getattr(backbone.config, "sliding_window", None)
-    if not getattr(backbone, "_supports_attention_backend", False) or (window and max_length > window):
-        return None
-    with _trying:
-        was_training = backbone.training
-        backbone.train(False)
-        try:
-            # In fp32, whatever the caller uses: bf16 rounds by more than the tolerance.
-            with torch.autocast(backbone.device.type, enabled=False):
-                return _find_position(backbone, pad_id)
-        finally:
-            backbone.train(was_training)
-
-
-def _find_position(backbone: PreTrainedModel, pad_id: int) -> int | None:
-    """Switch a model to the attention that accepts layouts, and return the first position at which it runs packed.
-
-    If there is none, the model's own attention is restored.
-    """
-    settings: Any = backbone.config
-    original = {name: attention for attention, name in PACKED_ATTENTION.items()}
-    own = attention_of(backbone)
-    packed = own if own in original else PACKED_ATTENTION.get(str(own))
-    if packed is None:
-        return None
-    settings._attn_implementation = packed
-    # An index beyond the position table raises no error on a GPU, but every later call of the process fails.
-    limit = getattr(settings, "max_position_embeddings", None)
-    tried = [0, pad_id + 1] if limit is None or pad_id + 1 + PACKING_TEST_LENGTHS[0] <= limit else [0]
-    first = next((first for first in tried if _runs_packed(backbone, pad_id, first)), None)
-    if first is None:
-        settings._attn_implementation = original[packed]
-    return first
-
-
-def _runs_packed(backbone: PreTrainedModel, pad_id: int, first: int) -> bool:
-    ids = np.setdiff1d(np.arange(min(12, int(backbone.config.vocab_size))), [pad_id])[: sum(PACKING_TEST_LENGTHS)]
-    tokens = Tokens.of(np.split(ids, PACKING_TEST_LENGTHS[:1]), pad_id)
-    layout = lay_out(tokens, np.arange(2), backbone.device, by_length=False)
-    try:
-        found_ND = run_packed(backbone, layout, first)
-    except (TypeError, ValueError, KeyError, IndexError, RuntimeError) as error:
-        logger.info("%s cannot run without padding: %s", type(backbone).__name__, error)
-        return False
-    texts = torch.split(layout.ids, tokens.lengths.tolist(), 1)
-    separate = [backbone(input_ids=ids_1T).last_hidden_state[0] for ids_1T in texts]
-    return bool(torch.allclose(found_ND, torch.cat(separate), rtol=TOLERANCE, atol=TOLERANCE))
 
 
 def _lower_case(tokenizer: PreTrainedTokenizerBase) -> None:

@@ -12,8 +12,7 @@ attention separates sentences:
 transformers looks up an attention function by the name in the model's configuration and passes keyword arguments on.
 Each function registered below wraps one of transformers' own. With a `layout`, tokens attend only within their
 sentence; without one, the wrapped function is called with the model's own mask. So a model is switched once, not for
-each pass, and threads may share it for packed and padded passes. `first_position` in transformer.py tests whether a
-model runs packed.
+each pass, and threads may share it for packed and padded passes. packing.py tests whether a model runs packed.
 
 Shapes: B sentences, T tokens of the longest, N tokens of all, D width, H heads, d width of a head.
 """
@@ -52,10 +51,14 @@ SHORT: Final = 64
 Also a tile of torch's kernel on a GPU."""
 PACKED_ATTENTION: Final = {"sdpa": "packed-over-sdpa", "eager": "packed-over-eager"}
 """A model's own attention → our wrapper of it."""
+_UNKNOWN: Final = (
+    "softcap",
+    "s_aux",
+)  # changes of the scores that layouts do not have; a short trial may not show them
 _EAGER: Final = "eager_attention_forward"  # function of every architecture with replaceable attention
 
-# Whether this thread's models make no attention mask: for a layout it would be large, and unused.
-_without_mask: ContextVar[bool] = ContextVar("without mask", default=False)
+# The layout of this thread's pass: its models make no attention mask, which would be large, and unused.
+_running: ContextVar[Layout | None] = ContextVar("layout", default=None)
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,11 @@ class Layout:
     padding: Padding
     groups: tuple[Group, ...]
     causal: bool = False
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest sentence."""
+        return self.padding.real.shape[1]
 
 
 @dataclass(frozen=True)
@@ -224,20 +232,25 @@ def run_packed(backbone: PreTrainedModel, layout: Layout, first: int, **inputs: 
     """Return the last hidden states (N, D) of the sentences of a layout.
 
     Args:
-        backbone: A model whose `first_position` is not None.
+        backbone: A model that runs packed (`packing_of`).
         layout: The sentences, on the model's device.
-        first: The model's `first_position`.
+        first: Position id of a sentence's first token.
         inputs: Further inputs of the model, one value per token: (1, N).
     """
-    token = _without_mask.set(True)
+    token = _running.set(layout)
     try:
         with without_cudnn_attention() if layout.ids.is_cuda else nullcontext():
             hidden_1ND: torch.Tensor = backbone(
                 input_ids=layout.ids, position_ids=layout.positions + first, layout=layout, **inputs
             ).last_hidden_state
     finally:
-        _without_mask.reset(token)
+        _running.reset(token)
     return hidden_1ND[0]
+
+
+def running_layout() -> Layout | None:
+    """Return the layout of this thread's packed pass; None outside of one."""
+    return _running.get()
 
 
 def _attention_over(name: str) -> Callable[..., Any]:
@@ -253,8 +266,12 @@ def _attention_over(name: str) -> Callable[..., Any]:
         **options: Any,  # noqa: ANN401  each architecture's own
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         if layout is not None:
-            dropout, scaling = options.get("dropout", 0.0), options.get("scaling")
-            return packed_attention((query, key, value), layout, dropout, scaling), None
+            if changed := sorted(name for name in _UNKNOWN if options.get(name) is not None):
+                raise ValueError(f"its attention has {', '.join(changed)}")
+            shared = query.shape[1] // key.shape[1]  # heads of queries that share a head of keys and values
+            key, value = (x if shared == 1 else x.repeat_interleave(shared, dim=1) for x in (key, value))
+            dropout, scaling, bias = options.get("dropout", 0.0), options.get("scaling"), options.get("position_bias")
+            return packed_attention((query, key, value), layout, dropout, scaling, bias), None
         plain = _eager_of(module) if name == "eager" else ALL_ATTENTION_FUNCTIONS[name]
         found: tuple[torch.Tensor, torch.Tensor | None] = plain(module, query, key, value, attention_mask, **options)
         return found
@@ -268,9 +285,7 @@ def attention_of(backbone: PreTrainedModel) -> str | None:
 
 
 def _mask(name: str, *arguments: Any, **options: Any) -> torch.Tensor | None:  # noqa: ANN401  transformers' own
-    mask: torch.Tensor | None = (
-        None if _without_mask.get() else ALL_MASK_ATTENTION_FUNCTIONS[name](*arguments, **options)
-    )
+    mask: torch.Tensor | None = None if _running.get() else ALL_MASK_ATTENTION_FUNCTIONS[name](*arguments, **options)
     return mask
 
 
@@ -281,12 +296,22 @@ def _eager_of(module: torch.nn.Module) -> Callable[..., Any]:
     return found
 
 
-def packed_attention(qkv: QKV, layout: Layout, dropout: float, scaling: float | None) -> torch.Tensor:
-    """Compute attention within each sentence, (1, N, H, d), from queries, keys and values (1, H, N, d)."""
+def packed_attention(
+    qkv: QKV, layout: Layout, dropout: float, scaling: float | None, bias_1HTT: torch.Tensor | None = None
+) -> torch.Tensor:
+    """Compute attention within each sentence, (1, N, H, d), from queries, keys and values (1, H, N, d).
+
+    `bias_1HTT` is added to the scores of the longest sentence; a shorter one takes its upper left corner.
+    """
     given = SDPAParams(*qkv, None, dropout, layout.causal, False)
-    if layout.groups[0].padding is not None and has_efficient_attention() and can_use_efficient_attention(given):
+    if (
+        bias_1HTT is None
+        and layout.groups[0].padding is not None
+        and has_efficient_attention()
+        and can_use_efficient_attention(given)
+    ):
         return _efficient_attention(qkv, layout, dropout, scaling)
-    return _grouped_attention(qkv, layout, dropout, scaling)
+    return _grouped_attention(qkv, layout, dropout, scaling, bias_1HTT)
 
 
 def has_efficient_attention() -> bool:
@@ -297,7 +322,7 @@ def has_efficient_attention() -> bool:
 def _efficient_attention(qkv: QKV, layout: Layout, dropout: float, scaling: float | None) -> torch.Tensor:
     """Call the kernel that torch's attention uses for nested tensors."""
     qkv_1NHd = (x_1HNd.transpose(1, 2) for x_1HNd in qkv)
-    bounds, longest = layout.bounds, layout.padding.real.shape[1]
+    bounds, longest = layout.bounds, layout.longest
     backward, mask_kind = torch.is_grad_enabled(), int(layout.causal)
     out_1NHd: torch.Tensor = torch.ops.aten._efficient_attention_forward(
         *qkv_1NHd, None, bounds, bounds, longest, longest, dropout, mask_kind, backward, scale=scaling
@@ -305,20 +330,28 @@ def _efficient_attention(qkv: QKV, layout: Layout, dropout: float, scaling: floa
     return out_1NHd
 
 
-def _grouped_attention(qkv: QKV, layout: Layout, dropout: float, scaling: float | None) -> torch.Tensor:
+def _grouped_attention(
+    qkv: QKV, layout: Layout, dropout: float, scaling: float | None, bias_1HTT: torch.Tensor | None
+) -> torch.Tensor:
     sizes = [group.tokens for group in layout.groups]
     # Split, not sliced: the gradient of a slice would be a full-size tensor of zeros for every group.
     split = [torch.split(x_1HNd[0].transpose(0, 1), sizes) for x_1HNd in qkv]
     parts = []
     for group, *of_group in zip(layout.groups, *split, strict=True):
         q, k, v = (_by_sentence(x_NHd, group).transpose(1, 2) for x_NHd in of_group)
-        if group.padding is None and q.shape[2] <= SHORT:
-            attention = _tiled_attention if q.is_cuda else _plain_attention
-            out_BHTd = attention((q, k, v), dropout, scaling, causal=layout.causal)
+        tokens = q.shape[2]
+        bias = None if bias_1HTT is None else bias_1HTT[..., :tokens, :tokens].to(q.dtype)
+        if group.padding is None and tokens <= SHORT:
+            if q.is_cuda and bias is None:
+                out_BHTd = _tiled_attention((q, k, v), dropout, scaling, causal=layout.causal)
+            else:
+                out_BHTd = _plain_attention((q, k, v), dropout, scaling, bias, causal=layout.causal)
         else:
             mask = None if group.padding is None else group.padding.real[:, None, None, :]
             if layout.causal:
                 mask = _causal(q) if mask is None else mask & _causal(q)
+            if bias is not None:
+                mask = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
             out_BHTd = functional.scaled_dot_product_attention(
                 q, k, v, attn_mask=mask, dropout_p=dropout, scale=scaling
             )
@@ -327,10 +360,14 @@ def _grouped_attention(qkv: QKV, layout: Layout, dropout: float, scaling: float 
     return torch.cat(parts)[None]
 
 
-def _plain_attention(qkv: QKV, dropout: float, scaling: float | None, *, causal: bool) -> torch.Tensor:
+def _plain_attention(
+    qkv: QKV, dropout: float, scaling: float | None, bias: torch.Tensor | None, *, causal: bool
+) -> torch.Tensor:
     q, k, v = qkv
     scale = q.shape[-1] ** -0.5 if scaling is None else scaling
     scores_BHTT = torch.matmul(q * scale, k.mT)
+    if bias is not None:
+        scores_BHTT = scores_BHTT + bias
     if causal:
         scores_BHTT = scores_BHTT.masked_fill(~_causal(q), -torch.inf)
     return torch.matmul(functional.dropout(scores_BHTT.softmax(dim=-1), dropout), v)

@@ -22,7 +22,7 @@ from torch import nn
 from torch.nn import functional
 
 from benchmarks.device.device_limits import int8_product
-from bsl.models.encoder import transformer, unpadded
+from bsl.models.encoder import packing, transformer, unpadded
 from bsl.models.objectives.bsl import lerp_all
 from bsl.models.runtime import device
 from bsl.storage.filesystem.folders import files_below, lists_flat
@@ -50,7 +50,9 @@ NAMES = [
     PrivateName("torch:ops.aten._efficient_attention_forward", "torch", UNPADDED, "padded rows"),
     PrivateName("torch:ops.mkldnn._linear_pointwise", "torch", "models/runtime/device.py", "functional.linear"),
     PrivateName("transformers:PreTrainedConfig._attn_implementation", "transformers", UNPADDED, "padded rows"),
-    PrivateName("transformers:BertModel._supports_attention_backend", "transformers", TRANSFORMER, "padded rows"),
+    PrivateName(
+        "transformers:BertModel._supports_attention_backend", "transformers", "models/encoder/packing.py", "padded rows"
+    ),
     PrivateName("fsspec.asyn:AsyncFileSystem._find", "fsspec", "storage/filesystem/folders.py", "list each folder"),
     PrivateName("threading:_register_atexit", "Python", "tasks/stage/lease.py", "atexit.register"),
 ]
@@ -157,12 +159,12 @@ def test_attention_without_the_kernel_pads(monkeypatch):
     monkeypatch.setattr(unpadded, "can_use_efficient_attention", lambda _: True)
     monkeypatch.setattr(unpadded, "has_efficient_attention", lambda: False)
     backbone = network("bert")
-    assert transformer.first_position(backbone, PAD, 24) == 0
+    assert packing.packing_of(backbone, PAD) is not None
 
 
 def test_model_of_unknown_attention_runs_padded(monkeypatch):
-    monkeypatch.setattr(transformer, "attention_of", lambda _: None)
-    assert transformer.first_position(network("bert"), PAD, 24) is None
+    monkeypatch.setattr(packing, "attention_of", lambda _: None)
+    assert packing.packing_of(network("bert"), PAD) is None
 
 
 def test_files_are_listed_folder_by_folder_without_find(monkeypatch):

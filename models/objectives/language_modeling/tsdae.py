@@ -30,7 +30,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from bsl.models.encoder.transformer import first_position
+from bsl.models.encoder.packing import packing_of
 from bsl.models.encoder.unpadded import Tokens, lay_out, run_packed
 from bsl.models.errors import TrainingError
 from bsl.models.objectives.language_modeling.masked_lm import embeddings_of, vocabulary_head
@@ -83,12 +83,13 @@ class TSDAE(Objective):
             TrainingError: The encoder does not run packed.
         """
         backbone, length = self.online.transformer, self.online.config.length
-        self._first = first_position(backbone, int(tokenizer.pad_token_id), length)
-        if self._first is None:
+        packing = packing_of(backbone, int(tokenizer.pad_token_id))
+        if packing is None or not packing.fits(length):
             raise TrainingError(
                 f"architecture {backbone.config.model_type} cannot run {length} tokens without padding, as a decoder "
                 "must. Lower encoder.max_length to its attention window, or choose another encoder.model."
             )
+        self._first = packing.first
 
     def forward(self, batch: Batch) -> torch.Tensor:
         """Return the mean cross-entropy (nats) of the next tokens of the second views, a scalar (equation 1)."""
@@ -221,7 +222,7 @@ class Decoder(nn.Module):
             backbone: The transformer that the decoder was made for.
             tokens: B sentences.
             vectors_BS: Their vectors, (B, S).
-            first: `first_position` of the transformer.
+            first: Position id of a sentence's first token.
 
         Returns:
             Last hidden states (N, D), and the index of each in `tokens.ids`, (N,).

@@ -6,17 +6,20 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import torch
+import transformers
 from transformers import AutoModel
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from bsl.models.encoder import unpadded as module
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.network import Encoder
-from bsl.models.encoder.transformer import first_position
+from bsl.models.encoder.packing import Packing, packing_of
+from bsl.models.encoder.transformer import ENCODER_HALVES
 from bsl.models.encoder.unpadded import SHORT, Tokens, lay_out, run_packed
 from tests.tiny_encoder import random_tokens
 
 PAD = 1
+PACKED = Packing(0, causal=False, longest=None)
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
 
 
@@ -24,8 +27,13 @@ def network(architecture, **options):
     torch.manual_seed(0)
     sizes = {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48} if architecture == "distilbert" else SIZES
     usual = {"vocab_size": 50, "max_position_embeddings": 40, "pad_token_id": PAD, "bos_token_id": 2, "eos_token_id": 3}
+    if architecture == "qwen3":
+        sizes = {**SIZES, "num_key_value_heads": 2, "head_dim": 8}
+    if architecture.endswith("t5"):
+        sizes = {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4}
     config = CONFIG_MAPPING[architecture](**usual | sizes | options)
-    return AutoModel.from_config(config).eval()
+    half = ENCODER_HALVES.get(architecture)
+    return (getattr(transformers, half)(config) if half else AutoModel.from_config(config)).eval()
 
 
 @pytest.fixture
@@ -43,13 +51,25 @@ def padded(encoder, tokens, rows):
 
 @pytest.mark.parametrize(
     ("architecture", "first"),
-    [("bert", 0), ("electra", 0), ("distilbert", 0), ("modernbert", 0), ("roberta", 2), ("xlm-roberta", 2)],
+    [
+        ("bert", 0),
+        ("electra", 0),
+        ("distilbert", 0),
+        ("modernbert", 0),
+        ("roberta", 2),
+        ("xlm-roberta", 2),
+        ("mpnet", 2),
+        ("t5", 0),
+        ("mt5", 0),
+        ("qwen3", 0),
+    ],
 )
 @pytest.mark.parametrize("by_length", [True, False])
 def test_packed_vectors_and_gradients_equal_padded(tokens, architecture, first, by_length):
     encoder, rows = encoder_of(architecture), np.array([4, 0, 2, 3, 3, 6])
-    assert first_position(encoder.backbone, PAD, 24) == first
-    layout = lay_out(tokens, rows, torch.device("cpu"), by_length=by_length)
+    packing = packing_of(encoder.backbone, PAD)
+    assert (packing.first, packing.causal) == (first, architecture == "qwen3")
+    layout = lay_out(tokens, rows, torch.device("cpu"), by_length=by_length, causal=packing.causal)
     assert (len(layout.groups) == 1) != by_length
     assert layout.bounds.diff().tolist() == tokens.lengths_of(rows)[layout.order].tolist()
     hidden_ND = run_packed(encoder.backbone, layout, first)
@@ -68,19 +88,22 @@ def test_packed_vectors_and_gradients_equal_padded(tokens, architecture, first, 
 @pytest.mark.parametrize(
     ("architecture", "options", "first"),
     [
-        ("mpnet", {}, None),
         ("deberta-v2", {}, None),
+        ("umt5", {}, None),
+        # Scores are capped, which two short sentences would not show.
+        ("gemma2", {"num_key_value_heads": 2, "head_dim": 8}, None),
         # The last id as padding, as ModernBERT's 50,283.
         ("modernbert", {"vocab_size": 100, "pad_token_id": 99}, 0),
-        ("qwen2", {"vocab_size": 100, "pad_token_id": 99, "num_key_value_heads": 4}, None),
-        ("gpt2", {"vocab_size": 100, "pad_token_id": 99}, None),
+        ("qwen2", {"vocab_size": 100, "pad_token_id": 99, "num_key_value_heads": 2}, 0),
+        ("gpt2", {"vocab_size": 100, "pad_token_id": 99}, 0),
     ],
 )
 def test_vectors_equal_those_of_each_sentence_alone_also_where_packing_is_not_supported(architecture, options, first):
     pad = options.get("pad_token_id", PAD)
     encoder, rows = encoder_of(architecture, **options), np.arange(3)
     tokens = Tokens(np.arange(20, 35, dtype=np.int32), np.array([0, 7, 12, 15]), pad)
-    assert first_position(encoder.backbone, pad, 24) == first
+    packing = packing_of(encoder.backbone, pad)
+    assert (packing and packing.first) == first
     with torch.no_grad():
         alone = torch.cat([padded(encoder, tokens, rows[row : row + 1]) for row in rows])
         for found in (encoder.embed(tokens, rows, 1024), encoder.embed(tokens, rows, 8)):
@@ -91,27 +114,35 @@ def test_packing_trial_uses_only_existing_positions():
     """A GPU would raise no exception: its device assertion ends every later call."""
     backbone, asked = network("gpt2", vocab_size=100, pad_token_id=99), []
     backbone.wpe.register_forward_pre_hook(lambda _, inputs: asked.append(int(inputs[0].max())))
-    assert first_position(backbone, 99, 24) is None
+    assert packing_of(backbone, 99) == Packing(0, causal=True, longest=None)
     assert max(asked) < 40
 
 
-def test_sentences_longer_than_a_sliding_window_are_padded():
-    backbone = network("modernbert", local_attention=16)
-    assert first_position(backbone, PAD, 8) == 0
-    assert first_position(backbone, PAD, 9) is None
+def test_only_sentences_longer_than_a_sliding_window_are_padded(tokens):
+    encoder = encoder_of("modernbert", local_attention=16)
+    assert packing_of(encoder.backbone, PAD) == Packing(0, causal=False, longest=8)
+    assert not encoder.supports_packing(PAD)
+    masks = []
+    encoder.backbone.register_forward_pre_hook(
+        lambda _, __, given: masks.append(given.get("attention_mask")), with_kwargs=True
+    )
+    found = encoder.encode(tokens, batch_tokens=10)  # longest first: 14, 9 and 9 tokens do not fit
+    assert [mask is None for mask in masks] == [False, False, False, True, True]
+    with torch.no_grad():
+        np.testing.assert_allclose(found, padded(encoder, tokens, np.arange(7)), rtol=0, atol=2e-6)
 
 
 def test_packing_trial_runs_in_fp32_under_autocast():
     backbone, seen = network("bert"), []
     backbone.encoder.register_forward_hook(lambda *_: seen.append(torch.is_autocast_enabled("cpu")))
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert first_position(backbone, PAD, 24) == 0
+        assert packing_of(backbone, PAD) is not None
     assert set(seen) == {False}
 
 
 @pytest.mark.parametrize(
     ("architecture", "attention"),
-    [(name, attention) for name in ("bert", "modernbert", "roberta") for attention in ("sdpa", "eager")]
+    [(name, attention) for name in ("bert", "modernbert", "roberta", "t5") for attention in ("sdpa", "eager")]
     + [("mpnet", "eager")],
 )
 def test_packing_trial_leaves_forward_passes_and_saved_files_unchanged(tokens, tmp_path, architecture, attention):
@@ -128,7 +159,7 @@ def test_packing_trial_leaves_forward_passes_and_saved_files_unchanged(tokens, t
         return {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()}
 
     vectors, files = plain(), saved("before")
-    first_position(backbone, PAD, 24)
+    packing_of(backbone, PAD)
     assert backbone.training
     assert torch.equal(plain(), vectors)
     assert saved("after") == files
@@ -162,13 +193,13 @@ def test_mode_survives_two_threads_that_test_one_model():
     first_runs, second_runs, first_ended = threading.Event(), threading.Event(), threading.Event()
 
     def first():
-        position = first_position(backbone, PAD, 24)
+        packing = packing_of(backbone, PAD)
         first_ended.set()
-        return position
+        return packing
 
     def second():
         assert first_runs.wait(10)
-        return first_position(backbone, PAD, 24)
+        return packing_of(backbone, PAD)
 
     def meet(*_):
         mine, other = (second_runs, first_ended) if first_runs.is_set() else (first_runs, second_runs)
@@ -177,7 +208,7 @@ def test_mode_survives_two_threads_that_test_one_model():
 
     backbone.register_forward_pre_hook(meet)
     with ThreadPoolExecutor(2) as pool:
-        assert [future.result(20) for future in (pool.submit(first), pool.submit(second))] == [0, 0]
+        assert [future.result(20) for future in (pool.submit(first), pool.submit(second))] == [PACKED, PACKED]
     assert backbone.training
 
 
@@ -197,7 +228,8 @@ def test_tiled_attention_equals_attention_of_each_sentence_alone(sentences, toke
     qkv = given(sentences, tokens)
     found = module._tiled_attention(qkv, 0.0, None, causal=causal)
     alone = [
-        module._plain_attention([x[row : row + 1] for x in qkv], 0.0, None, causal=causal) for row in range(sentences)
+        module._plain_attention([x[row : row + 1] for x in qkv], 0.0, None, None, causal=causal)
+        for row in range(sentences)
     ]
     torch.testing.assert_close(found, torch.cat(alone), rtol=1e-5, atol=1e-6)
 
@@ -207,6 +239,6 @@ def test_tile_first_used_in_inference_mode_supports_training():
         module._tiled_attention(given(9, 7), 0.0, None, causal=False)
     qkv = given(9, 7, learns=True)
     found = torch.autograd.grad(module._tiled_attention(qkv, 0.0, None, causal=False).square().sum(), qkv)
-    wanted = torch.autograd.grad(module._plain_attention(qkv, 0.0, None, causal=False).square().sum(), qkv)
+    wanted = torch.autograd.grad(module._plain_attention(qkv, 0.0, None, None, causal=False).square().sum(), qkv)
     for one, other in zip(found, wanted, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)

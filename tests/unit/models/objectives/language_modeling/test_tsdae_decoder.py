@@ -10,8 +10,8 @@ from torch.nn import functional
 
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.network import Encoder
+from bsl.models.encoder.packing import packing_of
 from bsl.models.encoder.sentence_encoder import token_ids
-from bsl.models.encoder.transformer import first_position
 from bsl.models.errors import TrainingError
 from bsl.models.objectives.language_modeling import tsdae as module
 from bsl.models.objectives.language_modeling.config import TSDAEConfig
@@ -36,7 +36,7 @@ def tokens(tmp_path):
 
 def outputs(backbone, decoder, tokens, vectors):
     """Return our states in the order of the tokens, (N, D)."""
-    states, places = decoder(backbone, tokens, vectors, first_position(backbone, 0, 24))
+    states, places = decoder(backbone, tokens, vectors, packing_of(backbone, 0).first)
     return states[torch.from_numpy(places).argsort()]
 
 
