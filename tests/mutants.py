@@ -159,8 +159,10 @@ def _run(tests: list[str]) -> None:
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)
     os.dup2(quiet, 2)
+    # Pytest warns that it cannot rewrite a plugin that is imported already; as an error, it would kill every mutant.
+    imported = ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
     options = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not gpu", f"--timeout={TEST_SECONDS:.0f}"]
-    os._exit(int(pytest.main([*options, *tests])))
+    os._exit(int(pytest.main([*options, *imported, *tests])))
 
 
 def _status(child: int) -> int:

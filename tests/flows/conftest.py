@@ -5,10 +5,11 @@ import os
 import shutil
 import sqlite3
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
+import polars as pl
 import prefect.context
 import pytest
 from prefect.context import get_settings_context
@@ -19,10 +20,12 @@ from prefect.settings import PREFECT_API_URL, get_current_settings, temporary_se
 from bsl.flows.recipes.shared import ALONE
 from bsl.storage.artifacts.manifest import Manifest
 from bsl.storage.artifacts.store import Store
+from bsl.storage.assets.embedded import embedded_path
 from bsl.tasks.rendering import charts
 from bsl.tasks.stage.run_context import RunContext
 from tests.servers import SERVER, clients_of, free_port, wait_until_healthy
 from tests.tiny_encoder import write_tiny
+from tests.toy_sets import allow_any_rows
 
 SMALL = {
     "ingest": {"corpus": {"limit": 96}},
@@ -107,6 +110,19 @@ def alone(encoder) -> dict[str, object]:
 def new_site(tmp_path_factory) -> Callable[[], RunContext]:
     """Return a function that makes a run context with an empty store."""
     return lambda: RunContext(store=str(tmp_path_factory.mktemp("run") / "store"), device="cpu", threads=1)
+
+
+@pytest.fixture(scope="module")
+def few_stsb_rows(new_site, tmp_path_factory) -> Iterator[RunContext]:
+    """Return a context whose mirror has the first rows of STS-B: all rows take half the time of an adaptation."""
+    mirror = tmp_path_factory.mktemp("mirror")
+    (mirror / "stsb").mkdir()
+    for split, rows in (("train", 1000), ("dev", 200), ("test", 300)):
+        name = f"{split}.parquet"
+        pl.read_parquet(embedded_path("stsb") / name).head(rows).write_parquet(mirror / "stsb" / name)
+    with pytest.MonkeyPatch.context() as patch:
+        allow_any_rows(patch, "stsb")
+        yield new_site().model_copy(update={"mirror": str(mirror)})
 
 
 @pytest.fixture(scope="module")

@@ -61,10 +61,8 @@ def start(shallow):
 
 
 @pytest.fixture(scope="module")
-def site(new_site, tmp_path_factory):
-    mirror = tmp_path_factory.mktemp("mirror")
-    (mirror / "stsb").symlink_to(embedded_path("stsb"))
-    return new_site().model_copy(update={"mirror": str(mirror)})
+def site(few_stsb_rows):
+    return few_stsb_rows
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +134,7 @@ def test_unlabelled_text_file_is_order_independent_and_not_proved(lines, own, si
 
 
 def test_largest_share_that_forgets_little_is_chosen(site, store, start, made, by_titles):
-    found, dev = resolve(site, EncoderConfig(model=start)), resolve_scored_set(site, "embedded:stsb/dev")
+    found, dev = resolve(site, EncoderConfig(model=start)), resolve_scored_set(site, "stsb/dev")
     merged = made(made(by_titles, "proof", ProofRef), "adapted", CheckpointRef)
     trained = made(merged, "trained", CheckpointRef)
     for most, share, tried in ((100, 1.0, [0.0, 1.0]), (-100, 0.5, [0.0, 1.0, 0.5])):

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from prefect.settings import get_current_settings
@@ -43,11 +44,30 @@ def collect_everything(url):
     return {ref.path for ref in Store(url).refs()}
 
 
+AHEAD = """
+import datetime, sys, time
+skew, at = float(sys.argv.pop(1)), time.time
+class Shifted(datetime.datetime):
+    @classmethod
+    def now(cls, tz=None):
+        return cls.fromtimestamp(at() + skew, tz)
+datetime.datetime, time.time = Shifted, lambda: at() + skew
+from bsl.flows.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
 def test_gc_deletes_artifacts_only_after_their_process_ends(url):
+    """Also on a machine whose clock is two hours behind or ahead; S3 has one of its own."""
     run = started(url)
     corpus = run.stdout.readline().strip()
     assert corpus.startswith("corpus/")
     assert collect_everything(url) == {corpus}
+    for hours in () if url.startswith("s3:") else (-2, 2):
+        command = [sys.executable, "-c", AHEAD, str(3600 * hours), "artifacts", "gc", "--older-than", "0h", "--delete"]
+        subprocess.run([*command, "--store", url], cwd=ROOT, check=True)
+        assert {ref.path for ref in Store(url).refs()} == {corpus}
+        assert len([*Path(url, ".leases").glob("*.json")]) == 1
     _, messages = run.communicate("\n", timeout=120)
     assert run.returncode == 0, messages
     assert collect_everything(url) == set()
@@ -82,29 +102,3 @@ def test_gc_without_a_minimum_age_beside_a_run_of_short_stages_deletes_nothing_t
     assert (run.returncode, pairs) == (0, 23), messages
     assert rounds > 10
     assert collect_everything(store.url) == set()
-
-
-AHEAD = """
-import datetime, sys, time
-skew, at = float(sys.argv.pop(1)), time.time
-class Shifted(datetime.datetime):
-    @classmethod
-    def now(cls, tz=None):
-        return cls.fromtimestamp(at() + skew, tz)
-datetime.datetime, time.time = Shifted, lambda: at() + skew
-from bsl.flows.cli.main import main
-sys.exit(main(sys.argv[1:]))
-"""
-
-
-@pytest.mark.parametrize("hours", [-2, 2])
-def test_gc_on_a_machine_with_another_clock_keeps_what_a_run_uses(tmp_path, hours):
-    url = str(tmp_path)
-    run = started(url)
-    corpus = run.stdout.readline().strip()
-    command = [sys.executable, "-c", AHEAD, str(3600 * hours), "artifacts", "gc", "--older-than", "0h", "--delete"]
-    subprocess.run([*command, "--store", url], cwd=ROOT, check=True)
-    assert {ref.path for ref in Store(url).refs()} == {corpus}
-    assert len([*(tmp_path / ".leases").glob("*.json")]) == 1
-    run.communicate("\n", timeout=120)
-    assert run.returncode == 0

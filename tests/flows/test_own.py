@@ -15,7 +15,8 @@ pytestmark = pytest.mark.usefixtures("without_charts")
 
 WORDS = ("river", "engine", "garden", "market", "window", "teacher", "winter", "bottle", "camera", "letter")
 POINTS = ["crops", "TSDAE", "your labels"]
-CHANGES = {"training": {"max_steps": 2, "batch_size": 16}, "evaluation": {"bootstrap": {"resamples": 200}}}
+SETS = {"sets": ["stsb/test"], "dev": "stsb/dev"}
+CHANGES = {"training": {"max_steps": 2, "batch_size": 16}, "evaluation": {**SETS, "bootstrap": {"resamples": 200}}}
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +33,8 @@ def text(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def site(new_site):
-    return new_site()
+def site(few_stsb_rows):
+    return few_stsb_rows
 
 
 @pytest.fixture(scope="module")

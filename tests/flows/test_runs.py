@@ -24,14 +24,14 @@ from tests.toy_sets import allow_any_rows
 pytestmark = pytest.mark.usefixtures("without_charts")
 
 PAIRS = 60  # per split
-SETS = {"sets": ["embedded:stsb/test"], "bootstrap": {"resamples": 100}}
+SETS = {"sets": ["stsb/test"], "dev": "stsb/dev", "bootstrap": {"resamples": 100}}
 FEW = {"ingest": {"corpus": {"limit": 200}}, "evaluation": {**SETS, "precision": "fp32"}}
 WORDS = ["a", "man", "woman", "is", "playing", "the", "guitar", "dog", "running", "on", "in", "and", "of", ".", "two"]
 
 
 @pytest.fixture(scope="module")
-def site(new_site):
-    return new_site()
+def site(few_stsb_rows):
+    return few_stsb_rows
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +42,11 @@ def store(site):
 def checkpoints(store, ref):
     inputs = store.manifest(ref).provenance.inputs.values()
     return [CheckpointRef(key=entry.key) for entry in inputs if entry.kind == "checkpoint"]
+
+
+@pytest.fixture(scope="module")
+def alone(alone):
+    return {**alone, "evaluation": {**alone["evaluation"], **SETS}}
 
 
 @pytest.fixture(scope="module")
@@ -80,9 +85,9 @@ def test_run_without_training_scores_the_encoder_of_a_report_and_differs_by_zero
 
 
 def test_comparing_runs_without_common_sets_suggests_evaluate(site, alone, two_phases):
-    evaluated = {**alone["evaluation"], "sets": ["embedded:stsb/dev"]}
+    evaluated = {**alone["evaluation"], "sets": ["stsb/dev"]}
     other = pipeline("tiny", {**alone, "training": None, "evaluation": evaluated}, site)
-    refused = r"share no set.*A \(tiny\) on embedded:stsb/test; B .*bsl evaluate report/"
+    refused = r"share no set.*A \(tiny\) on stsb/test; B .*bsl evaluate report/"
     with pytest.raises(EvaluationError, match=refused):
         comparing([two_phases.path, other.path], site)
 

@@ -36,7 +36,7 @@ def check_amount(sources: Sequence[TextSource], hold_out: HoldOutConfig, labels:
     from bsl.models.evaluation.own_text import retrieval_questions, too_few
     from bsl.tasks.corpus.own_sentences import parts_of
 
-    _, parts = parts_of(sources, hold_out, LeftOut())
+    _, parts = parts_of(tuple(sources), hold_out, LeftOut())
     held_out = parts.filter(part="report")
     if labels is None and not retrieval_questions(held_out):
         raise EvaluationError(f"{too_few(held_out)}. Or give labels.")

@@ -1,5 +1,7 @@
 """Prefect's form offers every field as optional, and a flow receives only the changes, or complete settings."""
 
+from functools import cache
+
 import pytest
 from prefect.exceptions import ParameterTypeError
 from prefect.utilities.callables import parameter_schema
@@ -26,6 +28,11 @@ def test_form_offers_every_field_as_optional_and_names_an_objective():
     assert schema["$defs"]["TrainingConfigOverrides"]["title"] == "Change"
 
 
+@cache
+def form_of(flow):
+    return parameter_schema(flow.fn).model_dump()
+
+
 @every(
     [
         (pipeline, {"recipe_name": "tiny", "overrides": {"training": {"lr": 0.1}}}, {"training": {"momentun": 1}}),
@@ -36,7 +43,7 @@ def test_form_offers_every_field_as_optional_and_names_an_objective():
     ]
 )
 def test_form_rejects_unknown_fields_and_empty_lists(flow, accepted, wrong):
-    form, last = parameter_schema(flow.fn).model_dump(), list(accepted)[-1]
+    form, last = form_of(flow), list(accepted)[-1]
     assert not validate(accepted, form)
     with pytest.raises(ValidationError, match="Additional properties are not allowed" if wrong else last):
         validate(accepted | {last: wrong}, form, raise_on_error=True)

@@ -123,12 +123,14 @@ TABLE = r"a static table cannot be exported as a graph \(expected a transformer\
     [
         ("artifacts export report/ out --onnx", r"--onnx needs a checkpoint \(found"),
         ("artifacts export checkpoint/cc out --onnx", "bsl: ONNX export needs onnxscript. Install it: pip install"),
-        ("export checkpoint/cccc out --int8 --min-cosine 1", INT8),
+        ("export checkpoint/cccc out --int8 --sentences 200 --min-cosine 1", INT8),
         ("export table out --onnx", TABLE),
         ("export table out --int8", TABLE),
     ],
 )
-def test_impossible_form_is_refused_and_nothing_is_written(store, tmp_path, capsys, monkeypatch, call, told):
+def test_impossible_form_is_refused_and_nothing_is_written(store, tmp_path, capsys, monkeypatch, request, call, told):
+    if "--min-cosine" in call:
+        request.getfixturevalue("one_graph")
     if "checkpoint/cc " in call:
         monkeypatch.setitem(sys.modules, "onnxscript", None)  # simulates a missing extra
     put_report(store, 1, "card")

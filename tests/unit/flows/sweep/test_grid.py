@@ -72,8 +72,8 @@ def test_points_of_every_study_resolve_and_are_rebuilt_from_their_jobs(name):
     changes = {"training": {"collapse": {"patience": 3}}, "evaluation": {"sets": ["embedded:stsb/test"]}}
     for base, config in zip(asked.recipes, grid(name, {}, changes).configs, strict=True):
         assert config.training is None or config.training.collapse == CollapseConfig(patience=3)
-        for again in config.runs(2):
-            assert override(recipe(base), json.loads(json.dumps(Job(base, again).overrides))) == again
+        again = config.runs(2)[-1]
+        assert override(recipe(base), json.loads(json.dumps(Job(base, again).overrides))) == again
 
 
 def test_all_pairs_score_precedes_scores_of_other_protocols():

@@ -113,8 +113,8 @@ def test_sentence_id_collision_is_rejected():
 
 
 def test_more_sources_than_sixteen_bits_can_count_keep_their_names():
-    origins = _Origins()
-    chunks = [TextChunk(pl.Series(["A dog runs."]), f"source {number}", "en") for number in range(70_000)]
+    origins, text = _Origins(), pl.Series(["A dog runs."])
+    chunks = [TextChunk(text, f"source {number}", "en") for number in range(70_000)]
     for one in chunks:
         origins.number(one)
     for number in (65_535, 65_536, 69_999):

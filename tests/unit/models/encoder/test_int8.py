@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from bsl.models.encoder.int8 import NOTE, target_here, target_of
+from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.serving.onnx_export import export_onnx, quantise_onnx
 from tests.every import every
 from tests.tiny_encoder import BACK_DE, ORIGINALS, tiny_encoder
@@ -22,12 +23,15 @@ LOUD = 40.0
 
 @pytest.fixture(scope="module")
 def graph_of(tmp_path_factory):
-    """Return a function that exports a graph with two layer-norm columns enlarged, and a batch for it."""
+    """Return a function that exports a graph with two layer-norm columns enlarged, and a batch for it.
+
+    Its vectors, means of two layers, are those of the encoder.
+    """
 
     @cache
     def make(architecture):
         folder = tmp_path_factory.mktemp("graph")
-        encoder, tokenizer = tiny_encoder(folder / "in", architecture)
+        encoder, tokenizer = tiny_encoder(folder / "in", architecture, pooling="first-last")
         for module in encoder.modules():
             if isinstance(module, nn.LayerNorm):
                 with torch.no_grad():
@@ -35,7 +39,10 @@ def graph_of(tmp_path_factory):
         path = folder / "model.onnx"
         export_onnx(encoder.eval(), path)
         call = tokenizer([*ORIGINALS, *BACK_DE], padding=True, truncation=True, max_length=24, return_tensors="np")
-        return path, {name: call[name].astype(np.int64) for name in ("input_ids", "attention_mask")}
+        batch = {name: call[name].astype(np.int64) for name in ("input_ids", "attention_mask")}
+        vectors_of_encoder = SentenceEncoder(encoder, tokenizer).encode([*ORIGINALS, *BACK_DE])
+        np.testing.assert_allclose(vectors(path, batch), vectors_of_encoder, rtol=0, atol=1e-5 * LOUD)
+        return path, batch
 
     return make
 

@@ -28,11 +28,11 @@ SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "i
     # The last layer is normalised, so the vectors vary in one direction less; at length 1, in two less.
     [("mean", False, EMBEDDED - 1), ("mean", True, EMBEDDED - 2), ("first-last", False, 128)],
 )
-def test_folded_whitening_round_trips_in_sentence_transformers(tmp_path, pooling, normalize, kept):
+def test_folded_whitening_round_trips_in_sentence_transformers(shallow, tmp_path, pooling, normalize, kept):
     rows = pl.read_parquet(embedded_path("nli-sample") / "train.parquet")
     texts = rows["premise"].unique(maintain_order=True).head(400).to_list()
-    config = EncoderConfig(model="embedded:bert-mini", pooling=pooling, normalize=normalize)
-    encoder = SentenceEncoder.load(embedded_path("bert-mini"), config)
+    config = EncoderConfig(model="shallow", pooling=pooling, normalize=normalize)
+    encoder = SentenceEncoder.load(shallow, config)
     own_ND = torch.tensor(encoder.encode(texts))
     whitening = WhiteningConfig(dimensions=kept).fitted(own_ND)
     np.testing.assert_allclose(np.cov(whitening.whitened(own_ND).numpy().T), np.eye(kept), atol=1e-6)

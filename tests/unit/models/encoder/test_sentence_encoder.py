@@ -68,16 +68,6 @@ def test_micro_batches_pool_as_configured(loaded, pooling, normalize):
     assert len(states.hidden_states) == 3
 
 
-def test_gradients_of_micro_batches_equal_one_padded_pass(tmp_path):
-    encoder, tokenizer = tiny_encoder(tmp_path)
-    tokens = token_ids(tokenizer, TEXTS, 24)
-    weights, learning = torch.randn(len(ROWS), WIDTH), list(encoder.parameters())
-    found = torch.autograd.grad((encoder.embed(tokens, ROWS, 20) * weights).sum(), learning)
-    expected = torch.autograd.grad((encoder(*tokens.padded(ROWS)) * weights).sum(), learning)
-    for a, b in zip(found, expected, strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
-
-
 def test_budget_batches_cover_all_rows_within_the_token_budget():
     lengths = np.array([3, 50, 7, 7, 1, 64, 20, 7])
     parts = list(budget_batches(lengths, 60))

@@ -108,7 +108,7 @@ def test_encoder_that_shares_modules_ends_no_other_evaluating_block(tmp_path):
 def test_public_tokenizer_beside_encode_changes_no_vector(tmp_path):
     """Regression: a call of `encoder.tokenizer` set the truncation of an `encode` in another thread."""
     encoder = SentenceEncoder(*tiny_encoder(tmp_path))
-    texts = texts_of(0) * 20
+    texts = texts_of(0) * 5
     expected = encoder.encode(texts)
 
     def some(number):

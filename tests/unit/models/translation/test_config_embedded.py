@@ -39,7 +39,7 @@ def conversions(tmp_path_factory):
     return tmp_path_factory.mktemp("converted")
 
 
-@pytest.mark.parametrize("direction", ["en-de", "en-fr", "de-en", "fr-en"])
+@pytest.mark.parametrize("direction", ["en-fr", "de-en"])  # those without pinned translations below
 def test_embedded_translators_pass_the_smoke_test(direction):
     assert len(smoke_test(translator(direction), MINI[direction].model_copy(update={"pinned": ()}))) == 3
 

@@ -64,28 +64,6 @@ def agreement(one, other):
     return sum(a.text == b.text for a, b in zip(one, other, strict=True))
 
 
-_ENDS_EARLY = """
-import gc, sys
-from pathlib import Path
-from bsl.models.translation.config import Resources, TranslatorConfig
-from bsl.models.translation.loading import load_translator
-from bsl.storage.assets.embedded import embedded_path
-
-config = TranslatorConfig.model_validate_json(sys.argv[1])
-translator = load_translator(embedded_path(config.model), config, Resources("cpu", cores=1), Path(sys.argv[2]))
-source = translator.vocabulary.encode(["A man in a red coat walks his old dog past the closed shops of the town"])[0]
-pending = [translator.engine.submit([source] * 100, [100] * 100) for _ in range(4)]
-cycle = [translator]
-cycle.append(cycle)
-gc.freeze()  # as at the end of a command: the cycle is not collected, nor the translator's threads joined
-"""
-
-
-def test_a_process_may_end_while_batches_are_computed(tmp_path):
-    config = GERMAN.model_copy(update={"backend": "ctranslate2", "precision": "int8"}).model_dump_json()
-    subprocess.run([sys.executable, "-c", _ENDS_EARLY, config, str(tmp_path / "converted")], check=True)
-
-
 @pytest.mark.parametrize(("config", "column"), [(GERMAN, "en"), (ENGLISH, "de")])
 def test_greedy_search_agrees_with_transformers_on_real_sentences(loaded, config, column):
     """At least 99 of 100 are equal; `bench_translation.py --parity` checks 2,000."""
@@ -142,6 +120,28 @@ def test_no_repeat_ngram_gives_equal_texts_in_both_backends(loaded):
 def test_batches_and_order_do_not_change_a_translation(loaded):
     texts = held_out(60)
     assert agreement(loaded(GERMAN).translate(texts), loaded(GERMAN, 1).translate(texts[::-1])[::-1]) == 60
+
+
+_ENDS_EARLY = """
+import gc, sys
+from pathlib import Path
+from bsl.models.translation.config import Resources, TranslatorConfig
+from bsl.models.translation.loading import load_translator
+from bsl.storage.assets.embedded import embedded_path
+
+config = TranslatorConfig.model_validate_json(sys.argv[1])
+translator = load_translator(embedded_path(config.model), config, Resources("cpu", cores=1), Path(sys.argv[2]))
+source = translator.vocabulary.encode(["A man in a red coat walks his old dog past the closed shops of the town"])[0]
+pending = [translator.engine.submit([source] * 100, [100] * 100) for _ in range(4)]
+cycle = [translator]
+cycle.append(cycle)
+gc.freeze()  # as at the end of a command: the cycle is not collected, nor the translator's threads joined
+"""
+
+
+def test_a_process_may_end_while_batches_are_computed(conversions):
+    config = GERMAN.model_copy(update={"backend": "ctranslate2", "precision": "int8"}).model_dump_json()
+    subprocess.run([sys.executable, "-c", _ENDS_EARLY, config, str(conversions / GERMAN.model)], check=True)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
