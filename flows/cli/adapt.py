@@ -90,12 +90,12 @@ def adapt(
     from bsl.storage.sources.labels import sources_and_labels
 
     site = run_context_of(place)
-    check_encoders([encoder], site)
     labels = columns.of_file(labels, options.get("encoding"))
     merged = configured(options, suite, config, settings)
     check_sets(merged.evaluation.sets, site)
     check_effect(settings, merged.use_of(labels=labels is not None, only_judge=labels_only_judge))
     sources, labelled = sources_and_labels(merged, texts, labels, site.mirror)
+    check_encoders([encoder], site)
     deciding_use(merged.used_for, labelled.kind if labelled else None)
     check_amount(sources, merged.hold_out, labelled)
     details = print_sources(sources, labelled, output)
