@@ -49,12 +49,11 @@ SHORT: Final = 64
 """Tokens; up to here plain matmuls beat torch's fused kernel on CPU: 2 times, bf16 gradients 5 to 10 times.
 
 Also a tile of torch's kernel on a GPU."""
+SHORT_IN_TRAINING: Final = 256
+"""Tokens, likewise for gradients in bf16: 1.5 times for a step of texts of 140 tokens. It bounds memory."""
 PACKED_ATTENTION: Final = {"sdpa": "packed-over-sdpa", "eager": "packed-over-eager"}
 """A model's own attention → our wrapper of it."""
-_UNKNOWN: Final = (
-    "softcap",
-    "s_aux",
-)  # changes of the scores that layouts do not have; a short trial may not show them
+_UNKNOWN: Final = ("softcap", "s_aux")  # changes of the scores that a short trial may not show
 _EAGER: Final = "eager_attention_forward"  # function of every architecture with replaceable attention
 
 # The layout of this thread's pass: its models make no attention mask, which would be large, and unused.
@@ -341,7 +340,7 @@ def _grouped_attention(
         q, k, v = (_by_sentence(x_NHd, group).transpose(1, 2) for x_NHd in of_group)
         tokens = q.shape[2]
         bias = None if bias_1HTT is None else bias_1HTT[..., :tokens, :tokens].to(q.dtype)
-        if group.padding is None and tokens <= SHORT:
+        if group.padding is None and tokens <= _most_plain(q):
             if q.is_cuda and bias is None:
                 out_BHTd = _tiled_attention((q, k, v), dropout, scaling, causal=layout.causal)
             else:
@@ -358,6 +357,12 @@ def _grouped_attention(
         out_BTHd = out_BHTd.transpose(1, 2)
         parts.append(out_BTHd.flatten(0, 1) if group.padding is None else group.padding.strip(out_BTHd))
     return torch.cat(parts)[None]
+
+
+def _most_plain(q: torch.Tensor) -> int:
+    """Return the number of tokens up to which torch's fused kernel is the slower one."""
+    slow = not q.is_cuda and q.requires_grad and q.dtype == torch.bfloat16
+    return SHORT_IN_TRAINING if slow else SHORT
 
 
 def _plain_attention(

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from torch.overrides import TorchFunctionMode
 from transformers import AutoModel
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
@@ -15,7 +16,7 @@ from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.network import Encoder
 from bsl.models.encoder.packing import Packing, packing_of
 from bsl.models.encoder.transformer import ENCODER_HALVES
-from bsl.models.encoder.unpadded import SHORT, Tokens, lay_out, run_packed
+from bsl.models.encoder.unpadded import SHORT, SHORT_IN_TRAINING, Tokens, lay_out, packed_attention, run_packed
 from tests.tiny_encoder import random_tokens
 
 PAD = 1
@@ -171,6 +172,34 @@ def test_packed_sentences_around_the_short_limit_equal_padded():
     encoder = Encoder(AutoModel.from_config(config).eval(), EncoderConfig(model="x", max_length=SHORT + 9))
     long, rows = random_tokens([SHORT + 1, SHORT, 3, SHORT + 9]), np.arange(4)
     torch.testing.assert_close(encoder.embed(long, rows, 999), padded(encoder, long, rows), rtol=0, atol=2e-6)
+
+
+class Calls(TorchFunctionMode):
+    """Counts the calls of torch's fused attention."""
+
+    count = 0
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        self.count += function is torch.nn.functional.scaled_dot_product_attention
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "learns", "tokens", "fused"),
+    [
+        (torch.float32, True, SHORT, False),
+        (torch.float32, True, SHORT + 1, True),
+        (torch.bfloat16, True, SHORT_IN_TRAINING, False),
+        (torch.bfloat16, True, SHORT_IN_TRAINING + 1, True),
+        (torch.bfloat16, False, SHORT + 1, True),
+    ],
+)
+def test_fused_attention_takes_lengths_for_which_it_is_fast(dtype, learns, tokens, fused):
+    layout = lay_out(random_tokens([tokens]), np.arange(1), torch.device("cpu"), by_length=True)
+    qkv = [torch.randn(1, 2, tokens, 8, dtype=dtype, requires_grad=learns) for _ in range(3)]
+    with Calls() as calls:
+        packed_attention(qkv, layout, 0.0, None)
+    assert calls.count == fused
 
 
 def test_attention_dropout_applies_only_in_training(tokens):
