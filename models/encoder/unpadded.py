@@ -50,7 +50,7 @@ SHORT: Final = 64
 
 Also a tile of torch's kernel on a GPU."""
 SHORT_IN_TRAINING: Final = 256
-"""Tokens, likewise for gradients in bf16: 1.5 times for a step of texts of 140 tokens. It bounds memory."""
+"""Tokens, likewise for gradients in bf16: 1.5 times for a step of texts of 95 tokens. It bounds memory."""
 PACKED_ATTENTION: Final = {"sdpa": "packed-over-sdpa", "eager": "packed-over-eager"}
 """A model's own attention → our wrapper of it."""
 _UNKNOWN: Final = ("softcap", "s_aux")  # changes of the scores that a short trial may not show
