@@ -158,7 +158,7 @@ def whitened(site):
         "augment": {"translations": [], "given": [{"method": "given", "column": "hypothesis"}]},
         "pairs": {"pairings": [{"view_1": "original", "view_2": "given"}], "subsample_words": None},
         "encoder": {"model": ENCODER},
-        # Steps too small to matter: whitening divides by small variances, and so enlarges what processors round otherwise.
+        # Steps too small to matter: whitening divides by small variances, which enlarges differences of rounding.
         "training": {**STEPS, "lr": 1e-8},
         "transform": {"name": "whitening", "dimensions": 8},
         "evaluation": {**SCORES, "sets": ["stsb/dev", "stsb/test"]},
