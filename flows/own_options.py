@@ -20,7 +20,7 @@ DEFAULT_ENCODER: Final = "embedded:mini-sentence"
 
 
 class AdaptOptions(ReadingConfig):
-    """The settings of `bsl adapt` that are also options, in the order of its help."""
+    """The settings of `bsl adapt` that are also options."""
 
     used_for: UseName | None = None
     """Use of the encoder that decides the verdict; by default classify for labels of classes, similarity for scored

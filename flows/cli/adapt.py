@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from bsl.flows.cli.terminal.checks import check_amount, check_encoders, check_sets
+from bsl.flows.cli.terminal.checks import check_amount, check_encoders, check_inputs, check_sets
 from bsl.flows.cli.terminal.options import (
     ENCODER_FORMS,
     FILES,
@@ -90,16 +90,17 @@ def adapt(
     from bsl.storage.sources.labels import sources_and_labels
 
     site = run_context_of(place)
+    check_inputs(texts, labels, site)
+    check_encoders([encoder], site)
     labels = columns.of_file(labels, options.get("encoding"))
     merged = configured(options, suite, config, settings)
     check_sets(merged.evaluation.sets, site)
     check_effect(settings, merged.use_of(labels=labels is not None, only_judge=labels_only_judge))
+    start = begin(site, output)
     sources, labelled = sources_and_labels(merged, texts, labels, site.mirror)
-    check_encoders([encoder], site)
     deciding_use(merged.used_for, labelled.kind if labelled else None)
     check_amount(sources, merged.hold_out, labelled)
     details = print_sources(sources, labelled, output)
-    start = begin(site, output)
     from bsl.flows.adaptation import adapt as adapting
 
     ref = start.run(

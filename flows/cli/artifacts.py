@@ -94,13 +94,16 @@ def show(artifact: Artifact, /, *, store: StoreUrl = None, output: Output = Outp
         first = {table: opened.scan(ref, table).head(SHOWN).collect().to_dicts() for table in manifest.tables}
         print_json({"manifest": manifest.model_dump(mode="json"), "first": first})
         return
-    if kind_of(ref.kind).place == LAST_PLACE:
+    if kind_of(ref.kind).place == LAST_PLACE or "scores" in manifest.tables:
         from bsl.tasks.reporting.result_tables import result_lines, result_tables  # slow import
 
-        for line in result_lines(manifest):
-            print_line(line)
-        for title, rows in result_tables(opened, manifest):
-            print_table(title, rows)
+        try:
+            for line in result_lines(manifest):
+                print_line(line)
+            for title, rows in result_tables(opened, manifest):
+                print_table(title, rows)
+        except CorruptArtifactError as error:  # of another version; its manifest and rows are shown all the same
+            print_line(str(error))
     console = Console()
     console.print(JSONHighlighter()(visible_json(manifest.model_dump_json(indent=2))), soft_wrap=True)
     with pl.Config(tbl_width_chars=console.width):
@@ -164,7 +167,8 @@ def gc(
         timedelta,
         Parameter(
             show_default=False,
-            help="time since the last use, for example 12h; at least a day for leftovers and copies [default: 30d]",
+            help="time since the last use, for example 12h or 2w (m minutes, h, d, w, M months, y); at least a day for "
+            "leftovers and copies [default: 30d]",
         ),
     ] = timedelta(days=30),
     delete: Annotated[

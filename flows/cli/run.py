@@ -58,8 +58,10 @@ def run(
     trained = [entry.key for entry in manifest.provenance.inputs.values() if entry.kind == "checkpoint"]
     encoder = f"{store.url}/checkpoint/{trained[-1]}/encoder" if trained else None
     lines = [f"encoder: {encoder}\n         (opens with SentenceTransformer)"] if encoder else []
-    print_result(store, ref, output, [*lines, browse_line()], encoder=encoder)
-    return 1 if manifest.figures_as(ReportFigures).verdict == STOPPED else 0
+    found = manifest.figures_as(ReportFigures)
+    words = {"verdict": found.verdict, "reason": found.reason, "advice": found.advice}
+    print_result(store, ref, output, [*lines, browse_line()], encoder=encoder, **words)
+    return 1 if found.verdict == STOPPED else 0
 
 
 def _dry_run(store: Store, plan: Sequence[StageRun], output: Output) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
-from bsl.flows.cli.terminal.checks import check_amount, check_encoders, check_sets
+from bsl.flows.cli.terminal.checks import check_amount, check_encoders, check_inputs, check_sets
 from bsl.flows.cli.terminal.options import (
     COUNT,
     FILES,
@@ -56,10 +56,11 @@ def own_request(
 
     Raises:
         ValueError: Other options are given without `--text`, or columns of labels without `--labels`.
-        SourceError, AssetError, ArtifactMissingError: The encoder does not exist.
+        SourceError, AssetError, ArtifactMissingError: A file or encoder does not exist.
     """
     if given and "text" not in given:
         raise ValueError(f"--{next(iter(given))}: needs --text. Add --text FILE")
+    check_inputs(given.get("text", ()), given.get("labels"), site)
     check_encoders([given.get("encoder")], site)
     labels = columns.of_file(given.get("labels"), encoding)
     return OwnRequest(**{**given, **({"labels": labels} if labels else {})}) if given else None
@@ -130,13 +131,13 @@ def sweep(
     _refuse_twice(axes, changes)
     check_sets([name for config in planned.configs for name in config.evaluation.sets], site)
     text, details = planned.configs[0].ingest.own_text, {}
+    start = begin(site, output)
     if request and text:
         from bsl.storage.sources.labels import sources_and_labels
 
         sources, labels = sources_and_labels(text, request.text, request.labels, site.mirror)
         check_amount(sources, text.hold_out, labels)
         details = print_sources(sources, labels, output)
-    start = begin(site, output)
     from bsl.flows.sweep.sweep import ablation
 
     ref = start.run(

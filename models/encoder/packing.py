@@ -52,12 +52,15 @@ class Packing:
 def packing_of(backbone: PreTrainedModel, pad_id: int) -> Packing | None:
     """Switch a model to attention that accepts layouts, and return how it runs packed.
 
+    Modules with attention by distance stay switched (`read_layouts`), which changes nothing without a layout.
+
     Args:
         backbone: The model; its mode is restored, and its attention if it cannot run packed.
         pad_id: Id of the padding token.
 
     Returns:
-        None if it cannot: its attention is not replaceable or not that of whole sentences.
+        None if it cannot: its attention is not replaceable, or attends neither to the whole sentence nor to all
+        earlier tokens.
     """
     with _trying:
         if not (read_layouts(backbone) or getattr(backbone, "_supports_attention_backend", False)):
@@ -87,7 +90,8 @@ def _try(backbone: PreTrainedModel, pad_id: int) -> Packing | None:
 
 
 def _candidates(settings: Any, pad_id: int) -> Iterator[Packing]:  # noqa: ANN401  of any architecture
-    window = getattr(settings, "sliding_window", None)
+    windows = (getattr(settings, name, None) for name in ("sliding_window", "attention_chunk_size"))
+    window = min(filter(None, windows), default=None)
     if window and window < max(TRIAL_LENGTHS):
         return
     yield Packing(0, False, window)

@@ -10,7 +10,7 @@ Shapes: N tokens of all sentences, T of the longest, D width, H heads, d width o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 
 import torch
 from transformers.modeling_outputs import BaseModelOutput
@@ -27,14 +27,28 @@ def read_layouts(backbone: PreTrainedModel) -> bool:
     Weights, their names and saved files stay as they are.
     """
     found = [module for module in backbone.modules() if type(module).__name__ in _READING]
-    for own in {type(module) for module in found}:
-        reading = _READING[own.__name__]
-        if not issubclass(own, reading):
-            joined = type(own.__name__, (reading, own), {})
-            for module in found:
-                if type(module) is own:
-                    module.__class__ = joined
+    for module in found:
+        if not isinstance(module, _Reading):
+            module.__class__ = _reading(type(module))
     return bool(found)
+
+
+def _reading(own: Any) -> Any:  # noqa: ANN401  a module's class → its subclass
+    if own not in _made:
+        _made[own] = type(own.__name__, (_READING[own.__name__], own), {})
+    return _made[own]
+
+
+def _empty(own: Any) -> Any:  # noqa: ANN401
+    kind = _reading(own)
+    return kind.__new__(kind)
+
+
+class _Reading(torch.nn.Module):
+    """A module that reads layouts; its class is made here, so copies and pickles name transformers' own."""
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
+        return _empty, (type(self).__bases__[1],), self.__dict__
 
 
 @dataclass(frozen=True)
@@ -45,7 +59,7 @@ class _Bias:
     layout: Layout
 
 
-class _MPNetEncoder(torch.nn.Module):
+class _MPNetEncoder(_Reading):
     layer: torch.nn.ModuleList
 
     def forward(self, hidden_1ND: torch.Tensor, *arguments: Any, **options: Any) -> BaseModelOutput:  # noqa: ANN401
@@ -59,7 +73,7 @@ class _MPNetEncoder(torch.nn.Module):
         return BaseModelOutput(last_hidden_state=hidden_1ND)
 
 
-class _MPNetSelfAttention(torch.nn.Module):
+class _MPNetSelfAttention(_Reading):
     q: torch.nn.Linear
     k: torch.nn.Linear
     v: torch.nn.Linear
@@ -86,7 +100,7 @@ class _MPNetSelfAttention(torch.nn.Module):
         return (self.o(attended_1NHd.flatten(2)),)
 
 
-class _T5Attention(torch.nn.Module):
+class _T5Attention(_Reading):
     has_relative_attention_bias: bool
 
     def forward(
@@ -110,3 +124,4 @@ _READING: Final[dict[str, type[torch.nn.Module]]] = {
     "T5Attention": _T5Attention,
     "MT5Attention": _T5Attention,
 }
+_made: Final[dict[Any, Any]] = {}

@@ -5,7 +5,7 @@ Tokenising once and slicing is two orders of magnitude cheaper per batch than to
 Layers that work token by token (embeddings, linears, norms: most of the arithmetic) see one row of N tokens. Only
 attention separates sentences:
 
-- On an NVIDIA GPU one kernel takes all sentences, and reads where each begins and ends.
+- On an NVIDIA GPU one kernel takes all sentences, and reads where each begins and ends, unless scores have a bias.
 - Sentences grouped by length need neither padding nor mask. On a CPU this pays always, on a GPU for large groups.
 - On other GPUs all sentences are one padded group, because many small kernels would cost more.
 

@@ -27,12 +27,14 @@ _ANSWERS: Final = "What the adapted encoder is better for (× 100)"
 
 
 def result_tables(store: Store, manifest: Manifest) -> Iterator[Titled]:
-    """Yield title and rows of each table of a result; none for artifacts of other kinds."""
+    """Yield title and rows of each table of a result, or of another artifact that has scores."""
     if manifest.kind == "sweep":
         table, shown = store.scan(manifest.ref).collect(), manifest.figures_as(SweepFigures).shown
         yield "Figures × 100, mean over seeds ± standard deviation", set_rows(table)
         for heading, rows in comparisons(table, shown):
             yield f"{heading}; 95 % intervals over seeds and questions", rows
+        if "scores" in manifest.tables:  # of evaluations that are compared
+            yield from _of_scores(store, manifest)
     elif manifest.kind == "reproduction":
         rows = figure_rows(store.scan(manifest.ref).collect())
         yield f"Published and measured, × 100; margin {rows[0]['margin']}", _without_empty(rows, "margin")

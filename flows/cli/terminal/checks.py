@@ -89,6 +89,27 @@ def check_files(*paths: str) -> None:
             format_of(file)
 
 
+def check_inputs(texts: Sequence[str], labels: str | None, site: RunContext) -> None:
+    """Check that files or datasets of text and a file of labels exist, without reading or fetching them.
+
+    Args:
+        texts: Files, folders, patterns or datasets.
+        labels: File of labels, whose name may contain columns; None without one.
+        site: Run context with the mirror, which may have a dataset.
+
+    Raises:
+        SourceError, AssetError: A name does not exist; the message suggests the closest name.
+        ValueError: The columns in the name of the labels are malformed.
+    """
+    from bsl.storage.sources.label_names import label_file
+    from bsl.storage.sources.own_text import check_named
+
+    for name in texts:
+        check_named(name, site.mirror)
+    if labels is not None:
+        check_files(label_file(labels).path)
+
+
 def check_encoders(names: Sequence[str | None], site: RunContext) -> None:
     """Check names of encoders against the package, this machine and the store, without contacting the Hub.
 

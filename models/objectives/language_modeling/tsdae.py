@@ -84,7 +84,7 @@ class TSDAE(Objective):
         """
         backbone, length = self.online.transformer, self.online.config.length
         packing = packing_of(backbone, int(tokenizer.pad_token_id))
-        if packing is None or not packing.fits(length):
+        if packing is None or packing.causal or not packing.fits(length):
             raise TrainingError(
                 f"architecture {backbone.config.model_type} cannot run {length} tokens without padding, as a decoder "
                 "must. Lower encoder.max_length to its attention window, or choose another encoder.model."

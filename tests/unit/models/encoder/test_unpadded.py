@@ -1,5 +1,7 @@
 """Packed sentences without padding give the vectors and gradients of a padded batch."""
 
+import copy
+import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -109,6 +111,15 @@ def test_vectors_equal_those_of_each_sentence_alone_also_where_packing_is_not_su
         alone = torch.cat([padded(encoder, tokens, rows[row : row + 1]) for row in rows])
         for found in (encoder.embed(tokens, rows, 1024), encoder.embed(tokens, rows, 8)):
             torch.testing.assert_close(found, alone, rtol=0, atol=2e-6)
+
+
+@pytest.mark.parametrize("architecture", ["mpnet", "t5"])
+def test_encoders_with_attention_by_distance_are_copied_and_pickled_with_it(tokens, architecture):
+    encoder, rows = encoder_of(architecture), np.arange(7)
+    with torch.no_grad():
+        expected = encoder.embed(tokens, rows, 99)
+        for other in (copy.deepcopy(encoder), pickle.loads(pickle.dumps(encoder))):
+            torch.testing.assert_close(other.embed(tokens, rows, 99), expected, rtol=0, atol=0)
 
 
 def test_packing_trial_uses_only_existing_positions():
