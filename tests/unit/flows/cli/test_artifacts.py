@@ -8,7 +8,7 @@ import pytest
 from bsl.flows.cli.main import main
 from bsl.storage.artifacts.manifest import InputEntry, Provenance
 from bsl.storage.artifacts.refs import ArtifactRef, PairsRef, ViewsRef
-from bsl.storage.artifacts.schemas import PAIRS, TRANSLATIONS
+from bsl.storage.artifacts.schemas import PAIRS, SCORES, SWEEP, TRANSLATIONS
 from bsl.storage.artifacts.store import Store
 from bsl.storage.filesystem.names import MANIFEST
 from tests.hostile import folder_of, put, rewrite
@@ -83,6 +83,18 @@ def test_ls_and_show_print_complete_names_of_any_kind(store, artifacts):
     assert code == 1
     assert f"{store.local.absolute()} contains no corpus, so there is no latest one" in err
     assert "--store, or BSL_STORE" in err
+
+
+def test_show_prints_scores_and_a_result_of_another_version(store, artifacts):
+    score = {"model": "x", "dataset": "stsb", "subset": "all", "split": "test", "metric": "spearman", "protocol": "all"}
+    scores, sweep = ArtifactRef(kind="scores", key=f"{5:064x}"), ArtifactRef(kind="sweep", key=f"{6:064x}")
+    with store.draft(scores, Provenance(stage_version=1, config={"seed": 4})) as draft:
+        draft.write(pl.DataFrame([{name: score.get(name) for name in SCORES} | {"value": 0.5}], schema=SCORES))
+    with store.draft(sweep, Provenance(stage_version=1, config={"seed": 5})) as draft:
+        draft.write(pl.DataFrame(schema=SWEEP))
+    assert "stsb test: spearman, all" in artifacts("show scores/latest")[1]
+    code, out, _ = artifacts("show sweep/latest")
+    assert (code, '"seed": 5' in out, "figures" in out.partition("{")[0]) == (0, True, True)
 
 
 @pytest.mark.parametrize("columns", ["40", "200"])
