@@ -78,6 +78,10 @@ def _as_lines(path: str) -> str:
     return f"Write the objects of its array as lines: {jsonl.as_lines(path, f'{PurePosixPath(path).stem}.jsonl')}."
 
 
+def _as_table(path: str) -> str:  # noqa: ARG001 - like the others
+    return "Save the file in one of these formats, such as .csv."
+
+
 def _as_sheet(path: str) -> str:
     return f"Save the sheet as {PurePosixPath(path).stem}.csv in the spreadsheet program (CSV UTF-8)."
 
@@ -113,7 +117,7 @@ def format_of(path: str) -> Format:
     """
     if is_readable(path):
         return SUFFIXES[_suffix(path)]
-    remedy = _REMEDIES.get(_suffix(path), lambda _: "Save the file in one of these formats, such as .csv.")(path)
+    remedy = _REMEDIES.get(_suffix(path), _as_table)(path)
     raise SourceError(
         f"{path}: unknown file suffix, expected one of {', '.join(SUFFIXES)}, which {' or '.join(_COMPRESSIONS)} may "
         f"follow. {remedy} If it has one of these formats, rename it, or in a recipe set `ingest.sources[].format` to "
