@@ -42,14 +42,13 @@ class Kind(ABC, Generic[S]):
     Attributes:
         fine_tunes: Whether scoring fine-tunes the encoder, which takes hours on a CPU; such sets are in no suite and
             training runs do not score them.
+        suites: Suite → the names of its sets, in the order of the papers' tables.
+        tables: Layouts of the papers' tables for its scores.
     """
 
     fine_tunes: ClassVar[bool]
-
-    @property
-    def suites(self) -> Mapping[str, tuple[str, ...]]:
-        """Suite → the names of its sets, in the order of the papers' tables."""
-        return {}
+    suites: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    tables: ClassVar[tuple[PaperTable, ...]] = ()
 
     @property
     def is_drawn(self) -> bool:
@@ -76,11 +75,6 @@ class Kind(ABC, Generic[S]):
     def whole(self, name: str) -> tuple[str, ...]:
         """Return the names of all splits of the dataset to which a set belongs."""
         return (name,)
-
-    @property
-    def tables(self) -> tuple[PaperTable, ...]:
-        """Layouts of the papers' tables for its scores."""
-        return ()
 
     @property
     def headline(self) -> tuple[str, ...]:

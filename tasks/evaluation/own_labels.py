@@ -70,16 +70,8 @@ class OwnLabelsKind(FrozenKind[LabelledSet]):
     """Accuracies or Spearman correlation on the user's labels."""
 
     title = "Own labels"
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The form of a name."""
-        return (f"{SET_PREFIX}FILE",)
-
-    @property
-    def headline(self) -> tuple[str, ...]:
-        """The metrics of classes and of pairs."""
-        return (ACCURACY, GROUPING, SPEARMAN)
+    names = (f"{SET_PREFIX}FILE",)
+    headline = (ACCURACY, GROUPING, SPEARMAN)
 
     def knows(self, name: str) -> bool:
         """Whether the name begins with `labels:`."""

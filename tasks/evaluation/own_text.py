@@ -181,17 +181,9 @@ class OwnTextKind(FrozenKind[AnyText]):
     """Mean reciprocal rank of retrieval within the user's text."""
 
     title = "Own text"
-    measure: ClassVar[Mapping[str, object]] = {"by": "cosine"}
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The form of a name."""
-        return (f"{SET_PREFIX}FILE",)
-
-    @property
-    def headline(self) -> tuple[str, ...]:
-        """The only metric."""
-        return (RECIPROCAL_RANK,)
+    measure: ClassVar = {"by": "cosine"}
+    names = (f"{SET_PREFIX}FILE",)
+    headline = (RECIPROCAL_RANK,)
 
     def knows(self, name: str) -> bool:
         """Whether the name begins with `own:`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
 
@@ -61,12 +61,12 @@ class TransferKind(FrozenKind[TransferSet]):
 
     title = "SentEval transfer"
     probes = True
-
-    @property
-    def suites(self) -> Mapping[str, tuple[str, ...]]:
-        """Suites of the declared transfer datasets."""
-        members_of = suites_of(DATASETS[name] for name in TRANSFER_SETS)
-        return {suite: tuple(dataset.name for dataset in members) for suite, members in members_of.items()}
+    suites: ClassVar = {
+        suite: tuple(dataset.name for dataset in members)
+        for suite, members in suites_of(DATASETS[name] for name in TRANSFER_SETS).items()
+    }
+    tables = (PaperTable(title=title, columns=tuple(headings_of("senteval").items()), metrics=("accuracy",)),)
+    headline = ("accuracy", "f1")
 
     def find(self, site: RunContext, name: str) -> TransferSet:
         """Find a transfer set.
@@ -102,17 +102,6 @@ class TransferKind(FrozenKind[TransferSet]):
         table = pl.DataFrame([asdict(row) for row in rows])
         fits = {"by": "logistic", "folds": probing.folds, "seed": probing.seed, "epochs": probing.epoch_size}
         return with_signatures(table, digests(table, sets), vectors.computation, **fits, tenacity=probing.tenacity)
-
-    @property
-    def tables(self) -> tuple[PaperTable, ...]:
-        """BSL's Table 2."""
-        columns = tuple(headings_of("senteval").items())
-        return (PaperTable(title="SentEval transfer", columns=columns, metrics=("accuracy",)),)
-
-    @property
-    def headline(self) -> tuple[str, ...]:
-        """Accuracy, and F1 for tasks with F1."""
-        return ("accuracy", "f1")
 
 
 def make_task(labelled: TransferSet, vectors: Vectors, config: ProbeConfig) -> Problem:
