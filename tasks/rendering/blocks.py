@@ -193,42 +193,6 @@ class Code:
 
 
 @dataclass(frozen=True)
-class Station:
-    """An artifact of a lineage: its kind, lines of text, and whether this run made it."""
-
-    title: str
-    lines: Sequence[str]
-    made: bool
-
-
-@dataclass(frozen=True)
-class Lineage:
-    """Groups of artifacts in the order of the data flow."""
-
-    template: ClassVar[str] = """\
-<ol class="lineage">
-{% for group in block.groups %}
-<li>
-{% for station in group %}
-<div class="station{% if not station.made %} found{% endif %}"><b>{{ station.title }}</b>
-{% for line in station.lines %}
-<span>{{ line }}</span>
-{% endfor %}
-</div>
-{% endfor %}
-</li>
-{% endfor %}
-</ol>
-"""
-    groups: Sequence[Sequence[Station]]
-
-    def markdown(self) -> Iterator[str]:
-        """Yield a list."""
-        lines = [f"{station.title}: {', '.join(station.lines)}" for group in self.groups for station in group]
-        yield "\n".join(f"- {plain(line)}" for line in lines)
-
-
-@dataclass(frozen=True)
 class Folded:
     """Blocks in a collapsed HTML section with a summary line."""
 

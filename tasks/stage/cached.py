@@ -34,7 +34,7 @@ from bsl.storage.record import Record
 from bsl.tasks.stage.device import computing, device_of, precision_of
 from bsl.tasks.stage.lease import lease
 from bsl.tasks.stage.progress import StageRun, is_planning, notify, planned, running
-from bsl.tasks.stage.ui_page import collected, in_run
+from bsl.tasks.stage.ui import collected, in_run
 
 if TYPE_CHECKING:
     from pydantic import JsonValue

@@ -26,7 +26,7 @@ from bsl.tasks.stage.device import device_of, let_threads_sleep
 from bsl.tasks.stage.lease import lease
 from bsl.tasks.stage.progress import StageRun, is_planning, notify
 from bsl.tasks.stage.run_context import RunContext
-from bsl.tasks.stage.ui_page import in_run
+from bsl.tasks.stage.ui import in_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence

@@ -20,7 +20,7 @@ from bsl.tasks.rendering.score_tables import all_scores, missing_sets, signature
 from bsl.tasks.reporting.evaluation import difference_part
 from bsl.tasks.reporting.provenance import lineage
 from bsl.tasks.reporting.run.content import compared_sets
-from bsl.tasks.reporting.run.tables import artifacts_of, lineage_of, pair_tables, stage_table
+from bsl.tasks.reporting.run.tables import pair_tables, stage_table
 from bsl.tasks.reporting.sections import settings_part, use_part
 from bsl.tasks.views.augment import outcome_tables
 from bsl.tasks.views.pairs import pairing_tables
@@ -41,10 +41,6 @@ if TYPE_CHECKING:
 _EXAMPLES: Final = 5
 _SEEDS: Final = ("seed", "shuffle_seed")
 _MOST_SETS: Final = 8  # maximum number of sets with charts of pairs; the tables have all sets
-_LEGEND: Final = (
-    "A box is an artifact of the store: its kind, the beginning of its key, its rows and size. A grey edge marks a "
-    "cached artifact, made by an earlier run."
-)
 _PUBLISHED: Final = (
     "Published rows were not measured here; their authors used their own encoder, corpus and translator."
 )
@@ -52,16 +48,15 @@ _PUBLISHED: Final = (
 
 def run_page(run: Run) -> Page:
     """Return the page of a run."""
-    manifests = lineage(run.store, run.artifacts.refs)
-    artifacts = artifacts_of(manifests, run.context.draft.provenance.run, run.artifacts.vectors)
+    manifests, this = lineage(run.store, run.artifacts.refs), run.context.draft.provenance.run
     sets = compared_sets(run)
     published = [row for system in run.content.published for row in rows_of(system)]
     chart = headline(run, published)
     checkpoints = run.artifacts.checkpoints
     sentences = run.verdict.sentence if run.verdict else "Nothing was trained: the encoder is scored unchanged."
     parts = [
-        Part("Run", [Facts(_summary(run, manifests)), *_training_facts(run), stage_table(artifacts)], html_only=True),
-        Part("Pipeline", [Prose(_LEGEND, note=True), lineage_of(artifacts)], html_only=True),
+        Part("Run", [Facts(_summary(run, manifests)), *_training_facts(run)], html_only=True),
+        Part("Pipeline", [stage_table(manifests, this, run.artifacts.vectors)], html_only=True),
         Part("Sentences and views", list(_views(run))),
         Part("Translations", list(_translations(run)), html_only=True),
         Part("Training", list(_curves(run))),

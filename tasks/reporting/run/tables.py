@@ -1,4 +1,4 @@
-"""Tables of a run's page: stages, lineage, and pairs that the encoder orders best and worst.
+"""Tables of a run's page: stages, and pairs that the encoder orders best and worst.
 
 Shapes: N pairs of a scored set.
 """
@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from bsl.models.evaluation.correlation import average_ranks
-from bsl.storage.artifacts.refs import LAST_PLACE, kind_of
-from bsl.tasks.rendering.blocks import Lineage, Station, Table
+from bsl.tasks.rendering.blocks import Table
 from bsl.tasks.rendering.numbers import MISSING, sized
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+    from collections.abc import Iterator, Mapping, Sequence
 
     import polars as pl
     from numpy.typing import NDArray
@@ -43,77 +42,35 @@ class ComparedSet:
     cosines: Mapping[str, NDArray[np.float64]]
 
 
-@dataclass(frozen=True)
-class Artifact:
-    """An artifact behind a run, as its page shows it.
+def stage_table(manifests: Sequence[Manifest], run: str, vectors: Mapping[str, EmbeddingsRef]) -> Table:
+    """Return the artifacts behind a run with the time of each, and its share of the total.
 
-    Attributes:
-        manifest: its manifest.
-        system: system of its vectors or figures; empty for other artifacts.
-        made: whether this run made it.
+    Args:
+        manifests: the artifacts; cached ones count their original time.
+        run: id of the run, which made the new ones.
+        vectors: system → its vectors.
     """
-
-    manifest: Manifest
-    system: str
-    made: bool
-
-
-def artifacts_of(manifests: Iterable[Manifest], run: str, vectors: Mapping[str, EmbeddingsRef]) -> list[Artifact]:
-    """Return the artifacts behind a run; `run` is its id, to distinguish new artifacts from cached ones."""
     systems = {ref.key: system for system, ref in vectors.items()}
-    artifacts = []
+    total = sum(manifest.duration_s for manifest in manifests) or 1.0
+    rows = []
     for manifest in manifests:
         origin = manifest.provenance
-        named = origin.config.get("model")
-        system = systems.get(manifest.key, named if isinstance(named, str) else "")
-        artifacts.append(Artifact(manifest, system, bool(run) and origin.run == run))
-    return artifacts
-
-
-def stage_table(artifacts: Sequence[Artifact]) -> Table:
-    """Return the time of each stage and its share of the total; cached artifacts count their original time."""
-    total = sum(artifact.manifest.duration_s for artifact in artifacts) or 1.0
-    rows = [_stage_row(artifact, total) for artifact in artifacts]
+        model = origin.config.get("model")  # of other stages, the settings of a model
+        inputs = dict.fromkeys(f"{entry.kind} {entry.key[:6]}" for entry in origin.inputs.values())
+        rows.append(
+            {
+                "stage": (origin.stage or manifest.kind).replace("_", " "),
+                "system": systems.get(manifest.key, model if isinstance(model, str) else None),
+                "artifact": f"{manifest.kind}/{manifest.key[:12]}",
+                "made from": ", ".join(inputs) or MISSING,
+                "rows": manifest.rows,
+                "size": sized(manifest.size),
+                "seconds": f"{manifest.duration_s:,.1f}",
+                "share": f"{100 * manifest.duration_s / total:.1f} %",
+                "in this run": "made" if run and origin.run == run else "cached",
+            }
+        )
     return Table.of("Stages: the artifact and the time of each", rows)
-
-
-def _stage_row(artifact: Artifact, total: float) -> dict[str, str]:
-    manifest = artifact.manifest
-    return {
-        "stage": (manifest.provenance.stage or manifest.kind).replace("_", " "),
-        "system": artifact.system or MISSING,
-        "artifact": f"{manifest.kind}/{manifest.key[:12]}",
-        "rows": f"{manifest.rows:,}",
-        "size": sized(manifest.size),
-        "seconds": f"{manifest.duration_s:,.1f}",
-        "share": f"{100 * manifest.duration_s / total:.1f} %",
-        "in this run": "made" if artifact.made else "cached",
-    }
-
-
-def lineage_of(artifacts: Sequence[Artifact]) -> Lineage:
-    """Return the artifacts by kind, in the order of the pipeline."""
-    kinds = sorted({artifact.manifest.kind for artifact in artifacts}, key=_order)
-    known = {artifact.manifest.ref.path for artifact in artifacts}
-    return Lineage([[_station(one, known) for one in artifacts if one.manifest.kind == kind] for kind in kinds])
-
-
-def _station(artifact: Artifact, known: Set[str]) -> Station:
-    manifest = artifact.manifest
-    inputs = dict.fromkeys((entry.kind, entry.key) for entry in manifest.provenance.inputs.values())
-    made_from = [f"{kind} {key[:6]}" for kind, key in inputs if f"{kind}/{key}" in known]
-    lines = [
-        *([f"system {artifact.system}"] if artifact.system else []),
-        manifest.key[:12],
-        " · ".join(filter(None, [f"{manifest.rows:,} rows" if manifest.rows else "", sized(manifest.size)])),
-        *([f"from {', '.join(made_from)}"] if made_from else []),
-    ]
-    return Station(manifest.kind, lines, artifact.made)
-
-
-def _order(kind: str) -> tuple[int, str]:
-    """Sort kinds as a run makes them, kinds without a place last."""
-    return kind_of(kind).place or LAST_PLACE + 1, kind
 
 
 def pair_tables(scored: ComparedSet, systems: Sequence[str]) -> Iterator[Table]:
