@@ -1,4 +1,4 @@
-"""Show a stage in the Prefect UI: its progress, and a page of its artifact. The sorted keys of pages follow the pipeline.
+"""Show a stage in the Prefect UI: its progress, and a page of its artifact. Sorted keys of pages follow the pipeline.
 
 Keys are `tiny-1-corpus`, `tiny-2-views`, … `tiny-9-report`: recipe, position in the pipeline, kind. If a run can have
 several artifacts of a kind, stage, system and the beginning of the artifact's key follow, so that pages stay unique.
