@@ -101,16 +101,8 @@ def evaluate_adaptation(
 ) -> None:
     """Compare the original and the adapted encoder on held-out text, labels and general sets, and reach a verdict.
 
-    Args:
-        context: the stage's context.
-        vectors: vectors of the original and of the adapted encoder.
-        adapted: the adapted encoder.
-        sets: the sets with draws, by name.
-        undrawn: scores of both encoders on the other sets, the same sets in the same order.
-        config: number and seed of the draws.
-        max_forgetting: points that a general set with draws may lose.
-        deciding: the use that decides; None if nothing does.
-        views: names of the training views, or `labels`.
+    `vectors` are those of the original and of the adapted encoder; `undrawn` are scores of both on the sets without
+    draws, the same sets in the same order. A general set with draws may lose `max_forgetting` points.
     """
     from bsl.models.evaluation.proof import adaptation_comparisons
     from bsl.models.evaluation.verdict import adaptation_verdict

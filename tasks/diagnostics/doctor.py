@@ -52,10 +52,8 @@ POOL: Final = "gpu"  # of prefect.yaml
 def examine(site: RunContext, run: RunSettings) -> list[Finding]:
     """Run all checks except the server's: machine, store, cluster, all models and datasets.
 
-    Args:
-        site: context of the planned run.
-        run: its settings. A run continues without evaluation sets that were not found, if one remains; the corpus, the
-            encoders and the dev set are required.
+    A run continues without evaluation sets that were not found, if one remains; the corpus, the encoders and the dev
+    set are required.
     """
     encoders = [run.encoder, *(teacher for phase in run.phases for teacher in phase.teachers)]
     hops = dict.fromkeys(hop for view in run.augment.routes for hop in view.hops)

@@ -36,14 +36,7 @@ _SPECIAL: Final = 2  # special tokens, without characters
 
 @dataclass(frozen=True)
 class ResumableEncoding:
-    """An encoder that is loaded on first use and saves vectors in parts.
-
-    Attributes:
-        site: Run context: store and device.
-        encoder: The encoder's artifact or model files.
-        config: Encoder settings.
-        precision: Precision of the computation.
-    """
+    """An encoder that is loaded on first use and saves vectors in parts."""
 
     site: RunContext
     encoder: CheckpointRef | ResolvedModel
@@ -104,11 +97,7 @@ class ResumableEncoding:
             raise NoEmbeddingError(before + error.number, error.reason) from error
 
     def cut_note(self, frames: Iterable[pl.DataFrame]) -> str:
-        """Return a sentence about texts with more tokens than the encoder reads; empty if there are none.
-
-        Args:
-            frames: Frames with a column `text`.
-        """
+        """Return a sentence about texts of frames with more tokens than the encoder reads; empty if there are none."""
         from bsl.models.encoder.serialization.folder_settings import completed, read_saved  # imports transformers
 
         folder = encoder_folder(self.site.open_store(), self.encoder)

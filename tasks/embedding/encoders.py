@@ -48,10 +48,7 @@ class ResolvedEncoder(Record):
 def resolve(site: RunContext, given: EncoderConfig, words: WordsConfig | None = None) -> ResolvedEncoder:
     """Find an encoder and complete its settings: fields that nobody set take those of the encoder's folder.
 
-    Args:
-        site: Run context, with the store, mirror and cache to search.
-        given: Encoder settings, with its name.
-        words: Word tokenization for a file of word vectors.
+    `words` is the word tokenization for a file of word vectors.
 
     Raises:
         SourceError, AssetError, ArtifactMissingError: The encoder does not exist.

@@ -40,15 +40,9 @@ def choose_to_label(
     count: int,
     seed: int,
 ) -> None:
-    """Choose texts nearest to the centres of clusters of the original encoder's vectors.
+    """Choose `count` texts nearest to the centres of clusters of the original encoder's vectors.
 
-    Args:
-        context: the stage's context.
-        sources: the user's files.
-        encoder: the original encoder.
-        reading: settings of the encoder.
-        count: number of texts.
-        seed: seed of the sample of candidates and of the clusters.
+    The seed draws the candidates and the first centres.
     """
     from bsl.models.corpus.selection import spread_rows
     from bsl.models.encoder.sentence_encoder import SentenceEncoder

@@ -89,10 +89,7 @@ class Kind(ABC, Generic[S]):
     ) -> list[SetDraws]:
         """Return bootstrap scores of several systems on a set, all on the same draws.
 
-        Args:
-            evaluation_set: The set.
-            systems: For each system, the vectors of its encoders, one per seed.
-            config: Number and seed of the draws.
+        A system is the vectors of its encoders, one per seed.
         """
         return []
 
@@ -126,12 +123,7 @@ class FrozenKind(Kind[S]):
         """Return signed scores: dataset, subset, split, metric, protocol, value, n, ci_low, ci_high, signature.
 
         By default a figure for each of its draws, with the interval of the draws; a kind without draws overrides it.
-
-        Args:
-            sets: The sets.
-            vectors: A system's vectors of their sentences.
-            config: Bootstrap and probe.
-            device: Where classifiers are trained.
+        Classifiers are trained on `device`.
         """
         from bsl.models.evaluation.significance.bootstrap import percentile_interval
 
@@ -161,16 +153,7 @@ class TunedKind(Kind[S]):
 def publish_scores(
     context: StageContext, rows: pl.DataFrame, model: str, checkpoint: str, seed: int, title: str
 ) -> None:
-    """Write a system's scores as the table `scores`, and show them.
-
-    Args:
-        context: Context of the scoring stage.
-        rows: dataset, subset, split, metric, protocol, value, n, ci_low, ci_high, signature.
-        model: Name of the system in tables.
-        checkpoint: Identity of the system.
-        seed: Seed of the draws, or of the training.
-        title: Title of the shown table.
-    """
+    """Write a system's scores, as of `FrozenKind.figures`, as the table `scores`, and show them."""
     named = rows.with_columns(model=pl.lit(model), seed=pl.lit(seed), checkpoint=pl.lit(checkpoint))
     scores = named.select(SCORES.names()).cast(SCORES)
     context.draft.write(scores)
@@ -182,11 +165,8 @@ def with_signatures(
 ) -> pl.DataFrame:
     """Add the column `signature` to scores.
 
-    Args:
-        figures: Rows with dataset, subset, split, metric and protocol.
-        data: Dataset and split → digest of the scored rows, as from `digests`.
-        computation: Fields that describe the computation of the vectors.
-        by: Fields that describe the computation of the score, by kind.
+    A signature has the digest of the scored rows of each dataset and split (`data`, as from `digests`), and fields that
+    describe the computation of the vectors and, `by` kind, of the score.
     """
     version = versions_of("bsl-pipeline")["bsl-pipeline"]
     lines = [

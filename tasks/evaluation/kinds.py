@@ -62,17 +62,10 @@ def score(
     bootstrap: BootstrapConfig,
     probe: ProbeConfig | None,
 ) -> None:
-    """Score a system's vectors on the sets of one kind.
+    """Score a system's vectors on the sets of one kind, named by its title.
 
-    Args:
-        context: The stage's context.
-        embeddings: Vectors of the sets' sentences.
-        model: Name of the system in tables.
-        checkpoint: Identity of its encoder.
-        kind: Title of the kind.
-        sets: Its sets.
-        bootstrap: Number and seed of the draws.
-        probe: Settings of classifiers; None for a kind that trains none.
+    `checkpoint` is the identity of the system's encoder; `probe` has the settings of classifiers, None for a kind that
+    trains none.
     """
     scoring = ScoringConfig(bootstrap=bootstrap, probe=probe or ProbeConfig())
     (found,) = (one for one in KINDS if isinstance(one, FrozenKind) and one.title == kind)
@@ -161,11 +154,7 @@ def names_of(suite: Iterable[str]) -> tuple[str, ...]:
 
 
 def named_sets(suite: Iterable[str]) -> tuple[str, ...]:
-    """Return the complete names of the sets that are named themselves, not by a suite.
-
-    Raises:
-        UnknownSuiteError: A name is neither a suite nor a set.
-    """
+    """Return the complete names of the sets that are named themselves, not by a suite."""
     known = suites()
     names = tuple(in_full(word) for word in suite if word not in known and word != ALL)
     for name in names:
@@ -205,12 +194,7 @@ def available(site: RunContext, names: Iterable[str], *, skip_failed_downloads: 
 
 
 def find_set(site: RunContext, name: str) -> EvaluationSet:
-    """Find and read a set; reading it here lets callers skip an unreadable set and score the others.
-
-    Raises:
-        UnknownSuiteError: The name belongs to no kind of set.
-        SourceError: The set is not available or cannot be read.
-    """
+    """Find and read a set; reading it here lets callers skip an unreadable set and score the others."""
     found: EvaluationSet = kind_of(name).find(site, name)
     rows_of(found)
     return found
@@ -219,12 +203,9 @@ def find_set(site: RunContext, name: str) -> EvaluationSet:
 def draws_of_sets(
     sets: Iterable[tuple[str, EvaluationSet, int]], systems: Sequence[Sequence[Vectors]], config: BootstrapConfig
 ) -> list[SetDraws]:
-    """Return bootstrap scores of several systems on sets whose kinds draw them, all systems on the same draws.
+    """Return bootstrap scores of several systems on sets whose kinds draw them, as of `Kind.draws`.
 
-    Args:
-        sets: Name, set, and the offset of its seed from the configured one; sets that are averaged need different ones.
-        systems: For each system, the vectors of its encoders, one per seed.
-        config: Number and seed of the draws.
+    Each set has a name, and an offset of its seed from the configured one; averaged sets need different offsets.
     """
     return [
         drawn
@@ -236,11 +217,7 @@ def draws_of_sets(
 
 
 def frozen_names(suite: Iterable[str]) -> tuple[str, ...]:
-    """Resolve suites and names of sets as `names_of`; refuse fine-tuning protocols, which training runs do not score.
-
-    Raises:
-        UnknownSuiteError: A name is neither a suite nor a set, or is a fine-tuning protocol.
-    """
+    """Resolve suites and names of sets as `names_of`; refuse fine-tuning protocols, which runs do not score."""
     names = names_of(suite)
     if tuned := [name for name in names if kind_of(name).fine_tunes]:
         raise UnknownSuiteError(

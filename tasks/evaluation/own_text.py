@@ -134,12 +134,6 @@ def _held_out(store: str, passages: PassagesRef) -> pl.DataFrame:
 def check_enough(site: RunContext, text: HeldOutSet, deciding: UseName | None, views: Sequence[str]) -> None:
     """Check before any training that held-out text suffices for an evaluation; a dry run has no text.
 
-    Args:
-        site: Store of the text.
-        text: The held-out text.
-        deciding: The use that decides.
-        views: Names of the training views, or `labels`.
-
     Raises:
         EvaluationError: There are no labels and too few sentences or documents, or too few labels; or search decides,
             and no question about the text may decide it.
@@ -190,11 +184,7 @@ class OwnTextKind(FrozenKind[AnyText]):
         return name.startswith(SET_PREFIX)
 
     def find(self, site: RunContext, name: str) -> OwnTextSet:
-        """Find the files.
-
-        Raises:
-            SourceError: no files, or no text column.
-        """
+        """Find the files."""
         return OwnTextSet(
             dataset=name, sources=text_sources(ReadingConfig(), [name.removeprefix(SET_PREFIX)], site.mirror)
         )

@@ -124,11 +124,7 @@ def compare(encoders: Mapping[str, TextEncoder], suite: Iterable[str], site: Run
 
 
 def embedded_by(encoder: TextEncoder, sets: Sequence[EvaluationSet], computation: Mapping[str, JsonValue]) -> Vectors:
-    """Return an object's vectors of the sentences of sets, each embedded once.
-
-    Raises:
-        EvaluationError: The object's vectors cannot be scored.
-    """
+    """Return an object's vectors of the sentences of sets, each embedded once."""
     places: dict[str, str] = {}
     for evaluation_set in sets:
         for number, text in enumerate(evaluation_set.sentences()):

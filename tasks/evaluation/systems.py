@@ -60,10 +60,6 @@ def find_encoder_systems(
     """Find encoders and give each a unique label, with the suffix "(bf16)" if that precision was requested.
 
     The precision chosen by `auto` is in each score's signature.
-
-    Raises:
-        ValueError: Two encoders have the same label.
-        SourceError, AssetError, ArtifactMissingError, EncoderError: As `find_encoder_system`.
     """
     found = [find_encoder_system(site, name, reading) for name in names]
     labels = [one.label for one in found]

@@ -71,15 +71,9 @@ class TransferKind(FrozenKind[TransferSet]):
     def find(self, site: RunContext, name: str) -> TransferSet:
         """Find a transfer set.
 
-        Args:
-            site: Run context. Its mirror may contain the set as tables, one for each split, or the files of SentEval's
-                download script (folder `data/downstream` of a SentEval copy). Otherwise the files come from the Hub:
-                MRPC from GLUE's tables, SST-5 from SetFit's, others from `senteval.tar` of SimCSE's authors
-                (princeton-nlp/datasets-for-simcse).
-            name: `mr`, `cr`, `subj`, `mpqa`, `sst2`, `sst5`, `trec` or `mrpc`.
-
-        Raises:
-            SourceError: The set is not available; the message names the searched places.
+        The mirror may contain the set as tables, one for each split, or the files of SentEval's download script (folder
+        `data/downstream` of a SentEval copy). Otherwise the files come from the Hub: MRPC from GLUE's tables, SST-5
+        from SetFit's, others from `senteval.tar` of SimCSE's authors (princeton-nlp/datasets-for-simcse).
         """
         splits = TRANSFER_SETS[name].files
         sources = {split: resolve_source(SourceSpec(dataset=name, split=split), site.mirror) for split in splits}

@@ -29,9 +29,7 @@ _ROLES: Final = {"decides": "decides", "vetoes": "can veto", "reported": "report
 def answer_blocks(proof: pl.DataFrame, draws: int | None = None) -> list[Block]:
     """Return the answer for each use of the encoder, and the question it answers; nothing without an answer.
 
-    Args:
-        proof: The table `proof`.
-        draws: Number of bootstrap draws, which limits p.
+    `proof` is the table of that name; the number of draws limits p.
     """
     rows = answer_rows(proof, draws)
     if not rows:

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 def markdown(page: Page, *, pictures: bool = True) -> str:
     """Return the page as Markdown; equal pages give equal text.
 
-    Args:
-        page: The page.
-        pictures: Whether charts are linked as files next to the page; the Prefect UI cannot open them.
+    Pictures are files next to the page, which the Prefect UI cannot open.
     """
     found = " ".join(filter(None, [f"**{page.word}**" if page.word else "", sentence(page.sentence)]))
     sections = [f"# {plain(page.title)}", found, *rendered(page.lead, pictures=pictures)]

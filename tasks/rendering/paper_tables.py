@@ -111,14 +111,7 @@ def _escaped(text: str) -> str:
 def tables_of(
     scores: pl.DataFrame, tables: Sequence[PaperTable], published: Sequence[PublishedRow], result: str
 ) -> Iterator[Table]:
-    """Yield the papers' tables of the scored sets, with published rows and the differences from them below.
-
-    Args:
-        scores: The table `scores`.
-        tables: Layouts of the papers' tables.
-        published: Published rows to show.
-        result: The system to compare with the published rows.
-    """
+    """Yield the papers' tables of the scored sets, with published rows and differences below the system `result`."""
     for table in tables:
         lines = list(paper_lines(table, scores))
         columns = [(name, heading) for name, heading in table.columns if any(name in line for _, line in lines)]

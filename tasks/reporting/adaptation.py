@@ -262,11 +262,7 @@ def adaptation_page(title: str, adapted: Adapted, parts: Sequence[Part]) -> Page
 def figure_parts(adapted: Adapted, missing: Sequence[str], weighing: pl.DataFrame, log: pl.DataFrame) -> list[Part]:
     """Return the sections on the figures before and after, and on training.
 
-    Args:
-        adapted: The encoder.
-        missing: General sets that were not found.
-        weighing: The table `weighing`.
-        log: The table `training_log`.
+    `missing` are general sets that were not found; the tables are `weighing` and `training_log`.
     """
     from bsl.tasks.rendering.training_curves import folded_curves  # matplotlib
 

@@ -205,12 +205,9 @@ def _write_graph(encoder: Path, path: Path) -> None:
 
 
 def task_results(scores: pl.DataFrame) -> dict[str, dict[str, Any]]:
-    """Return MTEB task name → its result object, in the layout of MTEB's `TaskResult` (since 1.11).
+    """Return MTEB task name → its result object, in the layout of MTEB's `TaskResult` (since 1.11), for one system.
 
     Only datasets that declare an MTEB task are included, because their pairs are those of MTEB.
-
-    Args:
-        scores: the figures of one system.
     """
     undivided = scores.filter(subset="all", protocol="all", split="test")
     results: dict[str, dict[str, Any]] = {}

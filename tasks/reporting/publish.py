@@ -27,11 +27,7 @@ def publish(
 ) -> None:
     """Write `<kind>.html`, `<kind>.md` and an SVG file per chart into a stage's artifact, and show them in the UI.
 
-    Args:
-        context: The stage.
-        page: The page; the section *Reproduce* is added.
-        repeat: The command that repeats the run.
-        seeds: Field → seed.
+    The section *Reproduce* is added: the command that repeats the run, and field → seed.
     """
     from bsl.tasks.rendering.html import html
 

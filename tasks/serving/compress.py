@@ -56,12 +56,7 @@ _SOURCES: Final = (
 
 @dataclass(frozen=True)
 class ExportedForms:
-    """Measurements of the exported forms.
-
-    Attributes:
-        forms: Rows of the table of forms.
-        scores: Rows on the user's sets; empty without such sets.
-    """
+    """Rows of the table of forms, and of their scores on the user's sets; the latter are empty without such sets."""
 
     forms: list[dict[str, str]]
     scores: list[dict[str, str]]
@@ -70,14 +65,7 @@ class ExportedForms:
 def export_variants(
     site: RunContext, name: str, revision: str | None, target: Path, config: CompressionConfig
 ) -> ExportedForms:
-    """Write an encoder's forms to a new folder; return the rows of its tables.
-
-    Args:
-        site: Run context, with the store, mirror and cache to search.
-        name: `checkpoint/<key>`, `report/<key>`, a folder, `embedded:<name>` or a Hub id.
-        revision: Commit of a Hub model.
-        target: A new folder.
-        config: The forms.
+    """Write the forms of an encoder, named as for `find_encoder`, to a new folder; return the rows of its tables.
 
     Raises:
         EncoderError: A form cannot be made, or int8 loses too much; then nothing is written.
@@ -141,11 +129,7 @@ class _Makers:
         return forms
 
     def _quantise(self, graph_fp32: Path, graph: Path) -> None:
-        """Write the int8 graph and compare it with fp32.
-
-        Raises:
-            EncoderError: The int8 graph loses too much.
-        """
+        """Write the int8 graph and compare it with fp32; raise EncoderError if it loses too much."""
         from bsl.models.evaluation.correlation import cosine_scores
         from bsl.models.serving.onnx_export import quantise_onnx
 
@@ -211,11 +195,7 @@ class _Makers:
 
 
 def _check(encoder: SentenceEncoder, config: CompressionConfig) -> None:
-    """Check that all forms can be made, before any is.
-
-    Raises:
-        EncoderError: Too many dimensions, or a form that needs a transformer for an encoder without one.
-    """
+    """Raise EncoderError, before any form is made, for too many dimensions, and for a form that needs a transformer."""
     from bsl.models.encoder.static import StaticTable
     from bsl.models.serving.reduction import check_fewer, check_transformer
 

@@ -49,9 +49,7 @@ def form_vectors(encoder: SentenceEncoder, found: FoundSets, form: str) -> Vecto
 def form_rows(forms: Mapping[str, Vectors], found: FoundSets) -> list[dict[str, str]]:
     """Return a row for each set, metric and form: score before and after, the difference, and a word for it.
 
-    Args:
-        forms: Form → vectors; all are compared with the first, on the same draws of rows.
-        found: The sets.
+    All forms are compared with the first, on the same draws of rows.
     """
     from bsl.models.evaluation.significance.hierarchical import difference_of
 

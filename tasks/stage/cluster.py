@@ -40,15 +40,9 @@ R = TypeVar("R", bound=ArtifactRef)
 
 
 def run_shards(site: RunContext, stage: Stage[..., R], calls: Sequence[tuple[Any, ...]]) -> Generator[R]:
-    """Call a stage many times, on the run context's cluster if it names one.
+    """Call a stage with each tuple of arguments, on the run context's cluster if it names one.
 
-    Args:
-        site: Run context.
-        stage: Makes each artifact; its key does not depend on the machine.
-        calls: The arguments of each call, without the run context.
-
-    Yields:
-        The artifacts' references, in the order of the calls.
+    Yields the references in the order of the calls. The keys of the artifacts must not depend on the machine.
 
     Raises:
         ClusterError: The cluster cannot be reached, lost the calls, or computes other artifacts than this process.

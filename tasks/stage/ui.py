@@ -69,12 +69,7 @@ _NAMES: Final = ("recipe_name", "name", "row")  # flow parameters that name the 
 
 @dataclass
 class StagePage:
-    """The content that a stage has shown so far.
-
-    Attributes:
-        blocks: the stage's own blocks.
-        page: a complete page, shown instead of them; None for most stages.
-    """
+    """What a stage has shown so far: its blocks, or a complete page, which is shown instead of them."""
 
     blocks: list[Block] = field(default_factory=list)
     page: Page | None = None
@@ -107,16 +102,9 @@ class StagePage:
 
 
 def shown(what: str, act: Callable[[], T]) -> T | None:
-    """Show something in the UI; if the server fails, log a warning and continue.
+    """Show something in the UI and return what `act` returns; if the server fails, log a warning and return None.
 
     After a failed connection or a server error, the UI is skipped for a while; after a refused request it is not.
-
-    Args:
-        what: name of the content, for messages.
-        act: function that shows it.
-
-    Returns:
-        The result of `act`; None if it was not shown.
     """
     global _paused_until
     if time.monotonic() < _paused_until:

@@ -85,13 +85,9 @@ class RouteTranslation:
         return filter_finished(views, self._filters) if self._route.returns else views
 
     def translate_all(self, hops_after: int) -> list[dict[str, JsonValue]]:
-        """Translate the sentences through all hops, adding missing translations to each memory.
+        """Translate the sentences through all hops, adding to each memory what is missing; return the cost of each hop.
 
-        Args:
-            hops_after: Number of later hops, on other routes of the same stage.
-
-        Returns:
-            Cost of each hop: sentences, tokens, seconds.
+        `hops_after` is the number of later hops, on other routes of the same stage.
         """
         hops = self._route.hops
         return [self._pass(number, hop, len(hops) - number + hops_after) for number, hop in enumerate(hops, start=1)]

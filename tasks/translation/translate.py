@@ -71,18 +71,10 @@ def translate_missing(
     shard_rows: int | None = None,
     following: int | None = None,
 ) -> dict[str, JsonValue]:
-    """Translate the sentences that the hop's memory lacks, shard by shard.
+    """Translate the sentences that the hop's memory lacks, shard by shard; return the cost: sentences, tokens, seconds.
 
-    Args:
-        site: Run context: store and device.
-        hop: The translator.
-        sentences: sentence_id and text, each sentence once, by ranges of `recall`.
-        recall: Lookup in the hop's memory; afterwards it has a translation of every sentence.
-        shard_rows: Sentences per shard; by default chosen for the device.
-        following: Number of later hops of this stage with about as many sentences, if known.
-
-    Returns:
-        Cost: sentences, target_tokens, seconds.
+    Sentences are sentence_id and text, each sentence once, by ranges of `recall`, which afterwards has a translation of
+    each. `following` is the number of later hops of this stage with about as many sentences, if known.
 
     Raises:
         TranslationStoppedError: SIGTERM was received; finished translations are saved.

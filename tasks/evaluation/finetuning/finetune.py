@@ -50,12 +50,7 @@ def finetune(
 ) -> Callable[[pl.DataFrame], NDArray[np.float64]]:
     """Fine-tune an encoder, or read a finished run back from the stage's scratch folder.
 
-    Args:
-        context: Context of the stage.
-        tuning: The encoder and the training settings.
-        pairs: Training pairs: `text_1`, `text_2`, `score` in [0, 1].
-        task: Label of the progress display.
-        dev: Dev set that selects the checkpoint.
+    `pairs` have `text_1`, `text_2` and `score` in [0, 1]; the scored pairs `dev` select the checkpoint.
 
     Returns:
         A function from pairs with `sentence1` and `sentence2` to their similarity under the tuned encoder, shape (n,):

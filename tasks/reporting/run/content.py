@@ -85,13 +85,7 @@ class RunArtifacts(StageInputs):
 class Run:
     """A finished run, as input of its page.
 
-    Attributes:
-        context: context of the report stage.
-        artifacts: the run's artifacts.
-        content: its configuration and other content of the page.
-        scores: the table `scores` of all systems.
-        comparison: the table `comparison`; None without scored pairs.
-        verdict: verdict on the trained encoder; None without training.
+    Without scored pairs there is no comparison; without training, no verdict.
     """
 
     context: StageContext

@@ -40,11 +40,7 @@ def compare_systems(
 ) -> None:
     """Publish figures over seeds, differences to references, and a page; for own text also advice.
 
-    Args:
-        context: the stage's context.
-        systems: systems with their artifacts; for own text, the unchanged encoder comes first.
-        settings: sets, references and content.
-        command: the command that repeats the sweep.
+    For own text, the unchanged encoder comes first.
 
     Raises:
         EvaluationError: vectors cannot be scored on a set.
@@ -157,12 +153,9 @@ def _without(figures: pl.DataFrame, labels: list[str]) -> pl.DataFrame:
 
 
 def advice(figures: pl.DataFrame, choice: Choice, where: str) -> str:
-    """Return which system to use, and how certain its gain is.
+    """Return which system to use, and how certain its gain on `where`, `your text` or `your labels`, is.
 
-    Args:
-        figures: Rows of the table `sweep` of the deciding figure, compared with the original encoder, its first row.
-        choice: The best system.
-        where: What decides: `your text` or `your labels`.
+    The rows are of the table `sweep`: the deciding figure, compared with the original encoder, which comes first.
     """
     rows = {row["label"]: row for row in figures.drop_nulls("mean").iter_rows(named=True)}
     start, best = next(iter(rows)), choice.best

@@ -152,9 +152,7 @@ def fault_lines(faults: Mapping[str, str]) -> list[str]:
 def shown_set(table: pl.DataFrame, declared: str | None) -> str:
     """Return the set to draw: the declared one, else the mean of all, else the last one that most systems have.
 
-    Args:
-        table: the table `sweep`.
-        declared: a declared name without its split; its last split is drawn, as test sets follow dev sets.
+    A declared name has no split: its last split is drawn, as test sets follow dev sets.
     """
     counts = dict(table.group_by("dataset", maintain_order=True).agg(pl.col("label").n_unique()).rows())
     names = [name for name, count in counts.items() if count == max(counts.values())]
