@@ -55,7 +55,8 @@ def resolve(site: RunContext, given: EncoderConfig, words: WordsConfig | None = 
         EncoderError: This project cannot compute the folder's encoder.
     """
     encoder = find_encoder(site, given.model, given.revision, words)
-    config = given.model_copy(update={"model": identity_of(encoder), "revision": None})
+    identity = encoder.path if isinstance(encoder, CheckpointRef) else encoder.identity
+    config = given.model_copy(update={"model": identity, "revision": None})
     return ResolvedEncoder(encoder=encoder, config=_with_folder_settings(site, encoder, config))
 
 
@@ -84,11 +85,6 @@ def encoder_folder(store: Store, encoder: CheckpointRef | ResolvedModel) -> Path
 def described_folder(store: Store, encoder: CheckpointRef | ResolvedModel) -> Path:
     """Return the folder with an encoder's settings; unlike `encoder_folder`, perhaps without weights."""
     return encoder.described if isinstance(encoder, ResolvedModel) else encoder_folder(store, encoder)
-
-
-def identity_of(encoder: CheckpointRef | ResolvedModel) -> str:
-    """Return an encoder's identity: by its artifact key, content or commit."""
-    return encoder.path if isinstance(encoder, CheckpointRef) else encoder.identity
 
 
 def resolve_named_model(site: RunContext, model: str, revision: str | None) -> ResolvedModel:

@@ -36,17 +36,11 @@ def fit_transform(context: StageContext, embeddings: EmbeddingsRef, config: Tran
     """
     from safetensors.torch import save_file
 
-    from bsl.models.training.snapshots import Execution
-
     vectors_ND = _tensor(context.store.scan(embeddings).collect())
     with context.store.own_scratch(context.ref) as work, stop_requested() as should_stop:
-        execution = Execution(
-            work=work,
-            save_minutes=context.site.save_minutes,
-            keep=context.site.keep_snapshots,
-            should_stop=should_stop,
-            on_progress=progress_of(f"fitting {config.name}"),
-        )
+        advance = progress_of(f"fitting {config.name}")
+        # A transform has its own default number of steps between snapshots.
+        execution = context.site.execution(work, save_every=None, should_stop=should_stop, on_progress=advance)
         fitted = config.fitted(vectors_ND, execution)
     save_file({name: tensor.contiguous() for name, tensor in fitted.tensors.items()}, context.draft.folder / TENSORS)
     (context.draft.folder / SETTINGS).write_text(config.model_dump_json(indent=1), encoding="utf-8")

@@ -50,14 +50,10 @@ def answer_rows(proof: pl.DataFrame, draws: int | None = None) -> list[dict[str,
             "p": p_value(row["p_value"], draws),
             "role": _ROLES[row["role"]],
             "n": f"{row['n']:,}",
-            "measure": f"{USES[row['use']].measure}{_question(row['evidence'])}",
+            "measure": USES[row["use"]].measure + (f" ({answer})" if (answer := _ANSWERS.get(row["evidence"])) else ""),
         }
         for row in proof.filter(pl.col("use").is_not_null()).iter_rows(named=True)
     ]
-
-
-def _question(evidence: str) -> str:
-    return f" ({_ANSWERS[evidence]})" if evidence in _ANSWERS else ""
 
 
 def answer_of(row: Mapping[str, Any]) -> str:

@@ -68,7 +68,8 @@ def paper_tables(
 def as_latex(title: str, rows: list[dict[str, str]], notes: Iterable[str] = ()) -> str:
     """Return a table as a LaTeX `tabular` (booktabs), with title and notes as comments above it."""
     names = list(rows[0])
-    lines = [" & ".join(map(_escaped, line)) + r" \\" for line in (names, *(row.values() for row in rows))]
+    cells = [[cell.translate(_LATEX) for cell in line] for line in (names, *(row.values() for row in rows))]
+    lines = [" & ".join(line) + r" \\" for line in cells]
     head = rf"\begin{{tabular}}{{ll{'c' * (len(names) - 2)}}}"
     comments = [f"% {' '.join(line.split())}" for line in (title, *notes)]
     body = [r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule"]
@@ -100,12 +101,8 @@ def _shown(table: PaperTable, dataset: str, protocol: str) -> str:
     return "all" if protocol in _OVER_SUBSETS and dataset in table.undivided else protocol
 
 
-def _footnote(line: tuple[str, str], figures: Mapping[str, Mapping[str, Any]]) -> str:
+def _footnote(line: tuple[str, str], figures: Figures) -> str:
     return f"{', '.join(line)}: {joint_signature([row['signature'] for row in figures.values()])}"
-
-
-def _escaped(text: str) -> str:
-    return text.translate(_LATEX)
 
 
 def tables_of(

@@ -165,25 +165,20 @@ def copy_classifier(store: Store, checkpoint: ArtifactRef, folder: Path) -> None
 
 def classifier_on(store: Store, checkpoint: ArtifactRef) -> ClassifierRef | None:
     """Return the newest intact classifier on the vectors of a checkpoint; None without one."""
-    made = [
-        manifest
-        for manifest in readable_manifests(store, "classifier")
-        if manifest.provenance.inputs["exported"].key == checkpoint.key
-    ]
-    newest_first = sorted(made, key=lambda manifest: manifest.created_at, reverse=True)
-    refs = [ClassifierRef(key=manifest.key) for manifest in newest_first]
-    return next((ref for ref in refs if store.defect(ref) is None), None)
+    found = _newest(store, "classifier", lambda one: one.provenance.inputs["exported"].key == checkpoint.key)
+    return ClassifierRef(key=found.key) if found else None
 
 
 def newest_card(store: Store, ref: ArtifactRef) -> Path | None:
     """Return the model card in the newest intact report on a checkpoint; None without one."""
-    reports = [
-        manifest for manifest in readable_manifests(store, "report") if _cards(manifest).get(ref.key) in manifest.files
-    ]
-    newest_first = sorted(reports, key=lambda manifest: manifest.created_at, reverse=True)
-    # If an input was made again with other content, the report describes another encoder.
-    intact = next((manifest for manifest in newest_first if store.defect(manifest.ref) is None), None)
-    return None if intact is None else store.fetch(intact.ref) / _cards(intact)[ref.key]
+    found = _newest(store, "report", lambda one: _cards(one).get(ref.key) in one.files)
+    return store.fetch(found.ref) / _cards(found)[ref.key] if found else None
+
+
+def _newest(store: Store, kind: str, matches: Callable[[Manifest], bool]) -> Manifest | None:
+    """Return the newest intact artifact of a kind that matches; an input made again with other content is a defect."""
+    made = sorted(filter(matches, readable_manifests(store, kind)), key=lambda one: one.created_at, reverse=True)
+    return next((manifest for manifest in made if store.defect(manifest.ref) is None), None)
 
 
 def _cards(manifest: Manifest) -> dict[str, str]:

@@ -26,8 +26,9 @@ from bsl.storage.readers.read_report import ReadReport
 from bsl.storage.sources.read import read_source
 from bsl.storage.sources.sources import SourceSpec, resolve_sources
 from bsl.tasks.embedding.encoders import encoder_folder, find_encoder
+from bsl.tasks.evaluation.python_api import embedded_by
 from bsl.tasks.reporting.export import copy_classifier
-from bsl.tasks.serving.form_scores import form_rows, form_sets, form_vectors
+from bsl.tasks.serving.form_scores import form_rows, form_sets
 from bsl.tasks.serving.measures import Variant, card_of, dev_scorer, measured, stsb, variant_rows, write_cards
 from bsl.tasks.stage.device import computing
 
@@ -190,7 +191,7 @@ class _Makers:
         """Load a form from its files and measure it."""
         encoder = self._load(self.folder / place)
         if self.sets is not None:
-            self.vectors[name] = form_vectors(encoder, self.sets, name)
+            self.vectors[name] = embedded_by(encoder, self.sets.embedded(), {"vectors": f"form {name}"})
         return measured(name, place or ".", self.folder / place, encoder)
 
 

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Final
 from bsl.models.evaluation.config import BootstrapConfig
 from bsl.models.evaluation.signature import with_sign
 from bsl.tasks.evaluation.kinds import FoundSets, UnknownSuiteError, available, draws_of_sets, kind_of, names_of
-from bsl.tasks.evaluation.python_api import embedded_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from bsl.models.encoder.sentence_encoder import SentenceEncoder
     from bsl.tasks.embedding.vectors import Vectors
     from bsl.tasks.stage.run_context import RunContext
 
@@ -35,15 +33,6 @@ def form_sets(site: RunContext, names: Sequence[str]) -> FoundSets:
             f"or sets such as sts). Score the exported folders instead: bsl evaluate FOLDER --suite {other[0]}"
         )
     return available(site, listed)
-
-
-def form_vectors(encoder: SentenceEncoder, found: FoundSets, form: str) -> Vectors:
-    """Return the vectors of all sentences of the sets.
-
-    Raises:
-        EvaluationError: A vector is not finite.
-    """
-    return embedded_by(encoder, found.embedded(), {"vectors": f"form {form}"})
 
 
 def form_rows(forms: Mapping[str, Vectors], found: FoundSets) -> list[dict[str, str]]:

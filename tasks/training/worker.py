@@ -49,7 +49,6 @@ def run_job(
     from bsl.models.encoder.sentence_encoder import SentenceEncoder
     from bsl.models.training.distributed import is_first
     from bsl.models.training.loop import train
-    from bsl.models.training.snapshots import Execution
 
     store = job.site.open_store()
     start = SentenceEncoder.load(encoder_folder(store, job.start), job.encoder)
@@ -59,15 +58,7 @@ def run_job(
         job.config,
         dev=read_scored_set(job.dev) if job.dev is not None and is_first() else None,  # the first process evaluates
         teacher=None if job.teacher is None else _teacher(job, job.teacher),
-        execution=Execution(
-            work=job.work,
-            device=device,
-            save_every=job.site.save_every,
-            save_minutes=job.site.save_minutes,
-            keep=job.site.keep_snapshots,
-            should_stop=should_stop,
-            on_progress=on_progress,
-        ),
+        execution=job.site.execution(job.work, device=device, should_stop=should_stop, on_progress=on_progress),
     )
     return result, SentenceEncoder(result.encoder, start.own_tokenizer)  # drops the start's prompts, as untrained
 

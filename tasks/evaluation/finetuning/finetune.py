@@ -63,7 +63,6 @@ def finetune(
     from bsl.models.encoder.sentence_encoder import SentenceEncoder
     from bsl.models.evaluation.correlation import cosine_scores
     from bsl.models.training.loop import train
-    from bsl.models.training.snapshots import Execution
 
     start = SentenceEncoder.load(encoder_folder(context.store, tuning.encoder), tuning.network)
     device = device_of(context.site)
@@ -73,14 +72,8 @@ def finetune(
             start,
             tuning.config,
             dev=dev,
-            execution=Execution(
-                work=work,
-                device=device,
-                save_every=context.site.save_every,
-                save_minutes=context.site.save_minutes,
-                keep=context.site.keep_snapshots,
-                should_stop=should_stop,
-                on_progress=progress_of(task),
+            execution=context.site.execution(
+                work, device=device, should_stop=should_stop, on_progress=progress_of(task)
             ),
         )
 
