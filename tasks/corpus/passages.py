@@ -61,7 +61,8 @@ def training_corpus(
         EmptyCorpusError: all training candidates occur in test labels.
     """
     table = context.store.scan(passages).collect()
-    sentences, counts = _corpus(table.filter(part=TRAIN)), LabelCounts()
+    unique = table.filter(part=TRAIN).unique("sentence_id", keep="first", maintain_order=True)
+    sentences, counts = unique.select("sentence_id", "text", "source", "lang").sort("sentence_id"), LabelCounts()
     if labels is not None:
         rows = labelled_rows(context.store, passages, labels, use=use, seed=seed)
         sentences, counts = without_test_labels(sentences, rows, labels), counts_of(rows, labels)
@@ -76,11 +77,3 @@ def corpus_sample(context: StageContext, corpus: CorpusRef, most: int, seed: int
     """Sample at most `most` sentences of the training corpus, to translate them."""
     sentences = context.store.scan(corpus).collect().sort(scattered(pl.col("sentence_id"), seed))
     context.draft.write(sentences.head(most).sort("sentence_id"))
-
-
-def _corpus(table: pl.DataFrame) -> pl.DataFrame:
-    return (
-        table.unique("sentence_id", keep="first", maintain_order=True)
-        .select("sentence_id", "text", "source", "lang")
-        .sort("sentence_id")
-    )

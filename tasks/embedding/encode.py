@@ -11,7 +11,7 @@ import polars as pl
 from bsl.models.errors import NoEmbeddingError
 from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.os_errors import writing
-from bsl.tasks.embedding.encoders import encoder_folder
+from bsl.tasks.embedding.encoders import encoder_folder, load_encoder
 from bsl.tasks.stage.device import computing, device_of, precision_of
 
 if TYPE_CHECKING:
@@ -123,9 +123,7 @@ class ResumableEncoding:
 
     @cached_property
     def _loaded(self) -> SentenceEncoder:
-        from bsl.models.encoder.sentence_encoder import SentenceEncoder
-
-        return SentenceEncoder.load(encoder_folder(self.site.open_store(), self.encoder), self.config)
+        return load_encoder(self.site.open_store(), self.encoder, self.config)
 
 
 def _found(file: Path, frame: pl.DataFrame) -> pl.DataFrame | None:

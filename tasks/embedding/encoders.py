@@ -22,6 +22,7 @@ from bsl.tasks.stage.progress import announce
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from bsl.models.encoder.sentence_encoder import SentenceEncoder
     from bsl.storage.artifacts.refs import ArtifactRef
     from bsl.storage.artifacts.store import Store
     from bsl.tasks.stage.run_context import RunContext
@@ -80,6 +81,13 @@ def find_encoder(
 def encoder_folder(store: Store, encoder: CheckpointRef | ResolvedModel) -> Path:
     """Return the local folder of an encoder, fetched if the store is remote."""
     return store.fetch(encoder) / ENCODER if isinstance(encoder, CheckpointRef) else encoder.folder
+
+
+def load_encoder(store: Store, encoder: CheckpointRef | ResolvedModel, config: EncoderConfig) -> SentenceEncoder:
+    """Load an encoder; imports torch and transformers, which a run with all stages cached does not need."""
+    from bsl.models.encoder.sentence_encoder import SentenceEncoder
+
+    return SentenceEncoder.load(encoder_folder(store, encoder), config)
 
 
 def described_folder(store: Store, encoder: CheckpointRef | ResolvedModel) -> Path:

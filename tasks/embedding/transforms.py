@@ -10,7 +10,7 @@ from bsl.models.encoder.config import EncoderConfig
 from bsl.models.transforms.config import TransformConfig
 from bsl.storage.artifacts.refs import ENCODER, ArtifactRef, CheckpointRef, EmbeddingsRef
 from bsl.storage.sources.model_sources import ResolvedModel
-from bsl.tasks.embedding.encoders import encoder_folder
+from bsl.tasks.embedding.encoders import load_encoder
 from bsl.tasks.embedding.vectors import computation_of
 from bsl.tasks.figures import VectorsFigures
 from bsl.tasks.stage.cached import StageContext, stage
@@ -72,7 +72,6 @@ def fold_transform(
     Raises:
         EncoderError: The transform is not linear.
     """
-    from bsl.models.encoder.sentence_encoder import SentenceEncoder
     from bsl.models.errors import EncoderError
     from bsl.models.serving.reduction import fold
 
@@ -82,7 +81,7 @@ def fold_transform(
             f"{fitted}: {restored.config.name} cannot be folded into an encoder (expected a linear transform, such as "
             "whitening). Transform the encoder's vectors instead."
         )
-    start = SentenceEncoder.load(encoder_folder(context.store, encoder), config)
+    start = load_encoder(context.store, encoder, config)
     folded = start.with_network(fold(start.network, *linear))
     folded.save(context.draft.folder / ENCODER)
     context.draft.note({"max_length": folded.config.length, "dimensions": folded.width})

@@ -11,7 +11,7 @@ from bsl.storage.artifacts.refs import CheckpointRef, EmbeddingsRef, PairsRef
 from bsl.storage.record import Record
 from bsl.storage.sources.model_sources import ResolvedModel
 from bsl.tasks.corpus.evaluation_sets import ScoredSet, read_scored_set
-from bsl.tasks.embedding.encoders import encoder_folder
+from bsl.tasks.embedding.encoders import load_encoder
 from bsl.tasks.stage.run_context import RunContext
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def run_job(
     from bsl.models.training.loop import train
 
     store = job.site.open_store()
-    start = SentenceEncoder.load(encoder_folder(store, job.start), job.encoder)
+    start = load_encoder(store, job.start, job.encoder)
     result = train(
         store.scan(job.pairs),
         start,

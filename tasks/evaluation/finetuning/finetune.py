@@ -11,7 +11,7 @@ from bsl.models.evaluation.signature import rows_digest
 from bsl.models.training.config import TrainingConfig
 from bsl.storage.artifacts.refs import CheckpointRef
 from bsl.storage.sources.model_sources import ResolvedModel
-from bsl.tasks.embedding.encoders import encoder_folder
+from bsl.tasks.embedding.encoders import encoder_folder, load_encoder
 from bsl.tasks.embedding.vectors import encoder_computation
 from bsl.tasks.stage.cached import StageInputs
 from bsl.tasks.stage.device import device_of
@@ -60,11 +60,10 @@ def finetune(
         TrainingError: As `bsl.models.training.loop.train`.
     """
     # Imported here, so that a run with all stages cached does not import torch and transformers.
-    from bsl.models.encoder.sentence_encoder import SentenceEncoder
     from bsl.models.evaluation.correlation import cosine_scores
     from bsl.models.training.loop import train
 
-    start = SentenceEncoder.load(encoder_folder(context.store, tuning.encoder), tuning.network)
+    start = load_encoder(context.store, tuning.encoder, tuning.network)
     device = device_of(context.site)
     with context.store.own_scratch(context.ref) as work, stop_requested() as should_stop:
         result = train(

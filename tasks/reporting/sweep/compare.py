@@ -22,7 +22,7 @@ from bsl.tasks.reporting.provenance import RunCommand
 from bsl.tasks.reporting.publish import publish
 from bsl.tasks.reporting.sections import text_part
 from bsl.tasks.reporting.sweep.inputs import SweepSettings
-from bsl.tasks.reporting.sweep.page import SweepContent, finding, shown_rows, shown_set, sweep_page
+from bsl.tasks.reporting.sweep.page import finding, shown_rows, shown_set, sweep_chart, sweep_page
 from bsl.tasks.reporting.sweep.runs import result_scores, run_parts
 from bsl.tasks.reporting.sweep.system import SweepSystem
 from bsl.tasks.stage.cached import StageContext, stage
@@ -72,12 +72,12 @@ def compare_systems(
     context.draft.write(table)
     context.draft.note(ResultFigures(findings=[sentence] if sentence else []))
     context.draft.note(noted)
-    content = SweepContent(settings.title, table, systems, settings.axis, noted)
+    chart = sweep_chart(table, shown, systems, settings.axis)
     own_parts = [
         *_run_parts(context, [system.label for system in systems], settings),
         *_own_parts(context, settings),
     ]
-    publish(context, sweep_page(content, [sentence], own_parts), command)
+    publish(context, sweep_page(settings.title, table, noted, chart, [sentence], own_parts), command)
 
 
 def _draws(settings: SweepSettings, vectors: Sequence[Sequence[Vectors]], resamples: int) -> list[SetDraws]:
