@@ -35,7 +35,6 @@ class ResolvedEncoder(Record):
     """An encoder that was found, with the settings to load it."""
 
     encoder: CheckpointRef | ResolvedModel
-    """The encoder's artifact or model files."""
     config: EncoderConfig
     """Settings, with the encoder's identity in place of its name: a folder's path and an unpinned revision must not be
     in a key. Loading completes `max_length` and `prompt` where they are None."""

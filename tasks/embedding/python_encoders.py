@@ -106,7 +106,6 @@ class PythonVectors(Record):
     name: str
     """Name of their encoder in signatures."""
     sha256: str
-    """Digest of the file."""
     path: Annotated[Path, NotInKey]
     """An .npy file, float32: one row for each sentence of the corpus, in the order of ids."""
 

@@ -56,9 +56,7 @@ class HeldOutLabels(LabelledSet):
 
     dataset: str = "your labels"
     passages: PassagesRef
-    """Sentences of the text, by part."""
     store: Annotated[str, NotInKey]
-    """Store of the artifacts."""
 
     def read(self) -> Mapping[str, pl.DataFrame]:
         """Return the test rows: `text_1`, `text_2` (for pairs), `label`."""

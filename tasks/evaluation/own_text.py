@@ -76,9 +76,7 @@ class HeldOutText(EvaluationSet):
     seed: ClassVar[int] = OwnTextSet.seed
     dataset: str = "your text"
     passages: PassagesRef
-    """Sentences of the text, by part."""
     store: Annotated[str, NotInKey]
-    """Store of the artifacts."""
 
     def read(self) -> Mapping[str, pl.DataFrame]:
         """Return the held-out sentences."""
@@ -96,17 +94,13 @@ class HeldOutSet(EvaluationSet):
 
     dataset: str = "your text"
     passages: PassagesRef
-    """Sentences of the text, by part."""
     labels: LabelSource | None
-    """Labels; some are for evaluation."""
     use: Use
-    """Use of the labels."""
     questions: int
     """Maximum number of questions of a kind."""
     seed: int = 0
     """Seed of the choice of queries, and of the labelled rows for evaluation."""
     store: Annotated[str, NotInKey]
-    """Store of the artifacts."""
 
     def read(self) -> Mapping[str, pl.DataFrame]:
         """Return the held-out sentences and the labelled rows."""

@@ -23,7 +23,6 @@ class NamedEncoder(ResolvedEncoder):
     """An encoder with its name in tables."""
 
     label: str
-    """Name in tables."""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,6 @@ class PaperTable(Record):
     """Layout of a published table; each kind of evaluation lists its tables."""
 
     title: str
-    """Title of the table."""
     columns: tuple[tuple[str, str], ...]
     """Dataset, or `<dataset>/<subset>`, and its heading, in the papers' order."""
     metrics: tuple[str, ...]

@@ -210,10 +210,7 @@ def base_card(folder: Path) -> BaseCard:
     except (ValueError, OSError, YAMLError) as error:
         warn("%s: its header cannot be read (%.100s). The new card repeats nothing of it.", folder / README, error)
         return NO_CARD
-    return _base_of(header if isinstance(header, dict) else {})
-
-
-def _base_of(header: dict[str, Any]) -> BaseCard:
+    header = header if isinstance(header, dict) else {}
     licence = next(iter(_strings(header.get("license"))), None)
     if licence in ("other", "unknown"):
         licence = next(iter(_strings(header.get("license_name"))), None)

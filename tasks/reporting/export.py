@@ -149,7 +149,10 @@ def additions(store: Store, ref: ArtifactRef, *, onnx: bool) -> Iterator[Path | 
             shutil.copyfile(card, folder / ENCODER / "README.md")
         copy_classifier(store, ref, folder / ENCODER)
         if onnx:
-            _write_graph(store.fetch(ref) / ENCODER, folder / ENCODER / GRAPH)
+            from bsl.models.encoder.sentence_encoder import SentenceEncoder
+            from bsl.models.serving.onnx_export import export_onnx
+
+            export_onnx(SentenceEncoder.load(store.fetch(ref) / ENCODER).network, folder / ENCODER / GRAPH)
         yield folder
 
 
@@ -190,13 +193,6 @@ def _cards(manifest: Manifest) -> dict[str, str]:
     cards = {inputs[name].key: CARD for name in (*trained[-1:], *({"adapted"} & set(inputs)))}
     numbers = (name[len(_FOLDED) :] for name in inputs if name.startswith(_FOLDED))
     return cards | {inputs[f"{_FOLDED}{number}"].key: folded_card(int(number)) for number in numbers}
-
-
-def _write_graph(encoder: Path, path: Path) -> None:
-    from bsl.models.encoder.sentence_encoder import SentenceEncoder
-    from bsl.models.serving.onnx_export import export_onnx
-
-    export_onnx(SentenceEncoder.load(encoder).network, path)
 
 
 def task_results(scores: pl.DataFrame) -> dict[str, dict[str, Any]]:

@@ -71,12 +71,7 @@ def _view_samples(store: Store, passages: PassagesRef, views: Mapping[str, Views
 
 
 def use_part(checkpoint: str, worse: Collection[str] = ()) -> Part:
-    """Return the commands that use an encoder, named `checkpoint/<key prefix>`; an empty name gives an empty section.
-
-    Commands for uses for which it is worse than the original encoder are omitted.
-    """
-    if not checkpoint:
-        return Part("Use the encoder")
+    """Return the commands that use an encoder, without those for uses for which it is worse than the original one."""
     commands = [
         f"bsl {command}"
         for use, command in (

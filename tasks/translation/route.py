@@ -35,12 +35,10 @@ if TYPE_CHECKING:
 
 
 class Route(Record):
-    """The translators of a view."""
+    """The translators of a view, in the order of their use."""
 
     method: str
-    """Name of the view."""
     hops: tuple[ResolvedTranslator, ...]
-    """Translators in the order of their use."""
 
     @property
     def returns(self) -> bool:

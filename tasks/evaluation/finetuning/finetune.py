@@ -34,11 +34,9 @@ class FineTuning(StageInputs):
     """Settings of a fine-tuning."""
 
     encoder: CheckpointRef | ResolvedModel
-    """Encoder to start from."""
     network: EncoderConfig
     """Pooling, length and dropout."""
     config: TrainingConfig
-    """Objective, optimizer, schedule and seed."""
 
     def seeded(self, seed: int) -> FineTuning:
         """Return the same settings with another seed."""

@@ -36,15 +36,11 @@ class ReportContent(StageInputs):
     """Content of a run's page that is in no artifact."""
 
     title: str
-    """Title of the page."""
     missing: Missing
-    """Sets that were not found, with reasons."""
     tables: tuple[PaperTable, ...]
-    """Tables of the papers."""
     published: tuple[str, ...]
     """Systems with published figures to show."""
     settings: RunSettings
-    """Configuration of the run."""
     sources: tuple[SourceSpec, ...]
     """Sources of the corpus; the card needs their names, which the corpus's key does not contain."""
     base: BaseCard = NO_CARD
@@ -55,7 +51,6 @@ class RunArtifacts(StageInputs):
     """The artifacts of a run, and the sets of its vectors."""
 
     corpus: CorpusRef
-    """The sentences."""
     views: ViewsRef | None
     """Views of the sentences; None without training."""
     pairs: tuple[PairsRef, ...]
@@ -65,13 +60,10 @@ class RunArtifacts(StageInputs):
     folded: tuple[CheckpointRef, ...]
     """Encoders that include a post-hoc transform."""
     scores: tuple[ScoresRef, ...]
-    """Figures of all systems."""
     comparisons: tuple[ComparisonRef, ...]
-    """Differences of systems."""
     vectors: dict[str, EmbeddingsRef]
     """System → its vectors of all sets."""
     sets: tuple[ScoredSet, ...]
-    """The scored pairs."""
 
     @property
     def refs(self) -> tuple[ArtifactRef, ...]:

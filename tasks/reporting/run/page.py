@@ -50,7 +50,6 @@ def run_page(run: Run) -> Page:
     manifests, this = lineage(run.store, run.artifacts.refs), run.context.draft.provenance.run
     published = [row for system in run.content.published for row in rows_of(system)]
     chart = headline(run, published)
-    checkpoints = run.artifacts.checkpoints
     sentences = run.verdict.sentence if run.verdict else "Nothing was trained: the encoder is scored unchanged."
     parts = [
         Part("Run", [Facts(_summary(run, manifests)), *_training_facts(run)], html_only=True),
@@ -63,7 +62,7 @@ def run_page(run: Run) -> Page:
         Part("Pairs", list(_pairs(run)), html_only=True),
         Part("Missing", [_missing(run.content.missing.reasons)]),
         Part("Signatures", [signatures(run.scores)]),
-        use_part(f"checkpoint/{checkpoints[-1].key[:12]}" if checkpoints else ""),
+        *(use_part(f"checkpoint/{ref.key[:12]}") for ref in run.artifacts.checkpoints[-1:]),
         Part("Artifacts", [Facts({str(ref): ref.key for ref in (*run.artifacts.refs, *run.artifacts.folded)})]),
         settings_part(run.settings.model_dump_json(indent=1), html_only=True),
     ]
