@@ -165,11 +165,8 @@ def named_sets(suite: Iterable[str]) -> tuple[str, ...]:
 def available(site: RunContext, names: Iterable[str], *, skip_failed_downloads: bool = False) -> FoundSets:
     """Find and read sets, first in the mirror; return the available ones, and the reason for each missing one.
 
-    Args:
-        site: Run context with the mirror.
-        names: Names of sets.
-        skip_failed_downloads: Whether a failed download is a reason; otherwise it raises an error, because a temporary
-            failure must not change the result of a run.
+    A failed download is a reason only if `skip_failed_downloads`; otherwise it raises an error, because a temporary
+    failure must not change the result of a run.
 
     Raises:
         UnknownSuiteError: A name belongs to no kind of set.

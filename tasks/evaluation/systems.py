@@ -71,12 +71,7 @@ def find_encoder_systems(
 
 
 def find_encoder_system(site: RunContext, name: str, reading: EncoderOverrides) -> NamedEncoder:
-    """Find an encoder by folder, `embedded:` name, Hub id, or `checkpoint/<key>` or `report/<key>` of the store.
-
-    Raises:
-        SourceError, AssetError, ArtifactMissingError: The encoder does not exist.
-        EncoderError: The folder describes an encoder that this project cannot compute.
-    """
+    """Find an encoder, named as for `find_encoder`; raises what `resolve` does."""
     given = {field: value for field, value in reading if value is not None and field != "words"}
     config = EncoderConfig(model=name, **given)
     found = resolve(site, config, reading.words)

@@ -99,12 +99,7 @@ class TransferKind(FrozenKind[TransferSet]):
 
 
 def make_task(labelled: TransferSet, vectors: Vectors, config: ProbeConfig) -> Problem:
-    """Return the classification problem of a transfer set: features and labels in SentEval's order and folds.
-
-    Raises:
-        SourceError: A sentence has no vector.
-        EvaluationError: As `bsl.models.evaluation.probe.problem.make_problem`.
-    """
+    """Return the classification problem of a transfer set: features and labels in SentEval's order and folds."""
     from bsl.models.evaluation.probe.problem import make_problem
 
     layouts: dict[int, Layout] = {1: "nested", 2: "kfold", 3: "split"}

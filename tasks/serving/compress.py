@@ -191,7 +191,7 @@ class _Makers:
         """Load a form from its files and measure it."""
         encoder = self._load(self.folder / place)
         if self.sets is not None:
-            self.vectors[name] = embedded_by(encoder, self.sets.embedded(), {"vectors": f"form {name}"})
+            self.vectors[name] = embedded_by(encoder, self.sets.embedded(), name)
         return measured(name, place or ".", self.folder / place, encoder)
 
 

@@ -90,9 +90,6 @@ def index(site: RunContext, model: str, corpus: SourceSpec, precision: Precision
     """Embed a corpus, or reuse its embeddings; a killed call resumes.
 
     Texts may have any length; the encoder truncates them. `keep` names columns to show beside each sentence.
-
-    Raises:
-        SourceError, AssetError, ArtifactMissingError, EncoderError: The corpus or the encoder is not available.
     """
     from bsl.models.runtime.rows import unit_vectors
 

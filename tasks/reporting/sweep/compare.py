@@ -66,7 +66,8 @@ def compare_systems(
         sentence = advice(rows, choice, "your text" if own_text.labels is None else "your labels")
         notes += forgetting_notes(choice, own_text.may_forget)
     if drawn and len(vectors) > 1:
-        notes.append(_draws_note(resamples, len(vectors) - 1))
+        smallest = f"the smallest p that a difference can reach here is {smallest_p(resamples, len(vectors) - 1):.4f}."
+        notes.append(f"{resamples:,} draws and {counted(len(vectors) - 1, 'comparison')}: {smallest}")
     faults = {system.label: "; ".join(system.faults) for system in systems if system.faults}
     noted = SweepFigures(shown=shown, faults=faults, notes=notes)
     context.draft.write(table)
@@ -119,13 +120,6 @@ def _own_parts(context: StageContext, settings: SweepSettings) -> list[Part]:
     return parts
 
 
-def _draws_note(draws: int, comparisons: int) -> str:
-    return (
-        f"{draws:,} draws and {counted(comparisons, 'comparison')}: the smallest p that a "
-        f"difference can reach here is {smallest_p(draws, comparisons):.4f}."
-    )
-
-
 def _other_figures(
     context: StageContext, systems: Sequence[SweepSystem], others: Mapping[str, tuple[str, ...]]
 ) -> Iterator[dict[str, object]]:
@@ -164,7 +158,8 @@ def advice(figures: pl.DataFrame, choice: Choice, where: str) -> str:
     if best == start:
         return f"Keep the {start}: no point that may be chosen is higher than its {_mean(rows[start])} on {where}."
     row = rows[best]
-    gain = f"{_mean(row)} compared with {_mean(rows[start])}, {_difference(row)}, p {p_value(row['p_value'])}"
+    difference = with_sign(row["difference"], row["difference_low"], row["difference_high"])
+    gain = f"{_mean(row)} compared with {_mean(rows[start])}, {difference}, p {p_value(row['p_value'])}"
     if row["verdict"] == "above":
         return f"Use {best}: {gain} on {where}."
     return f"Keep the {start}: no point is significantly above it on {where} (highest: {best}, {gain})."
@@ -181,7 +176,3 @@ def forgetting_notes(choice: Choice, allowed: float) -> Iterator[str]:
 
 def _mean(row: Mapping[str, Any]) -> str:
     return spread(row["mean"], row["sd"])
-
-
-def _difference(row: Mapping[str, Any]) -> str:
-    return with_sign(row["difference"], row["difference_low"], row["difference_high"])
