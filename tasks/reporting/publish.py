@@ -13,7 +13,6 @@ from bsl.tasks.reporting.provenance import RunCommand, commit
 from bsl.tasks.stage.ui import show_page
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from bsl.storage.artifacts.refs import ArtifactRef
@@ -22,18 +21,15 @@ if TYPE_CHECKING:
     from bsl.tasks.stage.cached import StageContext
 
 
-def publish(
-    context: StageContext, page: Page, repeat: RunCommand | None = None, seeds: Mapping[str, str] | None = None
-) -> None:
+def publish(context: StageContext, page: Page, repeat: RunCommand | None = None) -> None:
     """Write `<kind>.html`, `<kind>.md` and an SVG file per chart into a stage's artifact, and show them in the UI.
 
-    The section *Reproduce* is added: the command that repeats the run, commit, versions, and the seed of each field.
+    The section *Reproduce* is added: the command that repeats the run, commit and versions.
     """
     from bsl.tasks.rendering.html import html
 
     blocks: list[Block] = [Code(repeat.command)] if repeat and repeat.command else []
     blocks.append(Facts({"commit": commit(), "system": platform.platform(terse=True), **installed_versions()}))
-    blocks += [Facts(seeds)] if seeds else []
     page = replace(page, parts=[*page.parts, Part("Reproduce", blocks, html_only=True)])
     folder, draft, name = context.store.local, context.draft.folder, context.ref.kind
     for chart in page.chart_files:

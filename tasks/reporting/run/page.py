@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -26,7 +25,7 @@ from bsl.tasks.views.augment import outcome_tables
 from bsl.tasks.views.pairs import pairing_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from bsl.models.evaluation.published import PublishedRow
     from bsl.storage.artifacts.manifest import Manifest
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from bsl.tasks.reporting.run.content import Run
 
 _EXAMPLES: Final = 5
-_SEEDS: Final = ("seed", "shuffle_seed")
 _MOST_SETS: Final = 8  # maximum number of sets with charts of pairs; the tables have all sets
 _PUBLISHED: Final = (
     "Published rows were not measured here; their authors used their own encoder, corpus and translator."
@@ -168,17 +166,6 @@ def _pairs(run: Run) -> Iterator[Block]:
 
 def _missing(reasons: Mapping[str, str]) -> Block:
     return missing_sets(reasons) if reasons else Prose("None: every requested set was scored.")
-
-
-def seeds_of(value: object, prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the path and value of every seed."""
-    inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
-    for name, part in inner:
-        path = f"{prefix}.{name}".lstrip(".")
-        if name in _SEEDS:
-            yield path, str(part)
-        else:
-            yield from seeds_of(part, path)
 
 
 def _duration(seconds: float) -> str:

@@ -15,7 +15,7 @@ from bsl.tasks.reporting.model_card import CardSubject, folded_card, run_card
 from bsl.tasks.reporting.provenance import RunCommand
 from bsl.tasks.reporting.publish import publish
 from bsl.tasks.reporting.run.content import ReportContent, Run, RunArtifacts
-from bsl.tasks.reporting.run.page import run_page, seeds_of
+from bsl.tasks.reporting.run.page import run_page
 from bsl.tasks.stage.cached import StageContext, stage
 
 if TYPE_CHECKING:
@@ -32,8 +32,7 @@ def report(context: StageContext, artifacts: RunArtifacts, content: ReportConten
     comparison = write_figures(context, table, artifacts.comparisons)
     trained = [context.store.manifest(ref).figures_as(TrainingFigures) for ref in artifacts.checkpoints]
     verdict = _verdict(comparison, content.settings, trained) if trained else None
-    seeds = dict(seeds_of(content.settings.model_dump(mode="json")))
-    publish(context, run_page(Run(context, artifacts, content, table, comparison, verdict)), command, seeds)
+    publish(context, run_page(Run(context, artifacts, content, table, comparison, verdict)), command)
     _write_cards(context, artifacts, content, table, verdict)
     candidates = (content.settings.result, content.settings.systems[-1])
     context.draft.note(ReportFigures(result=next((name for name in candidates if name in artifacts.vectors), "")))
