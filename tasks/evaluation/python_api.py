@@ -17,9 +17,13 @@ from bsl.tasks.evaluation.kinds import UnknownSuiteError, available, draws_of_se
 from bsl.tasks.stage.device import device_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from bsl.models.evaluation.significance.hierarchical import BootstrapDraws
+    from bsl.models.evaluation.significance.paired import Difference
+    from bsl.models.evaluation.sweep import SetDraws
     from bsl.tasks.corpus.evaluation_sets import EvaluationSet
+    from bsl.tasks.evaluation.kinds import FoundSets
     from bsl.tasks.stage.run_context import RunContext
 
 _NOT_TUNED = "a Python object cannot be fine-tuned. Name a model: bsl evaluate MODEL --suite …"
@@ -85,27 +89,36 @@ def compare(encoders: Mapping[str, TextEncoder], suite: Iterable[str], site: Run
         SourceError: None of the sets is available.
         EvaluationError: There is one encoder, or an encoder's vectors cannot be scored.
     """
-    from bsl.models.evaluation.significance.hierarchical import difference_of
-
     if len(encoders) < 2:
         raise EvaluationError(f"{' '.join(encoders) or 'no encoder'}: expected two or more encoders to compare.")
     names = names_of(suite)
     if other := [name for name in names if not kind_of(name).is_drawn]:
         raise UnknownSuiteError(f"{other[0]}: encoders are not compared on this set. Use `evaluate`, or another set")
     found = available(site, names)
-    vectors = [embedded_by(one, found.embedded(), name) for name, one in encoders.items()]
-    sets = [(name, one, 0) for name, one in found.drawn.items()]
-    first, *others = encoders
+    vectors = {name: embedded_by(one, found.embedded(), name) for name, one in encoders.items()}
+    first = next(iter(encoders))
     return pl.DataFrame(
         {
             "model": name,
             "reference": first,
             **{field: getattr(drawn, field) for field in ("dataset", "split", "metric", "protocol", "n")},
-            **asdict(difference_of(drawn.systems[0], system)),
+            **asdict(difference),
         }
-        for drawn in draws_of_sets(sets, [[one] for one in vectors], BootstrapConfig())
-        for name, system in zip(others, drawn.systems[1:], strict=True)
+        for drawn, name, _, difference in differences(vectors, found)
     )
+
+
+def differences(
+    vectors: Mapping[str, Vectors], found: FoundSets
+) -> Iterator[tuple[SetDraws, str, BootstrapDraws, Difference]]:
+    """Yield the draws of each set, and each system after the first: its name, draws, and difference from the first."""
+    from bsl.models.evaluation.significance.hierarchical import difference_of
+
+    sets = [(name, one, 0) for name, one in found.drawn.items()]
+    for drawn in draws_of_sets(sets, [[one] for one in vectors.values()], BootstrapConfig()):
+        first, *others = drawn.systems
+        for name, system in zip([*vectors][1:], others, strict=True):
+            yield drawn, name, system, difference_of(first, system)
 
 
 def embedded_by(encoder: TextEncoder, sets: Sequence[EvaluationSet], name: str) -> Vectors:

@@ -47,11 +47,7 @@ _LANGUAGES: Final = {
 def export_figures(store: Store, ref: ArtifactRef, target: Path, form: str) -> Path:
     """Write the figures of an artifact with scores: scores, an evaluation or a report; completely or not at all.
 
-    Args:
-        store: store of the artifact.
-        ref: the artifact.
-        target: a new folder for `mteb`, a new text file for the others.
-        form: a key of `FORMS`.
+    The form is a key of `FORMS`; the target is a new folder for `mteb`, a new text file for the others.
 
     Raises:
         StoreWriteError: the target exists, or its name is that of an archive.

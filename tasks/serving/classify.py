@@ -110,13 +110,7 @@ def _classifier_of(store: Store, ref: ArtifactRef) -> ClassifierRef:
 
 @dataclass(frozen=True)
 class Input:
-    """The rows of a file to classify.
-
-    Attributes:
-        table: All columns that are texts or numbers.
-        column: Column of the texts.
-        dropped: Columns of other types, which are not carried.
-    """
+    """The rows of a file to classify: its columns of texts or numbers, and the names of the other, dropped columns."""
 
     table: pl.DataFrame
     column: str

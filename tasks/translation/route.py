@@ -47,15 +47,10 @@ class Route(Record):
 
 
 class RouteTranslation:
-    """Translation of all sentences in a route's source language.
+    """Translation of all sentences (sentence_id, text, lang) in a route's source language.
 
-    Args:
-        context: Context of the stage.
-        route: The translators.
-        filters: Filters of translations.
-        sentences: sentence_id, text, lang.
-        bits: Logarithm of the number of ranges, see `bsl.models.runtime.partitions`.
-        folder: An empty folder of the caller, which must exist until the views are read.
+    `bits` is the logarithm of the number of ranges, see `bsl.models.runtime.partitions`. The folder is an empty one of
+    the caller, which must exist until the views are read.
     """
 
     def __init__(

@@ -186,14 +186,10 @@ _MOST_SLOT_BITS: Final = 28  # 256 MiB
 
 
 class MemoryLookup:
-    """Existing translations of some sentences, by ranges of their ids.
+    """Existing translations of some sentences in the memory of a translator, named by its fingerprint.
 
-    Args:
-        store: Store of the translator's memory.
-        fingerprint: The translator's fingerprint.
-        scratch: An empty folder.
-        bits: Logarithm of the number of ranges, as in `bsl.models.runtime.partitions.Partitions`.
-        sentences: Approximate number of sentences; a wrong number only costs time.
+    They are looked up by ranges of ids, of which `bits` is the logarithm of the number; `scratch` is an empty folder.
+    The number of sentences may be approximate: a wrong one only costs time.
     """
 
     def __init__(self, store: Store, fingerprint: str, scratch: Path, bits: int, sentences: int) -> None:
