@@ -40,13 +40,10 @@ class Kind(ABC, Generic[S]):
     """A kind of evaluation: sets that are found and scored in the same way.
 
     Attributes:
-        fine_tunes: Whether scoring fine-tunes the encoder, which takes hours on a CPU; such sets are in no suite and
-            training runs do not score them.
         suites: Suite → the names of its sets, in the order of the papers' tables.
         tables: Layouts of the papers' tables for its scores.
     """
 
-    fine_tunes: ClassVar[bool]
     suites: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     tables: ClassVar[tuple[PaperTable, ...]] = ()
 
@@ -103,7 +100,6 @@ class FrozenKind(Kind[S]):
         measure: Fields of its signatures that describe the computation of a score.
     """
 
-    fine_tunes = False
     title: ClassVar[str]
     probes: ClassVar[bool] = False
     measure: ClassVar[Mapping[str, object]] = {}
@@ -139,9 +135,10 @@ class FrozenKind(Kind[S]):
 
 
 class TunedKind(Kind[S]):
-    """Kind that fine-tunes encoders on a part of the set and scores them on the rest."""
+    """Kind that fine-tunes encoders on a part of the set and scores them on the rest.
 
-    fine_tunes = True
+    It takes hours on a CPU, so its sets are in no suite and training runs do not score them.
+    """
 
     @abstractmethod
     def scores(

@@ -105,7 +105,7 @@ class FoundSets:
 
     def embedded(self) -> tuple[EvaluationSet, ...]:
         """Return the sets on which frozen vectors are scored."""
-        return tuple(found for name, found in self.sets.items() if not kind_of(name).fine_tunes)
+        return tuple(found for name, found in self.sets.items() if isinstance(kind_of(name), FrozenKind))
 
     def frozen(self) -> list[tuple[FrozenKind[Any], tuple[EvaluationSet, ...]]]:
         """Return each frozen kind that has sets, with its sets."""
@@ -126,7 +126,7 @@ def suites() -> dict[str, tuple[str, ...]]:
 
 def tuned_names() -> tuple[str, ...]:
     """Return the names of the fine-tuning protocols, which are in no suite."""
-    return tuple(name for kind in KINDS if kind.fine_tunes for name in kind.names)
+    return tuple(name for kind in KINDS if isinstance(kind, TunedKind) for name in kind.names)
 
 
 def tables() -> tuple[PaperTable, ...]:
@@ -216,7 +216,7 @@ def draws_of_sets(
 def frozen_names(suite: Iterable[str]) -> tuple[str, ...]:
     """Resolve suites and names of sets as `names_of`; refuse fine-tuning protocols, which runs do not score."""
     names = names_of(suite)
-    if tuned := [name for name in names if kind_of(name).fine_tunes]:
+    if tuned := [name for name in names if isinstance(kind_of(name), TunedKind)]:
         raise UnknownSuiteError(
             f"evaluation.sets contains {', '.join(tuned)}, which fine-tune the encoder for hours; a run scores frozen "
             f"vectors only. Remove them, and score them after the run: bsl evaluate report/<key> --suite "

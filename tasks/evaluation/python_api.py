@@ -13,6 +13,7 @@ from bsl.models.evaluation.config import BootstrapConfig, ScoringConfig
 from bsl.storage.errors import SourceError
 from bsl.tasks.embedding.python_encoders import TextEncoder, embed_texts, name_of
 from bsl.tasks.embedding.vectors import Vectors
+from bsl.tasks.evaluation.kind import TunedKind
 from bsl.tasks.evaluation.kinds import UnknownSuiteError, available, draws_of_sets, kind_of, names_of
 from bsl.tasks.stage.device import device_of
 
@@ -64,7 +65,7 @@ def evaluate(
     names = names_of(suite)
     if not names:
         raise UnknownSuiteError("the suite is empty, expected at least one set, such as stsb/test")
-    tuned = [name for name in names if kind_of(name).fine_tunes]
+    tuned = [name for name in names if isinstance(kind_of(name), TunedKind)]
     if len(tuned) == len(names):
         raise SourceError(f"all requested sets fine-tune the encoder; {_NOT_TUNED}")
     found = available(site, [name for name in names if name not in tuned])
