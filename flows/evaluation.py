@@ -14,6 +14,7 @@ from bsl.tasks.embedding.embed import TITLE, embed, embed_tfidf
 from bsl.tasks.embedding.transforms import fit_transform, fold_transform, transform
 from bsl.tasks.evaluation.comparison import compare
 from bsl.tasks.evaluation.config import EvaluationSettings
+from bsl.tasks.evaluation.kind import FrozenKind
 from bsl.tasks.evaluation.kinds import available, kind_of, names_of, score, tables
 from bsl.tasks.evaluation.systems import NamedEncoder, System, find_encoder_systems
 from bsl.tasks.reporting.evaluation import Missing, summarise
@@ -148,7 +149,7 @@ def _on_targets(
 ) -> list[System]:
     """Fit a transform on each dataset, on the sentences of all its splits; a missing split is logged and skipped."""
     systems = []
-    frozen = [name for name in found.sets if not kind_of(name).fine_tunes]
+    frozen = [name for name in found.sets if isinstance(kind_of(name), FrozenKind)]
     splits = {name: kind_of(name).whole(name) for name in frozen}  # all splits of the name's dataset
     for all_splits, _ in groupby(sorted(frozen, key=splits.__getitem__), key=splits.__getitem__):
         sets = tuple(available(site, all_splits).sets.values())

@@ -16,7 +16,7 @@ from bsl.storage.artifacts.schemas import PROOF, WEIGHING
 from bsl.storage.filesystem.names import MANIFEST
 from bsl.storage.sources.model_sources import ResolvedModel
 from bsl.tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet, in_full, read_scored_set
-from bsl.tasks.embedding.encoders import encoder_folder
+from bsl.tasks.embedding.encoders import encoder_folder, load_encoder
 from bsl.tasks.embedding.vectors import open_vectors
 from bsl.tasks.evaluation.comparison import paired_draws
 from bsl.tasks.evaluation.kinds import kind_of
@@ -30,7 +30,7 @@ from bsl.tasks.stage.device import device_of
 from bsl.tasks.stage.ui import progress_of, show
 
 if TYPE_CHECKING:
-    from bsl.models.encoder.sentence_encoder import CachedEncoder, SentenceEncoder
+    from bsl.models.encoder.sentence_encoder import CachedEncoder
     from bsl.models.evaluation.proof import AdaptationComparison
 
 
@@ -56,7 +56,7 @@ def choose_share(
     chosen = descending[0]
     if dev is not None and len(descending) > 1:
         progress = progress_of("choosing the share, shares")
-        first, last = (_loaded(context, ref, encoder) for ref in (start, trained))
+        first, last = (load_encoder(context.store, ref, encoder) for ref in (start, trained))
         for done, share in enumerate([0.0, *descending]):
             scores[share] = _spearman(CachedEncoder(first.merged(last, share), device=device_of(context.site)), dev)
             chosen = share
@@ -81,7 +81,8 @@ def merge(
 ) -> None:
     """Merge the original and the trained encoder at the chosen share."""
     share = context.store.manifest(weighing).figures_as(ShareFigures).share
-    result = _loaded(context, start, encoder).merged(_loaded(context, trained, encoder), share)
+    first, last = (load_encoder(context.store, ref, encoder) for ref in (start, trained))
+    result = first.merged(last, share)
     result.save(context.draft.folder / ENCODER)
     context.draft.note(ShareFigures(share=share))
     context.draft.note(LengthFigures(max_length=result.config.length))
@@ -101,16 +102,8 @@ def evaluate_adaptation(
 ) -> None:
     """Compare the original and the adapted encoder on held-out text, labels and general sets, and reach a verdict.
 
-    Args:
-        context: the stage's context.
-        vectors: vectors of the original and of the adapted encoder.
-        adapted: the adapted encoder.
-        sets: the sets with draws, by name.
-        undrawn: scores of both encoders on the other sets, the same sets in the same order.
-        config: number and seed of the draws.
-        max_forgetting: points that a general set with draws may lose.
-        deciding: the use that decides; None if nothing does.
-        views: names of the training views, or `labels`.
+    `vectors` are those of the original and of the adapted encoder; `undrawn` are scores of both on the sets without
+    draws, the same sets in the same order. A general set with draws may lose `max_forgetting` points.
     """
     from bsl.models.evaluation.proof import adaptation_comparisons
     from bsl.models.evaluation.verdict import adaptation_verdict
@@ -176,12 +169,6 @@ def _undrawn(context: StageContext, scores: tuple[ScoresRef, ...]) -> list[Adapt
     before, after = pl.concat(tables[:half]), pl.concat(tables[half:])
     headlines = {name: kind_of(in_full(name)).headline for name in before["dataset"].unique()}
     return comparisons_without_draws(before, after, headlines)
-
-
-def _loaded(context: StageContext, ref: CheckpointRef | ResolvedModel, config: EncoderConfig) -> SentenceEncoder:
-    from bsl.models.encoder.sentence_encoder import SentenceEncoder
-
-    return SentenceEncoder.load(encoder_folder(context.store, ref), config)
 
 
 def _spearman(encode: CachedEncoder, dev: ScoredSet) -> float:

@@ -216,16 +216,9 @@ class ExportFigures(Figures):
     adapted: bool
 
 
-class AdaptationFigures(Figures):
+class AdaptationFigures(ProofFigures):
     """Figures of the report of an adaptation; texts are empty without labels or classifier."""
 
-    verdict: Word
-    verdict_for: str
-    used_for: UseName | None
-    uses: list[dict[str, JsonValue]]
-    reason: str
-    advice: str
-    draws: int
     findings: list[str]
     missing: list[str]
     """General sets that were not found."""

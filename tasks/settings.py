@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Literal, Self
 
@@ -122,19 +121,16 @@ class RunSettings(TrainingSettings):
 
     @model_validator(mode="after")
     def _has_a_key(self) -> Self:
-        """Refuse infinite numbers and lone surrogates, which keys cannot contain (JSON in UTF-8)."""
-        fault = next(_json_faults(self.model_dump(), ""), None)
-        if fault is not None:
-            raise ValueError(f"{fault}. Give a finite number or plain text, or null to remove a limit.")
+        """Refuse lone surrogates, which keys cannot contain (JSON in UTF-8)."""
+        if path := next(_surrogates(self.model_dump(), ""), None):
+            raise ValueError(f"{path} is not Unicode text. Give plain text.")
         return self
 
 
-def _json_faults(value: object, path: str) -> Iterator[str]:
-    """Yield the path of each field that JSON cannot represent, and why."""
-    if isinstance(value, float) and not math.isfinite(value):
-        yield f"{path} is not a finite number"
+def _surrogates(value: object, path: str) -> Iterator[str]:
+    """Yield the path of each text with a lone surrogate."""
     if isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
-        yield f"{path} is not Unicode text"
+        yield path
     inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list | tuple) else ()
     for name, part in inner:
-        yield from _json_faults(part, f"{path}.{name}".lstrip("."))
+        yield from _surrogates(part, f"{path}.{name}".lstrip("."))

@@ -149,7 +149,12 @@ def nli(context: StageContext, sources: tuple[ResolvedSource, ...], corpus: Corp
             "ingest.sources, such as snli or multi_nli, or remove the views that need labels (augment.rewritings)."
         )
     reports = [ReadReport(source.name) for source in annotated]
-    pairs, statistics = build_nli(_frames(annotated, reports, config.max_bad_share), context.store.scan(corpus))
+    frames = (
+        frame
+        for source, report in zip(annotated, reports, strict=True)
+        for frame in read_nli_pairs(source, report, config.max_bad_share)
+    )
+    pairs, statistics = build_nli(frames, context.store.scan(corpus))
     context.draft.write(pairs)
     counts: dict[str, JsonValue] = {f"{report.name}: unlabelled": report.unlabelled for report in reports}
     labels: dict[str, JsonValue] = {
@@ -158,10 +163,3 @@ def nli(context: StageContext, sources: tuple[ResolvedSource, ...], corpus: Corp
     context.draft.note({"statistics": statistics.model_dump(), "unlabelled": counts, "labels": labels})
     rows = [{"count of": name, "count": n} for name, n in (counts | statistics.model_dump() | labels).items()]
     show(Table.of("Labelled pairs read, and pairs of sentences of the corpus", rows))
-
-
-def _frames(
-    sources: Sequence[ResolvedSource], reports: Sequence[ReadReport], max_bad_share: float
-) -> Iterator[pl.DataFrame]:
-    for source, report in zip(sources, reports, strict=True):
-        yield from read_nli_pairs(source, report, max_bad_share)

@@ -47,11 +47,10 @@ def sentences_of(
 def parts_of(
     sources: tuple[TextSource, ...], config: HoldOutConfig, left_out: LeftOut, on_progress: OnProgress | None = None
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return all sentences of files, and their parts for training and evaluation; arguments as for `sentences_of`.
+    """Return all sentences of files, and their parts for training and evaluation, otherwise as `sentences_of`.
 
     Raises:
         EmptyCorpusError: the text columns are empty, or a part has no sentences.
-        SourceError: too many records of a file cannot be read.
     """
     table = pl.concat(list(sentences_of(sources, config, left_out, on_progress)))
     if table.is_empty() and not left_out.short + left_out.long:

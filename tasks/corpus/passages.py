@@ -25,11 +25,7 @@ def columns_table(sources: tuple[TextSource, ...]) -> Table:
 
 @stage(ref=PassagesRef, version=9)
 def read_passages(context: StageContext, sources: tuple[TextSource, ...], config: HoldOutConfig) -> None:
-    """Read files, split their records into sentences and hold documents out.
-
-    Raises:
-        EmptyCorpusError: the text columns are empty, or a part has no sentences.
-    """
+    """Read files, split their records into sentences and hold documents out."""
     show(columns_table(sources))
     left_out = LeftOut()
     table, parts = parts_of(sources, config, left_out, progress_of("reading, files"))
@@ -56,12 +52,11 @@ def training_corpus(
 ) -> None:
     """Make the training corpus: unique sentences of the part `train`, without those of test labels.
 
-    Raises:
-        EvaluationError: there are too few labels for an evaluation; raised before training.
-        EmptyCorpusError: all training candidates occur in test labels.
+    Too few labels for an evaluation are an error now, before training.
     """
     table = context.store.scan(passages).collect()
-    sentences, counts = _corpus(table.filter(part=TRAIN)), LabelCounts()
+    unique = table.filter(part=TRAIN).unique("sentence_id", keep="first", maintain_order=True)
+    sentences, counts = unique.select("sentence_id", "text", "source", "lang").sort("sentence_id"), LabelCounts()
     if labels is not None:
         rows = labelled_rows(context.store, passages, labels, use=use, seed=seed)
         sentences, counts = without_test_labels(sentences, rows, labels), counts_of(rows, labels)
@@ -76,11 +71,3 @@ def corpus_sample(context: StageContext, corpus: CorpusRef, most: int, seed: int
     """Sample at most `most` sentences of the training corpus, to translate them."""
     sentences = context.store.scan(corpus).collect().sort(scattered(pl.col("sentence_id"), seed))
     context.draft.write(sentences.head(most).sort("sentence_id"))
-
-
-def _corpus(table: pl.DataFrame) -> pl.DataFrame:
-    return (
-        table.unique("sentence_id", keep="first", maintain_order=True)
-        .select("sentence_id", "text", "source", "lang")
-        .sort("sentence_id")
-    )

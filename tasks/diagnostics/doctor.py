@@ -21,12 +21,7 @@ from bsl.storage.sources.sources import ResolvedSource, SourceSpec, resolve_sour
 from bsl.storage.sources.word_vectors import find_vectors_file, find_wordnet, is_vectors_file
 from bsl.tasks.corpus.evaluation_sets import read_scored_set, resolve_scored_set
 from bsl.tasks.diagnostics.finding import Finding
-from bsl.tasks.embedding.encoders import (
-    STORED_VECTORS,
-    encoder_folder,
-    resolve,
-    resolve_named_model,
-)
+from bsl.tasks.embedding.encoders import STORED_VECTORS, load_encoder, resolve, resolve_named_model
 from bsl.tasks.evaluation.kinds import UnknownSuiteError, find_set, frozen_names
 from bsl.tasks.stage.cluster import count_workers
 from bsl.tasks.stage.device import cores, device_of
@@ -52,10 +47,8 @@ POOL: Final = "gpu"  # of prefect.yaml
 def examine(site: RunContext, run: RunSettings) -> list[Finding]:
     """Run all checks except the server's: machine, store, cluster, all models and datasets.
 
-    Args:
-        site: context of the planned run.
-        run: its settings. A run continues without evaluation sets that were not found, if one remains; the corpus, the
-            encoders and the dev set are required.
+    A run continues without evaluation sets that were not found, if one remains; the corpus, the encoders and the dev
+    set are required.
     """
     encoders = [run.encoder, *(teacher for phase in run.phases for teacher in phase.teachers)]
     hops = dict.fromkeys(hop for view in run.augment.routes for hop in view.hops)
@@ -111,8 +104,6 @@ def look_at_encoder(site: RunContext, config: EncoderConfig) -> str:
         SourceError, AssetError, ArtifactMissingError: the encoder was not found.
         EncoderError: it cannot run here, or not as configured.
     """
-    from bsl.models.encoder.sentence_encoder import SentenceEncoder
-
     if STORED_VECTORS.fullmatch(config.model):
         return f"{find(site.open_store(), config.model)}, stored vectors of a teacher"
     if is_vectors_file(config.model):
@@ -121,8 +112,7 @@ def look_at_encoder(site: RunContext, config: EncoderConfig) -> str:
     encoder = found.encoder
     if isinstance(encoder, ResolvedModel) and not _is_here(encoder):
         return f"{encoder.identity[:_SHOWN]}, {_elsewhere(encoder)}; its settings are valid"
-    folder = encoder_folder(site.open_store(), encoder)
-    width = SentenceEncoder.load(folder, found.config).encode([_SENTENCE]).shape[1]
+    width = load_encoder(site.open_store(), encoder, found.config).encode([_SENTENCE]).shape[1]
     name = encoder.identity if isinstance(encoder, ResolvedModel) else encoder.path
     return f"{name[:_SHOWN]}, vectors of width {width}"
 

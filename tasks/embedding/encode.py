@@ -12,7 +12,7 @@ from bsl.models.encoder.texts import OTHER_ENCODER, is_foreign
 from bsl.models.errors import NoEmbeddingError
 from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.os_errors import writing
-from bsl.tasks.embedding.encoders import encoder_folder
+from bsl.tasks.embedding.encoders import encoder_folder, load_encoder
 from bsl.tasks.stage.device import computing, device_of, precision_of
 
 if TYPE_CHECKING:
@@ -38,14 +38,7 @@ _SAMPLE: Final = 1_000
 
 @dataclass(frozen=True)
 class ResumableEncoding:
-    """An encoder that is loaded on first use and saves vectors in parts.
-
-    Attributes:
-        site: Run context: store and device.
-        encoder: The encoder's artifact or model files.
-        config: Encoder settings.
-        precision: Precision of the computation.
-    """
+    """An encoder that is loaded on first use and saves vectors in parts."""
 
     site: RunContext
     encoder: CheckpointRef | ResolvedModel
@@ -106,10 +99,9 @@ class ResumableEncoding:
             raise NoEmbeddingError(before + error.number, error.reason) from error
 
     def notes(self, frames: Iterable[pl.DataFrame]) -> list[str]:
-        """Return sentences about texts with more tokens than the encoder reads, and about unknown ones.
+        """Return sentences about texts of frames with more tokens than the encoder reads, and about unknown ones.
 
-        Args:
-            frames: Frames with a column `text`; of unknown texts, only the first are counted.
+        Of unknown texts, only the first are counted.
         """
         from bsl.models.encoder.serialization.folder_settings import completed, read_saved  # imports transformers
 
@@ -151,9 +143,7 @@ class ResumableEncoding:
 
     @cached_property
     def _loaded(self) -> SentenceEncoder:
-        from bsl.models.encoder.sentence_encoder import SentenceEncoder
-
-        return SentenceEncoder.load(encoder_folder(self.site.open_store(), self.encoder), self.config)
+        return load_encoder(self.site.open_store(), self.encoder, self.config)
 
 
 def _found(file: Path, frame: pl.DataFrame) -> pl.DataFrame | None:

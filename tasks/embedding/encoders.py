@@ -22,6 +22,7 @@ from bsl.tasks.stage.progress import announce
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from bsl.models.encoder.sentence_encoder import SentenceEncoder
     from bsl.storage.artifacts.refs import ArtifactRef
     from bsl.storage.artifacts.store import Store
     from bsl.tasks.stage.run_context import RunContext
@@ -34,7 +35,6 @@ class ResolvedEncoder(Record):
     """An encoder that was found, with the settings to load it."""
 
     encoder: CheckpointRef | ResolvedModel
-    """The encoder's artifact or model files."""
     config: EncoderConfig
     """Settings, with the encoder's identity in place of its name: a folder's path and an unpinned revision must not be
     in a key. Loading completes `max_length` and `prompt` where they are None."""
@@ -48,17 +48,15 @@ class ResolvedEncoder(Record):
 def resolve(site: RunContext, given: EncoderConfig, words: WordsConfig | None = None) -> ResolvedEncoder:
     """Find an encoder and complete its settings: fields that nobody set take those of the encoder's folder.
 
-    Args:
-        site: Run context, with the store, mirror and cache to search.
-        given: Encoder settings, with its name.
-        words: Word tokenization for a file of word vectors.
+    `words` is the word tokenization for a file of word vectors.
 
     Raises:
         SourceError, AssetError, ArtifactMissingError: The encoder does not exist.
         EncoderError: This project cannot compute the folder's encoder.
     """
     encoder = find_encoder(site, given.model, given.revision, words)
-    config = given.model_copy(update={"model": identity_of(encoder), "revision": None})
+    identity = encoder.path if isinstance(encoder, CheckpointRef) else encoder.identity
+    config = given.model_copy(update={"model": identity, "revision": None})
     return ResolvedEncoder(encoder=encoder, config=_with_folder_settings(site, encoder, config))
 
 
@@ -84,14 +82,16 @@ def encoder_folder(store: Store, encoder: CheckpointRef | ResolvedModel) -> Path
     return store.fetch(encoder) / ENCODER if isinstance(encoder, CheckpointRef) else encoder.folder
 
 
+def load_encoder(store: Store, encoder: CheckpointRef | ResolvedModel, config: EncoderConfig) -> SentenceEncoder:
+    """Load an encoder; imports torch and transformers, which a run with all stages cached does not need."""
+    from bsl.models.encoder.sentence_encoder import SentenceEncoder
+
+    return SentenceEncoder.load(encoder_folder(store, encoder), config)
+
+
 def described_folder(store: Store, encoder: CheckpointRef | ResolvedModel) -> Path:
     """Return the folder with an encoder's settings; unlike `encoder_folder`, perhaps without weights."""
     return encoder.described if isinstance(encoder, ResolvedModel) else encoder_folder(store, encoder)
-
-
-def identity_of(encoder: CheckpointRef | ResolvedModel) -> str:
-    """Return an encoder's identity: by its artifact key, content or commit."""
-    return encoder.path if isinstance(encoder, CheckpointRef) else encoder.identity
 
 
 def resolve_named_model(site: RunContext, model: str, revision: str | None) -> ResolvedModel:

@@ -17,7 +17,6 @@ from bsl.storage.record import NotInKey, Record
 from bsl.tasks.corpus.ingest import ingest, locate_sources
 from bsl.tasks.figures import VectorsFigures
 from bsl.tasks.stage.cached import StageContext, stage
-from bsl.tasks.stage.run_context import RunContext
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from bsl.tasks.corpus.config import IngestConfig
+    from bsl.tasks.stage.run_context import RunContext
 
 
 CALL_TEXTS: Final = 8192  # texts per call: enough to sort by length, few enough to show progress
@@ -106,29 +106,18 @@ class PythonVectors(Record):
     name: str
     """Name of their encoder in signatures."""
     sha256: str
-    """Digest of the file."""
     path: Annotated[Path, NotInKey]
     """An .npy file, float32: one row for each sentence of the corpus, in the order of ids."""
 
 
 def embed_corpus(
-    encoder: TextEncoder, config: IngestConfig, site: RunContext | None = None, name: str | None = None
+    encoder: TextEncoder, config: IngestConfig, site: RunContext, name: str | None = None
 ) -> EmbeddingsRef:
     """Embed a run's training corpus with a Python object; the `path` of the returned reference is a `teacher.model`.
 
-    Ingests the corpus if it is not in the store. The key contains the digest of the vectors, not the object.
-
-    Args:
-        encoder: An object with `encode(list[str]) -> array`, or a callable; it receives each sentence once.
-        config: Setting `ingest` of the run.
-        site: Run context, with the store and mirror of the run.
-        name: Name of the object in signatures; defaults to the name of its class, or of the function.
-
-    Raises:
-        SourceError: A source is not available.
-        EvaluationError: The object returns no vector for a sentence, or a vector that is not finite.
+    Ingests the corpus if it is not in the store. The key contains the digest of the vectors, not the object. See
+    `bsl.embed_corpus`.
     """
-    site = site or RunContext()
     corpus = ingest(site, locate_sources(site, config), config)
     sentences = site.open_store().scan(corpus).select("sentence_id", "text").collect().sort("sentence_id")
     vectors_ND = embed_texts(encoder, sentences["text"].to_list(), [str(corpus)] * sentences.height)

@@ -13,7 +13,7 @@ from bsl.storage.artifacts.refs import CheckpointRef, CorpusRef
 from bsl.storage.readers.read_report import ReadReport
 from bsl.storage.sources.model_sources import ResolvedModel
 from bsl.storage.sources.own_text import TextSource, records
-from bsl.tasks.embedding.encoders import encoder_folder
+from bsl.tasks.embedding.encoders import load_encoder
 from bsl.tasks.figures import ToLabelFigures
 from bsl.tasks.rendering.blocks import Table
 from bsl.tasks.stage.cached import StageContext, stage
@@ -40,21 +40,14 @@ def choose_to_label(
     count: int,
     seed: int,
 ) -> None:
-    """Choose texts nearest to the centres of clusters of the original encoder's vectors.
+    """Choose `count` texts nearest to the centres of clusters of the original encoder's vectors.
 
-    Args:
-        context: the stage's context.
-        sources: the user's files.
-        encoder: the original encoder.
-        reading: settings of the encoder.
-        count: number of texts.
-        seed: seed of the sample of candidates and of the clusters.
+    The seed draws the candidates and the first centres.
     """
     from bsl.models.corpus.selection import spread_rows
-    from bsl.models.encoder.sentence_encoder import SentenceEncoder
 
     texts = _texts(sources).sort(scattered(pl.col("sentence_id"), seed)).head(_CANDIDATES * count)
-    network = SentenceEncoder.load(encoder_folder(context.store, encoder), reading)
+    network = load_encoder(context.store, encoder, reading)
     progress = progress_of("embedding, texts")
     vectors = network.encode(texts["text"].to_list(), device=device_of(context.site), on_progress=progress)
     chosen = texts[spread_rows(vectors, count, seed)]

@@ -10,7 +10,7 @@ from bsl.models.encoder.config import EncoderConfig
 from bsl.models.transforms.config import TransformConfig
 from bsl.storage.artifacts.refs import ENCODER, ArtifactRef, CheckpointRef, EmbeddingsRef
 from bsl.storage.sources.model_sources import ResolvedModel
-from bsl.tasks.embedding.encoders import encoder_folder
+from bsl.tasks.embedding.encoders import load_encoder
 from bsl.tasks.embedding.vectors import computation_of
 from bsl.tasks.figures import VectorsFigures
 from bsl.tasks.stage.cached import StageContext, stage
@@ -36,17 +36,11 @@ def fit_transform(context: StageContext, embeddings: EmbeddingsRef, config: Tran
     """
     from safetensors.torch import save_file
 
-    from bsl.models.training.snapshots import Execution
-
     vectors_ND = _tensor(context.store.scan(embeddings).collect())
     with context.store.own_scratch(context.ref) as work, stop_requested() as should_stop:
-        execution = Execution(
-            work=work,
-            save_minutes=context.site.save_minutes,
-            keep=context.site.keep_snapshots,
-            should_stop=should_stop,
-            on_progress=progress_of(f"fitting {config.name}"),
-        )
+        advance = progress_of(f"fitting {config.name}")
+        # A transform has its own default number of steps between snapshots.
+        execution = context.site.execution(work, save_every=None, should_stop=should_stop, on_progress=advance)
         fitted = config.fitted(vectors_ND, execution)
     save_file({name: tensor.contiguous() for name, tensor in fitted.tensors.items()}, context.draft.folder / TENSORS)
     (context.draft.folder / SETTINGS).write_text(config.model_dump_json(indent=1), encoding="utf-8")
@@ -78,7 +72,6 @@ def fold_transform(
     Raises:
         EncoderError: The transform is not linear.
     """
-    from bsl.models.encoder.sentence_encoder import SentenceEncoder
     from bsl.models.errors import EncoderError
     from bsl.models.serving.reduction import fold
 
@@ -88,7 +81,7 @@ def fold_transform(
             f"{fitted}: {restored.config.name} cannot be folded into an encoder (expected a linear transform, such as "
             "whitening). Transform the encoder's vectors instead."
         )
-    start = SentenceEncoder.load(encoder_folder(context.store, encoder), config)
+    start = load_encoder(context.store, encoder, config)
     folded = start.with_network(fold(start.network, *linear))
     folded.save(context.draft.folder / ENCODER)
     context.draft.note({"max_length": folded.config.length, "dimensions": folded.width})

@@ -69,11 +69,7 @@ class Vectors:
         return sparse_cosines(one, other) if self.is_sparse else cosine_scores(one, other)
 
     def features(self, texts: pl.Series, place: str) -> Features:
-        """Return the vectors of texts, for a classifier, shape (N, D).
-
-        Args:
-            texts: Sentences, as embedded.
-            place: Dataset and split, for messages.
+        """Return the vectors of texts, shape (N, D); `place`, such as dataset and split, is for messages.
 
         Raises:
             SourceError: A sentence has no vector; the message names its row.
@@ -125,12 +121,9 @@ _ABSENT: Final = "not installed"
 
 
 def encoder_computation(folder: Path, config: EncoderConfig, dtype: str) -> dict[str, JsonValue]:
-    """Return the signature fields of an encoder: pooling, length, precision and so on.
+    """Return the signature fields of an encoder: pooling, length, precision (`fp32` or `bf16`) and so on.
 
-    Args:
-        folder: The encoder's folder; a static table's tokenizer adds no special tokens, a transformer's does.
-        config: Pooling, length and casing.
-        dtype: `fp32` or `bf16`.
+    A static table's tokenizer adds no special tokens, a transformer's does.
     """
     from bsl.models.encoder.serialization.folder_settings import completed, read_saved  # imports transformers
 

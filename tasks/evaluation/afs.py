@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import polars as pl
 
@@ -40,11 +40,14 @@ class AfsKind(FrozenKind[AfsSet]):
     """AFS under the unsupervised protocol."""
 
     title = "Argument facet similarity"
-
-    @property
-    def suites(self) -> Mapping[str, tuple[str, ...]]:
-        """The suite `afs` with its one set."""
-        return {AFS: (AFS,)}
+    suites: ClassVar = {AFS: (AFS,)}
+    tables = (
+        PaperTable(
+            title=title,
+            columns=tuple((f"{AFS}/{topic}", topic) for topic in TOPICS),
+            metrics=("pearson", "spearman"),
+        ),
+    )
 
     def find(self, site: RunContext, name: str) -> AfsSet:  # noqa: ARG002 - there is one
         """Find the files; see `find_afs_set`."""
@@ -65,12 +68,6 @@ class AfsKind(FrozenKind[AfsSet]):
         scored = pairs.select("topic", gold="score", cosine=pl.Series(vectors.cosines(pairs, AFS)))
         figures = afs_scores(scored, "unsupervised", resamples=drawn.resamples, seed=drawn.seed)
         return with_signatures(figures, digests(figures, sets), vectors.computation, by="cosine")
-
-    @property
-    def tables(self) -> tuple[PaperTable, ...]:
-        """Table with one column for each topic."""
-        columns = tuple((f"{AFS}/{topic}", topic) for topic in TOPICS)
-        return (PaperTable(title="Argument facet similarity", columns=columns, metrics=("pearson", "spearman")),)
 
 
 def find_afs_set(site: RunContext) -> AfsSet:

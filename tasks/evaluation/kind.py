@@ -40,16 +40,12 @@ class Kind(ABC, Generic[S]):
     """A kind of evaluation: sets that are found and scored in the same way.
 
     Attributes:
-        fine_tunes: Whether scoring fine-tunes the encoder, which takes hours on a CPU; such sets are in no suite and
-            training runs do not score them.
+        suites: Suite → the names of its sets, in the order of the papers' tables.
+        tables: Layouts of the papers' tables for its scores.
     """
 
-    fine_tunes: ClassVar[bool]
-
-    @property
-    def suites(self) -> Mapping[str, tuple[str, ...]]:
-        """Suite → the names of its sets, in the order of the papers' tables."""
-        return {}
+    suites: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    tables: ClassVar[tuple[PaperTable, ...]] = ()
 
     @property
     def is_drawn(self) -> bool:
@@ -78,11 +74,6 @@ class Kind(ABC, Generic[S]):
         return (name,)
 
     @property
-    def tables(self) -> tuple[PaperTable, ...]:
-        """Layouts of the papers' tables for its scores."""
-        return ()
-
-    @property
     def headline(self) -> tuple[str, ...]:
         """The main metrics of a set, shown where systems are compared: the metrics of its tables."""
         return tuple(dict.fromkeys(metric for table in self.tables for metric in table.metrics))
@@ -95,10 +86,7 @@ class Kind(ABC, Generic[S]):
     ) -> list[SetDraws]:
         """Return bootstrap scores of several systems on a set, all on the same draws.
 
-        Args:
-            evaluation_set: The set.
-            systems: For each system, the vectors of its encoders, one per seed.
-            config: Number and seed of the draws.
+        A system is the vectors of its encoders, one per seed.
         """
         return []
 
@@ -112,7 +100,6 @@ class FrozenKind(Kind[S]):
         measure: Fields of its signatures that describe the computation of a score.
     """
 
-    fine_tunes = False
     title: ClassVar[str]
     probes: ClassVar[bool] = False
     measure: ClassVar[Mapping[str, object]] = {}
@@ -132,12 +119,7 @@ class FrozenKind(Kind[S]):
         """Return signed scores: dataset, subset, split, metric, protocol, value, n, ci_low, ci_high, signature.
 
         By default a figure for each of its draws, with the interval of the draws; a kind without draws overrides it.
-
-        Args:
-            sets: The sets.
-            vectors: A system's vectors of their sentences.
-            config: Bootstrap and probe.
-            device: Where classifiers are trained.
+        Classifiers are trained on `device`.
         """
         from bsl.models.evaluation.significance.bootstrap import percentile_interval
 
@@ -153,9 +135,10 @@ class FrozenKind(Kind[S]):
 
 
 class TunedKind(Kind[S]):
-    """Kind that fine-tunes encoders on a part of the set and scores them on the rest."""
+    """Kind that fine-tunes encoders on a part of the set and scores them on the rest.
 
-    fine_tunes = True
+    It takes hours on a CPU, so its sets are in no suite and training runs do not score them.
+    """
 
     @abstractmethod
     def scores(
@@ -167,16 +150,7 @@ class TunedKind(Kind[S]):
 def publish_scores(
     context: StageContext, rows: pl.DataFrame, model: str, checkpoint: str, seed: int, title: str
 ) -> None:
-    """Write a system's scores as the table `scores`, and show them.
-
-    Args:
-        context: Context of the scoring stage.
-        rows: dataset, subset, split, metric, protocol, value, n, ci_low, ci_high, signature.
-        model: Name of the system in tables.
-        checkpoint: Identity of the system.
-        seed: Seed of the draws, or of the training.
-        title: Title of the shown table.
-    """
+    """Write a system's scores, as of `FrozenKind.figures`, as the table `scores`, and show them."""
     named = rows.with_columns(model=pl.lit(model), seed=pl.lit(seed), checkpoint=pl.lit(checkpoint))
     scores = named.select(SCORES.names()).cast(SCORES)
     context.draft.write(scores)
@@ -188,11 +162,8 @@ def with_signatures(
 ) -> pl.DataFrame:
     """Add the column `signature` to scores.
 
-    Args:
-        figures: Rows with dataset, subset, split, metric and protocol.
-        data: Dataset and split → digest of the scored rows, as from `digests`.
-        computation: Fields that describe the computation of the vectors.
-        by: Fields that describe the computation of the score, by kind.
+    A signature has the digest of the scored rows of each dataset and split (`data`, as from `digests`), and fields that
+    describe the computation of the vectors and, `by` kind, of the score.
     """
     version = versions_of("bsl-pipeline")["bsl-pipeline"]
     lines = [
@@ -223,11 +194,7 @@ def digests(figures: pl.DataFrame, sets: Sequence[EvaluationSet]) -> dict[tuple[
 
 @lru_cache(maxsize=64)
 def digest_of(evaluation_set: EvaluationSet) -> str:
-    """Return the digest of all rows of a set, split by split.
-
-    Raises:
-        SourceError: The set cannot be read.
-    """
+    """Return the digest of all rows of a set, split by split."""
     return rows_digest((split, rows.iter_rows()) for split, rows in rows_of(evaluation_set).items())
 
 

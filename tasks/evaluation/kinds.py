@@ -62,17 +62,10 @@ def score(
     bootstrap: BootstrapConfig,
     probe: ProbeConfig | None,
 ) -> None:
-    """Score a system's vectors on the sets of one kind.
+    """Score a system's vectors on the sets of one kind, named by its title.
 
-    Args:
-        context: The stage's context.
-        embeddings: Vectors of the sets' sentences.
-        model: Name of the system in tables.
-        checkpoint: Identity of its encoder.
-        kind: Title of the kind.
-        sets: Its sets.
-        bootstrap: Number and seed of the draws.
-        probe: Settings of classifiers; None for a kind that trains none.
+    `checkpoint` is the identity of the system's encoder; `probe` has the settings of classifiers, None for a kind that
+    trains none.
     """
     scoring = ScoringConfig(bootstrap=bootstrap, probe=probe or ProbeConfig())
     (found,) = (one for one in KINDS if isinstance(one, FrozenKind) and one.title == kind)
@@ -112,7 +105,7 @@ class FoundSets:
 
     def embedded(self) -> tuple[EvaluationSet, ...]:
         """Return the sets on which frozen vectors are scored."""
-        return tuple(found for name, found in self.sets.items() if not kind_of(name).fine_tunes)
+        return tuple(found for name, found in self.sets.items() if isinstance(kind_of(name), FrozenKind))
 
     def frozen(self) -> list[tuple[FrozenKind[Any], tuple[EvaluationSet, ...]]]:
         """Return each frozen kind that has sets, with its sets."""
@@ -133,7 +126,7 @@ def suites() -> dict[str, tuple[str, ...]]:
 
 def tuned_names() -> tuple[str, ...]:
     """Return the names of the fine-tuning protocols, which are in no suite."""
-    return tuple(name for kind in KINDS if kind.fine_tunes for name in kind.names)
+    return tuple(name for kind in KINDS if isinstance(kind, TunedKind) for name in kind.names)
 
 
 def tables() -> tuple[PaperTable, ...]:
@@ -161,11 +154,7 @@ def names_of(suite: Iterable[str]) -> tuple[str, ...]:
 
 
 def named_sets(suite: Iterable[str]) -> tuple[str, ...]:
-    """Return the complete names of the sets that are named themselves, not by a suite.
-
-    Raises:
-        UnknownSuiteError: A name is neither a suite nor a set.
-    """
+    """Return the complete names of the sets that are named themselves, not by a suite."""
     known = suites()
     names = tuple(in_full(word) for word in suite if word not in known and word != ALL)
     for name in names:
@@ -176,11 +165,8 @@ def named_sets(suite: Iterable[str]) -> tuple[str, ...]:
 def available(site: RunContext, names: Iterable[str], *, skip_failed_downloads: bool = False) -> FoundSets:
     """Find and read sets, first in the mirror; return the available ones, and the reason for each missing one.
 
-    Args:
-        site: Run context with the mirror.
-        names: Names of sets.
-        skip_failed_downloads: Whether a failed download is a reason; otherwise it raises an error, because a temporary
-            failure must not change the result of a run.
+    A failed download is a reason only if `skip_failed_downloads`; otherwise it raises an error, because a temporary
+    failure must not change the result of a run.
 
     Raises:
         UnknownSuiteError: A name belongs to no kind of set.
@@ -205,12 +191,7 @@ def available(site: RunContext, names: Iterable[str], *, skip_failed_downloads: 
 
 
 def find_set(site: RunContext, name: str) -> EvaluationSet:
-    """Find and read a set; reading it here lets callers skip an unreadable set and score the others.
-
-    Raises:
-        UnknownSuiteError: The name belongs to no kind of set.
-        SourceError: The set is not available or cannot be read.
-    """
+    """Find and read a set; reading it here lets callers skip an unreadable set and score the others."""
     found: EvaluationSet = kind_of(name).find(site, name)
     rows_of(found)
     return found
@@ -219,12 +200,9 @@ def find_set(site: RunContext, name: str) -> EvaluationSet:
 def draws_of_sets(
     sets: Iterable[tuple[str, EvaluationSet, int]], systems: Sequence[Sequence[Vectors]], config: BootstrapConfig
 ) -> list[SetDraws]:
-    """Return bootstrap scores of several systems on sets whose kinds draw them, all systems on the same draws.
+    """Return bootstrap scores of several systems on sets whose kinds draw them, as of `Kind.draws`.
 
-    Args:
-        sets: Name, set, and the offset of its seed from the configured one; sets that are averaged need different ones.
-        systems: For each system, the vectors of its encoders, one per seed.
-        config: Number and seed of the draws.
+    Each set has a name, and an offset of its seed from the configured one; averaged sets need different offsets.
     """
     return [
         drawn
@@ -236,13 +214,9 @@ def draws_of_sets(
 
 
 def frozen_names(suite: Iterable[str]) -> tuple[str, ...]:
-    """Resolve suites and names of sets as `names_of`; refuse fine-tuning protocols, which training runs do not score.
-
-    Raises:
-        UnknownSuiteError: A name is neither a suite nor a set, or is a fine-tuning protocol.
-    """
+    """Resolve suites and names of sets as `names_of`; refuse fine-tuning protocols, which runs do not score."""
     names = names_of(suite)
-    if tuned := [name for name in names if kind_of(name).fine_tunes]:
+    if tuned := [name for name in names if isinstance(kind_of(name), TunedKind)]:
         raise UnknownSuiteError(
             f"evaluation.sets contains {', '.join(tuned)}, which fine-tune the encoder for hours; a run scores frozen "
             f"vectors only. Remove them, and score them after the run: bsl evaluate report/<key> --suite "

@@ -56,9 +56,7 @@ class HeldOutLabels(LabelledSet):
 
     dataset: str = "your labels"
     passages: PassagesRef
-    """Sentences of the text, by part."""
     store: Annotated[str, NotInKey]
-    """Store of the artifacts."""
 
     def read(self) -> Mapping[str, pl.DataFrame]:
         """Return the test rows: `text_1`, `text_2` (for pairs), `label`."""
@@ -70,27 +68,15 @@ class OwnLabelsKind(FrozenKind[LabelledSet]):
     """Accuracies or Spearman correlation on the user's labels."""
 
     title = "Own labels"
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The form of a name."""
-        return (f"{SET_PREFIX}FILE",)
-
-    @property
-    def headline(self) -> tuple[str, ...]:
-        """The metrics of classes and of pairs."""
-        return (ACCURACY, GROUPING, SPEARMAN)
+    names = (f"{SET_PREFIX}FILE",)
+    headline = (ACCURACY, GROUPING, SPEARMAN)
 
     def knows(self, name: str) -> bool:
         """Whether the name begins with `labels:`."""
         return name.startswith(SET_PREFIX)
 
     def find(self, site: RunContext, name: str) -> LabelledSet:  # noqa: ARG002 - a mirror has no own labels
-        """Find the file.
-
-        Raises:
-            SourceError: no file, or no labels in it.
-        """
+        """Find the file."""
         return LabelledSet(dataset=name, labels=label_source(name.removeprefix(SET_PREFIX)))
 
     def draws(
@@ -112,14 +98,8 @@ def label_draws(
 ) -> list[SetDraws]:
     """Return the two accuracies on classes, or the Spearman correlation of pairs, on the same draws for all systems.
 
-    Args:
-        name: Name of the set.
-        rows: `text_1`, `text_2` (for pairs), `label`; with a column `document`, documents are drawn.
-        labels: Their source.
-        systems: For each system, the vectors of its encoders, one per seed.
-        config: Number and seed of the draws.
-        training: Other rows of the same classes, from which the classifier learns; without them it is cross-validated
-            on `rows`.
+    Rows have `text_1`, `text_2` (for pairs) and `label`; with a column `document`, documents are drawn. The classifier
+    learns from `training`, other rows of the same classes; without them it is cross-validated on `rows`.
     """
     from bsl.models.evaluation.labels import labelled_of
     from bsl.models.evaluation.significance.hierarchical import draws_of
@@ -165,11 +145,7 @@ def accuracies_of(
 ) -> ClassAccuracies:
     """Return the accuracies of an encoder's vectors on classes.
 
-    Args:
-        encoder: Vectors of all texts.
-        labelled: Rows to score.
-        learnt: Rows from which the classifier learns; None to cross-validate it.
-        on_progress: Called as (penalties done, penalties in total, detail).
+    The classifier learns from the rows `learnt`; without them it is cross-validated.
     """
     from bsl.models.evaluation.labels import class_accuracies
 

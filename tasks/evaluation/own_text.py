@@ -76,9 +76,7 @@ class HeldOutText(EvaluationSet):
     seed: ClassVar[int] = OwnTextSet.seed
     dataset: str = "your text"
     passages: PassagesRef
-    """Sentences of the text, by part."""
     store: Annotated[str, NotInKey]
-    """Store of the artifacts."""
 
     def read(self) -> Mapping[str, pl.DataFrame]:
         """Return the held-out sentences."""
@@ -96,17 +94,13 @@ class HeldOutSet(EvaluationSet):
 
     dataset: str = "your text"
     passages: PassagesRef
-    """Sentences of the text, by part."""
     labels: LabelSource | None
-    """Labels; some are for evaluation."""
     use: Use
-    """Use of the labels."""
     questions: int
     """Maximum number of questions of a kind."""
     seed: int = 0
     """Seed of the choice of queries, and of the labelled rows for evaluation."""
     store: Annotated[str, NotInKey]
-    """Store of the artifacts."""
 
     def read(self) -> Mapping[str, pl.DataFrame]:
         """Return the held-out sentences and the labelled rows."""
@@ -133,12 +127,6 @@ def _held_out(store: str, passages: PassagesRef) -> pl.DataFrame:
 
 def check_enough(site: RunContext, text: HeldOutSet, deciding: UseName | None, views: Sequence[str]) -> None:
     """Check before any training that held-out text suffices for an evaluation; a dry run has no text.
-
-    Args:
-        site: Store of the text.
-        text: The held-out text.
-        deciding: The use that decides.
-        views: Names of the training views, or `labels`.
 
     Raises:
         EvaluationError: There are no labels and too few sentences or documents, or too few labels; or search decides,
@@ -181,28 +169,16 @@ class OwnTextKind(FrozenKind[AnyText]):
     """Mean reciprocal rank of retrieval within the user's text."""
 
     title = "Own text"
-    measure: ClassVar[Mapping[str, object]] = {"by": "cosine"}
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The form of a name."""
-        return (f"{SET_PREFIX}FILE",)
-
-    @property
-    def headline(self) -> tuple[str, ...]:
-        """The only metric."""
-        return (RECIPROCAL_RANK,)
+    measure: ClassVar = {"by": "cosine"}
+    names = (f"{SET_PREFIX}FILE",)
+    headline = (RECIPROCAL_RANK,)
 
     def knows(self, name: str) -> bool:
         """Whether the name begins with `own:`."""
         return name.startswith(SET_PREFIX)
 
     def find(self, site: RunContext, name: str) -> OwnTextSet:
-        """Find the files.
-
-        Raises:
-            SourceError: no files, or no text column.
-        """
+        """Find the files."""
         return OwnTextSet(
             dataset=name, sources=text_sources(ReadingConfig(), [name.removeprefix(SET_PREFIX)], site.mirror)
         )

@@ -32,13 +32,7 @@ _LABELS: Final = "labels"
 
 
 def samples_of(text: HeldOutSet, before: Vectors, after: Vectors) -> pl.DataFrame:
-    """Return the table `samples` of held-out texts that changed, in random order.
-
-    Args:
-        text: The held-out text and labels.
-        before: Vectors of the original encoder.
-        after: Vectors of the adapted encoder.
-    """
+    """Return the table `samples` of held-out texts that changed between two encoders, in random order."""
     changed = pl.concat([_neighbours(text, before, after), _classes(text, before, after)])
     return changed.sort("kind", "text", "label").sample(fraction=1, shuffle=True, seed=0)
 

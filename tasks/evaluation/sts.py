@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from contextlib import contextmanager
 from dataclasses import asdict, fields
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import polars as pl
 
@@ -17,7 +17,7 @@ from bsl.tasks.evaluation.kind import FrozenKind, digests, with_signatures
 from bsl.tasks.rendering.paper_tables import PaperTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -36,20 +36,25 @@ _TITLES: Final = {
     "sts17-other": "STS 2017, other tracks",
 }
 """Suite → title of its table."""
+_MEMBERS: Final = suites_of(dataset for dataset in DATASETS.values() if dataset.score_range)
 
 
 class StsKind(FrozenKind[ScoredSet]):
     """Sets of pairs with gold scores."""
 
     title = "Semantic textual similarity"
-
-    @property
-    def suites(self) -> Mapping[str, tuple[str, ...]]:
-        """Suites of the declared datasets with gold scores; a suite means their test splits."""
-        return {
-            suite: tuple(f"{dataset.name}/test" for dataset in members)
-            for suite, members in suites_of(dataset for dataset in DATASETS.values() if dataset.score_range).items()
-        }
+    suites: ClassVar = {
+        suite: tuple(f"{dataset.name}/test" for dataset in members) for suite, members in _MEMBERS.items()
+    }
+    tables = tuple(
+        PaperTable(
+            title=title,
+            columns=tuple((dataset.name, dataset.heading) for dataset in _MEMBERS[suite]),
+            metrics=("spearman", "pearson"),
+            undivided=tuple(dataset.name for dataset in _MEMBERS[suite] if not dataset.divided),
+        )
+        for suite, title in _TITLES.items()
+    )
 
     def knows(self, name: str) -> bool:
         """Return whether the name is a split of a declared dataset of scored pairs."""
@@ -104,20 +109,6 @@ class StsKind(FrozenKind[ScoredSet]):
             with _named(f"{scored.name}, {seeds[0].name} (first scores = gold, second = cosine)"):
                 drawn.append(draws_of(gold, cosines_SN, resamples=config.resamples, seed=config.seed))
         return [SetDraws(scored.dataset, "spearman", scored.name, tuple(drawn), split=scored.split, n=len(gold))]
-
-    @property
-    def tables(self) -> tuple[PaperTable, ...]:
-        """One table for each suite in the papers."""
-        members = suites_of(DATASETS.values())
-        return tuple(
-            PaperTable(
-                title=title,
-                columns=tuple((dataset.name, dataset.heading) for dataset in members[suite]),
-                metrics=("spearman", "pearson"),
-                undivided=tuple(dataset.name for dataset in members[suite] if not dataset.divided),
-            )
-            for suite, title in _TITLES.items()
-        )
 
 
 def cosines_of(vectors: Vectors, scored: ScoredSet) -> NDArray[np.float64]:

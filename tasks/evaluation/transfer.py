@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
 
@@ -61,25 +61,19 @@ class TransferKind(FrozenKind[TransferSet]):
 
     title = "SentEval transfer"
     probes = True
-
-    @property
-    def suites(self) -> Mapping[str, tuple[str, ...]]:
-        """Suites of the declared transfer datasets."""
-        members_of = suites_of(DATASETS[name] for name in TRANSFER_SETS)
-        return {suite: tuple(dataset.name for dataset in members) for suite, members in members_of.items()}
+    suites: ClassVar = {
+        suite: tuple(dataset.name for dataset in members)
+        for suite, members in suites_of(DATASETS[name] for name in TRANSFER_SETS).items()
+    }
+    tables = (PaperTable(title=title, columns=tuple(headings_of("senteval").items()), metrics=("accuracy",)),)
+    headline = ("accuracy", "f1")
 
     def find(self, site: RunContext, name: str) -> TransferSet:
         """Find a transfer set.
 
-        Args:
-            site: Run context. Its mirror may contain the set as tables, one for each split, or the files of SentEval's
-                download script (folder `data/downstream` of a SentEval copy). Otherwise the files come from the Hub:
-                MRPC from GLUE's tables, SST-5 from SetFit's, others from `senteval.tar` of SimCSE's authors
-                (princeton-nlp/datasets-for-simcse).
-            name: `mr`, `cr`, `subj`, `mpqa`, `sst2`, `sst5`, `trec` or `mrpc`.
-
-        Raises:
-            SourceError: The set is not available; the message names the searched places.
+        The mirror may contain the set as tables, one for each split, or the files of SentEval's download script (folder
+        `data/downstream` of a SentEval copy). Otherwise the files come from the Hub: MRPC from GLUE's tables, SST-5
+        from SetFit's, others from `senteval.tar` of SimCSE's authors (princeton-nlp/datasets-for-simcse).
         """
         splits = TRANSFER_SETS[name].files
         sources = {split: resolve_source(SourceSpec(dataset=name, split=split), site.mirror) for split in splits}
@@ -103,25 +97,9 @@ class TransferKind(FrozenKind[TransferSet]):
         fits = {"by": "logistic", "folds": probing.folds, "seed": probing.seed, "epochs": probing.epoch_size}
         return with_signatures(table, digests(table, sets), vectors.computation, **fits, tenacity=probing.tenacity)
 
-    @property
-    def tables(self) -> tuple[PaperTable, ...]:
-        """BSL's Table 2."""
-        columns = tuple(headings_of("senteval").items())
-        return (PaperTable(title="SentEval transfer", columns=columns, metrics=("accuracy",)),)
-
-    @property
-    def headline(self) -> tuple[str, ...]:
-        """Accuracy, and F1 for tasks with F1."""
-        return ("accuracy", "f1")
-
 
 def make_task(labelled: TransferSet, vectors: Vectors, config: ProbeConfig) -> Problem:
-    """Return the classification problem of a transfer set: features and labels in SentEval's order and folds.
-
-    Raises:
-        SourceError: A sentence has no vector.
-        EvaluationError: As `bsl.models.evaluation.probe.problem.make_problem`.
-    """
+    """Return the classification problem of a transfer set: features and labels in SentEval's order and folds."""
     from bsl.models.evaluation.probe.problem import make_problem
 
     layouts: dict[int, Layout] = {1: "nested", 2: "kfold", 3: "split"}

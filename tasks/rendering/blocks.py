@@ -35,12 +35,7 @@ class Block(Protocol):
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table.
-
-    Attributes:
-        cells: One text per column.
-        role: A class of style.css, such as `published`; empty for none.
-    """
+    """A row of a table: one text per column, and a class of style.css, such as `published`."""
 
     cells: Sequence[str]
     role: str = ""
@@ -50,11 +45,7 @@ class Row:
 class Table:
     """A table with a heading per column.
 
-    Attributes:
-        title: The caption.
-        heads: The headings.
-        rows: The rows.
-        brief: Whether Markdown omits the intervals, so that a wide table fits the page of the Prefect UI.
+    If `brief`, Markdown omits the intervals, so that a wide table fits the page of the Prefect UI.
     """
 
     template: ClassVar[str] = """\
@@ -117,12 +108,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Charts:
-    """Charts in a row.
-
-    Attributes:
-        drawn: The charts.
-        lead: Whether they are large charts at the top of the page.
-    """
+    """Charts in a row; `lead`: large charts at the top of the page."""
 
     template: ClassVar[str] = """\
 <div{% if not block.lead %} class="charts"{% endif %}>
@@ -193,42 +179,6 @@ class Code:
 
 
 @dataclass(frozen=True)
-class Station:
-    """An artifact of a lineage: its kind, lines of text, and whether this run made it."""
-
-    title: str
-    lines: Sequence[str]
-    made: bool
-
-
-@dataclass(frozen=True)
-class Lineage:
-    """Groups of artifacts in the order of the data flow."""
-
-    template: ClassVar[str] = """\
-<ol class="lineage">
-{% for group in block.groups %}
-<li>
-{% for station in group %}
-<div class="station{% if not station.made %} found{% endif %}"><b>{{ station.title }}</b>
-{% for line in station.lines %}
-<span>{{ line }}</span>
-{% endfor %}
-</div>
-{% endfor %}
-</li>
-{% endfor %}
-</ol>
-"""
-    groups: Sequence[Sequence[Station]]
-
-    def markdown(self) -> Iterator[str]:
-        """Yield a list."""
-        lines = [f"{station.title}: {', '.join(station.lines)}" for group in self.groups for station in group]
-        yield "\n".join(f"- {plain(line)}" for line in lines)
-
-
-@dataclass(frozen=True)
 class Folded:
     """Blocks in a collapsed HTML section with a summary line."""
 
@@ -254,11 +204,8 @@ class Folded:
 class Part:
     """A section of a page; renderers skip a section without blocks.
 
-    Attributes:
-        title: The heading.
-        blocks: The content.
-        html_only: Whether Markdown omits the section, because it is long or differs between equal runs (seconds,
-            cache hits, commit). The bytes of a Markdown page are part of its artifact's digest.
+    Markdown omits a section that is `html_only`, because it is long or differs between equal runs (seconds, cache hits,
+    commit): the bytes of a Markdown page are part of its artifact's digest.
     """
 
     title: str
@@ -273,15 +220,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Page:
-    """A page.
-
-    Attributes:
-        title: The heading.
-        word: The verdict in capitals, such as `BETTER`; empty for none.
-        sentence: The finding in one sentence.
-        lead: Blocks above all sections.
-        parts: The sections.
-    """
+    """A page: heading, verdict in capitals (empty for none), finding in one sentence, blocks, sections."""
 
     title: str
     word: str

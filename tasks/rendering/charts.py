@@ -113,10 +113,7 @@ def score_chart(marks: Sequence[Mark], axis: str, line: float | None = None) -> 
 def setting_chart(marks: Sequence[Mark], axis: str, name: str) -> Chart:
     """Return a chart of a score along one setting, with intervals and published scores.
 
-    Args:
-        marks: Scores in the order of the setting's values.
-        axis: Name of the setting.
-        name: Title of the chart.
+    The marks are in the order of the setting's values; `axis` is its name, `name` the title of the chart.
     """
     places = list(dict.fromkeys(mark.place for mark in marks))
     lines = list(dict.fromkeys(mark.line for mark in marks))
@@ -161,11 +158,8 @@ def figure_chart(
 ) -> Chart:
     """Return a chart of every system's score on one set, with intervals.
 
-    Args:
-        scores: The table `scores` of all systems.
-        place: A row of it with the dataset, split, subset, metric and protocol.
-        roles: System → its role.
-        others: Further marks, such as published scores.
+    `place` is a row of `scores` with the set; `roles` maps systems to roles; `others` are further marks, such as
+    published scores.
     """
     rows = scores.filter(**{name: place[name] for name in (*PLACE, "subset")}).unique("model", maintain_order=True)
     marks = [
@@ -231,10 +225,7 @@ def _plane(logs: Mapping[str, pl.DataFrame]) -> Chart:
 def cosine_charts(name: str, gold: NDArray[np.float64], cosines: Mapping[str, NDArray[np.float64]]) -> list[Chart]:
     """Return a density chart of gold score and cosine for each system, and a histogram of the cosines.
 
-    Args:
-        name: Name of the set; part of the charts' ids.
-        gold: Gold scores, (N,).
-        cosines: System → cosines, (N,); the encoder before training comes first.
+    Gold scores and cosines are (N,); the encoder before training comes first. The name is part of the charts' ids.
     """
     roles = dict(zip(cosines, (BEFORE, AFTER), strict=False))
     low, high = min(map(np.min, cosines.values())), max(map(np.max, cosines.values()))

@@ -29,9 +29,7 @@ _ROLES: Final = {"decides": "decides", "vetoes": "can veto", "reported": "report
 def answer_blocks(proof: pl.DataFrame, draws: int | None = None) -> list[Block]:
     """Return the answer for each use of the encoder, and the question it answers; nothing without an answer.
 
-    Args:
-        proof: The table `proof`.
-        draws: Number of bootstrap draws, which limits p.
+    `proof` is the table of that name; the number of draws limits p.
     """
     rows = answer_rows(proof, draws)
     if not rows:
@@ -52,14 +50,10 @@ def answer_rows(proof: pl.DataFrame, draws: int | None = None) -> list[dict[str,
             "p": p_value(row["p_value"], draws),
             "role": _ROLES[row["role"]],
             "n": f"{row['n']:,}",
-            "measure": f"{USES[row['use']].measure}{_question(row['evidence'])}",
+            "measure": USES[row["use"]].measure + (f" ({answer})" if (answer := _ANSWERS.get(row["evidence"])) else ""),
         }
         for row in proof.filter(pl.col("use").is_not_null()).iter_rows(named=True)
     ]
-
-
-def _question(evidence: str) -> str:
-    return f" ({_ANSWERS[evidence]})" if evidence in _ANSWERS else ""
 
 
 def answer_of(row: Mapping[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bsl.tasks.rendering.blocks import Charts, Folded
 from bsl.tasks.rendering.escaping import grid, plain, sentence
@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 def markdown(page: Page, *, pictures: bool = True) -> str:
     """Return the page as Markdown; equal pages give equal text.
 
-    Args:
-        page: The page.
-        pictures: Whether charts are linked as files next to the page; the Prefect UI cannot open them.
+    Pictures are files next to the page, which the Prefect UI cannot open.
     """
     found = " ".join(filter(None, [f"**{page.word}**" if page.word else "", sentence(page.sentence)]))
     sections = [f"# {plain(page.title)}", found, *rendered(page.lead, pictures=pictures)]
@@ -29,9 +27,9 @@ def markdown(page: Page, *, pictures: bool = True) -> str:
     return "\n\n".join(filter(None, sections)) + "\n"
 
 
-def markdown_table(rows: Sequence[Mapping[str, Any]]) -> str:
+def markdown_table(rows: Sequence[Mapping[str, str]]) -> str:
     """Return a table of equal-keyed rows; `none` without rows."""
-    return grid(list(rows[0]), [[_cell(value) for value in row.values()] for row in rows]) if rows else "none"
+    return grid(list(rows[0]), [list(row.values()) for row in rows]) if rows else "none"
 
 
 def rendered(blocks: Sequence[Block], *, pictures: bool) -> Iterator[str]:
@@ -43,7 +41,3 @@ def rendered(blocks: Sequence[Block], *, pictures: bool) -> Iterator[str]:
             yield from replace(block, blocks=[one for one in block.blocks if not isinstance(one, Charts)]).markdown()
         elif not isinstance(block, Charts):
             yield from block.markdown()
-
-
-def _cell(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

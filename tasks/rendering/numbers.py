@@ -33,9 +33,7 @@ def interval(low: float | None, high: float | None) -> str:
 def p_value(value: float | None, draws: int | None = None) -> str:
     """Return p with three digits, or `<0.001`; empty for None.
 
-    Args:
-        value: The p-value.
-        draws: Number of bootstrap draws; the smallest p that they can show, 2 / (draws + 1), is printed as `≤ 0.002`.
+    The smallest p that a number of bootstrap draws can show, 2 / (draws + 1), is printed as `≤ 0.002`.
     """
     if value is None:
         return ""

@@ -24,7 +24,6 @@ class PaperTable(Record):
     """Layout of a published table; each kind of evaluation lists its tables."""
 
     title: str
-    """Title of the table."""
     columns: tuple[tuple[str, str], ...]
     """Dataset, or `<dataset>/<subset>`, and its heading, in the papers' order."""
     metrics: tuple[str, ...]
@@ -68,7 +67,8 @@ def paper_tables(
 def as_latex(title: str, rows: list[dict[str, str]], notes: Iterable[str] = ()) -> str:
     """Return a table as a LaTeX `tabular` (booktabs), with title and notes as comments above it."""
     names = list(rows[0])
-    lines = [" & ".join(map(_escaped, line)) + r" \\" for line in (names, *(row.values() for row in rows))]
+    cells = [[cell.translate(_LATEX) for cell in line] for line in (names, *(row.values() for row in rows))]
+    lines = [" & ".join(line) + r" \\" for line in cells]
     head = rf"\begin{{tabular}}{{ll{'c' * (len(names) - 2)}}}"
     comments = [f"% {' '.join(line.split())}" for line in (title, *notes)]
     body = [r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule"]
@@ -100,25 +100,14 @@ def _shown(table: PaperTable, dataset: str, protocol: str) -> str:
     return "all" if protocol in _OVER_SUBSETS and dataset in table.undivided else protocol
 
 
-def _footnote(line: tuple[str, str], figures: Mapping[str, Mapping[str, Any]]) -> str:
+def _footnote(line: tuple[str, str], figures: Figures) -> str:
     return f"{', '.join(line)}: {joint_signature([row['signature'] for row in figures.values()])}"
-
-
-def _escaped(text: str) -> str:
-    return text.translate(_LATEX)
 
 
 def tables_of(
     scores: pl.DataFrame, tables: Sequence[PaperTable], published: Sequence[PublishedRow], result: str
 ) -> Iterator[Table]:
-    """Yield the papers' tables of the scored sets, with published rows and the differences from them below.
-
-    Args:
-        scores: The table `scores`.
-        tables: Layouts of the papers' tables.
-        published: Published rows to show.
-        result: The system to compare with the published rows.
-    """
+    """Yield the papers' tables of the scored sets, with published rows and differences below the system `result`."""
     for table in tables:
         lines = list(paper_lines(table, scores))
         columns = [(name, heading) for name, heading in table.columns if any(name in line for _, line in lines)]

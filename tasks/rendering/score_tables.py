@@ -37,13 +37,10 @@ def mean_rows(scores: pl.DataFrame) -> list[dict[str, str]]:
     rows = []
     for (metric, protocol), group in shared.group_by("metric", "protocol", maintain_order=True):
         if (sets := group["dataset"].n_unique()) > 1:
-            means = {system: f"{100 * _mean(group.filter(model=system)):.2f}" for system in systems}
+            values = {system: group.filter(model=system)["value"].to_numpy() for system in systems}
+            means = {system: f"{100 * found.mean():.2f}" for system, found in values.items()}
             rows.append({"figure": f"mean of {sets} test sets: {metric}, {protocol}", **means})
     return rows
-
-
-def _mean(rows: pl.DataFrame) -> float:
-    return float(rows["value"].to_numpy().mean())
 
 
 def all_scores(scores: pl.DataFrame) -> Folded:

@@ -56,10 +56,7 @@ def template(name: str) -> str:
 class Chart:
     """A drawn chart.
 
-    Attributes:
-        name: Prefix of all ids in the SVG, so that several charts fit in one page.
-        label: Description for screen readers.
-        svg: The SVG element.
+    Its name begins all ids in the SVG element, so that several charts fit in one page; screen readers read the label.
     """
 
     name: str
@@ -88,12 +85,9 @@ def plot(height: float) -> Iterator[Figure]:
 
 
 def inline(figure: Figure, name: str, label: str) -> Chart:
-    """Return the figure as an element of HTML; equal figures give equal text.
+    """Return a figure as an element of HTML; equal figures give equal text.
 
-    Args:
-        figure: A figure drawn in the colours of `COLOURS`, within `plot`.
-        name: Name of the chart.
-        label: Description for screen readers.
+    It is drawn within `plot`, in the colours of `COLOURS`. The label describes it for screen readers.
     """
     buffer = io.StringIO()
     canvas = FigureCanvasSVG(figure)

@@ -73,21 +73,16 @@ class AdaptationArtifacts(StageInputs):
     """The artifacts of an adaptation."""
 
     passages: PassagesRef
-    """Sentences of the text, by part."""
     corpus: CorpusRef
-    """Training sentences."""
     views: ViewsRef | None
     """Views of the corpus: crops, or only its sentences; None when training on labels."""
     trips: ViewsRef | None
     """Round trips of some sentences; None without round trips."""
     pairs: PairsRef
-    """Training pairs."""
     trained: CheckpointRef
-    """The trained encoder."""
     weighing: ArtifactRef
     """Figures for each share of the training."""
     proof: ProofRef
-    """Figures of the adapted encoder."""
     classifier: ClassifierRef | None
     """A linear classifier on the exported encoder's vectors; None without labels of classes."""
     adapted: CheckpointRef
@@ -102,7 +97,6 @@ class AdaptationContent(StageInputs):
     encoder: str
     """The user's name for the original encoder."""
     sources: tuple[TextSource, ...]
-    """The files."""
     labels: LabelSource | None
     """Labels, which decide the verdict instead of the text; None without labels."""
     views: tuple[str, ...]
@@ -262,11 +256,7 @@ def adaptation_page(title: str, adapted: Adapted, parts: Sequence[Part]) -> Page
 def figure_parts(adapted: Adapted, missing: Sequence[str], weighing: pl.DataFrame, log: pl.DataFrame) -> list[Part]:
     """Return the sections on the figures before and after, and on training.
 
-    Args:
-        adapted: The encoder.
-        missing: General sets that were not found.
-        weighing: The table `weighing`.
-        log: The table `training_log`.
+    `missing` are general sets that were not found; the tables are `weighing` and `training_log`.
     """
     from bsl.tasks.rendering.training_curves import folded_curves  # matplotlib
 

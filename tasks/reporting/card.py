@@ -103,17 +103,10 @@ def card(
     results: Sequence[EvalResult] = (),
     tags: Sequence[str] = (),
 ) -> str:
-    """Return a card as Markdown.
+    """Return a card as Markdown, with a header for the Hub.
 
-    Args:
-        page: content; the title is the encoder's name.
-        materials: models and datasets used to make the encoder.
-        base: Hub id of the base model; None if it is not on the Hub.
-        checkpoint: the encoder; None for an encoder that is not in a store.
-        languages: ISO 639 codes of the sentences.
-        datasets: Hub ids of the training data.
-        results: scores of the encoder, from `results_of`.
-        tags: additional tags of the Hub's header.
+    The page's title is the encoder's name; `base` and `datasets` are Hub ids, `languages` ISO 639 codes; `results` are
+    of `results_of`. An encoder that is not in a store has no checkpoint.
     """
     from huggingface_hub import ModelCardData  # slow import, needed only to write a card
 
@@ -210,10 +203,7 @@ def base_card(folder: Path) -> BaseCard:
     except (ValueError, OSError, YAMLError) as error:
         warn("%s: its header cannot be read (%.100s). The new card repeats nothing of it.", folder / README, error)
         return NO_CARD
-    return _base_of(header if isinstance(header, dict) else {})
-
-
-def _base_of(header: dict[str, Any]) -> BaseCard:
+    header = header if isinstance(header, dict) else {}
     licence = next(iter(_strings(header.get("license"))), None)
     if licence in ("other", "unknown"):
         licence = next(iter(_strings(header.get("license_name"))), None)

@@ -48,15 +48,7 @@ def _has_learned(figures: ClassifierFigures) -> bool:
 def classifier_part(
     figures: ClassifierFigures, confusion: pl.DataFrame, labels: LabelSource, encoder: str, report: str
 ) -> Part:
-    """Return the section.
-
-    Args:
-        figures: Figures of the classifier.
-        confusion: Its table `classifier`.
-        labels: File of the labels.
-        encoder: Path of the encoder's folder, for scikit-learn.
-        report: Name of the report in commands.
-    """
+    """Return the section; `confusion` is the table `classifier`, `encoder` the path of the encoder's folder."""
     return Part(
         "Classifier",
         [

@@ -98,12 +98,7 @@ def evaluation_page(
 ) -> Page:
     """Return the page: a finding, a chart, means, a figure per set, differences, missing sets, the papers' tables.
 
-    Args:
-        scores: The table `scores`.
-        comparison: The table `comparison`; None without one.
-        missing: Set → reason why it was not scored.
-        tables: Layouts of the papers' tables.
-        draws: Number of bootstrap draws of the comparison.
+    Without a comparison, `comparison` and `draws` are None; `missing` maps sets to reasons.
     """
     from bsl.tasks.rendering.charts import system_chart  # matplotlib
 

@@ -47,11 +47,7 @@ _LANGUAGES: Final = {
 def export_figures(store: Store, ref: ArtifactRef, target: Path, form: str) -> Path:
     """Write the figures of an artifact with scores: scores, an evaluation or a report; completely or not at all.
 
-    Args:
-        store: store of the artifact.
-        ref: the artifact.
-        target: a new folder for `mteb`, a new text file for the others.
-        form: a key of `FORMS`.
+    The form is a key of `FORMS`; the target is a new folder for `mteb`, a new text file for the others.
 
     Raises:
         StoreWriteError: the target exists, or its name is that of an archive.
@@ -149,7 +145,10 @@ def additions(store: Store, ref: ArtifactRef, *, onnx: bool) -> Iterator[Path | 
             shutil.copyfile(card, folder / ENCODER / "README.md")
         copy_classifier(store, ref, folder / ENCODER)
         if onnx:
-            _write_graph(store.fetch(ref) / ENCODER, folder / ENCODER / GRAPH)
+            from bsl.models.encoder.sentence_encoder import SentenceEncoder
+            from bsl.models.serving.onnx_export import export_onnx
+
+            export_onnx(SentenceEncoder.load(store.fetch(ref) / ENCODER).network, folder / ENCODER / GRAPH)
         yield folder
 
 
@@ -165,25 +164,20 @@ def copy_classifier(store: Store, checkpoint: ArtifactRef, folder: Path) -> None
 
 def classifier_on(store: Store, checkpoint: ArtifactRef) -> ClassifierRef | None:
     """Return the newest intact classifier on the vectors of a checkpoint; None without one."""
-    made = [
-        manifest
-        for manifest in readable_manifests(store, "classifier")
-        if manifest.provenance.inputs["exported"].key == checkpoint.key
-    ]
-    newest_first = sorted(made, key=lambda manifest: manifest.created_at, reverse=True)
-    refs = [ClassifierRef(key=manifest.key) for manifest in newest_first]
-    return next((ref for ref in refs if store.defect(ref) is None), None)
+    found = _newest(store, "classifier", lambda one: one.provenance.inputs["exported"].key == checkpoint.key)
+    return ClassifierRef(key=found.key) if found else None
 
 
 def newest_card(store: Store, ref: ArtifactRef) -> Path | None:
     """Return the model card in the newest intact report on a checkpoint; None without one."""
-    reports = [
-        manifest for manifest in readable_manifests(store, "report") if _cards(manifest).get(ref.key) in manifest.files
-    ]
-    newest_first = sorted(reports, key=lambda manifest: manifest.created_at, reverse=True)
-    # If an input was made again with other content, the report describes another encoder.
-    intact = next((manifest for manifest in newest_first if store.defect(manifest.ref) is None), None)
-    return None if intact is None else store.fetch(intact.ref) / _cards(intact)[ref.key]
+    found = _newest(store, "report", lambda one: _cards(one).get(ref.key) in one.files)
+    return store.fetch(found.ref) / _cards(found)[ref.key] if found else None
+
+
+def _newest(store: Store, kind: str, matches: Callable[[Manifest], bool]) -> Manifest | None:
+    """Return the newest intact artifact of a kind that matches; an input made again with other content is a defect."""
+    made = sorted(filter(matches, readable_manifests(store, kind)), key=lambda one: one.created_at, reverse=True)
+    return next((manifest for manifest in made if store.defect(manifest.ref) is None), None)
 
 
 def _cards(manifest: Manifest) -> dict[str, str]:
@@ -197,20 +191,10 @@ def _cards(manifest: Manifest) -> dict[str, str]:
     return cards | {inputs[f"{_FOLDED}{number}"].key: folded_card(int(number)) for number in numbers}
 
 
-def _write_graph(encoder: Path, path: Path) -> None:
-    from bsl.models.encoder.sentence_encoder import SentenceEncoder
-    from bsl.models.serving.onnx_export import export_onnx
-
-    export_onnx(SentenceEncoder.load(encoder).network, path)
-
-
 def task_results(scores: pl.DataFrame) -> dict[str, dict[str, Any]]:
-    """Return MTEB task name → its result object, in the layout of MTEB's `TaskResult` (since 1.11).
+    """Return MTEB task name → its result object, in the layout of MTEB's `TaskResult` (since 1.11), for one system.
 
     Only datasets that declare an MTEB task are included, because their pairs are those of MTEB.
-
-    Args:
-        scores: the figures of one system.
     """
     undivided = scores.filter(subset="all", protocol="all", split="test")
     results: dict[str, dict[str, Any]] = {}

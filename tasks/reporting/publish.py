@@ -13,29 +13,24 @@ from bsl.tasks.reporting.provenance import RunCommand, commit
 from bsl.tasks.stage.ui import show_page
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from bsl.storage.artifacts.refs import ArtifactRef
     from bsl.storage.artifacts.store import Store
-    from bsl.tasks.rendering.blocks import Page
+    from bsl.tasks.rendering.blocks import Block, Page
     from bsl.tasks.stage.cached import StageContext
 
 
-def publish(
-    context: StageContext, page: Page, repeat: RunCommand | None = None, seeds: Mapping[str, str] | None = None
-) -> None:
+def publish(context: StageContext, page: Page, repeat: RunCommand | None = None) -> None:
     """Write `<kind>.html`, `<kind>.md` and an SVG file per chart into a stage's artifact, and show them in the UI.
 
-    Args:
-        context: The stage.
-        page: The page; the section *Reproduce* is added.
-        repeat: The command that repeats the run.
-        seeds: Field → seed.
+    The section *Reproduce* is added: the command that repeats the run, commit and versions.
     """
     from bsl.tasks.rendering.html import html
 
-    page = replace(page, parts=[*page.parts, reproduce_part(repeat, seeds)])
+    blocks: list[Block] = [Code(repeat.command)] if repeat and repeat.command else []
+    blocks.append(Facts({"commit": commit(), "system": platform.platform(terse=True), **installed_versions()}))
+    page = replace(page, parts=[*page.parts, Part("Reproduce", blocks, html_only=True)])
     folder, draft, name = context.store.local, context.draft.folder, context.ref.kind
     for chart in page.chart_files:
         (draft / chart.file).write_text(chart.standalone(), encoding="utf-8")
@@ -49,10 +44,3 @@ def publish(
 def page_of(store: Store, ref: ArtifactRef) -> Path:
     """Return the path of the HTML page of an artifact, fetched from the store."""
     return store.fetch(ref) / f"{ref.kind}.html"
-
-
-def reproduce_part(repeat: RunCommand | None, seeds: Mapping[str, str] | None = None) -> Part:
-    """Return how to reproduce the page: command, commit, versions, and the seed of each field."""
-    command = [Code(repeat.command)] if repeat and repeat.command else []
-    environment = {"commit": commit(), "system": platform.platform(terse=True), **installed_versions()}
-    return Part("Reproduce", [*command, Facts(environment), *([Facts(seeds)] if seeds else [])], html_only=True)

@@ -48,7 +48,6 @@ class RowComparison(StageInputs):
     """A published row, and the settings of its comparison with runs."""
 
     row: str
-    """Name of the row."""
     cells: tuple[str, ...]
     """Sets to compare, if other recipes cover the rest of the row; all if empty."""
     system: str

@@ -37,12 +37,7 @@ def text_part(
 ) -> Part:
     """Return the section on the user's text: its columns, counts of held-out sentences, samples.
 
-    Args:
-        store: store of the artifacts.
-        passages: the text, with its held-out parts.
-        views: title → views of some of its sentences.
-        sources: files of the text.
-        labels: a sentence on the labels; empty without labels.
+    `views` maps titles to views of some sentences; `labels` is a sentence on the labels, empty without labels.
     """
     counts = {_label(name): shown(value) for name, value in store.manifest(passages).figures.items()}
     rows = store.scan(passages).filter(pl.col("part") == "report").sort("sentence_id").head(_SAMPLES).collect()
@@ -76,14 +71,7 @@ def _view_samples(store: Store, passages: PassagesRef, views: Mapping[str, Views
 
 
 def use_part(checkpoint: str, worse: Collection[str] = ()) -> Part:
-    """Return the commands that use an encoder.
-
-    Args:
-        checkpoint: `checkpoint/<key prefix>`; empty for no encoder, which gives an empty section.
-        worse: uses for which the encoder is worse than the original one; their commands are omitted.
-    """
-    if not checkpoint:
-        return Part("Use the encoder")
+    """Return the commands that use an encoder, without those for uses for which it is worse than the original one."""
     commands = [
         f"bsl {command}"
         for use, command in (

@@ -53,34 +53,20 @@ _WRITERS: Final[dict[str, Callable[[pl.DataFrame, Path], None]]] = {
 
 @dataclass(frozen=True)
 class TextClassifier:
-    """An encoder and a linear classifier on its vectors.
-
-    Attributes:
-        encode: The encoder: from texts to vectors, (n, D).
-        linear: The classifier.
-    """
+    """An encoder, from texts to vectors (n, D), and a linear classifier on its vectors."""
 
     encode: ResumableEncoding
     linear: LinearClassifier
 
     def probabilities(self, texts: list[str], on_progress: OnProgress | None = None) -> NDArray[np.float64]:
-        """Return the probability of each class, (n, C).
-
-        Raises:
-            NoEmbeddingError: A text has no embedding.
-        """
+        """Return the probability of each class, (n, C); raise NoEmbeddingError for a text without an embedding."""
         if not texts:
             return np.empty((0, len(self.linear.settings.classes)))
         return self.linear.probabilities(self.encode(texts, on_progress))
 
 
 def find_classifier(site: RunContext, name: str, precision: Precision) -> TextClassifier:
-    """Find a classifier and its encoder.
-
-    Args:
-        site: Run context: store and device.
-        name: `report/<key>`, `classifier/<key>`, `checkpoint/<key>`, or the folder of an exported encoder.
-        precision: Precision of the encoder.
+    """Find a classifier and its encoder, by report, classifier or checkpoint, or the folder of an exported encoder.
 
     Raises:
         ArtifactMissingError, SourceError: There is no such name, or it has no classifier.
@@ -125,13 +111,7 @@ def _classifier_of(store: Store, ref: ArtifactRef) -> ClassifierRef:
 
 @dataclass(frozen=True)
 class Input:
-    """The rows of a file to classify.
-
-    Attributes:
-        table: All columns that are texts or numbers.
-        column: Column of the texts.
-        dropped: Columns of other types, which are not carried.
-    """
+    """The rows of a file to classify: its columns of texts or numbers, and the names of the other, dropped columns."""
 
     table: pl.DataFrame
     column: str
@@ -147,11 +127,8 @@ class Input:
 def read_input(path: str, named: str | None, trained: str, encoding: str | None = None) -> Input:
     """Read a file to classify.
 
-    Args:
-        path: The file.
-        named: Column of texts that the user named.
-        trained: Column of the classifier's training texts, taken if the file has it.
-        encoding: Encoding if it is not UTF-8.
+    The texts are in the column that the user named, else in that of the classifier's training texts, else in the only
+    column of prose.
 
     Raises:
         SourceError: The file is missing, empty or has an unreadable record, or no or several columns may be the text.
@@ -188,9 +165,6 @@ def classified(classifier: TextClassifier, given: Input, on_progress: OnProgress
 
     A row without text has no class. If the file has a column of a name that would be added, all added names begin with
     `predicted_`.
-
-    Raises:
-        NoEmbeddingError: A text has no embedding.
     """
     texts = given.table[given.column].cast(pl.String).str.strip_chars()
     unique = texts.drop_nulls().unique(maintain_order=True)
@@ -236,10 +210,6 @@ def check_target(target: Path) -> None:
 
 
 def write_table(table: pl.DataFrame, target: Path) -> None:
-    """Write a table in the format of its suffix.
-
-    Raises:
-        StoreWriteError: The folder cannot be written.
-    """
+    """Write a table in the format of its suffix; raise StoreWriteError if the folder cannot be written."""
     with writing(target.parent), atomic_write(target) as path:
         _WRITERS[target.suffix](table, path)

@@ -26,8 +26,9 @@ from bsl.storage.readers.read_report import ReadReport
 from bsl.storage.sources.read import read_source
 from bsl.storage.sources.sources import SourceSpec, resolve_sources
 from bsl.tasks.embedding.encoders import encoder_folder, find_encoder
+from bsl.tasks.evaluation.python_api import embedded_by
 from bsl.tasks.reporting.export import copy_classifier
-from bsl.tasks.serving.form_scores import form_rows, form_sets, form_vectors
+from bsl.tasks.serving.form_scores import form_rows, form_sets
 from bsl.tasks.serving.measures import Variant, card_of, dev_scorer, measured, stsb, variant_rows, write_cards
 from bsl.tasks.stage.device import computing
 
@@ -56,12 +57,7 @@ _SOURCES: Final = (
 
 @dataclass(frozen=True)
 class ExportedForms:
-    """Measurements of the exported forms.
-
-    Attributes:
-        forms: Rows of the table of forms.
-        scores: Rows on the user's sets; empty without such sets.
-    """
+    """Rows of the table of forms, and of their scores on the user's sets; the latter are empty without such sets."""
 
     forms: list[dict[str, str]]
     scores: list[dict[str, str]]
@@ -70,14 +66,7 @@ class ExportedForms:
 def export_variants(
     site: RunContext, name: str, revision: str | None, target: Path, config: CompressionConfig
 ) -> ExportedForms:
-    """Write an encoder's forms to a new folder; return the rows of its tables.
-
-    Args:
-        site: Run context, with the store, mirror and cache to search.
-        name: `checkpoint/<key>`, `report/<key>`, a folder, `embedded:<name>` or a Hub id.
-        revision: Commit of a Hub model.
-        target: A new folder.
-        config: The forms.
+    """Write the forms of an encoder, named as for `find_encoder`, to a new folder; return the rows of its tables.
 
     Raises:
         EncoderError: A form cannot be made, or int8 loses too much; then nothing is written.
@@ -141,11 +130,7 @@ class _Makers:
         return forms
 
     def _quantise(self, graph_fp32: Path, graph: Path) -> None:
-        """Write the int8 graph and compare it with fp32.
-
-        Raises:
-            EncoderError: The int8 graph loses too much.
-        """
+        """Write the int8 graph and compare it with fp32; raise EncoderError if it loses too much."""
         from bsl.models.evaluation.correlation import cosine_scores
         from bsl.models.serving.onnx_export import quantise_onnx
 
@@ -206,16 +191,12 @@ class _Makers:
         """Load a form from its files and measure it."""
         encoder = self._load(self.folder / place)
         if self.sets is not None:
-            self.vectors[name] = form_vectors(encoder, self.sets, name)
+            self.vectors[name] = embedded_by(encoder, self.sets.embedded(), name)
         return measured(name, place or ".", self.folder / place, encoder)
 
 
 def _check(encoder: SentenceEncoder, config: CompressionConfig) -> None:
-    """Check that all forms can be made, before any is.
-
-    Raises:
-        EncoderError: Too many dimensions, or a form that needs a transformer for an encoder without one.
-    """
+    """Raise EncoderError, before any form is made, for too many dimensions, and for a form that needs a transformer."""
     from bsl.models.encoder.static import StaticTable
     from bsl.models.serving.reduction import check_fewer, check_transformer
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from bsl.models.evaluation.config import BootstrapConfig
 from bsl.models.evaluation.signature import with_sign
-from bsl.tasks.evaluation.kinds import FoundSets, UnknownSuiteError, available, draws_of_sets, kind_of, names_of
-from bsl.tasks.evaluation.python_api import embedded_by
+from bsl.tasks.evaluation.kinds import FoundSets, UnknownSuiteError, available, kind_of, names_of
+from bsl.tasks.evaluation.python_api import differences
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from bsl.models.encoder.sentence_encoder import SentenceEncoder
     from bsl.tasks.embedding.vectors import Vectors
     from bsl.tasks.stage.run_context import RunContext
 
@@ -37,43 +35,23 @@ def form_sets(site: RunContext, names: Sequence[str]) -> FoundSets:
     return available(site, listed)
 
 
-def form_vectors(encoder: SentenceEncoder, found: FoundSets, form: str) -> Vectors:
-    """Return the vectors of all sentences of the sets.
-
-    Raises:
-        EvaluationError: A vector is not finite.
-    """
-    return embedded_by(encoder, found.embedded(), {"vectors": f"form {form}"})
-
-
 def form_rows(forms: Mapping[str, Vectors], found: FoundSets) -> list[dict[str, str]]:
     """Return a row for each set, metric and form: score before and after, the difference, and a word for it.
 
-    Args:
-        forms: Form → vectors; all are compared with the first, on the same draws of rows.
-        found: The sets.
+    All forms are compared with the first, on the same draws of rows.
     """
-    from bsl.models.evaluation.significance.hierarchical import difference_of
-
-    sets = [(name, one, 0) for name, one in found.drawn.items()]
-    rows = []
-    for drawn in draws_of_sets(sets, [[vectors] for vectors in forms.values()], BootstrapConfig()):
-        first, *others = drawn.systems
-        before = float(first.figures.mean())
-        for form, system in zip(list(forms)[1:], others, strict=True):
-            change = difference_of(first, system)
-            rows.append(
-                {
-                    "set": drawn.name,
-                    "metric": drawn.metric,
-                    "form": form,
-                    "before": f"{100 * before:.2f}",
-                    "after": f"{100 * float(system.figures.mean()):.2f}",
-                    "difference": with_sign(change.value, change.ci_low, change.ci_high),
-                    "verdict": WORDS[change.verdict],
-                }
-            )
-    return rows
+    return [
+        {
+            "set": drawn.name,
+            "metric": drawn.metric,
+            "form": form,
+            "before": f"{100 * float(drawn.systems[0].figures.mean()):.2f}",
+            "after": f"{100 * float(system.figures.mean()):.2f}",
+            "difference": with_sign(change.value, change.ci_low, change.ci_high),
+            "verdict": WORDS[change.verdict],
+        }
+        for drawn, form, system, change in differences(forms, found)
+    ]
 
 
 def losses(rows: Sequence[Mapping[str, str]]) -> str:

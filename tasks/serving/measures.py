@@ -43,15 +43,11 @@ _ENOUGH_S: Final = 20.0  # no further pass after so many seconds
 
 @dataclass(frozen=True)
 class Variant:
-    """A measured form of an encoder.
+    """A measured form of an encoder, with its path in the exported folder.
 
-    Attributes:
-        name: Name of the form.
-        path: Path in the exported folder.
-        megabytes: Size of its weights in 10⁶ bytes.
-        width: Dimensions of its vectors.
-        passes: Sentences per second of each timed pass, from text to vector, tokenizer included.
-        cosines: Cosines of the scored pairs, (N,).
+    `megabytes` is the size of its weights in 10⁶ bytes, `width` the dimensions of its vectors; `passes` are sentences
+    per second of each timed pass, from text to vector, tokenizer included; `cosines` are those of the scored pairs,
+    (N,).
     """
 
     name: str
@@ -68,14 +64,7 @@ class Variant:
 
 
 def measured(name: str, relative: str, path: Path, encoder: SentenceEncoder) -> Variant:
-    """Measure a form: time it and compute its cosines on the test sentences of STS-B.
-
-    Args:
-        name: Name in the table.
-        relative: Path in the exported folder.
-        path: The folder or graph.
-        encoder: The encoder loaded from it.
-    """
+    """Measure a form, a folder or graph: time it and compute its cosines on the test sentences of STS-B."""
     texts, count = test_texts(), len(stsb("test"))
     encoder.encode(texts[:64])  # warm-up
     passes: list[float] = []
@@ -193,14 +182,7 @@ def card_of(site: RunContext, name: str, found: CheckpointRef | ResolvedModel, f
 
 
 def write_cards(folder: Path, rows: Sequence[dict[str, str]], card: str, scores: Sequence[dict[str, str]] = ()) -> None:
-    """Write a card of all forms, and one in the folder of each form that has a folder.
-
-    Args:
-        folder: The exported folder.
-        rows: Rows of the forms.
-        card: Card of the full encoder.
-        scores: Rows on the user's sets.
-    """
+    """Write a card of all forms, below that of the full encoder, and one in the folder of each form that has one."""
     text = f"{card}\n## {TITLE}\n\n{_explained(rows)}\n\n{markdown_table(rows)}\n"
     if scores:
         text += f"\n## {SCORES}\n\n{losses(scores)}\n\n{markdown_table(scores)}\n"
@@ -220,12 +202,7 @@ def _explained(rows: Sequence[dict[str, str]]) -> str:
 
 
 def form_card(full: str, row: Mapping[str, str]) -> str:
-    """Return the card of a form in a folder.
-
-    Args:
-        full: Card of the full encoder; its header is reused, without the scores.
-        row: The form's row from `variant_rows`.
-    """
+    """Return the card of a form in a folder; the header is that of the full encoder's card, without the scores."""
     from huggingface_hub import CardData, ModelCard  # slow import, needed only here
 
     known: dict[str, Any] = ModelCard(full, ignore_metadata_errors=True).data.__dict__

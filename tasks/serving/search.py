@@ -89,17 +89,7 @@ class Index:
 def index(site: RunContext, model: str, corpus: SourceSpec, precision: Precision, keep: tuple[str, ...] = ()) -> Index:
     """Embed a corpus, or reuse its embeddings; a killed call resumes.
 
-    Texts may have any length; the encoder truncates them.
-
-    Args:
-        site: Run context: store, mirror and device.
-        model: Name of the encoder.
-        corpus: The file, folder or pattern.
-        precision: Precision of the encoder.
-        keep: Columns to show beside each sentence.
-
-    Raises:
-        SourceError, AssetError, ArtifactMissingError, EncoderError: The corpus or the encoder is not available.
+    Texts may have any length; the encoder truncates them. `keep` names columns to show beside each sentence.
     """
     from bsl.models.runtime.rows import unit_vectors
 
@@ -143,22 +133,11 @@ def embed_file(
     advance: OnProgress,
     keep: tuple[str, ...] = (),
 ) -> int:
-    """Write `text` and `embedding` of a file's sentences, one row for each record, in the file's order.
+    """Write `text` and `embedding` of a file's sentences, one row a record, in the file's order; return their number.
 
-    The files of a folder are grouped by format. A killed call leaves its finished parts in a hidden folder next to the
-    target, and the same call resumes from them.
-
-    Args:
-        site: Run context: store, mirror and device.
-        model: Name of the encoder.
-        source: The file, folder or pattern.
-        target: A new file, whose name ends in .parquet.
-        precision: Precision of the encoder.
-        advance: Called as (sentences done, total, detail).
-        keep: Further columns to copy, as strings.
-
-    Returns:
-        Number of sentences.
+    The files of a folder are grouped by format. The target is a new .parquet file; the columns `keep` are copied as
+    strings.
+    A killed call leaves its finished parts in a hidden folder next to the target, and the same call resumes from them.
 
     Raises:
         StoreWriteError: The target's folder cannot be written.

@@ -34,7 +34,7 @@ from bsl.storage.record import Record
 from bsl.tasks.stage.device import computing, device_of, precision_of
 from bsl.tasks.stage.lease import lease
 from bsl.tasks.stage.progress import StageRun, is_planning, notify, planned, running
-from bsl.tasks.stage.ui_page import collected, in_run
+from bsl.tasks.stage.ui import collected, in_run
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -52,13 +52,7 @@ Kind: TypeAlias = str | Callable[[Mapping[str, Any]], str]
 
 @dataclass(frozen=True)
 class StageContext:
-    """Context that a stage receives in addition to its inputs.
-
-    Attributes:
-        site: run context (store, device, threads).
-        store: store of the inputs.
-        draft: the artifact to fill.
-    """
+    """What a stage receives in addition to its inputs: run context, store of the inputs, and the artifact to fill."""
 
     site: RunContext
     store: Store
@@ -204,13 +198,9 @@ class Stage(Generic[P, R]):
 def stage(
     *, ref: type[R], version: int, kind: Kind | None = None, uses_torch: bool = False
 ) -> Callable[[Callable[Concatenate[StageContext, P], None]], Stage[P, R]]:
-    """Turn `compute(context, inputs…, config…)`, which fills `context.draft`, into a cached stage.
+    """Turn `compute(context, inputs…, config…)`, which fills `context.draft`, into a cached stage; see `Stage`.
 
-    Args:
-        ref: class of the returned reference.
-        version: stage version; increase it in the commit that changes the artifact.
-        kind: kind of the artifact, or a function from the stage's arguments to it; by default that of `ref`.
-        uses_torch: whether to run `compute` with the run context's threads and arithmetic.
+    The kind is by default that of `ref`. Increase the version in the commit that changes the artifact.
     """
 
     def wrap(compute: Callable[Concatenate[StageContext, P], None]) -> Stage[P, R]:

@@ -26,7 +26,7 @@ from bsl.tasks.stage.device import device_of, let_threads_sleep
 from bsl.tasks.stage.lease import lease
 from bsl.tasks.stage.progress import StageRun, is_planning, notify
 from bsl.tasks.stage.run_context import RunContext
-from bsl.tasks.stage.ui_page import in_run
+from bsl.tasks.stage.ui import in_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
@@ -40,15 +40,9 @@ R = TypeVar("R", bound=ArtifactRef)
 
 
 def run_shards(site: RunContext, stage: Stage[..., R], calls: Sequence[tuple[Any, ...]]) -> Generator[R]:
-    """Call a stage many times, on the run context's cluster if it names one.
+    """Call a stage with each tuple of arguments, on the run context's cluster if it names one.
 
-    Args:
-        site: Run context.
-        stage: Makes each artifact; its key does not depend on the machine.
-        calls: The arguments of each call, without the run context.
-
-    Yields:
-        The artifacts' references, in the order of the calls.
+    Yields the references in the order of the calls. The keys of the artifacts must not depend on the machine.
 
     Raises:
         ClusterError: The cluster cannot be reached, lost the calls, or computes other artifacts than this process.
@@ -96,16 +90,7 @@ def on_cluster(
 ) -> Generator[T]:
     """Yield the results of `function(site, *arguments)` on the workers of a cluster, in the order of the calls.
 
-    Args:
-        address: Address of the scheduler.
-        site: Run context of the workers.
-        function: A function of a module, or a stage.
-        calls: The arguments of each call.
-
-    Raises:
-        ClusterError: The cluster cannot be reached, or cancelled the calls.
-        DeadWorkersError: Every worker that ran a call died.
-        Exception: Any error of a call.
+    Arguments are those of `outcomes_on_cluster`. The first error of a call is raised.
     """
     results: dict[int, T] = {}
     due = 0

@@ -40,6 +40,9 @@ def local_workers(site: RunContext, count: int) -> Iterator[tuple[str, RunContex
 
     Yields:
         Address of the scheduler, and the run context of the workers.
+
+    Raises:
+        ClusterError: No worker process starts.
     """
     threads = site.threads or max(1, cores() // count)
     environments = [dict.fromkeys(_THREADS, str(threads)) for _ in range(count)]
@@ -49,22 +52,13 @@ def local_workers(site: RunContext, count: int) -> Iterator[tuple[str, RunContex
         environments = [each | {_CARDS: cards[number % len(cards)]} for number, each in enumerate(environments)]
     with _Workers(environments) as cluster, Client(cluster, set_as_default=False) as client:
         client.register_plugin(_Calls())
-        _await_first(client)
+        try:
+            client.wait_for_workers(1, timeout=_START_S)  # calls wait for the others
+        except TimeoutError as error:
+            raise ClusterError(
+                f"workers: no worker process started within {_START_S:.0f} s. Free some memory, or leave out --workers."
+            ) from error
         yield cluster.scheduler_address, site.model_copy(update=changes)
-
-
-def _await_first(client: Client) -> None:
-    """Wait for one worker; calls wait for the others.
-
-    Raises:
-        ClusterError: No worker process starts.
-    """
-    try:
-        client.wait_for_workers(1, timeout=_START_S)
-    except TimeoutError as error:
-        raise ClusterError(
-            f"workers: no worker process started within {_START_S:.0f} s. Free some memory, or leave out --workers."
-        ) from error
 
 
 def visible_cards() -> list[str]:

@@ -14,7 +14,7 @@ from prefect.runtime import flow_run
 
 from bsl.storage.filesystem.control_characters import visible
 from bsl.tasks.stage.progress import current_step
-from bsl.tasks.stage.ui_page import in_run
+from bsl.tasks.stage.ui import in_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -24,11 +24,7 @@ if TYPE_CHECKING:
 class StageRun:
     """A stage of a run, and the artifact that it makes or finds in the cache.
 
-    Attributes:
-        stage: Name of the stage.
-        ref: The artifact.
-        config: Its settings, as in the artifact's manifest; empty outside a dry run.
-        inputs: Artifacts that it is made from; empty outside a dry run.
+    Its settings, as in the manifest, and the artifacts that it is made from are empty outside a dry run.
     """
 
     stage: str

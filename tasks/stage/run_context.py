@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, ConfigDict, Field
 
@@ -17,6 +17,7 @@ from bsl.storage.filesystem.urls import Address, at_home
 from bsl.storage.record import Record
 
 if TYPE_CHECKING:
+    from bsl.models.training.snapshots import Execution
     from bsl.storage.artifacts.store import Store
 
 
@@ -81,6 +82,13 @@ class RunContext(Record):
         if self.device != "auto":
             shared["device"] = self.device.partition(":")[0]
         return RunContext.model_validate(shared)
+
+    def execution(self, work: Path, **how: Any) -> Execution:  # noqa: ANN401 - as for `Execution`
+        """Return how a training with snapshots in `work` executes; `how` has the fields that no run context has."""
+        from bsl.models.training.snapshots import Execution  # imports torch
+
+        saving = {"save_every": self.save_every, "save_minutes": self.save_minutes, "keep": self.keep_snapshots}
+        return Execution(work=work, **{**saving, **how})
 
     @property
     def local_cache(self) -> Path | None:

@@ -63,12 +63,9 @@ def write_shards(frames: Iterable[pl.DataFrame], folder: Path) -> list[Shard]:
 
 
 def plan_shards(missing: Iterable[pl.DataFrame], shard_rows: int, folder: Path) -> list[Shard]:
-    """Cut sentences into shards of `shard_rows`, the last one smaller.
+    """Cut sentences, sorted by (length in characters, sentence_id), into shards of `shard_rows`, the last one smaller.
 
-    Args:
-        missing: frames with sentence_id and text, each sentence once.
-        shard_rows: Sentences per shard.
-        folder: Folder to write the shards to, sorted by (length in characters, sentence_id).
+    The frames have sentence_id and text, each sentence once; the shards are files of the folder.
     """
     with TemporaryDirectory(dir=folder) as scratch:
         by_length = Partitions(Path(scratch), _ROWS, "slot", bits=_SLOT_BITS, tidy=_ordered)

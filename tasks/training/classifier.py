@@ -41,11 +41,7 @@ def train_classifier(
 ) -> None:
     """Train and test a classifier; also test one on the original encoder's vectors, as the baseline.
 
-    Args:
-        context: the stage's context.
-        vectors: vectors of the original and of the adapted encoder.
-        exported: the exported encoder: adapted, or the original.
-        labelled: the labelled rows.
+    `vectors` are those of the original and of the adapted encoder, of which one is `exported`.
 
     Raises:
         EvaluationError: a class has too few rows.

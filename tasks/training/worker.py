@@ -11,7 +11,7 @@ from bsl.storage.artifacts.refs import CheckpointRef, EmbeddingsRef, PairsRef
 from bsl.storage.record import Record
 from bsl.storage.sources.model_sources import ResolvedModel
 from bsl.tasks.corpus.evaluation_sets import ScoredSet, read_scored_set
-from bsl.tasks.embedding.encoders import encoder_folder
+from bsl.tasks.embedding.encoders import load_encoder
 from bsl.tasks.stage.run_context import RunContext
 
 if TYPE_CHECKING:
@@ -49,25 +49,16 @@ def run_job(
     from bsl.models.encoder.sentence_encoder import SentenceEncoder
     from bsl.models.training.distributed import is_first
     from bsl.models.training.loop import train
-    from bsl.models.training.snapshots import Execution
 
     store = job.site.open_store()
-    start = SentenceEncoder.load(encoder_folder(store, job.start), job.encoder)
+    start = load_encoder(store, job.start, job.encoder)
     result = train(
         store.scan(job.pairs),
         start,
         job.config,
         dev=read_scored_set(job.dev) if job.dev is not None and is_first() else None,  # the first process evaluates
         teacher=None if job.teacher is None else _teacher(job, job.teacher),
-        execution=Execution(
-            work=job.work,
-            device=device,
-            save_every=job.site.save_every,
-            save_minutes=job.site.save_minutes,
-            keep=job.site.keep_snapshots,
-            should_stop=should_stop,
-            on_progress=on_progress,
-        ),
+        execution=job.site.execution(job.work, device=device, should_stop=should_stop, on_progress=on_progress),
     )
     return result, SentenceEncoder(result.encoder, start.own_tokenizer)  # drops the start's prompts, as untrained
 

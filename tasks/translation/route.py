@@ -35,12 +35,10 @@ if TYPE_CHECKING:
 
 
 class Route(Record):
-    """The translators of a view."""
+    """The translators of a view, in the order of their use."""
 
     method: str
-    """Name of the view."""
     hops: tuple[ResolvedTranslator, ...]
-    """Translators in the order of their use."""
 
     @property
     def returns(self) -> bool:
@@ -49,15 +47,10 @@ class Route(Record):
 
 
 class RouteTranslation:
-    """Translation of all sentences in a route's source language.
+    """Translation of all sentences (sentence_id, text, lang) in a route's source language.
 
-    Args:
-        context: Context of the stage.
-        route: The translators.
-        filters: Filters of translations.
-        sentences: sentence_id, text, lang.
-        bits: Logarithm of the number of ranges, see `bsl.models.runtime.partitions`.
-        folder: An empty folder of the caller, which must exist until the views are read.
+    `bits` is the logarithm of the number of ranges, see `bsl.models.runtime.partitions`. The folder is an empty one of
+    the caller, which must exist until the views are read.
     """
 
     def __init__(
@@ -85,13 +78,9 @@ class RouteTranslation:
         return filter_finished(views, self._filters) if self._route.returns else views
 
     def translate_all(self, hops_after: int) -> list[dict[str, JsonValue]]:
-        """Translate the sentences through all hops, adding missing translations to each memory.
+        """Translate the sentences through all hops, adding to each memory what is missing; return the cost of each hop.
 
-        Args:
-            hops_after: Number of later hops, on other routes of the same stage.
-
-        Returns:
-            Cost of each hop: sentences, tokens, seconds.
+        `hops_after` is the number of later hops, on other routes of the same stage.
         """
         hops = self._route.hops
         return [self._pass(number, hop, len(hops) - number + hops_after) for number, hop in enumerate(hops, start=1)]

@@ -71,18 +71,10 @@ def translate_missing(
     shard_rows: int | None = None,
     following: int | None = None,
 ) -> dict[str, JsonValue]:
-    """Translate the sentences that the hop's memory lacks, shard by shard.
+    """Translate the sentences that the hop's memory lacks, shard by shard; return the cost: sentences, tokens, seconds.
 
-    Args:
-        site: Run context: store and device.
-        hop: The translator.
-        sentences: sentence_id and text, each sentence once, by ranges of `recall`.
-        recall: Lookup in the hop's memory; afterwards it has a translation of every sentence.
-        shard_rows: Sentences per shard; by default chosen for the device.
-        following: Number of later hops of this stage with about as many sentences, if known.
-
-    Returns:
-        Cost: sentences, target_tokens, seconds.
+    Sentences are sentence_id and text, each sentence once, by ranges of `recall`, which afterwards has a translation of
+    each. `following` is the number of later hops of this stage with about as many sentences, if known.
 
     Raises:
         TranslationStoppedError: SIGTERM was received; finished translations are saved.
@@ -194,14 +186,10 @@ _MOST_SLOT_BITS: Final = 28  # 256 MiB
 
 
 class MemoryLookup:
-    """Existing translations of some sentences, by ranges of their ids.
+    """Existing translations of some sentences in the memory of a translator, named by its fingerprint.
 
-    Args:
-        store: Store of the translator's memory.
-        fingerprint: The translator's fingerprint.
-        scratch: An empty folder.
-        bits: Logarithm of the number of ranges, as in `bsl.models.runtime.partitions.Partitions`.
-        sentences: Approximate number of sentences; a wrong number only costs time.
+    They are looked up by ranges of ids, of which `bits` is the logarithm of the number; `scratch` is an empty folder.
+    The number of sentences may be approximate: a wrong one only costs time.
     """
 
     def __init__(self, store: Store, fingerprint: str, scratch: Path, bits: int, sentences: int) -> None:

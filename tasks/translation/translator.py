@@ -76,16 +76,12 @@ def find_translator(site: RunContext, config: TranslatorConfig) -> ResolvedTrans
         SourceError, AssetError: The model is not available.
         TranslationError: This machine cannot run the translator as configured.
     """
-    return _hop(resolve_named_model(site, config.model, config.revision), config, device_of(site))
-
-
-def _hop(model: ResolvedModel, config: TranslatorConfig, device: str) -> ResolvedTranslator:
-    resolved = resolve(config, device)
-    engine = version(resolved.backend)
+    model = resolve_named_model(site, config.model, config.revision)
+    resolved = resolve(config, device_of(site))
     identity: dict[str, JsonValue] = {
         **resolved.model_dump(mode="json", exclude={"model", "revision", "pinned"}),
         "model": model.identity,
-        "backend_version": engine,
+        "backend_version": version(resolved.backend),
         "translation_version": TRANSLATION_VERSION,
     }
     pinned = config.pinned or embedded_pins(resolved)

@@ -30,8 +30,6 @@ from bsl.tasks.stage.device import device_of
 from bsl.tasks.stage.ui import progress_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from bsl.models.views.config import AnyViewMethod
     from bsl.tasks.stage.run_context import RunContext
 
@@ -158,14 +156,14 @@ def column_view(
         raise SourceError(
             f"augment.given: none of the sources {names} has a column {view.column!r}. Name a column of a source."
         )
-    table = given_views(_frames(matching, view.column, max_bad_share), context.store.scan(corpus), view.method)
+    frames = (
+        frame
+        for source in matching
+        for frame in read_beside(source, view.column, ReadReport(source.name), max_bad_share)
+    )
+    table = given_views(frames, context.store.scan(corpus), view.method)
     context.draft.write(table)
     context.draft.note({"views": table.height})
-
-
-def _frames(sources: Sequence[ResolvedSource], column: str, max_bad_share: float) -> Iterator[pl.DataFrame]:
-    for source in sources:
-        yield from read_beside(source, column, ReadReport(source.name), max_bad_share)
 
 
 def rewritten(site: RunContext, corpus: CorpusRef, nli: ArtifactRef | None, view: AnyViewMethod) -> ViewsRef:

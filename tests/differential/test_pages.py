@@ -11,7 +11,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from bsl.storage.filesystem.control_characters import visible
-from bsl.tasks.rendering.blocks import Code, Facts, Folded, Lineage, Page, Part, Prose, Row, Station, Table
+from bsl.tasks.rendering.blocks import Code, Facts, Folded, Page, Part, Prose, Row, Table
 from bsl.tasks.rendering.escaping import code, fenced, grid, plain, sentence
 from bsl.tasks.rendering.html import html
 from bsl.tasks.rendering.markdown import markdown
@@ -76,9 +76,8 @@ def check(text):
 
 def pages_of(text):
     table = Table(text, ["head", text], [Row([text, "cell"])])
-    lineage = Lineage([[Station(text, [text], made=True)]])
     codes = [Code(text), Code(f"{text}\n{text}")]
-    blocks = [Prose(text), Prose(text, under=True), table, Facts({text: text}), lineage, *codes]
+    blocks = [Prose(text), Prose(text, under=True), table, Facts({text: text}), *codes]
     page = Page(text, "", text, [Prose(text)], [Part(text, blocks), Part("b", [Folded(text, [Prose(text)])])])
     return markdown(page), html(page)
 

@@ -44,12 +44,7 @@ class AfsFolds(EvaluationSet):
 
 @dataclass(frozen=True)
 class SupervisedAfsKind(TunedKind[AfsFolds]):
-    """Supervised AFS, one stage for each fold.
-
-    Attributes:
-        prefix: Beginning of the names of its sets, before the protocol.
-        training: Returns the settings of its fine-tuning.
-    """
+    """Supervised AFS, one stage for each fold; `prefix` begins the names of its sets, before the protocol."""
 
     prefix: str
     training: Callable[[EvaluationSettings], TrainingConfig]

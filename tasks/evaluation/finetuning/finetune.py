@@ -11,7 +11,7 @@ from bsl.models.evaluation.signature import rows_digest
 from bsl.models.training.config import TrainingConfig
 from bsl.storage.artifacts.refs import CheckpointRef
 from bsl.storage.sources.model_sources import ResolvedModel
-from bsl.tasks.embedding.encoders import encoder_folder
+from bsl.tasks.embedding.encoders import encoder_folder, load_encoder
 from bsl.tasks.embedding.vectors import encoder_computation
 from bsl.tasks.stage.cached import StageInputs
 from bsl.tasks.stage.device import device_of
@@ -34,11 +34,9 @@ class FineTuning(StageInputs):
     """Settings of a fine-tuning."""
 
     encoder: CheckpointRef | ResolvedModel
-    """Encoder to start from."""
     network: EncoderConfig
     """Pooling, length and dropout."""
     config: TrainingConfig
-    """Objective, optimizer, schedule and seed."""
 
     def seeded(self, seed: int) -> FineTuning:
         """Return the same settings with another seed."""
@@ -50,12 +48,7 @@ def finetune(
 ) -> Callable[[pl.DataFrame], NDArray[np.float64]]:
     """Fine-tune an encoder, or read a finished run back from the stage's scratch folder.
 
-    Args:
-        context: Context of the stage.
-        tuning: The encoder and the training settings.
-        pairs: Training pairs: `text_1`, `text_2`, `score` in [0, 1].
-        task: Label of the progress display.
-        dev: Dev set that selects the checkpoint.
+    `pairs` have `text_1`, `text_2` and `score` in [0, 1]; the scored pairs `dev` select the checkpoint.
 
     Returns:
         A function from pairs with `sentence1` and `sentence2` to their similarity under the tuned encoder, shape (n,):
@@ -65,12 +58,10 @@ def finetune(
         TrainingError: As `bsl.models.training.loop.train`.
     """
     # Imported here, so that a run with all stages cached does not import torch and transformers.
-    from bsl.models.encoder.sentence_encoder import SentenceEncoder
     from bsl.models.evaluation.correlation import cosine_scores
     from bsl.models.training.loop import train
-    from bsl.models.training.snapshots import Execution
 
-    start = SentenceEncoder.load(encoder_folder(context.store, tuning.encoder), tuning.network)
+    start = load_encoder(context.store, tuning.encoder, tuning.network)
     device = device_of(context.site)
     with context.store.own_scratch(context.ref) as work, stop_requested() as should_stop:
         result = train(
@@ -78,14 +69,8 @@ def finetune(
             start,
             tuning.config,
             dev=dev,
-            execution=Execution(
-                work=work,
-                device=device,
-                save_every=context.site.save_every,
-                save_minutes=context.site.save_minutes,
-                keep=context.site.keep_snapshots,
-                should_stop=should_stop,
-                on_progress=progress_of(task),
+            execution=context.site.execution(
+                work, device=device, should_stop=should_stop, on_progress=progress_of(task)
             ),
         )
 

@@ -40,12 +40,7 @@ class SupervisedPairs(EvaluationSet):
 
 @dataclass(frozen=True)
 class SupervisedStsKind(TunedKind[SupervisedPairs]):
-    """Supervised STS-B, one stage for each seed.
-
-    Attributes:
-        name: Name of the protocol.
-        training: Returns the settings of its fine-tuning.
-    """
+    """Supervised STS-B, one stage for each seed; `name` is that of the protocol."""
 
     name: str
     training: Callable[[EvaluationSettings], TrainingConfig]
@@ -56,11 +51,7 @@ class SupervisedStsKind(TunedKind[SupervisedPairs]):
         return (self.name,)
 
     def find(self, site: RunContext, name: str) -> SupervisedPairs:
-        """Find STS-B's three splits.
-
-        Raises:
-            SourceError: A split is not available.
-        """
+        """Find STS-B's three splits."""
         train, dev, test = (resolve_scored_set(site, f"stsb/{split}") for split in ("train", "dev", "test"))
         return SupervisedPairs(dataset=name, parts=(train, dev, test))
 

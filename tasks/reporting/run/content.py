@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from bsl.models.evaluation.verdict import deciding_comparison
 from bsl.storage.artifacts.refs import (
     ArtifactRef,
@@ -19,15 +17,16 @@ from bsl.storage.artifacts.refs import (
     ViewsRef,
 )
 from bsl.storage.sources.sources import SourceSpec
-from bsl.tasks.corpus.evaluation_sets import ScoredSet, read_scored_set
+from bsl.tasks.corpus.evaluation_sets import ScoredSet
 from bsl.tasks.rendering.paper_tables import PaperTable
 from bsl.tasks.reporting.card import NO_CARD, BaseCard
 from bsl.tasks.reporting.evaluation import Missing
-from bsl.tasks.reporting.run.tables import ComparedSet
 from bsl.tasks.settings import RunSettings
 from bsl.tasks.stage.cached import StageInputs
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from bsl.models.evaluation.verdict import Verdict
     from bsl.storage.artifacts.store import Store
     from bsl.tasks.stage.cached import StageContext
@@ -37,15 +36,11 @@ class ReportContent(StageInputs):
     """Content of a run's page that is in no artifact."""
 
     title: str
-    """Title of the page."""
     missing: Missing
-    """Sets that were not found, with reasons."""
     tables: tuple[PaperTable, ...]
-    """Tables of the papers."""
     published: tuple[str, ...]
     """Systems with published figures to show."""
     settings: RunSettings
-    """Configuration of the run."""
     sources: tuple[SourceSpec, ...]
     """Sources of the corpus; the card needs their names, which the corpus's key does not contain."""
     base: BaseCard = NO_CARD
@@ -56,7 +51,6 @@ class RunArtifacts(StageInputs):
     """The artifacts of a run, and the sets of its vectors."""
 
     corpus: CorpusRef
-    """The sentences."""
     views: ViewsRef | None
     """Views of the sentences; None without training."""
     pairs: tuple[PairsRef, ...]
@@ -66,13 +60,10 @@ class RunArtifacts(StageInputs):
     folded: tuple[CheckpointRef, ...]
     """Encoders that include a post-hoc transform."""
     scores: tuple[ScoresRef, ...]
-    """Figures of all systems."""
     comparisons: tuple[ComparisonRef, ...]
-    """Differences of systems."""
     vectors: dict[str, EmbeddingsRef]
     """System → its vectors of all sets."""
     sets: tuple[ScoredSet, ...]
-    """The scored pairs."""
 
     @property
     def refs(self) -> tuple[ArtifactRef, ...]:
@@ -86,13 +77,7 @@ class RunArtifacts(StageInputs):
 class Run:
     """A finished run, as input of its page.
 
-    Attributes:
-        context: context of the report stage.
-        artifacts: the run's artifacts.
-        content: its configuration and other content of the page.
-        scores: the table `scores` of all systems.
-        comparison: the table `comparison`; None without scored pairs.
-        verdict: verdict on the trained encoder; None without training.
+    Without scored pairs there is no comparison; without training, no verdict.
     """
 
     context: StageContext
@@ -126,21 +111,3 @@ class Run:
         dev = self.settings.evaluation.dev or ""
         row = deciding_comparison(self.comparison, self.settings.systems, {dev.removeprefix("embedded:")})
         return (row["dataset"], row["split"]) if row else None
-
-
-def compared_sets(run: Run) -> list[ComparedSet]:
-    """Return each set with the cosines of the first and the last system; nothing if no systems were compared."""
-    systems = list(dict.fromkeys((run.settings.systems[0], run.settings.systems[-1])))
-    tables = [
-        run.store.scan(ref, "cosines").filter(pl.col("model").is_in(systems)) for ref in run.artifacts.comparisons
-    ]
-    if not tables:
-        return []
-    cosines = pl.concat(tables).unique().sort("row").collect()  # all comparisons have the first system
-    compared = []
-    for scored in run.artifacts.sets:
-        rows = cosines.filter(dataset=scored.dataset, split=scored.split)
-        known = {name: rows.filter(model=name)["cosine"].to_numpy() for name in systems}
-        pairs = read_scored_set(scored).select("sentence1", "sentence2", "score")
-        compared.append(ComparedSet(scored, pairs, {name: values for name, values in known.items() if len(values)}))
-    return compared

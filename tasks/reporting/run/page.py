@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -12,6 +11,7 @@ from bsl.models.evaluation.signature import PRINTED
 from bsl.models.evaluation.sweep import MEAN
 from bsl.models.runtime.partitions import bits_for, in_range
 from bsl.models.views.views import view_examples
+from bsl.tasks.corpus.evaluation_sets import read_scored_set
 from bsl.tasks.corpus.ingest import corpus_facts
 from bsl.tasks.figures import IngestFigures, PairsFigures, TrainingFigures, ViewsFigures
 from bsl.tasks.rendering.blocks import Charts, Facts, Folded, Page, Part, Prose, Table
@@ -19,14 +19,13 @@ from bsl.tasks.rendering.paper_tables import tables_of
 from bsl.tasks.rendering.score_tables import all_scores, missing_sets, signatures
 from bsl.tasks.reporting.evaluation import difference_part
 from bsl.tasks.reporting.provenance import lineage
-from bsl.tasks.reporting.run.content import compared_sets
-from bsl.tasks.reporting.run.tables import artifacts_of, lineage_of, pair_tables, stage_table
+from bsl.tasks.reporting.run.tables import pair_tables, stage_table
 from bsl.tasks.reporting.sections import settings_part, use_part
 from bsl.tasks.views.augment import outcome_tables
 from bsl.tasks.views.pairs import pairing_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from bsl.models.evaluation.published import PublishedRow
     from bsl.storage.artifacts.manifest import Manifest
@@ -36,15 +35,9 @@ if TYPE_CHECKING:
     from bsl.tasks.rendering.charts import Mark
     from bsl.tasks.rendering.svg import Chart
     from bsl.tasks.reporting.run.content import Run
-    from bsl.tasks.reporting.run.tables import ComparedSet
 
 _EXAMPLES: Final = 5
-_SEEDS: Final = ("seed", "shuffle_seed")
 _MOST_SETS: Final = 8  # maximum number of sets with charts of pairs; the tables have all sets
-_LEGEND: Final = (
-    "A box is an artifact of the store: its kind, the beginning of its key, its rows and size. A grey edge marks a "
-    "cached artifact, made by an earlier run."
-)
 _PUBLISHED: Final = (
     "Published rows were not measured here; their authors used their own encoder, corpus and translator."
 )
@@ -52,25 +45,22 @@ _PUBLISHED: Final = (
 
 def run_page(run: Run) -> Page:
     """Return the page of a run."""
-    manifests = lineage(run.store, run.artifacts.refs)
-    artifacts = artifacts_of(manifests, run.context.draft.provenance.run, run.artifacts.vectors)
-    sets = compared_sets(run)
+    manifests, this = lineage(run.store, run.artifacts.refs), run.context.draft.provenance.run
     published = [row for system in run.content.published for row in rows_of(system)]
     chart = headline(run, published)
-    checkpoints = run.artifacts.checkpoints
     sentences = run.verdict.sentence if run.verdict else "Nothing was trained: the encoder is scored unchanged."
     parts = [
-        Part("Run", [Facts(_summary(run, manifests)), *_training_facts(run), stage_table(artifacts)], html_only=True),
-        Part("Pipeline", [Prose(_LEGEND, note=True), lineage_of(artifacts)], html_only=True),
+        Part("Run", [Facts(_summary(run, manifests)), *_training_facts(run)], html_only=True),
+        Part("Pipeline", [stage_table(manifests, this, run.artifacts.vectors)], html_only=True),
         Part("Sentences and views", list(_views(run))),
         Part("Translations", list(_translations(run)), html_only=True),
         Part("Training", list(_curves(run))),
         Part("Scores", list(_scores(run, published))),
         difference_part(run.comparison),
-        Part("Pairs", list(_pairs(run, sets)), html_only=True),
+        Part("Pairs", list(_pairs(run)), html_only=True),
         Part("Missing", [_missing(run.content.missing.reasons)]),
         Part("Signatures", [signatures(run.scores)]),
-        use_part(f"checkpoint/{checkpoints[-1].key[:12]}" if checkpoints else ""),
+        *(use_part(f"checkpoint/{ref.key[:12]}") for ref in run.artifacts.checkpoints[-1:]),
         Part("Artifacts", [Facts({str(ref): ref.key for ref in (*run.artifacts.refs, *run.artifacts.folded)})]),
         settings_part(run.settings.model_dump_json(indent=1), html_only=True),
     ]
@@ -151,34 +141,31 @@ def _scores(run: Run, published: Sequence[PublishedRow]) -> Iterator[Block]:
     yield all_scores(run.scores)
 
 
-def _pairs(run: Run, sets: Sequence[ComparedSet]) -> Iterator[Block]:
+def _pairs(run: Run) -> Iterator[Block]:
+    """Yield charts and tables of the cosines of the first and the last system; nothing if none were compared."""
     from bsl.tasks.rendering.charts import cosine_charts  # matplotlib
 
-    systems = dict.fromkeys((run.settings.systems[0], run.settings.systems[-1]))
+    sets, systems = run.artifacts.sets, dict.fromkeys((run.settings.systems[0], run.settings.systems[-1]))
+    tables = [run.store.scan(ref, "cosines") for ref in run.artifacts.comparisons]
+    if not tables:
+        return
+    # All comparisons have the first system.
+    compared = pl.concat(tables).filter(pl.col("model").is_in([*systems])).unique().sort("row").collect()
     for number, scored in enumerate(sets[:_MOST_SETS]):
-        cosines = {system: scored.cosines[system] for system in systems if system in scored.cosines}
+        of_set = compared.filter(dataset=scored.dataset, split=scored.split)
+        cosines = {name: rows["cosine"].to_numpy() for name in systems if (rows := of_set.filter(model=name)).height}
         if not cosines:
             continue
-        yield Prose(scored.source.name, under=True)
-        yield Charts(cosine_charts(str(number), scored.pairs["score"].to_numpy(), cosines))
-        yield Folded(f"Best and worst pairs of {scored.source.name}", list(pair_tables(scored, list(cosines))))
+        pairs = read_scored_set(scored)
+        yield Prose(scored.name, under=True)
+        yield Charts(cosine_charts(str(number), pairs["score"].to_numpy(), cosines))
+        yield Folded(f"Best and worst pairs of {scored.name}", list(pair_tables(scored.name, pairs, cosines)))
     if len(sets) > _MOST_SETS:
         yield Prose(f"Charts show the first {_MOST_SETS} of {len(sets)} sets.", note=True)
 
 
 def _missing(reasons: Mapping[str, str]) -> Block:
     return missing_sets(reasons) if reasons else Prose("None: every requested set was scored.")
-
-
-def seeds_of(value: object, prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the path and value of every seed."""
-    inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
-    for name, part in inner:
-        path = f"{prefix}.{name}".lstrip(".")
-        if name in _SEEDS:
-            yield path, str(part)
-        else:
-            yield from seeds_of(part, path)
 
 
 def _duration(seconds: float) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from bsl.models.evaluation.verdict import Verdict, verdict_of
-from bsl.storage.artifacts.refs import CheckpointRef, ReportRef
+from bsl.storage.artifacts.refs import ReportRef
 from bsl.tasks.figures import LengthFigures, ReportFigures, TrainingFigures
 from bsl.tasks.reporting.card import CARD
 from bsl.tasks.reporting.evaluation import write_figures
@@ -15,10 +15,12 @@ from bsl.tasks.reporting.model_card import CardSubject, folded_card, run_card
 from bsl.tasks.reporting.provenance import RunCommand
 from bsl.tasks.reporting.publish import publish
 from bsl.tasks.reporting.run.content import ReportContent, Run, RunArtifacts
-from bsl.tasks.reporting.run.page import run_page, seeds_of
+from bsl.tasks.reporting.run.page import run_page
 from bsl.tasks.stage.cached import StageContext, stage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from bsl.models.training.config import TrainingConfig
     from bsl.tasks.settings import RunSettings
 
@@ -28,9 +30,9 @@ def report(context: StageContext, artifacts: RunArtifacts, content: ReportConten
     """Publish the page, the scores, the comparisons, and the model cards of trained encoders."""
     table = pl.concat([context.store.scan(ref).collect() for ref in artifacts.scores])
     comparison = write_figures(context, table, artifacts.comparisons)
-    verdict = _verdict(context, comparison, content.settings, artifacts.checkpoints)
-    seeds = dict(seeds_of(content.settings.model_dump(mode="json")))
-    publish(context, run_page(Run(context, artifacts, content, table, comparison, verdict)), command, seeds)
+    trained = [context.store.manifest(ref).figures_as(TrainingFigures) for ref in artifacts.checkpoints]
+    verdict = _verdict(comparison, content.settings, trained) if trained else None
+    publish(context, run_page(Run(context, artifacts, content, table, comparison, verdict)), command)
     _write_cards(context, artifacts, content, table, verdict)
     candidates = (content.settings.result, content.settings.systems[-1])
     context.draft.note(ReportFigures(result=next((name for name in candidates if name in artifacts.vectors), "")))
@@ -59,22 +61,14 @@ def _write_cards(
         (context.draft.folder / file).write_text(card, encoding="utf-8")
 
 
-def _verdict(
-    context: StageContext,
-    comparison: pl.DataFrame | None,
-    content: RunSettings,
-    checkpoints: tuple[CheckpointRef, ...],
-) -> Verdict | None:
-    if not checkpoints:
-        return None
-    figures = [context.store.manifest(ref).figures_as(TrainingFigures) for ref in checkpoints]
+def _verdict(comparison: pl.DataFrame | None, settings: RunSettings, trained: Sequence[TrainingFigures]) -> Verdict:
     return verdict_of(
         comparison,
-        content.systems,
-        content.evaluation.dev,
-        gentler(content.phases[-1].training),
-        kept_start=all(training.best_step == 0 for training in figures),
-        finding="; then ".join(training.finding for training in figures if training.finding),
+        settings.systems,
+        settings.evaluation.dev,
+        gentler(settings.phases[-1].training),
+        kept_start=all(training.best_step == 0 for training in trained),
+        finding="; then ".join(training.finding for training in trained if training.finding),
     )
 
 

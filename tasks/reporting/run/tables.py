@@ -1,165 +1,97 @@
-"""Tables of a run's page: stages, lineage, and pairs that the encoder orders best and worst.
+"""Tables of a run's page: stages, and pairs that the encoder orders best and worst.
 
 Shapes: N pairs of a scored set.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import polars as pl
 
 from bsl.models.evaluation.correlation import average_ranks
-from bsl.storage.artifacts.refs import LAST_PLACE, kind_of
-from bsl.tasks.rendering.blocks import Lineage, Station, Table
+from bsl.tasks.rendering.blocks import Table
 from bsl.tasks.rendering.numbers import MISSING, sized
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+    from collections.abc import Iterator, Mapping, Sequence
 
-    import polars as pl
     from numpy.typing import NDArray
 
     from bsl.storage.artifacts.manifest import Manifest
     from bsl.storage.artifacts.refs import EmbeddingsRef
-    from bsl.tasks.corpus.evaluation_sets import ScoredSet
 
 PAIRS: Final = 6
 
 
-@dataclass(frozen=True)
-class ComparedSet:
-    """A set of scored pairs with the cosines of a run's systems.
+def stage_table(manifests: Sequence[Manifest], run: str, vectors: Mapping[str, EmbeddingsRef]) -> Table:
+    """Return the artifacts behind a run with the time of each, and its share of the total.
 
-    Attributes:
-        source: the set.
-        pairs: `sentence1`, `sentence2`, `score`; N rows.
-        cosines: system → cosine of each pair, (N,).
+    Args:
+        manifests: the artifacts; cached ones count their original time.
+        run: id of the run, which made the new ones.
+        vectors: system → its vectors.
     """
-
-    source: ScoredSet
-    pairs: pl.DataFrame
-    cosines: Mapping[str, NDArray[np.float64]]
-
-
-@dataclass(frozen=True)
-class Artifact:
-    """An artifact behind a run, as its page shows it.
-
-    Attributes:
-        manifest: its manifest.
-        system: system of its vectors or figures; empty for other artifacts.
-        made: whether this run made it.
-    """
-
-    manifest: Manifest
-    system: str
-    made: bool
-
-
-def artifacts_of(manifests: Iterable[Manifest], run: str, vectors: Mapping[str, EmbeddingsRef]) -> list[Artifact]:
-    """Return the artifacts behind a run; `run` is its id, to distinguish new artifacts from cached ones."""
     systems = {ref.key: system for system, ref in vectors.items()}
-    artifacts = []
+    total = sum(manifest.duration_s for manifest in manifests) or 1.0
+    rows = []
     for manifest in manifests:
         origin = manifest.provenance
-        named = origin.config.get("model")
-        system = systems.get(manifest.key, named if isinstance(named, str) else "")
-        artifacts.append(Artifact(manifest, system, bool(run) and origin.run == run))
-    return artifacts
-
-
-def stage_table(artifacts: Sequence[Artifact]) -> Table:
-    """Return the time of each stage and its share of the total; cached artifacts count their original time."""
-    total = sum(artifact.manifest.duration_s for artifact in artifacts) or 1.0
-    rows = [_stage_row(artifact, total) for artifact in artifacts]
+        model = origin.config.get("model")  # of other stages, the settings of a model
+        inputs = dict.fromkeys(f"{entry.kind} {entry.key[:6]}" for entry in origin.inputs.values())
+        rows.append(
+            {
+                "stage": (origin.stage or manifest.kind).replace("_", " "),
+                "system": systems.get(manifest.key, model if isinstance(model, str) else None),
+                "artifact": f"{manifest.kind}/{manifest.key[:12]}",
+                "made from": ", ".join(inputs) or MISSING,
+                "rows": manifest.rows,
+                "size": sized(manifest.size),
+                "seconds": f"{manifest.duration_s:,.1f}",
+                "share": f"{100 * manifest.duration_s / total:.1f} %",
+                "in this run": "made" if run and origin.run == run else "cached",
+            }
+        )
     return Table.of("Stages: the artifact and the time of each", rows)
 
 
-def _stage_row(artifact: Artifact, total: float) -> dict[str, str]:
-    manifest = artifact.manifest
-    return {
-        "stage": (manifest.provenance.stage or manifest.kind).replace("_", " "),
-        "system": artifact.system or MISSING,
-        "artifact": f"{manifest.kind}/{manifest.key[:12]}",
-        "rows": f"{manifest.rows:,}",
-        "size": sized(manifest.size),
-        "seconds": f"{manifest.duration_s:,.1f}",
-        "share": f"{100 * manifest.duration_s / total:.1f} %",
-        "in this run": "made" if artifact.made else "cached",
-    }
-
-
-def lineage_of(artifacts: Sequence[Artifact]) -> Lineage:
-    """Return the artifacts by kind, in the order of the pipeline."""
-    kinds = sorted({artifact.manifest.kind for artifact in artifacts}, key=_order)
-    known = {artifact.manifest.ref.path for artifact in artifacts}
-    return Lineage([[_station(one, known) for one in artifacts if one.manifest.kind == kind] for kind in kinds])
-
-
-def _station(artifact: Artifact, known: Set[str]) -> Station:
-    manifest = artifact.manifest
-    inputs = dict.fromkeys((entry.kind, entry.key) for entry in manifest.provenance.inputs.values())
-    made_from = [f"{kind} {key[:6]}" for kind, key in inputs if f"{kind}/{key}" in known]
-    lines = [
-        *([f"system {artifact.system}"] if artifact.system else []),
-        manifest.key[:12],
-        " · ".join(filter(None, [f"{manifest.rows:,} rows" if manifest.rows else "", sized(manifest.size)])),
-        *([f"from {', '.join(made_from)}"] if made_from else []),
-    ]
-    return Station(manifest.kind, lines, artifact.made)
-
-
-def _order(kind: str) -> tuple[int, str]:
-    """Sort kinds as a run makes them, kinds without a place last."""
-    return kind_of(kind).place or LAST_PLACE + 1, kind
-
-
-def pair_tables(scored: ComparedSet, systems: Sequence[str]) -> Iterator[Table]:
+def pair_tables(name: str, pairs: pl.DataFrame, cosines: Mapping[str, NDArray[np.float64]]) -> Iterator[Table]:
     """Yield tables of the pairs that the last system ranks farthest from, and nearest to, their gold rank.
 
     Args:
-        scored: the set.
-        systems: the systems before and after training, or a single one.
+        name: name of the set.
+        pairs: `sentence1`, `sentence2`, `score`; N rows.
+        cosines: cosines of the pairs before and after training, or of a single system; (N,) each.
     """
-    gold = scored.pairs["score"].to_numpy()
-    ranks = {system: _percentiles(scored.cosines[system]) for system in systems}
-    gold_ranks = _percentiles(gold)
-    error = np.abs(ranks[systems[-1]] - gold_ranks)
+    gold = _percentiles(pairs["score"].to_numpy())
+    ranks = [_percentiles(values) for values in cosines.values()]
+    error = np.abs(ranks[-1] - gold)
     # Break ties by length: longer texts are more informative.
-    letters = scored.pairs.select(n=scored.pairs["sentence1"].str.len_chars()).to_series().to_numpy()
-    worst = np.lexsort((-letters, -error))[:PAIRS]
-    best = np.lexsort((-letters, np.round(error)))[:PAIRS]
-    yield _pairs(f"{scored.source.name}: largest rank errors", scored, worst, gold_ranks, ranks)
-    yield _pairs(f"{scored.source.name}: smallest rank errors", scored, best, gold_ranks, ranks)
-    if len(systems) > 1:
-        gain = np.abs(ranks[systems[0]] - gold_ranks) - error
-        gained = np.argsort(-gain, kind="stable")[:PAIRS]
-        yield _pairs(f"{scored.source.name}: largest improvements by training", scored, gained, gold_ranks, ranks)
+    letters = pairs["sentence1"].str.len_chars().cast(pl.Int64).to_numpy()
+    chosen = {
+        "largest rank errors": np.lexsort((-letters, -error)),
+        "smallest rank errors": np.lexsort((-letters, np.round(error))),
+    }
+    if len(ranks) > 1:
+        chosen["largest improvements by training"] = np.argsort(error - np.abs(ranks[0] - gold), kind="stable")
+    roles = ("before", "after") if len(ranks) > 1 else ("encoder",)
+    for title, order in chosen.items():
+        rows = [
+            {
+                "sentence 1": pairs["sentence1"][row],
+                "sentence 2": pairs["sentence2"][row],
+                "gold": f"{pairs['score'][row]:.2f}",
+                **{f"cosine {role}": f"{one[row]:.3f}" for role, one in zip(roles, cosines.values(), strict=True)},
+                "gold rank": f"{gold[row]:.0f}",
+                "cosine rank": f"{ranks[-1][row]:.0f}",
+            }
+            for row in order[:PAIRS].tolist()
+        ]
+        yield Table.of(f"{name}: {title}; ranks from 0 (least similar) to 100", rows)
 
 
 def _percentiles(values: NDArray[np.floating]) -> NDArray[np.float64]:
     """Return ranks scaled to [0, 100], (N,)."""
     scaled: NDArray[np.float64] = 100 * (average_ranks(values.astype(np.float64)) - 1) / max(len(values) - 1, 1)
     return scaled
-
-
-def _pairs(
-    title: str,
-    scored: ComparedSet,
-    chosen: NDArray[np.integer],
-    gold_ranks: NDArray[np.float64],
-    ranks: Mapping[str, NDArray[np.float64]],
-) -> Table:
-    roles = ("before", "after") if len(ranks) > 1 else ("encoder",)
-    rows = []
-    for number in chosen.tolist():
-        row = scored.pairs.row(number, named=True)
-        texts = {"sentence 1": row["sentence1"], "sentence 2": row["sentence2"], "gold": f"{row['score']:.2f}"}
-        cosines = {
-            f"cosine {role}": f"{scored.cosines[system][number]:.3f}" for role, system in zip(roles, ranks, strict=True)
-        }
-        last = list(ranks.values())[-1][number]
-        rows.append({**texts, **cosines, "gold rank": f"{gold_ranks[number]:.0f}", "cosine rank": f"{last:.0f}"})
-    return Table.of(f"{title}; ranks from 0 (least similar) to 100", rows)

@@ -22,7 +22,7 @@ from bsl.tasks.reporting.provenance import RunCommand
 from bsl.tasks.reporting.publish import publish
 from bsl.tasks.reporting.sections import text_part
 from bsl.tasks.reporting.sweep.inputs import SweepSettings
-from bsl.tasks.reporting.sweep.page import SweepContent, finding, shown_rows, shown_set, sweep_page
+from bsl.tasks.reporting.sweep.page import finding, shown_rows, shown_set, sweep_chart, sweep_page
 from bsl.tasks.reporting.sweep.runs import result_scores, run_parts
 from bsl.tasks.reporting.sweep.system import SweepSystem
 from bsl.tasks.stage.cached import StageContext, stage
@@ -40,11 +40,7 @@ def compare_systems(
 ) -> None:
     """Publish figures over seeds, differences to references, and a page; for own text also advice.
 
-    Args:
-        context: the stage's context.
-        systems: systems with their artifacts; for own text, the unchanged encoder comes first.
-        settings: sets, references and content.
-        command: the command that repeats the sweep.
+    For own text, the unchanged encoder comes first.
 
     Raises:
         EvaluationError: vectors cannot be scored on a set.
@@ -70,18 +66,19 @@ def compare_systems(
         sentence = advice(rows, choice, "your text" if own_text.labels is None else "your labels")
         notes += forgetting_notes(choice, own_text.may_forget)
     if drawn and len(vectors) > 1:
-        notes.append(_draws_note(resamples, len(vectors) - 1))
+        smallest = f"the smallest p that a difference can reach here is {smallest_p(resamples, len(vectors) - 1):.4f}."
+        notes.append(f"{resamples:,} draws and {counted(len(vectors) - 1, 'comparison')}: {smallest}")
     faults = {system.label: "; ".join(system.faults) for system in systems if system.faults}
     noted = SweepFigures(shown=shown, faults=faults, notes=notes)
     context.draft.write(table)
     context.draft.note(ResultFigures(findings=[sentence] if sentence else []))
     context.draft.note(noted)
-    content = SweepContent(settings.title, table, systems, settings.axis, noted)
+    chart = sweep_chart(table, shown, systems, settings.axis)
     own_parts = [
         *_run_parts(context, [system.label for system in systems], settings),
         *_own_parts(context, settings),
     ]
-    publish(context, sweep_page(content, [sentence], own_parts), command)
+    publish(context, sweep_page(settings.title, table, noted, chart, [sentence], own_parts), command)
 
 
 def _draws(settings: SweepSettings, vectors: Sequence[Sequence[Vectors]], resamples: int) -> list[SetDraws]:
@@ -123,13 +120,6 @@ def _own_parts(context: StageContext, settings: SweepSettings) -> list[Part]:
     return parts
 
 
-def _draws_note(draws: int, comparisons: int) -> str:
-    return (
-        f"{draws:,} draws and {counted(comparisons, 'comparison')}: the smallest p that a "
-        f"difference can reach here is {smallest_p(draws, comparisons):.4f}."
-    )
-
-
 def _other_figures(
     context: StageContext, systems: Sequence[SweepSystem], others: Mapping[str, tuple[str, ...]]
 ) -> Iterator[dict[str, object]]:
@@ -157,12 +147,9 @@ def _without(figures: pl.DataFrame, labels: list[str]) -> pl.DataFrame:
 
 
 def advice(figures: pl.DataFrame, choice: Choice, where: str) -> str:
-    """Return which system to use, and how certain its gain is.
+    """Return which system to use, and how certain its gain on `where`, `your text` or `your labels`, is.
 
-    Args:
-        figures: Rows of the table `sweep` of the deciding figure, compared with the original encoder, its first row.
-        choice: The best system.
-        where: What decides: `your text` or `your labels`.
+    The rows are of the table `sweep`: the deciding figure, compared with the original encoder, which comes first.
     """
     rows = {row["label"]: row for row in figures.drop_nulls("mean").iter_rows(named=True)}
     start, best = next(iter(rows)), choice.best
@@ -171,7 +158,8 @@ def advice(figures: pl.DataFrame, choice: Choice, where: str) -> str:
     if best == start:
         return f"Keep the {start}: no point that may be chosen is higher than its {_mean(rows[start])} on {where}."
     row = rows[best]
-    gain = f"{_mean(row)} compared with {_mean(rows[start])}, {_difference(row)}, p {p_value(row['p_value'])}"
+    difference = with_sign(row["difference"], row["difference_low"], row["difference_high"])
+    gain = f"{_mean(row)} compared with {_mean(rows[start])}, {difference}, p {p_value(row['p_value'])}"
     if row["verdict"] == "above":
         return f"Use {best}: {gain} on {where}."
     return f"Keep the {start}: no point is significantly above it on {where} (highest: {best}, {gain})."
@@ -188,7 +176,3 @@ def forgetting_notes(choice: Choice, allowed: float) -> Iterator[str]:
 
 def _mean(row: Mapping[str, Any]) -> str:
     return spread(row["mean"], row["sd"])
-
-
-def _difference(row: Mapping[str, Any]) -> str:
-    return with_sign(row["difference"], row["difference_low"], row["difference_high"])

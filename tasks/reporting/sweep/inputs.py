@@ -19,11 +19,8 @@ class OwnTextComparison(Record):
     """The user's text, which decides the best system; the original encoder is the first system."""
 
     passages: PassagesRef
-    """Sentences of the text, by part."""
     corpus: CorpusRef
-    """Training sentences."""
     sources: tuple[TextSource, ...]
-    """The files."""
     labels: LabelSource | None
     """Labels; if given, they decide."""
     deciding: tuple[str, ...]
@@ -45,7 +42,6 @@ class SweepSettings(StageInputs):
     """Sets, references, and content of the page that is in no artifact."""
 
     title: str
-    """Title of the page."""
     config: BootstrapConfig
     """Bootstrap settings; many comparisons on `sets` get more draws (`enough_draws`)."""
     own_text: OwnTextComparison | None = None
@@ -66,7 +62,6 @@ class SweepSettings(StageInputs):
     runs: tuple[ReportRef, ...] = ()
     """Reports of the systems, if they are results of finished runs."""
     notes: tuple[str, ...] = ()
-    """Notes on the page."""
 
     def decides(self, name: str) -> bool:
         """Return whether a figure decides."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
@@ -39,55 +39,39 @@ _FEW: Final = 4  # maximum number of systems named in a sentence
 _ROLES: Final = {"above": "after", "below": "published"}
 
 
-@dataclass(frozen=True)
-class SweepContent:
-    """The content of a sweep's page.
-
-    Attributes:
-        title: heading of the page.
-        table: the table `sweep`.
-        systems: in the order of the table.
-        axis: name of the setting; `SYSTEMS` if the systems have no order.
-        figures: the set that the chart draws, faults, notes.
-    """
-
-    title: str
-    table: pl.DataFrame
-    systems: Sequence[SweepSystem]
-    axis: str
-    figures: SweepFigures
-
-
-def sweep_page(content: SweepContent, sentences: Sequence[str], more_parts: Sequence[Part]) -> Page:
-    """Return the page; `more_parts` are the sections on runs and on the text."""
-    table, figures = content.table, content.figures
+def sweep_page(
+    title: str,
+    table: pl.DataFrame,
+    figures: SweepFigures,
+    chart: Chart | None,
+    sentences: Sequence[str],
+    more_parts: Sequence[Part],
+) -> Page:
+    """Return the page of the table `sweep`; `more_parts` are the sections on runs and on the text."""
     notes = [*figures.notes, *([_ONE_SEED] if table["seeds"].max() == 1 else [])]
     parts = [
-        *(
-            Part(heading, [Table.of("Figures × 100", rows)])
-            for heading, rows in comparisons(table, content.figures.shown)
-        ),
-        Part("All sets", _all_sets(content) if table["dataset"].n_unique() > 1 else []),
+        *(Part(heading, [Table.of("Figures × 100", rows)]) for heading, rows in comparisons(table, figures.shown)),
+        Part("All sets", _all_sets(table, figures.shown) if table["dataset"].n_unique() > 1 else []),
         Part("Errors", [Prose(line) for line in fault_lines(figures.faults)]),
         Part("How to read the figures", [*map(Prose, notes), Prose(_LEGEND, note=True)]),
         *more_parts,
     ]
-    return Page.of_result(content.title, sentences, sweep_chart(content), parts)
+    return Page.of_result(title, sentences, chart, parts)
 
 
-def _all_sets(content: SweepContent) -> list[Table | Folded]:
+def _all_sets(table: pl.DataFrame, shown: str) -> list[Table | Folded]:
     """Return every system on every set, and differences on the sets that have no section of their own."""
-    above = {headline.dataset for headline in headlines(content.table, content.figures.shown)}
-    others = content.table.filter(~pl.col("dataset").is_in(list(above)))
+    above = [dataset for dataset, _, _ in headlines(table, shown)]
+    others = table.filter(~pl.col("dataset").is_in(above))
     parts = others.drop_nulls("reference").partition_by("dataset", "metric", "protocol", maintain_order=True)
     tables = [Table.of(heading, rows) for part in parts for heading, rows in _headed(part["dataset"][0], part)]
-    means = Table.of("Mean over seeds × 100 ± standard deviation", set_rows(content.table))
+    means = Table.of("Mean over seeds × 100 ± standard deviation", set_rows(table))
     return [means, *([Folded("Differences on all other sets", tables)] if tables else [])]
 
 
 def finding(table: pl.DataFrame, shown: str) -> str:
     """Return the systems above and below each reference, and those without a clear difference."""
-    return " ".join(line for headline in headlines(table, shown) for line in _findings(headline.rows, headline.name))
+    return " ".join(line for _, name, rows in headlines(table, shown) for line in _findings(rows, name))
 
 
 def _findings(rows_of_set: pl.DataFrame, shown: str) -> Iterator[str]:
@@ -113,27 +97,27 @@ def _gap(row: Mapping[str, Any]) -> str:
     return f"{row['label']} ({with_sign(row['difference'], row['difference_low'], row['difference_high'])})"
 
 
-def sweep_chart(content: SweepContent) -> Chart | None:
+def sweep_chart(table: pl.DataFrame, shown: str, systems: Sequence[SweepSystem], axis: str) -> Chart | None:
     """Return the chart of each system's figure on the shown set, with its interval; None without figures.
 
     A setting is drawn as a curve; systems as one row each, highest first, with a line at the first reference.
     """
     from bsl.tasks.rendering.charts import Mark, mark_of, score_chart, setting_chart  # matplotlib
 
-    figures = shown_rows(content.table, content.figures.shown).drop_nulls("mean")
+    figures = shown_rows(table, shown).drop_nulls("mean")
     rows = {
         row["label"]: row for row in figures.unique("label", keep="first", maintain_order=True).iter_rows(named=True)
     }
-    known = [system for system in content.systems if system.label in rows]
+    known = [system for system in systems if system.label in rows]
     if not known:
         return None
     marks = {
         label: mark_of(label, _role(row), row["mean"], row["ci_low"], row["ci_high"]) for label, row in rows.items()
     }
-    name = f"{content.figures.shown}, × 100, with 95 % interval"
-    if content.axis != SYSTEMS:
+    name = f"{shown}, × 100, with 95 % interval"
+    if axis != SYSTEMS:
         along = [replace(marks[one.label], line=one.line, place=one.place, published=one.published) for one in known]
-        return setting_chart(along, content.axis, name)
+        return setting_chart(along, axis, name)
     reference = rows.get(rows[known[0].label]["reference"])
     printed = [Mark(f"{one.label} (published)", "system", one.published) for one in known if one.published]
     ranked = sorted((marks[one.label] for one in known), key=lambda mark: -mark.value)
@@ -152,9 +136,7 @@ def fault_lines(faults: Mapping[str, str]) -> list[str]:
 def shown_set(table: pl.DataFrame, declared: str | None) -> str:
     """Return the set to draw: the declared one, else the mean of all, else the last one that most systems have.
 
-    Args:
-        table: the table `sweep`.
-        declared: a declared name without its split; its last split is drawn, as test sets follow dev sets.
+    A declared name has no split: its last split is drawn, as test sets follow dev sets.
     """
     counts = dict(table.group_by("dataset", maintain_order=True).agg(pl.col("label").n_unique()).rows())
     names = [name for name, count in counts.items() if count == max(counts.values())]
@@ -173,27 +155,15 @@ def shown_rows(table: pl.DataFrame, shown: str) -> pl.DataFrame:
     return of_set.filter(metric=first["metric"], protocol=first["protocol"])
 
 
-class Headline(NamedTuple):
-    """A set with comparisons that has a section of its own; `metric` is empty for the set's main metric."""
-
-    dataset: str
-    metric: str
-    rows: pl.DataFrame
-
-    @property
-    def name(self) -> str:
-        """Its name on the page."""
-        return f"{self.dataset} by {self.metric}" if self.metric else self.dataset
-
-
-def headlines(table: pl.DataFrame, shown: str) -> Iterator[Headline]:
-    """Yield the shown set, and one set for each other metric with comparisons."""
+def headlines(table: pl.DataFrame, shown: str) -> Iterator[tuple[str, str, pl.DataFrame]]:
+    """Yield set, name on the page and rows of the shown set, and of one set for each other metric with comparisons."""
     rows_shown = shown_rows(table, shown)
-    yield Headline(shown, "", rows_shown)
+    yield shown, shown, rows_shown
     drawn = table.drop_nulls("reference").filter(pl.col("metric") != rows_shown["metric"][0])
     for rows in drawn.partition_by("metric", maintain_order=True):
-        name = shown_set(rows, None)
-        yield Headline(name, rows["metric"][0] if name == shown else "", rows.filter(dataset=name))
+        dataset = shown_set(rows, None)
+        name = f"{dataset} by {rows['metric'][0]}" if dataset == shown else dataset
+        yield dataset, name, rows.filter(dataset=dataset)
 
 
 def set_rows(table: pl.DataFrame) -> list[dict[str, str]]:
@@ -208,8 +178,8 @@ def set_rows(table: pl.DataFrame) -> list[dict[str, str]]:
 
 def comparisons(table: pl.DataFrame, shown: str) -> Iterator[tuple[str, list[dict[str, str]]]]:
     """Yield a heading and `figure_rows` for each headline and system that the others are compared with."""
-    for headline in headlines(table, shown):
-        yield from _headed(headline.name, headline.rows)
+    for _, name, rows in headlines(table, shown):
+        yield from _headed(name, rows)
 
 
 def _headed(name: str, rows: pl.DataFrame) -> Iterator[tuple[str, list[dict[str, str]]]]:

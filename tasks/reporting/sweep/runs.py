@@ -34,10 +34,19 @@ def run_systems(store: Store, reports: Sequence[ReportRef]) -> tuple[SweepSystem
     Raises:
         ArtifactMissingError: an artifact is not the report of a recipe's run, or names no vectors of its result.
     """
-    return tuple(
-        SweepSystem(label=name, embeddings=(_vectors(store, ref),), scores=_own_scores(store, ref))
-        for name, ref in zip(run_names(store, reports), reports, strict=True)
-    )
+    systems = []
+    for name, ref in zip(run_names(store, reports), reports, strict=True):
+        manifest = store.manifest(ref)
+        inputs, result = manifest.provenance.inputs, _result(manifest)
+        if (vectors := inputs.get(f"vectors.{result}")) is None:
+            raise ArtifactMissingError(
+                f"{ref}: does not name the vectors of its result (reports do since version 10). Run its recipe again; "
+                "only the report is made again."
+            )
+        scores = [ScoresRef(key=entry.key) for argument, entry in inputs.items() if argument.startswith("scores.")]
+        own = tuple(one for one in scores if store.manifest(one).provenance.config.get("model") == result)
+        systems.append(SweepSystem(label=name, embeddings=(EmbeddingsRef(key=vectors.key),), scores=own))
+    return tuple(systems)
 
 
 def run_parts(store: Store, names: Sequence[str], reports: Sequence[ReportRef], scores: pl.DataFrame) -> list[Part]:
@@ -62,11 +71,7 @@ def result_scores(store: Store, names: Sequence[str], reports: Sequence[ReportRe
 
 
 def run_names(store: Store, reports: Sequence[ReportRef]) -> list[str]:
-    """Return a letter and the shortened title of each run, in their order.
-
-    Raises:
-        ArtifactMissingError: an artifact is not the report of a recipe's run.
-    """
+    """Return a letter and the shortened title of each run, in their order."""
     origins = {ref: store.manifest(ref).provenance for ref in reports}
     for ref, origin in origins.items():
         if origin.stage != report.name:
@@ -102,24 +107,6 @@ def dev_of(settings: Mapping[str, Any]) -> str:
 def _result(manifest: Manifest) -> str:
     """Return the name of a run's result among the systems of its report."""
     return manifest.figures_as(ReportFigures).result
-
-
-def _vectors(store: Store, report: ReportRef) -> EmbeddingsRef:
-    manifest = store.manifest(report)
-    entry = manifest.provenance.inputs.get(f"vectors.{_result(manifest)}")
-    if entry is None:
-        raise ArtifactMissingError(
-            f"{report}: does not name the vectors of its result (reports do since version 10). Run its recipe again; "
-            "only the report is made again."
-        )
-    return EmbeddingsRef(key=entry.key)
-
-
-def _own_scores(store: Store, report: ReportRef) -> tuple[ScoresRef, ...]:
-    manifest = store.manifest(report)
-    entries = manifest.provenance.inputs.items()
-    refs = [ScoresRef(key=entry.key) for name, entry in entries if name.startswith("scores.")]
-    return tuple(ref for ref in refs if store.manifest(ref).provenance.config.get("model") == _result(manifest))
 
 
 def differing(settings: Mapping[str, Mapping[str, Any]]) -> list[dict[str, str]]:

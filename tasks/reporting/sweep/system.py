@@ -18,7 +18,6 @@ class SweepSystem(Record):
     """A configuration of a sweep or a finished run, and its artifacts."""
 
     label: str
-    """Its name in tables."""
     line: str = ""
     """Its line on the chart; empty if there is only one."""
     place: str = ""
@@ -32,4 +31,3 @@ class SweepSystem(Record):
     embeddings: tuple[EmbeddingsRef, ...] = ()
     """Vectors of all sets, one artifact per seed; empty if no run finished."""
     scores: tuple[ScoresRef, ...] = ()
-    """All figures of its encoders."""

@@ -1,6 +1,7 @@
 """Kind `toy`: a pair's cosine minus the cosine of its first sentence with a neighbouring pair's second sentence."""
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import polars as pl
 
@@ -22,10 +23,8 @@ class ToySet(EvaluationSet):
 
 class ToyKind(FrozenKind[ToySet]):
     title = "Toys"
-
-    @property
-    def suites(self) -> Mapping[str, tuple[str, ...]]:
-        return {"toys": ("toy",)}
+    suites: ClassVar = {"toys": ("toy",)}
+    tables = (PaperTable(title="Toys", columns=(("toy", "TOY"),), metrics=("margin",)),)
 
     def find(self, site: RunContext, name: str) -> ToySet:
         return ToySet(dataset=name, source=resolve_source(SourceSpec(dataset="embedded:stsb", split="test")))
@@ -34,10 +33,6 @@ class ToyKind(FrozenKind[ToySet]):
         self, sets: tuple[ToySet, ...], vectors: Vectors, config: ScoringConfig, device: str = "cpu"
     ) -> pl.DataFrame:
         return margins(sets, vectors)
-
-    @property
-    def tables(self) -> tuple[PaperTable, ...]:
-        return (PaperTable(title="Toys", columns=(("toy", "TOY"),), metrics=("margin",)),)
 
 
 def margins(sets: tuple[ToySet, ...], vectors: Vectors) -> pl.DataFrame:

@@ -4,7 +4,7 @@ import pytest
 from sklearn.feature_extraction.text import HashingVectorizer
 
 from bsl.flows.cli.terminal.checks import check_sets
-from bsl.models.evaluation.config import BootstrapConfig
+from bsl.models.evaluation.config import BootstrapConfig, ScoringConfig
 from bsl.storage.assets.embedded import embedded_path
 from bsl.storage.errors import SourceError
 from bsl.tasks.corpus.evaluation_sets import rows_of
@@ -68,7 +68,8 @@ def test_added_kind_is_available_in_suites_and_evaluate():
     assert names_of(["all"])[-1] == "toy"
     with pytest.raises(kinds.UnknownSuiteError, match=r"Did you mean 'toys'.*Suites: .*toys, all"):
         names_of(["toyes"])
-    found = evaluate(words, ["toys", "embedded:stsb/dev"], bootstrap=BootstrapConfig(resamples=100)).scores
+    config = ScoringConfig(bootstrap=BootstrapConfig(resamples=100))
+    found = evaluate(words, ["toys", "embedded:stsb/dev"], RunContext(), config).scores
     assert found.filter(dataset="toy")["value"].item() > 0.3
     assert found["dataset"].unique(maintain_order=True).to_list() == ["stsb", "toy"]
     assert rows_of.cache_info().misses == 2  # each set is read once

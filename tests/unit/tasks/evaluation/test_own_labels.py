@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from bsl.models.errors import EvaluationError
-from bsl.models.evaluation.config import BootstrapConfig
+from bsl.models.evaluation.config import BootstrapConfig, ScoringConfig
 from bsl.models.evaluation.labels import class_accuracies, labelled_of
 from bsl.storage.assets.embedded import embedded_path
 from bsl.storage.errors import SourceError
@@ -14,7 +14,7 @@ from bsl.tasks.evaluation.kinds import available, kind_of, names_of
 from bsl.tasks.evaluation.python_api import evaluate
 from bsl.tasks.stage.run_context import RunContext
 
-DRAWN = BootstrapConfig(resamples=200)
+DRAWN = ScoringConfig(bootstrap=BootstrapConfig(resamples=200))
 RIVERS, ENGINES = ("river", "lake", "shore"), ("engine", "wheel", "brake")
 
 
@@ -38,7 +38,7 @@ def classes(tmp_path_factory):
 
 
 def scores_of(path, options="#label=topic&text=text"):
-    return evaluate(letters, [f"labels:{path}{options}"], bootstrap=DRAWN).scores
+    return evaluate(letters, [f"labels:{path}{options}"], RunContext(), DRAWN).scores
 
 
 def width(row):
@@ -67,7 +67,7 @@ def test_scoring_again_computes_no_accuracy_again(classes, monkeypatch):
     monkeypatch.setattr("bsl.models.evaluation.labels.neighbour_accuracy", None)
     assert scores_of(classes).equals(first)
     with pytest.raises(TypeError):
-        evaluate(lambda texts: letters(texts) + 1, [f"labels:{classes}#label=topic"], bootstrap=DRAWN)
+        evaluate(lambda texts: letters(texts) + 1, [f"labels:{classes}#label=topic"], RunContext(), DRAWN)
 
 
 def test_order_of_rows_changes_neither_score_nor_data_digest(classes, tmp_path):

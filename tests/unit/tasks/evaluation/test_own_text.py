@@ -5,7 +5,7 @@ import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
 from bsl.models.errors import EvaluationError
-from bsl.models.evaluation.config import BootstrapConfig
+from bsl.models.evaluation.config import BootstrapConfig, ScoringConfig
 from bsl.models.evaluation.uses import RECIPROCAL_RANK
 from bsl.tasks.evaluation.kinds import available, kind_of, names_of
 from bsl.tasks.evaluation.own_text import questions_of
@@ -47,7 +47,7 @@ def words_of(wanted, features):
 def test_own_text_has_a_score_and_interval_per_question(name, wanted):
     assert names_of([name, "stsb/dev"]) == (name, "stsb/dev")
     assert kind_of(name).is_drawn
-    scores = evaluate(words_of(wanted, None), [name], bootstrap=DRAWN).scores
+    scores = evaluate(words_of(wanted, None), [name], RunContext(), ScoringConfig(bootstrap=DRAWN)).scores
     assert set(scores["split"]) == questions_of(wanted).keys() == {"neighbour", "title", "crop"}
     assert set(scores["metric"]) == {RECIPROCAL_RANK}
     assert (scores["ci_low"] <= scores["value"]).all()

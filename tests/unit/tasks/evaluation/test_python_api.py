@@ -17,6 +17,7 @@ from bsl.tasks.embedding import python_encoders
 from bsl.tasks.embedding.vectors import Vectors
 from bsl.tasks.evaluation.kinds import UnknownSuiteError, available
 from bsl.tasks.evaluation.python_api import evaluate
+from bsl.tasks.stage.run_context import RunContext
 from tests.toy_sets import allow_any_rows
 
 PAIRS = pl.DataFrame(
@@ -27,14 +28,14 @@ PAIRS = pl.DataFrame(
     }
 )
 UNIQUE = ["a cat sat", "a dog ran", "a cat sits", "it rains"]
-DRAWS, PROBE = BootstrapConfig(resamples=100), ProbeConfig(folds=3, protocols=("fast",))
+FEW = ScoringConfig(bootstrap=BootstrapConfig(resamples=100), probe=ProbeConfig(folds=3, protocols=("fast",)))
 
 
 @pytest.fixture
 def scored(declare):
     """Return a function that scores an object on a declared set of three pairs."""
     site = declare("mine", test=PAIRS)
-    return lambda encoder: evaluate(encoder, ["mine/test"], site, DRAWS).scores
+    return lambda encoder: evaluate(encoder, ["mine/test"], site, FEW).scores
 
 
 class Letters:
@@ -88,18 +89,18 @@ def test_invalid_encoder_output_error_names_dataset_and_row(scored, monkeypatch,
     ("encoder", "suite", "error", "message"),
     [
         (Letters(), [], UnknownSuiteError, "the suite is empty, expected at least one set"),
-        (Letters(), "mnie/test", UnknownSuiteError, "unknown suite or set 'mnie/test'"),
+        (Letters(), ["mnie/test"], UnknownSuiteError, "unknown suite or set 'mnie/test'"),
         (Letters(), ["stsb-supervised"], SourceError, "all requested sets fine-tune the encoder"),
         (5, ["embedded:stsb/dev"], TypeError, "the encoder is 5, expected a function, or an object with encode"),
     ],
 )
 def test_evaluate_refuses_unknown_sets_and_an_object_without_encode(encoder, suite, error, message):
     with pytest.raises(error, match=message):
-        evaluate(encoder, suite)
+        evaluate(encoder, suite, RunContext())
 
 
 def test_evaluate_reports_missing_and_fine_tuning_sets():
-    found = evaluate(Letters(), suite=["embedded:stsb/test", "stsb-mt/test", "stsb-supervised"])
+    found = evaluate(Letters(), ["embedded:stsb/test", "stsb-mt/test", "stsb-supervised"], RunContext())
     assert found.scores.filter(metric="spearman")["n"].to_list() == [1379]
     assert list(found.missing) == ["stsb-mt/test", "stsb-supervised"]
     assert "cannot be fine-tuned" in found.missing["stsb-supervised"]
@@ -150,7 +151,7 @@ def figures(scores):
     ],
 )
 def test_objects_functions_and_tensors_have_all_scores_under_their_name(mirrored, encoder, name, named):
-    scores = evaluate(encoder, SUITE, mirrored, DRAWS, PROBE, name).scores
+    scores = evaluate(encoder, SUITE, mirrored, FEW, name).scores
     assert set(scores["dataset"]) == {"trec", "mrpc", "afs", "stsb"}
     assert {parse_signature(line)["vectors"] for line in scores["signature"]} == {named}
     found = figures(scores)
@@ -165,10 +166,10 @@ def test_sparse_and_dense_tfidf_have_equal_scores(mirrored):
     texts = sentences["text"].to_list()
     table = TfIdf([texts]).vectors(texts)
     rows = dict(zip(sentences["sentence_id"].to_list(), range(len(texts)), strict=True))
-    sparse, scoring = Vectors("tf-idf", rows, {"vectors": "tfidf"}, table), ScoringConfig(bootstrap=DRAWS, probe=PROBE)
+    sparse = Vectors("tf-idf", rows, {"vectors": "tfidf"}, table)
     ours = figures(
-        pl.concat((kind.figures(sets, sparse, scoring) for kind, sets in found.frozen()), how="diagonal_relaxed")
+        pl.concat((kind.figures(sets, sparse, FEW) for kind, sets in found.frozen()), how="diagonal_relaxed")
     )
     dense = dict(zip(texts, table.toarray(), strict=True))
-    theirs = evaluate(lambda given: [dense[text] for text in given], SUITE[:3], mirrored, DRAWS, PROBE).scores
+    theirs = evaluate(lambda given: [dense[text] for text in given], SUITE[:3], mirrored, FEW).scores
     assert ours == pytest.approx(figures(theirs), abs=1e-6)

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from bsl.storage.artifacts.schemas import TRAINING_LOG
-from bsl.tasks.rendering.blocks import Charts, Code, Facts, Folded, Lineage, Page, Part, Prose, Row, Station, Table
+from bsl.tasks.rendering.blocks import Charts, Code, Facts, Folded, Page, Part, Prose, Row, Table
 from bsl.tasks.rendering.charts import Mark, score_chart
 from bsl.tasks.rendering.markdown import markdown
 from bsl.tasks.rendering.training_curves import folded_curves
@@ -26,7 +26,6 @@ def test_page_starts_with_the_verdict_and_renders_every_block():
         (Facts({"name": "value|"}), "| name | value\\| |"),
         (Code("a\n```\nb"), "````\na\n```\nb\n````"),
         (Code("a``b"), "``` a``b ```"),
-        (Lineage([[Station("corpus", ["abc", "7 rows"], made=True)]]), "- corpus: abc, 7 rows"),
         (Folded("More", [Prose("inside")]), "### More\n\ninside"),
     ]
     page = page_of(*(block for block, _ in blocks), lead=[Charts([CHART], lead=True)])

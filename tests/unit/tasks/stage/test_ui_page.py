@@ -11,8 +11,8 @@ from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.tasks.rendering.blocks import Charts, Page, Part, Prose
 from bsl.tasks.rendering.svg import Chart
-from bsl.tasks.stage import ui_page as page
-from bsl.tasks.stage.ui_page import key_of, lineage_of, title_of
+from bsl.tasks.stage import ui as page
+from bsl.tasks.stage.ui import key_of, lineage_of, title_of
 
 LETTERS = iter(range(1, 256))
 

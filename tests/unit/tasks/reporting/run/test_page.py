@@ -1,4 +1,4 @@
-"""The first chart of a run's page, the lineage, and the advice on a gentler training."""
+"""The first chart of a run's page, and the advice on a gentler training."""
 
 import polars as pl
 

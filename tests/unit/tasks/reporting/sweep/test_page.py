@@ -9,7 +9,6 @@ from bsl.storage.artifacts.schemas import SWEEP
 from bsl.tasks.figures import SweepFigures
 from bsl.tasks.rendering.markdown import markdown
 from bsl.tasks.reporting.sweep.page import (
-    SweepContent,
     comparisons,
     finding,
     set_rows,
@@ -56,9 +55,13 @@ POINTS = [
 ]
 
 
-def content(table=TABLE, systems=POINTS, axis="recipe", shown=MEAN, faults=None):
-    figures = SweepFigures(shown=shown, faults=faults or {}, notes=["No p is below 0.1."])
-    return SweepContent("Systems", table, systems, axis, figures)
+def chart_of(table=TABLE, systems=POINTS, axis="recipe", shown=MEAN):
+    return sweep_chart(table, shown, systems, axis)
+
+
+def page_of(table, systems, sentences=(), faults=None):
+    figures = SweepFigures(shown=MEAN, faults=faults or {}, notes=["No p is below 0.1."])
+    return markdown(sweep_page("Systems", table, figures, chart_of(table, systems), sentences, []))
 
 
 def test_significance_requires_both_interval_and_corrected_p_value():
@@ -111,22 +114,22 @@ def test_uncompared_set_has_table_and_chart_of_headline_metric():
     ((heading, lines),) = comparisons(FACETS, "afs test")
     assert heading == "afs test (spearman, unsupervised)"
     assert [(line["system"], line["mean ± sd"]) for line in lines] == [("a", "30.00 ± 1.00"), ("b", "40.00 ± 1.00")]
-    chart = sweep_chart(content(FACETS, POINTS[:2], shown="afs test"))
+    chart = chart_of(FACETS, POINTS[:2], shown="afs test")
     assert "b: 40.0; a: 30.0; a (published): 52.5" in chart.label
 
 
 def test_chart_by_setting_shows_intervals_and_published_line():
-    chart = sweep_chart(content(axis="momentum"))
+    chart = chart_of(axis="momentum")
     assert chart.label.startswith(f"{MEAN}, × 100, with 95 % interval by momentum. a: 50.0; b: 60.0")
     assert "published" in chart.svg
-    assert chart == sweep_chart(content(axis="momentum"))
+    assert chart == chart_of(axis="momentum")
 
 
 def test_page_has_the_finding_all_sets_and_an_empty_row_for_a_system_without_scores():
     nothing = {"label": "e", "dataset": MEAN, "metric": "spearman", "protocol": "all", "seeds": 0, "reference": "a"}
     failed = SweepSystem(label="e", place="e", faults=("seed 0: loss is nan",))
-    made = content(pl.concat([TABLE, table_of(nothing)]), [*POINTS, failed], faults={"e": "seed 0: loss is nan"})
-    page = markdown(sweep_page(made, [finding(made.table, MEAN)], []))
+    table, systems = pl.concat([TABLE, table_of(nothing)]), [*POINTS, failed]
+    page = page_of(table, systems, [finding(table, MEAN)], {"e": "seed 0: loss is nan"})
     assert page.startswith(f"# Systems\n\nOn {MEAN}, above a: b (")
     assert f"](scores.svg)\n\n## {MEAN} (spearman, all), compared with a\n\n" in page
     assert "| e | – |  | 0 |  |  |  |" in page
@@ -136,5 +139,5 @@ def test_page_has_the_finding_all_sets_and_an_empty_row_for_a_system_without_sco
     assert "## Errors\n\ne: seed 0: loss is nan\n\n" in page
     assert "No p is below 0.1." in page
     assert "One seed" not in page
-    assert "One seed" in markdown(sweep_page(content(TABLE.with_columns(seeds=1)), [], []))
-    assert sweep_chart(made) == sweep_chart(content())
+    assert "One seed" in page_of(TABLE.with_columns(seeds=1), POINTS)
+    assert chart_of(table, systems) == chart_of()
