@@ -58,7 +58,11 @@ class EvaluationSet(Record, ABC):
 
 @lru_cache(maxsize=64)  # enough for all suites; stages, folds and seeds read the same sets, perhaps from the Hub
 def rows_of(evaluation_set: EvaluationSet) -> Mapping[str, pl.DataFrame]:
-    """Return each split's rows in order, read once per process; raises what `EvaluationSet.read` does."""
+    """Return each split's rows in order, read once per process.
+
+    Raises:
+        SourceError: as for `EvaluationSet.read`.
+    """
     return evaluation_set.read()
 
 

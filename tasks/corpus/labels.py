@@ -73,7 +73,11 @@ def evaluation_rows(labels: LabelSource) -> pl.DataFrame:
 
 
 def evaluation_counts(labels: LabelSource) -> str:
-    """Return `counts_line` of a file whose rows are all for evaluation."""
+    """Return `counts_line` of a file whose rows are all for evaluation.
+
+    Raises:
+        EvaluationError: too few rows for an evaluation.
+    """
     rows = evaluation_rows(labels).with_columns(part=pl.lit(JUDGE))
     return counts_line(counts_of(rows, labels), labels, "evaluate")
 

@@ -25,7 +25,11 @@ def columns_table(sources: tuple[TextSource, ...]) -> Table:
 
 @stage(ref=PassagesRef, version=9)
 def read_passages(context: StageContext, sources: tuple[TextSource, ...], config: HoldOutConfig) -> None:
-    """Read files, split their records into sentences and hold documents out."""
+    """Read files, split their records into sentences and hold documents out.
+
+    Raises:
+        EmptyCorpusError: the text columns are empty, or a part has no sentences.
+    """
     show(columns_table(sources))
     left_out = LeftOut()
     table, parts = parts_of(sources, config, left_out, progress_of("reading, files"))
@@ -52,7 +56,9 @@ def training_corpus(
 ) -> None:
     """Make the training corpus: unique sentences of the part `train`, without those of test labels.
 
-    Too few labels for an evaluation are an error now, before training.
+    Raises:
+        EvaluationError: there are too few labels for an evaluation; raised before training.
+        EmptyCorpusError: all training candidates occur in test labels.
     """
     table = context.store.scan(passages).collect()
     unique = table.filter(part=TRAIN).unique("sentence_id", keep="first", maintain_order=True)

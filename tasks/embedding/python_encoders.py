@@ -115,8 +115,17 @@ def embed_corpus(
 ) -> EmbeddingsRef:
     """Embed a run's training corpus with a Python object; the `path` of the returned reference is a `teacher.model`.
 
-    Ingests the corpus if it is not in the store. The key contains the digest of the vectors, not the object. See
-    `bsl.embed_corpus`.
+    Ingests the corpus if it is not in the store. The key contains the digest of the vectors, not the object.
+
+    Args:
+        encoder: An object with `encode(list[str]) -> array`, or a callable; it receives each sentence once.
+        config: Setting `ingest` of the run.
+        site: Run context, with the store and mirror of the run.
+        name: Name of the object in signatures; defaults to the name of its class, or of the function.
+
+    Raises:
+        SourceError: A source is not available.
+        EvaluationError: The object returns no vector for a sentence, or a vector that is not finite.
     """
     corpus = ingest(site, locate_sources(site, config), config)
     sentences = site.open_store().scan(corpus).select("sentence_id", "text").collect().sort("sentence_id")

@@ -58,7 +58,11 @@ def embed_ranges(
 ) -> tuple[int, int]:
     """Write the vectors of a large corpus, one file per range, in the order of ids.
 
-    Returns the number of newly embedded sentences, and the width D of the vectors.
+    Returns:
+        Number of newly embedded sentences, and width D of the vectors.
+
+    Raises:
+        EncoderError: A sentence has no embedding.
     """
     store, sentences = context.store, context.store.scan(corpus).select("sentence_id", "text")
     advance, width = progress_of(WHAT), 0
@@ -129,7 +133,11 @@ def embed_shard(
 def encoded(
     context: StageContext, encoding: ResumableEncoding, sentences: pl.DataFrame, advance: OnProgress
 ) -> list[pl.DataFrame]:
-    """Return `sentence_id` and `embedding` of sentences, in parts by id, which mix lengths and take equally long."""
+    """Return `sentence_id` and `embedding` of sentences, in parts by id, which mix all lengths and take equally long.
+
+    Raises:
+        NoEmbeddingError: A sentence has no embedding.
+    """
     if sentences.is_empty():
         return []  # without importing torch
     rows = encoding.part

@@ -194,7 +194,11 @@ def digests(figures: pl.DataFrame, sets: Sequence[EvaluationSet]) -> dict[tuple[
 
 @lru_cache(maxsize=64)
 def digest_of(evaluation_set: EvaluationSet) -> str:
-    """Return the digest of all rows of a set, split by split."""
+    """Return the digest of all rows of a set, split by split.
+
+    Raises:
+        SourceError: The set cannot be read.
+    """
     return rows_digest((split, rows.iter_rows()) for split, rows in rows_of(evaluation_set).items())
 
 

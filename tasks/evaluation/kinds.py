@@ -154,7 +154,11 @@ def names_of(suite: Iterable[str]) -> tuple[str, ...]:
 
 
 def named_sets(suite: Iterable[str]) -> tuple[str, ...]:
-    """Return the complete names of the sets that are named themselves, not by a suite."""
+    """Return the complete names of the sets that are named themselves, not by a suite.
+
+    Raises:
+        UnknownSuiteError: A name is neither a suite nor a set.
+    """
     known = suites()
     names = tuple(in_full(word) for word in suite if word not in known and word != ALL)
     for name in names:
@@ -191,7 +195,12 @@ def available(site: RunContext, names: Iterable[str], *, skip_failed_downloads: 
 
 
 def find_set(site: RunContext, name: str) -> EvaluationSet:
-    """Find and read a set; reading it here lets callers skip an unreadable set and score the others."""
+    """Find and read a set; reading it here lets callers skip an unreadable set and score the others.
+
+    Raises:
+        UnknownSuiteError: The name belongs to no kind of set.
+        SourceError: The set is not available or cannot be read.
+    """
     found: EvaluationSet = kind_of(name).find(site, name)
     rows_of(found)
     return found
@@ -214,7 +223,11 @@ def draws_of_sets(
 
 
 def frozen_names(suite: Iterable[str]) -> tuple[str, ...]:
-    """Resolve suites and names of sets as `names_of`; refuse fine-tuning protocols, which runs do not score."""
+    """Resolve suites and names of sets as `names_of`; refuse fine-tuning protocols, which training runs do not score.
+
+    Raises:
+        UnknownSuiteError: A name is neither a suite nor a set, or is a fine-tuning protocol.
+    """
     names = names_of(suite)
     if tuned := [name for name in names if isinstance(kind_of(name), TunedKind)]:
         raise UnknownSuiteError(

@@ -76,7 +76,11 @@ class OwnLabelsKind(FrozenKind[LabelledSet]):
         return name.startswith(SET_PREFIX)
 
     def find(self, site: RunContext, name: str) -> LabelledSet:  # noqa: ARG002 - a mirror has no own labels
-        """Find the file."""
+        """Find the file.
+
+        Raises:
+            SourceError: no file, or no labels in it.
+        """
         return LabelledSet(dataset=name, labels=label_source(name.removeprefix(SET_PREFIX)))
 
     def draws(

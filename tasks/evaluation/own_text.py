@@ -178,7 +178,11 @@ class OwnTextKind(FrozenKind[AnyText]):
         return name.startswith(SET_PREFIX)
 
     def find(self, site: RunContext, name: str) -> OwnTextSet:
-        """Find the files."""
+        """Find the files.
+
+        Raises:
+            SourceError: no files, or no text column.
+        """
         return OwnTextSet(
             dataset=name, sources=text_sources(ReadingConfig(), [name.removeprefix(SET_PREFIX)], site.mirror)
         )

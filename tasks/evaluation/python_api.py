@@ -123,7 +123,11 @@ def differences(
 
 
 def embedded_by(encoder: TextEncoder, sets: Sequence[EvaluationSet], name: str) -> Vectors:
-    """Return an object's vectors of the sentences of sets, each embedded once."""
+    """Return an object's vectors of the sentences of sets, each embedded once.
+
+    Raises:
+        EvaluationError: The object's vectors cannot be scored.
+    """
     places: dict[str, str] = {}
     for evaluation_set in sets:
         for number, text in enumerate(evaluation_set.sentences()):

@@ -59,6 +59,10 @@ def find_encoder_systems(
     """Find encoders and give each a unique label, with the suffix "(bf16)" if that precision was requested.
 
     The precision chosen by `auto` is in each score's signature.
+
+    Raises:
+        ValueError: Two encoders have the same label.
+        SourceError, AssetError, ArtifactMissingError, EncoderError: As `find_encoder_system`.
     """
     found = [find_encoder_system(site, name, reading) for name in names]
     labels = [one.label for one in found]
@@ -71,7 +75,12 @@ def find_encoder_systems(
 
 
 def find_encoder_system(site: RunContext, name: str, reading: EncoderOverrides) -> NamedEncoder:
-    """Find an encoder, named as for `find_encoder`; raises what `resolve` does."""
+    """Find an encoder by folder, `embedded:` name, Hub id, or `checkpoint/<key>` or `report/<key>` of the store.
+
+    Raises:
+        SourceError, AssetError, ArtifactMissingError: The encoder does not exist.
+        EncoderError: The folder describes an encoder that this project cannot compute.
+    """
     given = {field: value for field, value in reading if value is not None and field != "words"}
     config = EncoderConfig(model=name, **given)
     found = resolve(site, config, reading.words)

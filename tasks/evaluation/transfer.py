@@ -71,9 +71,15 @@ class TransferKind(FrozenKind[TransferSet]):
     def find(self, site: RunContext, name: str) -> TransferSet:
         """Find a transfer set.
 
-        The mirror may contain the set as tables, one for each split, or the files of SentEval's download script (folder
-        `data/downstream` of a SentEval copy). Otherwise the files come from the Hub: MRPC from GLUE's tables, SST-5
-        from SetFit's, others from `senteval.tar` of SimCSE's authors (princeton-nlp/datasets-for-simcse).
+        Args:
+            site: Run context. Its mirror may contain the set as tables, one for each split, or the files of SentEval's
+                download script (folder `data/downstream` of a SentEval copy). Otherwise the files come from the Hub:
+                MRPC from GLUE's tables, SST-5 from SetFit's, others from `senteval.tar` of SimCSE's authors
+                (princeton-nlp/datasets-for-simcse).
+            name: `mr`, `cr`, `subj`, `mpqa`, `sst2`, `sst5`, `trec` or `mrpc`.
+
+        Raises:
+            SourceError: The set is not available; the message names the searched places.
         """
         splits = TRANSFER_SETS[name].files
         sources = {split: resolve_source(SourceSpec(dataset=name, split=split), site.mirror) for split in splits}
@@ -99,7 +105,12 @@ class TransferKind(FrozenKind[TransferSet]):
 
 
 def make_task(labelled: TransferSet, vectors: Vectors, config: ProbeConfig) -> Problem:
-    """Return the classification problem of a transfer set: features and labels in SentEval's order and folds."""
+    """Return the classification problem of a transfer set: features and labels in SentEval's order and folds.
+
+    Raises:
+        SourceError: A sentence has no vector.
+        EvaluationError: As `bsl.models.evaluation.probe.problem.make_problem`.
+    """
     from bsl.models.evaluation.probe.problem import make_problem
 
     layouts: dict[int, Layout] = {1: "nested", 2: "kfold", 3: "split"}

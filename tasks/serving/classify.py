@@ -59,7 +59,11 @@ class TextClassifier:
     linear: LinearClassifier
 
     def probabilities(self, texts: list[str], on_progress: OnProgress | None = None) -> NDArray[np.float64]:
-        """Return the probability of each class, (n, C); raise NoEmbeddingError for a text without an embedding."""
+        """Return the probability of each class, (n, C).
+
+        Raises:
+            NoEmbeddingError: A text has no embedding.
+        """
         if not texts:
             return np.empty((0, len(self.linear.settings.classes)))
         return self.linear.probabilities(self.encode(texts, on_progress))
@@ -165,6 +169,9 @@ def classified(classifier: TextClassifier, given: Input, on_progress: OnProgress
 
     A row without text has no class. If the file has a column of a name that would be added, all added names begin with
     `predicted_`.
+
+    Raises:
+        NoEmbeddingError: A text has no embedding.
     """
     texts = given.table[given.column].cast(pl.String).str.strip_chars()
     unique = texts.drop_nulls().unique(maintain_order=True)
@@ -210,6 +217,10 @@ def check_target(target: Path) -> None:
 
 
 def write_table(table: pl.DataFrame, target: Path) -> None:
-    """Write a table in the format of its suffix; raise StoreWriteError if the folder cannot be written."""
+    """Write a table in the format of its suffix.
+
+    Raises:
+        StoreWriteError: The folder cannot be written.
+    """
     with writing(target.parent), atomic_write(target) as path:
         _WRITERS[target.suffix](table, path)

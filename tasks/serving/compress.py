@@ -130,7 +130,11 @@ class _Makers:
         return forms
 
     def _quantise(self, graph_fp32: Path, graph: Path) -> None:
-        """Write the int8 graph and compare it with fp32; raise EncoderError if it loses too much."""
+        """Write the int8 graph and compare it with fp32.
+
+        Raises:
+            EncoderError: The int8 graph loses too much.
+        """
         from bsl.models.evaluation.correlation import cosine_scores
         from bsl.models.serving.onnx_export import quantise_onnx
 
@@ -196,7 +200,11 @@ class _Makers:
 
 
 def _check(encoder: SentenceEncoder, config: CompressionConfig) -> None:
-    """Raise EncoderError, before any form is made, for too many dimensions, and for a form that needs a transformer."""
+    """Check that all forms can be made, before any is.
+
+    Raises:
+        EncoderError: Too many dimensions, or a form that needs a transformer for an encoder without one.
+    """
     from bsl.models.encoder.static import StaticTable
     from bsl.models.serving.reduction import check_fewer, check_transformer
 

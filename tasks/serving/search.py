@@ -89,7 +89,17 @@ class Index:
 def index(site: RunContext, model: str, corpus: SourceSpec, precision: Precision, keep: tuple[str, ...] = ()) -> Index:
     """Embed a corpus, or reuse its embeddings; a killed call resumes.
 
-    Texts may have any length; the encoder truncates them. `keep` names columns to show beside each sentence.
+    Texts may have any length; the encoder truncates them.
+
+    Args:
+        site: Run context: store, mirror and device.
+        model: Name of the encoder.
+        corpus: The file, folder or pattern.
+        precision: Precision of the encoder.
+        keep: Columns to show beside each sentence.
+
+    Raises:
+        SourceError, AssetError, ArtifactMissingError, EncoderError: The corpus or the encoder is not available.
     """
     from bsl.models.runtime.rows import unit_vectors
 

@@ -90,7 +90,16 @@ def on_cluster(
 ) -> Generator[T]:
     """Yield the results of `function(site, *arguments)` on the workers of a cluster, in the order of the calls.
 
-    Arguments are those of `outcomes_on_cluster`. The first error of a call is raised.
+    Args:
+        address: Address of the scheduler.
+        site: Run context of the workers.
+        function: A function of a module, or a stage.
+        calls: The arguments of each call.
+
+    Raises:
+        ClusterError: The cluster cannot be reached, or cancelled the calls.
+        DeadWorkersError: Every worker that ran a call died.
+        Exception: Any error of a call.
     """
     results: dict[int, T] = {}
     due = 0

@@ -44,7 +44,11 @@ def train_together(job: TrainingJob, should_stop: Callable[[], bool]) -> None:
 
 
 def require_equal_shares(config: TrainingConfig, count: int) -> None:
-    """Raise TrainingError unless `count` processes can share every batch equally."""
+    """Check that `count` processes can share every batch equally.
+
+    Raises:
+        TrainingError: They cannot.
+    """
     if count == 1:
         return
     if config.batch_size % count:

@@ -34,7 +34,12 @@ Teacher: TypeAlias = ResolvedEncoder | EmbeddingsRef
 
 
 def find_teachers(site: RunContext, teachers: Iterable[EncoderConfig]) -> tuple[Teacher, ...]:
-    """Find the teachers of a student: encoders, or stored vectors `embeddings/<key>`; raises what `resolve` does."""
+    """Find the teachers of a student: encoders, or stored vectors named as `embeddings/<key>`.
+
+    Raises:
+        SourceError, AssetError, ArtifactMissingError: A teacher does not exist.
+        EncoderError: A teacher's folder describes an encoder that this project cannot compute.
+    """
     return tuple(_found(site, config) for config in teachers)
 
 

@@ -51,7 +51,11 @@ class SupervisedStsKind(TunedKind[SupervisedPairs]):
         return (self.name,)
 
     def find(self, site: RunContext, name: str) -> SupervisedPairs:
-        """Find STS-B's three splits."""
+        """Find STS-B's three splits.
+
+        Raises:
+            SourceError: A split is not available.
+        """
         train, dev, test = (resolve_scored_set(site, f"stsb/{split}") for split in ("train", "dev", "test"))
         return SupervisedPairs(dataset=name, parts=(train, dev, test))
 

@@ -71,7 +71,11 @@ def result_scores(store: Store, names: Sequence[str], reports: Sequence[ReportRe
 
 
 def run_names(store: Store, reports: Sequence[ReportRef]) -> list[str]:
-    """Return a letter and the shortened title of each run, in their order."""
+    """Return a letter and the shortened title of each run, in their order.
+
+    Raises:
+        ArtifactMissingError: an artifact is not the report of a recipe's run.
+    """
     origins = {ref: store.manifest(ref).provenance for ref in reports}
     for ref, origin in origins.items():
         if origin.stage != report.name:
