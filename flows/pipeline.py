@@ -104,7 +104,7 @@ class Run:
     """Result of a run.
 
     Attributes:
-        report: The report.
+        report: Its report.
         system: The last trained encoder, or the untrained encoder, after the transform if there is one. If the
             transform is fitted on each dataset separately, this is the system of the last dataset.
         scores: All scores of that system.
