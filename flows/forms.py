@@ -105,9 +105,7 @@ def _without_nulls(section: Any) -> Any:  # noqa: ANN401 - a section or a value
 def form_of(model: type[BaseModel], first: Sequence[str] = ()) -> Any:  # noqa: ANN401 - a type for annotations
     """Return the type of a flow parameter that changes a configuration: a mapping in the form `override` takes.
 
-    Args:
-        model: The configuration.
-        first: Fields that Prefect's run form shows first.
+    `first` is as in `partial`.
     """
     return Annotated[dict[str, Any], Form(partial(model, first))]
 

@@ -120,12 +120,7 @@ def fix_precision(config: C, site: RunContext) -> C:
 
 
 def announce_precision(site: RunContext, precisions: Mapping[str, Precision]) -> None:
-    """Announce the precision of a run, and the reason for it, in the log and on the terminal.
-
-    Args:
-        site: Store and device of the run.
-        precisions: Phase (`training`, `evaluation`) → configured precision.
-    """
+    """Announce the precision of each phase (`training`, `evaluation`) and its reason, in log and on terminal."""
     explanations = {phase: precision.explained(requested, device_of(site)) for phase, requested in precisions.items()}
     if len(set(explanations.values())) == 1:
         announce(f"precision: {next(iter(explanations.values()))}")

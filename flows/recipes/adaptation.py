@@ -123,10 +123,6 @@ class AdaptConfig(AdaptOptions):
     def use_of(self, *, labels: bool, only_judge: bool) -> Use:
         """Return the use of labels: training and the verdict (`adapt`), or the verdict only (`judge`).
 
-        Args:
-            labels: Whether the user gave labels.
-            only_judge: Whether labels are excluded from training.
-
         Raises:
             ValueError: `only_judge` without labels, `accept` with labels, or labels for training together with a
                 choice of views.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bsl.flows.config import PipelineConfig, nested, override
 from bsl.flows.recipes import RECIPES, recipe
 from bsl.flows.sweep.own import own_axes
-from bsl.flows.sweep.studies import OWN, STUDIES, Study
+from bsl.flows.sweep.studies import OWN, RECIPE, STUDIES, VARIANT, Study
 from bsl.models.evaluation.published import AVERAGE, rows_of
 from bsl.storage.filesystem.spelling import did_you_mean
 from bsl.tasks.reporting.sweep.system import SweepSystem
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
 
     from bsl.models.training.config import TrainingConfig
 
-RECIPE: Final = "recipe"
-"""Axis with recipes as values."""
-VARIANT: Final = "variant"
-"""Axis with a study's named changes as values."""
 _NAMED: Final = (RECIPE, VARIANT)  # axes whose values are names, not values of a field
 _TRAINING: Final = "training"
 

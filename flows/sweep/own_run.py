@@ -33,14 +33,7 @@ _MAY_FORGET: Final = 0.005  # largest loss on a general set, as of `bsl adapt`: 
 
 @dataclass(frozen=True)
 class OwnStudy:
-    """The study on the user's text.
-
-    Attributes:
-        study: Its points.
-        text: The text, divided.
-        deciding: Names of the figures that decide.
-        notes: Notes on the page.
-    """
+    """The study on the user's text."""
 
     study: Study
     text: OwnText

@@ -147,11 +147,7 @@ class Encoder(nn.Module):
         return self._with_state(encoder)
 
     def rounded(self, pad_id: int) -> Encoder:
-        """Return an encoder for frozen passes on an NVIDIA GPU: the transformer is a `rounded_copy`, heads are shared.
-
-        Args:
-            pad_id: Id of the padding token.
-        """
+        """Return an encoder for frozen passes on an NVIDIA GPU: a `rounded_copy` of the transformer, the same heads."""
         backbone = self.backbone
         if not isinstance(backbone, PreTrainedModel):
             return self

@@ -40,21 +40,12 @@ _INPUTS: Final = ("input_ids", "attention_mask", "token_type_ids")
 
 
 class OnnxBackbone(nn.Module):
-    """Encoder backbone that maps token ids to token vectors by an ONNX graph.
-
-    Attributes:
-        config: Configuration of the transformer that was exported.
-        path: The graph's file.
-    """
+    """Encoder backbone that maps token ids to token vectors by an ONNX graph."""
 
     batch_tokens = GRAPH_TOKENS
 
     def __init__(self, path: Path, folder: Path) -> None:
-        """Open a graph on the CPU.
-
-        Args:
-            path: The graph's file.
-            folder: The model's folder, with config.json.
+        """Open a graph on the CPU; `folder` has its config.json.
 
         Raises:
             EncoderError: ONNX Runtime is not installed, or the graph's inputs or outputs are not a transformer's.

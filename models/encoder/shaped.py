@@ -95,11 +95,7 @@ class FixedLayouts:
 
 @dataclass(frozen=True)
 class ShapedTokens(Tokens):
-    """Tokens of a batch whose layouts have a fixed shape.
-
-    Attributes:
-        layouts: Layouts filled with these sentences.
-    """
+    """Tokens of a batch whose layouts have a fixed shape."""
 
     layouts: FixedLayouts
 

@@ -79,13 +79,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class SweepResult:
-    """Result of a comparison of several systems on several sets.
-
-    Attributes:
-        labels: Names of the systems.
-        sets: The sets, each with the draws of all systems.
-        seed: Seed for the resampling of seeds.
-    """
+    """Result of a comparison of several systems on several sets."""
 
     labels: tuple[str, ...]
     sets: tuple[SetDraws, ...]

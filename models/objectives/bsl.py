@@ -114,11 +114,7 @@ def negative_cosine(z_BD: torch.Tensor, t_BD: torch.Tensor) -> torch.Tensor:
 def bootstrap_loss(z1_BD: torch.Tensor, z2_BD: torch.Tensor, t1_BD: torch.Tensor, t2_BD: torch.Tensor) -> torch.Tensor:
     """Return L = ½ D(z₁, t₂) + ½ D(z₂, t₁), averaged over the batch (equation 2): a scalar in [-1, 1].
 
-    Args:
-        z1_BD: Predictions from view 1.
-        z2_BD: Predictions from view 2.
-        t1_BD: Target vectors of view 1; no gradient flows into them.
-        t2_BD: Target vectors of view 2; no gradient flows into them.
+    No gradient flows into t.
     """
     one = negative_cosine(z1_BD, t2_BD.detach())
     two = negative_cosine(z2_BD, t1_BD.detach())

@@ -145,12 +145,6 @@ def take_step(run: TrainingState, batch: Batch, config: TrainingConfig, computed
     On a CPU, loss and gradient norm are checked before the weights change. On a GPU they are checked later, when
     `DeferredMetrics` reads them, so that the step does not wait.
 
-    Args:
-        run: State of the run; the step changes it.
-        batch: The step's batch.
-        config: Settings of the run.
-        computed_by: Function for the part of the step on the device.
-
     Raises:
         FloatingPointError: On a CPU, loss or gradient norm is not finite; its arguments are the step, the quantity's
             name and its value. Weights and target are as before the step.

@@ -50,12 +50,7 @@ def compute_for(
 ) -> Compute:
     """Return the function that computes a run's steps; restore a snapshot before calling this.
 
-    Args:
-        run: State of the run.
-        config: Settings of the run.
-        data: Pairs of the run.
-        order: Order of its batches.
-        static: Whether to pad batches to fixed shapes; None: only on a GPU.
+    `static`: whether to pad batches to fixed shapes; None: only on a GPU.
     """
     if static is None:
         static = run.objective.online.device.type == "cuda"
@@ -222,14 +217,7 @@ def _refusal(run: TrainingState, config: TrainingConfig, pad_id: int, *, capture
 
 
 def choose_shapes(data: TokenCache, order: BatchOrder, steps: int, pairs: int) -> tuple[Shape, ...]:
-    """Return at most `MAX_SHAPES` shapes for the first steps of a run, smallest first.
-
-    Args:
-        data: Tokens of each pair.
-        order: Rows of each step.
-        steps: Number of steps of the run.
-        pairs: Batch size; smaller batches get no shape.
-    """
+    """Return at most `MAX_SHAPES` shapes for the first steps of a run, smallest first; small batches get none."""
     sampled = min(steps, max(MAX_SHAPES, SAMPLED // pairs))
     batches = (order.rows(step) for step in range(1, sampled + 1))
     lengths = [data.view_lengths(rows) for rows in batches if len(rows) == pairs]

@@ -45,11 +45,7 @@ JUDGED = pl.Schema(
 
 
 def begin_route(corpus: pl.LazyFrame) -> pl.LazyFrame:
-    """Return a route before its first hop.
-
-    Args:
-        corpus: Unique sentences: sentence_id, text.
-    """
+    """Return a route before its first hop, of unique sentences: sentence_id, text."""
     return corpus.select(
         "sentence_id",
         pl.col("text").alias("source"),

@@ -119,11 +119,6 @@ def figure_of(drawn: BootstrapDraws, *, seed: int = 0) -> Estimate:
 def difference_of(first: BootstrapDraws, second: BootstrapDraws, *, seed: int = 0) -> Difference:
     """Return the difference second − first of two methods on the same draws of pairs; seeds are drawn independently.
 
-    Args:
-        first: The reference method.
-        second: The other method.
-        seed: Seed for the resampling of seeds.
-
     Raises:
         EvaluationError: As `figure_of`.
     """

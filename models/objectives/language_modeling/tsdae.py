@@ -191,10 +191,6 @@ class Decoder(nn.Module):
     def __init__(self, backbone: PreTrainedModel, width: int) -> None:
         """Make the attentions, with weights drawn from torch's generator.
 
-        Args:
-            backbone: The transformer whose layers decode.
-            width: S, width of the sentence vectors.
-
         Raises:
             TrainingError: The transformer's architecture has no decoder form.
         """
