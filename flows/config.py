@@ -177,11 +177,7 @@ class PipelineConfig(RunSettings):
 
 
 def override(config: C, *changes: Mapping[str, Any]) -> C:
-    """Return a validated configuration with changes. Configurations are merged only here.
-
-    Args:
-        config: A recipe, or other settings.
-        changes: Nested fields; later mappings win.
+    """Return a validated configuration with nested changes; later ones win. Configurations are merged only here.
 
     Raises:
         ValueError: A field is unknown (the message suggests the closest name), has the wrong type or is out of bounds;

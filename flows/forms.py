@@ -21,11 +21,7 @@ def partial(model: type[BaseModel], first: Sequence[str] = ()) -> type[BaseModel
     """Return a pydantic model with every field optional, also the nested ones: the fields that a user may override.
 
     In Prefect, a nested parameter of a run replaces the deployment's parameter completely. Optional fields that
-    `override` merges leave the recipe's other fields unchanged.
-
-    Args:
-        model: The model to copy.
-        first: Fields that Prefect's run form shows first.
+    `override` merges leave the recipe's other fields unchanged. The form shows the fields `first` first.
     """
     named = model.model_fields.get("name")
     chosen = str(named.default) if named is not None and get_origin(named.annotation) is Literal else None

@@ -116,13 +116,7 @@ class Run:
 
 
 def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
-    """Run the whole pipeline; inside a flow run, each line is a task run.
-
-    Args:
-        config: All settings that decide the result, and the report's title.
-        site: Store, mirror and device.
-        command: The command that repeats the run, printed in the report.
-    """
+    """Run the whole pipeline; inside a flow run, each line is a task run. Its report prints `command`."""
     resolved = resolve(site, config.encoder, config.words)
     start, encoder = resolved.encoder, resolved.config
     if config.phases:

@@ -43,9 +43,7 @@ class OwnStudy:
     def compared(self, settings: SweepSettings, outcomes: Mapping[str, Sequence[Outcome]]) -> SweepSettings:
         """Return the settings of the comparison, with the text and what decides the advice.
 
-        Args:
-            settings: Settings with the general sets, on which no point may lose; those of scored pairs count.
-            outcomes: Label → runs of a point.
+        No point may lose on the general sets of `settings`; those of scored pairs count.
         """
         reports = {label: first.report for label, (first, *_) in outcomes.items() if isinstance(first, Run)}
         own_text = OwnTextComparison(

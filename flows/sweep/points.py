@@ -68,13 +68,9 @@ class Job:
 
 
 def jobs_of(recipe: str, config: PipelineConfig, seeds: int, site: RunContext) -> list[Job]:
-    """Return a job for each seed of a configuration.
+    """Return a job for each seed of a configuration, one if it uses none.
 
-    Args:
-        recipe: Name of its recipe.
-        config: The configuration; `auto` precision is resolved here, so that all workers compute the same artifacts.
-        seeds: Number of seeds, if the configuration depends on the seed.
-        site: Runtime settings with the device that resolves `auto`.
+    `auto` precision is resolved here, so that all workers compute the same artifacts.
     """
     return [Job(recipe, seeded) for seeded in fix_precision(config, site).runs(seeds)]
 

@@ -221,15 +221,7 @@ class Encoder(nn.Module):
         *,
         bf16: bool = False,
     ) -> NDArray[np.float64]:
-        """Return the similarity of each pair's vectors, (…, B), without dropout.
-
-        Args:
-            tokens: The sentences; each is embedded once.
-            first: (B,) row in `tokens` of each pair's first sentence.
-            second: (B,) row of its second sentence.
-            similarity: Vectors (B, D) of both sentences → (…, B).
-            bf16: Compute the forward pass in bf16.
-        """
+        """Return the similarity (…, B) of pairs of sentences, given as rows of `tokens`, without dropout."""
         return similarity(*self.encode_pairs(tokens, first, second, bf16=bf16))
 
     def forward(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:

@@ -96,10 +96,7 @@ class ClassAccuracies:
 def labelled_of(rows: pl.DataFrame, kind: Literal["pairs", "classes"], names: tuple[str, ...] = ()) -> Labelled:
     """Convert a table with the columns `text_1`, `text_2` (of pairs), `label`, and perhaps `document`.
 
-    Args:
-        rows: The table.
-        kind: Kind of the labels.
-        names: Names of the classes, which number them; by default those of the table, sorted.
+    `names` numbers the classes; by default those of the table, sorted.
     """
     if kind == "classes":
         names = names or tuple(sorted(rows["label"].unique()))

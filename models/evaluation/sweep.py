@@ -185,12 +185,7 @@ def outcome_draws(
 
 
 def enough_draws(resamples: int, comparisons: int) -> int:
-    """Return the number of draws for a number of comparisons; with too few, no difference passes Holm's correction.
-
-    Args:
-        resamples: Configured number, the minimum.
-        comparisons: Number of comparisons in a table with one reference.
-    """
+    """Return the number of draws, at least `resamples`, with which a difference can pass Holm's correction."""
     return max(resamples, DRAWS * comparisons)
 
 

@@ -30,10 +30,7 @@ LengthsOf: TypeAlias = "Callable[[NDArray[np.int64]], NDArray[np.int64]]"  # row
 def tokenise_pairs(encoder: SentenceEncoder, pairs: pl.DataFrame, first_row: int = 0) -> Batch:
     """Return the texts of some pairs as one batch, with each distinct text tokenised once.
 
-    Args:
-        encoder: Provides tokenizer, prompt and maximal length.
-        pairs: Columns `text_1` and `text_2`; others are ignored.
-        first_row: Row number of the first pair, for messages.
+    `first_row` is the row number of the first pair, for messages.
 
     Raises:
         TrainingError: A column is missing or contains nulls, or a text has no token.
@@ -56,13 +53,7 @@ def check_pairs(
     needs: frozenset[Column] = frozenset(),
     nullable: frozenset[Column] = frozenset(),
 ) -> None:
-    """Refuse pairs without both texts, or without a column that the objective needs.
-
-    Args:
-        pairs: Some rows.
-        first_row: Row number of the first pair, for the message.
-        needs: Columns that the objective needs besides the texts.
-        nullable: Those of them that may contain nulls.
+    """Refuse pairs without both texts, or without a column that the objective needs, null only if `nullable`.
 
     Raises:
         TrainingError: A column is missing or contains nulls that it may not contain, or a score is not in [0, 1].

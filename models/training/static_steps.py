@@ -60,16 +60,10 @@ def compute_for(
 
 
 class StaticSteps:
-    """Replacement of `compute` in `take_step`, for batches of fixed shapes.
+    """Replacement of `compute` in `take_step`, for batches of fixed shapes, smallest first; made after restoring a run.
 
     Attributes:
         refusal: Why batches take the packed step; empty if they do not.
-
-    Args:
-        run: State of the run, after restoring a snapshot.
-        config: Settings of the run.
-        shapes: Shapes, smallest first.
-        pad_id: The tokenizer's padding token.
     """
 
     def __init__(self, run: TrainingState, config: TrainingConfig, shapes: Sequence[Shape], pad_id: int) -> None:
@@ -237,14 +231,9 @@ def choose_shapes(data: TokenCache, order: BatchOrder, steps: int, pairs: int) -
 
 
 def least_waste(lengths: NDArray[np.int64], most: int, multiple: int) -> tuple[int, ...]:
-    """Return at most `most` sizes, ascending, that minimise the total padding of the lengths.
+    """Return at most `most` multiples of a number, ascending, that minimise the total padding of lengths above 0.
 
     The result is exact, by dynamic programming over the distinct lengths.
-
-    Args:
-        lengths: At least one, each above 0.
-        most: Largest number of sizes.
-        multiple: Every size is a multiple of this.
     """
     sizes_M, counts_M = np.unique(_raised(lengths, multiple), return_counts=True)
     below = np.concatenate([[0], np.cumsum(counts_M)])

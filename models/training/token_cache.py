@@ -66,11 +66,7 @@ class TeacherVectors:
         return digest.hexdigest()
 
     def check(self, ids: NDArray[np.uint64], first_row: int) -> None:
-        """Refuse pairs whose sentence has no vector.
-
-        Args:
-            ids: Sentence ids of some pairs.
-            first_row: Row number of the first pair, for the message.
+        """Refuse pairs with a sentence id that has no vector; `first_row` is the row number of the first pair.
 
         Raises:
             TrainingError: A sentence has no vector; the message names the first such pair.

@@ -150,11 +150,7 @@ def own_rehearsal(sentences: pl.Series, seed: int) -> pl.DataFrame:
 
 
 def graded_pairs(pairs: pl.DataFrame, highest: float) -> pl.DataFrame:
-    """Return scored sentence pairs as training pairs.
-
-    Args:
-        pairs: sentence1, sentence2, score.
-        highest: Largest score of the set's scale, which becomes 1.
+    """Return scored sentence pairs as training pairs; the `highest` score of the set's scale becomes 1.
 
     Returns:
         text_1, text_2, score; training refuses scores outside [0, 1].

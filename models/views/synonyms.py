@@ -140,11 +140,7 @@ class _Sentence:
 def replace_synonyms(texts: Sequence[str], seeds: Sequence[int], synonyms: Synonyms, view: SynonymView) -> list[str]:
     """Replace a share of each text's words; a text without replaceable words is unchanged (BSL, section 4.4).
 
-    Args:
-        texts: Sentences.
-        seeds: Seed of each sentence, which alone decides its replacements.
-        synonyms: Forms that may replace a word.
-        view: Settings with the share of words.
+    The seed of a text alone decides its replacements.
     """
     return [
         _replaced(_split(text, synonyms, view.share), Random(seed)) for text, seed in zip(texts, seeds, strict=True)

@@ -214,11 +214,7 @@ class Decoder(nn.Module):
     ) -> tuple[torch.Tensor, NDArray[np.int64]]:
         """Decode sentences; each token attends to the tokens before it and to the sentence's vector.
 
-        Args:
-            backbone: The transformer that the decoder was made for.
-            tokens: B sentences.
-            vectors_BS: Their vectors, (B, S).
-            first: Position id of a sentence's first token.
+        `first` is the position id of a sentence's first token.
 
         Returns:
             Last hidden states (N, D), and the index of each in `tokens.ids`, (N,).
