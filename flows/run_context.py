@@ -95,11 +95,7 @@ def command_of(
 ) -> str:
     """Return the `bsl` command line, quoted for a shell.
 
-    Args:
-        command: Name of the command, such as `run`.
-        names: Positional arguments: a recipe, or files.
-        options: Name → value; None for options that were not given.
-        changes: Nested changes, each of which becomes a `--set`.
+    Options of None are left out; each of the nested changes becomes a `--set`.
     """
     words = ["bsl", command, *names]
     words += [word for name, value in options.items() if value is not None for word in (f"--{name}", value)]

@@ -82,10 +82,7 @@ def own_config(request: OwnRequest, changes: Mapping[str, Any], mirror: str | No
 class Start:
     """What decides the settings of the points.
 
-    Attributes:
-        kind: Position in `KINDS` of the original encoder's kind.
-        drops: Whether the encoder supports dropout.
-        questions: Kinds of questions about the held-out text; empty if it is not yet read.
+    `kind` is a position in `KINDS`. There are no questions if the text is not yet read.
     """
 
     kind: int = TRAINED

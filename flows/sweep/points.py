@@ -82,11 +82,9 @@ def run_points(
 
     The first run executes alone, because it makes the artifacts that all runs share.
 
-    Args:
-        points: Label → jobs, one per seed.
-        site: Store and device; its cluster or its work pool executes the runs.
-        workers: Number of worker processes of this machine, each of which executes one run at a time; on a pool,
-            maximum number of unfinished runs. None: this process executes all runs; 256 on a pool.
+    The site's cluster or work pool executes the runs, or `workers` processes of this machine, each of which executes
+    one run at a time; None: this process executes all runs. On a pool, it is the maximum number of unfinished runs, by
+    default 256.
 
     Returns:
         Label → outcomes of its runs.

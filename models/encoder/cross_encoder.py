@@ -32,11 +32,7 @@ SPREAD = 0.02  # standard deviation of the linear layer's initial weights, as in
 
 
 class CrossEncoder(Encoder):
-    """An encoder's transformer with a new linear layer on [CLS], without the encoder's pooling and heads.
-
-    Attributes:
-        head: Linear layer from the vector of [CLS] to C values, newly initialised.
-    """
+    """An encoder's transformer with a new linear layer on [CLS], without the encoder's pooling and heads."""
 
     def __init__(self, encoder: Encoder, values: int) -> None:
         config = encoder.config.model_copy(update={"pooling": "cls", "normalize": False})

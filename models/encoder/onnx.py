@@ -105,13 +105,9 @@ class OnnxBackbone(nn.Module):
 def load_graph(graph: Path, folder: Path, config: EncoderConfig) -> tuple[OnnxBackbone, PreTrainedTokenizerBase]:
     """Open a graph and load its tokenizer.
 
-    Args:
-        graph: The graph's file.
-        folder: Folder of the model's settings and tokenizer.
-        config: No dropout, a pooling of the last layer, and a length that the transformer accepts.
-
     Raises:
-        EncoderError: The configuration sets something else; or as `OnnxBackbone`.
+        EncoderError: The configuration asks for dropout, for a pooling of other layers than the last, or for too many
+            tokens; or as `OnnxBackbone`.
     """
     pooling = pooling_of(config.pooling)
     if pooling.reads_all_layers or pooling.uses_pooler:

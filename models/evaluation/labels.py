@@ -131,12 +131,8 @@ def class_accuracies(
     A row without a centroid accuracy has that of its neighbour. A recent result for the same arguments is returned
     again.
 
-    Args:
-        vectors_ND: Vectors of the texts.
-        labelled: Texts and classes.
-        training: Vectors and classes of other rows, with which the classifier is trained; without them it is
-            cross-validated on the texts themselves.
-        on_progress: Called as (penalties of the classifier done, penalties in total, detail).
+    `training` has vectors and classes of other rows, with which the classifier is trained; without them it is
+    cross-validated on the texts themselves. Progress is counted in penalties of the classifier.
     """
     digest = hashlib.sha256(pickle.dumps((vectors_ND, labelled, training))).digest()
     with _recent_lock:

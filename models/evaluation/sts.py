@@ -32,12 +32,8 @@ METRICS: Final = {"spearman": (spearman, spearman_resamples), "pearson": (pearso
 def sts_scores(rows: pl.DataFrame, *, dataset: str, split: str, resamples: int = 1000, seed: int = 0) -> list[ScoreRow]:
     """Compute all scores of one dataset: both metrics, each subset, and the three protocols over the subsets.
 
-    Args:
-        rows: One row per pair: `subset` (the same name for all if the set has none), `gold`, `cosine`.
-        dataset: Name of the dataset in the result and in errors.
-        split: `test`, `dev`, …
-        resamples: Bootstrap draws for the 95 % percentile interval. `mean` and `wmean` draw within each subset.
-        seed: Seed of the draws; each subset has its own random stream, derived from it.
+    `rows` has a pair in each row: `subset` (the same name for all if the set has none), `gold`, `cosine`. Each subset
+    has its own random stream, derived from the seed; `mean` and `wmean` draw within each subset.
 
     Raises:
         EvaluationError: A column is missing, or a subset is too small, constant or not finite; the message names the

@@ -125,12 +125,9 @@ def bootstrap_loss(z1_BD: torch.Tensor, z2_BD: torch.Tensor, t1_BD: torch.Tensor
 def ema_update(target: nn.Module, online: nn.Module, momentum: float) -> None:
     """Move the target towards the online network, in place: ξ ← δξ + (1 − δ)θ (equation 4).
 
-    Weights stay in their own precision (fp32): in bf16, steps of (1 − 0.999) round to zero.
+    δ = 0 copies θ, δ = 1 leaves ξ unchanged.
 
-    Args:
-        target: ξ; the same architecture as `online`.
-        online: θ, read only.
-        momentum: δ in [0, 1]; 0 copies θ, 1 leaves ξ unchanged.
+    Weights stay in their own precision (fp32): in bf16, steps of (1 − 0.999) round to zero.
     """
     lerp_all(list(target.parameters()), list(online.parameters()), 1.0 - momentum)
     for buffer, source in zip(target.buffers(), online.buffers(), strict=True):

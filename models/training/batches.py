@@ -127,12 +127,6 @@ class BatchOrder:
     batches as with random pairs. A group larger than a batch is cut into pieces of a batch. `given` is the order of the
     rows. No batch has a single pair: at the end of an epoch the pair is dropped, or with groups joins the batch before.
 
-    Args:
-        pairs: Number of pairs.
-        config: Batch size, seed and kind of order.
-        lengths_of: Rows → tokens of each row, for buckets.
-        groups: (pairs,) each pair's group, for the order `groups`.
-
     Raises:
         TrainingError: The pairs do not fill one batch.
     """

@@ -195,10 +195,8 @@ def _cased_like(word: str, form: str) -> str:
 def wordnet_synonyms(folder: Path, senses: int | None = None, *, inflect: bool = True) -> Synonyms:
     """Return a synonym function on a WordNet database, which looks up each word once.
 
-    Args:
-        folder: The database.
-        senses: Number of a word's most frequent senses to use, for each part of speech; None uses all.
-        inflect: Whether a synonym takes the inflection of the word; otherwise it is a lemma.
+    It uses a word's most frequent senses for each part of speech, all without a number; a synonym that does not take
+    the inflection of the word is a lemma.
     """
     reader = open_wordnet(folder)
     known: dict[str, tuple[str, ...]] = dict.fromkeys(FUNCTION_WORDS, ())
