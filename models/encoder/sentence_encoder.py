@@ -15,8 +15,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from bsl.models.encoder.config import ZERO_TOKEN
+from bsl.models.encoder.layouts import Tokens
 from bsl.models.encoder.texts import refuse_first_bad, texts_of
-from bsl.models.encoder.unpadded import Tokens
 from bsl.models.errors import EncoderError, NoEmbeddingError, is_panic
 
 if TYPE_CHECKING:

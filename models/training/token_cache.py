@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from bsl.models.encoder.unpadded import Tokens
+from bsl.models.encoder.layouts import Tokens
 from bsl.models.errors import TrainingError
 from bsl.models.objectives.columns import COLUMNS, TEACHER
 from bsl.models.objectives.objective import Batch

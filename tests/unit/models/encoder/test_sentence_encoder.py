@@ -13,11 +13,11 @@ from pydantic import ValidationError
 
 from bsl.models.encoder import sentence_encoder as tokens_module
 from bsl.models.encoder.config import EncoderConfig, read_json
+from bsl.models.encoder.layouts import budget_batches
 from bsl.models.encoder.network import Encoder
 from bsl.models.encoder.pooling import POOLINGS
 from bsl.models.encoder.sentence_encoder import CachedEncoder, SentenceEncoder, token_ids
 from bsl.models.encoder.texts import texts_of
-from bsl.models.encoder.unpadded import budget_batches
 from bsl.models.errors import EncoderError, NoEmbeddingError, TrainingError
 from bsl.storage.assets.embedded import embedded_path
 from tests.fake_processes import as_process
