@@ -57,11 +57,6 @@ NEEDS: Final[Mapping[Use, Mapping[str, int]]] = {
     "evaluate": {JUDGE: _OF_A_CLASS},
 }
 """Parts of labels by use, each with the minimum rows of a class; all rows of a smaller class are dropped."""
-_OR_ELSE: Final[Mapping[Use, str]] = {
-    "adapt": "or remove --labels",
-    "judge": "or remove --labels",
-    "evaluate": "or remove this set",
-}
 _ROWS: Final[Mapping[Use, int]] = {
     "adapt": 3 * FEWEST,
     "judge": 2 * FEWEST,
@@ -113,6 +108,7 @@ def usable_rows(rows: pl.DataFrame, kind: Literal["pairs", "classes"], use: Use)
     if others := rows.height - usable.height:
         counts.append(f"{others} unused, which share texts with both parts or with the training text")
     found = f"labels: {rows.height} rows ({', '.join(counts)})"
+    or_else = "or remove this set" if use == "evaluate" else "or remove --labels"
     if kind == "classes":
         usable = usable.filter(
             *((pl.col("part") == part).sum().over("label") >= fewest for part, fewest in needs.items())
@@ -122,7 +118,7 @@ def usable_rows(rows: pl.DataFrame, kind: Literal["pairs", "classes"], use: Use)
             raise EvaluationError(
                 f"{found}: {classes} of {rows['label'].n_unique()} classes have enough rows, expected at least "
                 f"{_CLASSES} classes with {minimum} each.{_selection(use)} Label at least {_ROWS[use] // 2} rows of "
-                f"each class, {_OR_ELSE[use]}."
+                f"each class, {or_else}."
             )
     for part in needs:
         used = usable.filter(part=part)
@@ -134,12 +130,12 @@ def usable_rows(rows: pl.DataFrame, kind: Literal["pairs", "classes"], use: Use)
         if used.height < FEWEST:
             raise EvaluationError(
                 f"{found}: {used.height} usable {_NAMES[part]}, expected at least {FEWEST}.{_selection(use)} Label "
-                f"at least {_ROWS[use]} rows{'' if use == 'evaluate' else ' on other text'}, {_OR_ELSE[use]}."
+                f"at least {_ROWS[use]} rows{'' if use == 'evaluate' else ' on other text'}, {or_else}."
             )
         if kind == "pairs" and used["label"].cast(pl.Float64).n_unique() == 1:
             raise EvaluationError(
                 f"{found}: all {_NAMES[part]} have the score {used['label'][0]}, expected different scores. Label more "
-                f"pairs, {_OR_ELSE[use]}."
+                f"pairs, {or_else}."
             )
     return usable
 

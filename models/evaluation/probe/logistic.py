@@ -153,9 +153,7 @@ def _row_weights(rows: int, fits: Sequence[NDArray[np.int64]]) -> torch.Tensor:
 class _Family:
     """Data and loss of a task."""
 
-    def __init__(
-        self, rows: DenseRows | SparseRows, y_N: torch.Tensor, classes: int, arithmetic: Arithmetic = EXACT
-    ) -> None:
+    def __init__(self, rows: DenseRows | SparseRows, y_N: torch.Tensor, classes: int, arithmetic: Arithmetic) -> None:
         self.rows, self.arithmetic = rows, arithmetic
         self.scores = 1 if classes == 2 else classes
         target = y_N[:, None] if classes == 2 else one_hot(y_N, classes)
