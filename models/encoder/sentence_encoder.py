@@ -148,6 +148,19 @@ class SentenceEncoder:
         """
         return token_ids(self.own_tokenizer, texts, self.config.length, self.prompt)
 
+    def are_unknown(self, tokens: Tokens) -> NDArray[np.bool_]:
+        """Return which texts have no more known tokens than unknown ones, (n,): vectors hardly tell them apart.
+
+        Unknown are words of another script, for example. All bytes are known to some tokenizers, such as GPT-2's.
+        """
+        tokenizer = self.own_tokenizer
+        special = {*tokenizer.all_special_ids} - {tokenizer.unk_token_id}
+        if tokenizer.unk_token_id in (None, tokenizer.eos_token_id, tokenizer.bos_token_id, tokenizer.pad_token_id):
+            return np.zeros(len(tokens), dtype=bool)
+        unknown = np.add.reduceat(tokens.ids == tokenizer.unk_token_id, tokens.offsets[:-1], dtype=np.int64)
+        content = np.add.reduceat(~np.isin(tokens.ids, [*special]), tokens.offsets[:-1], dtype=np.int64)
+        return (unknown > 0) & (2 * unknown >= content)
+
     def encode(
         self,
         texts: Sequence[str],
