@@ -65,9 +65,7 @@ class Form:
     The form sends all fields of the model, null where nothing was entered. In any other mapping null is a value, as in
     `--set training.collapse=null`.
 
-    Attributes:
-        model: All fields, each optional.
-        base: Settings that a mapping changes; None if the parameter is the mapping itself.
+    The parameter is settings if there is a `base`, which a mapping changes; else it is the mapping itself.
     """
 
     model: type[BaseModel]

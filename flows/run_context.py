@@ -57,9 +57,8 @@ class _RunContextSettings(RunContext, BaseSettings):
 def run_context_of(given: RunContext | Mapping[str, object] | None = None) -> RunContext:
     """Return the run context from a flow parameter or a command's options, completed from the environment.
 
-    Args:
-        given: A run context, whose explicitly set fields are used; or options by field name, where None means unset.
-            Other names are ignored.
+    Of a run context, the fields that were set are used. Of options by field name, None means unset, and other names are
+    ignored.
 
     Raises:
         ValueError: A value is invalid; the message names the field and its variable.
