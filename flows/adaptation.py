@@ -148,11 +148,11 @@ def run_adapt(
         pairs = pair_own_labels(site, passages, labelled, use, config.proof.seed, general, own)
         training = config.label_training_for(labelled.kind)
     else:
-        views = augment(site, corpus, config.views_of(names))
+        views = augment(site, corpus, config.augment)
         trips = _trips(site, corpus, config) if "round trips" in names else None
-        pairs = pair_own(site, views, trips, config.pairs(names))
+        pairs = pair_own(site, views, trips, config.pairs)
         training = config.view_training(raw=is_bare(site, start))
-    trained = train(site, pairs, start, None, config.training_encoder(reading, names), training)
+    trained = train(site, pairs, start, None, config.training_encoder(reading), training)
 
     shares = config.proof.shares if on_labels else (config.proof.share,)
     weighing = choose_share(site, start, trained, dev, shares, config.proof.max_forgetting, reading)

@@ -39,11 +39,6 @@ class CheckedFlow(Flow[P, R]):
 
 
 def flow(name: str, flow_run_name: str | Callable[[], str]) -> Callable[[Callable[P, R]], Flow[P, R]]:
-    """Return a decorator as Prefect's, which makes a `CheckedFlow`.
-
-    Args:
-        name: Name of the flow.
-        flow_run_name: Name of each run, or a function that returns it; control characters become escapes.
-    """
+    """Return a decorator that makes a `CheckedFlow`; in a run name from a function, control characters are escaped."""
     run_name = flow_run_name if isinstance(flow_run_name, str) else lambda: visible(flow_run_name())
     return lambda function: CheckedFlow(function, name=name, flow_run_name=run_name)

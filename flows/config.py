@@ -28,12 +28,7 @@ _FIRST_WORDS: Final = 4  # words of a field's description that are searched for 
 
 
 def explain(problem: ErrorDetails, base: BaseModel) -> str:
-    """Return a validation error of pydantic as one readable line.
-
-    Args:
-        problem: The error.
-        base: A valid configuration of the same type; the message suggests its fields.
-    """
+    """Return a validation error of pydantic as one readable line, which suggests fields of `base`."""
     names, model = _located(problem, base)
     path = ".".join(names)
     if problem["type"] == "value_error" and not path:
@@ -182,11 +177,7 @@ class PipelineConfig(RunSettings):
 
 
 def override(config: C, *changes: Mapping[str, Any]) -> C:
-    """Return a validated configuration with changes. Configurations are merged only here.
-
-    Args:
-        config: A recipe, or other settings.
-        changes: Nested fields; later mappings win.
+    """Return a validated configuration with nested changes; later ones win. Configurations are merged only here.
 
     Raises:
         ValueError: A field is unknown (the message suggests the closest name), has the wrong type or is out of bounds;
@@ -247,13 +238,10 @@ def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
         if isinstance(value, str) and isinstance(inner, Mapping) and "name" in inner:
             value = {"name": value}  # only a name; the fields stay if the name is unchanged
         are_sections = isinstance(value, Mapping) and isinstance(inner, Mapping)
-        merged[name] = _merged(_same_kind(inner, value), value) if are_sections else value
+        if are_sections and value.get("name", inner.get("name")) != inner.get("name"):
+            inner = {}  # another objective has other fields
+        merged[name] = _merged(inner, value) if are_sections else value
     return merged
-
-
-def _same_kind(inner: Any, value: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ANN401 - a mapping by the caller
-    """Return the section to change; empty if the changes choose another objective, which has other fields."""
-    return {} if value.get("name", inner.get("name")) != inner.get("name") else inner
 
 
 def _difference(base: Mapping[str, Any], target: Mapping[str, Any]) -> dict[str, Any]:

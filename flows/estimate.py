@@ -29,9 +29,7 @@ _LISTED: Final = 0.1  # share of the total from which on a stage is listed
 def estimate(store: Store, to_make: Sequence[StageRun]) -> str:
     """Return a line such as `expected, as in earlier runs: ~8 min (train ~5 min; embed ~2 min)`; empty if unknown.
 
-    Args:
-        store: Store with the artifacts of earlier runs; of a remote store, no manifest is read, which would take long.
-        to_make: Stages whose artifacts are missing.
+    Of a remote store, no manifest is read, which would take long.
     """
     kinds = {step.ref.kind for step in to_make} if store.local else set()
     earlier = [manifest for kind in sorted(kinds) for manifest in _manifests(store, kind)]

@@ -23,7 +23,6 @@ from bsl.tasks.stage.log_context import show_logs
 if TYPE_CHECKING:
     from bsl.models.evaluation.config import ScoringConfig
     from bsl.models.runtime.precision import Precision
-    from bsl.models.transforms.config import AnyTransform
     from bsl.storage.artifacts.refs import ComparisonRef, CorpusRef, ScoresRef
     from bsl.tasks.evaluation.kinds import FoundSets
     from bsl.tasks.settings import RunSettings
@@ -116,51 +115,28 @@ def differences(
 def posthoc_systems(
     site: RunContext, candidate: NamedEncoder, system: System, corpus: CorpusRef, found: FoundSets, config: RunSettings
 ) -> list[System]:
-    """Return an encoder's systems after the run's transform; none if the run has no transform."""
-    if config.transform is None:
+    """Return an encoder's systems after the run's transform; none if the run has no transform.
+
+    On the corpus, one transform is fitted for all sets, and a linear one is also folded into the encoder. On targets,
+    one is fitted on each dataset, on the sentences of all its splits; a missing split is logged and skipped.
+    """
+    posthoc, precision = config.transform, config.evaluation.precision
+    if posthoc is None:
         return []
+    label = candidate.label + config.after_transform
     if config.transform_on == "corpus":
-        return [_on_corpus(site, candidate, system, corpus, config.transform, config)]
-    return _on_targets(site, candidate, found, config.transform, config)
-
-
-def _on_corpus(
-    site: RunContext,
-    candidate: NamedEncoder,
-    system: System,
-    corpus: CorpusRef,
-    posthoc: AnyTransform,
-    config: RunSettings,
-) -> System:
-    """Fit one transform on the corpus and apply it to all sets; a linear transform is also folded into the encoder."""
-    embeddings = embed(site, candidate.encoder, corpus, candidate.config, config.evaluation.precision)
-    fitted = fit_transform(site, embeddings, posthoc)
-    folded = fold_transform(site, candidate.encoder, candidate.config, fitted) if posthoc.folds else None
-    return System(
-        candidate.label + config.after_transform,
-        folded.key if folded else system.checkpoint,
-        transform(site, system.embeddings, fitted),
-        folded=folded,
-    )
-
-
-def _on_targets(
-    site: RunContext, candidate: NamedEncoder, found: FoundSets, posthoc: AnyTransform, config: RunSettings
-) -> list[System]:
-    """Fit a transform on each dataset, on the sentences of all its splits; a missing split is logged and skipped."""
+        embeddings = embed(site, candidate.encoder, corpus, candidate.config, precision)
+        fitted = fit_transform(site, embeddings, posthoc)
+        folded = fold_transform(site, candidate.encoder, candidate.config, fitted) if posthoc.folds else None
+        transformed = transform(site, system.embeddings, fitted)
+        return [System(label, folded.key if folded else system.checkpoint, transformed, folded=folded)]
     systems = []
     frozen = [name for name in found.sets if isinstance(kind_of(name), FrozenKind)]
     splits = {name: kind_of(name).whole(name) for name in frozen}  # all splits of the name's dataset
     for all_splits, _ in groupby(sorted(frozen, key=splits.__getitem__), key=splits.__getitem__):
         sets = tuple(available(site, all_splits).sets.values())
-        vectors = embed(site, candidate.encoder, sets, candidate.config, config.evaluation.precision)
-        fitted = fit_transform(site, vectors, posthoc)
-        systems.append(
-            System(
-                candidate.label + config.after_transform,
-                candidate.checkpoint,
-                transform(site, vectors, fitted),
-                datasets=frozenset(scored.dataset for scored in sets),
-            )
-        )
+        vectors = embed(site, candidate.encoder, sets, candidate.config, precision)
+        transformed = transform(site, vectors, fit_transform(site, vectors, posthoc))
+        covered = frozenset(scored.dataset for scored in sets)
+        systems.append(System(label, candidate.checkpoint, transformed, datasets=covered))
     return systems

@@ -21,11 +21,7 @@ def partial(model: type[BaseModel], first: Sequence[str] = ()) -> type[BaseModel
     """Return a pydantic model with every field optional, also the nested ones: the fields that a user may override.
 
     In Prefect, a nested parameter of a run replaces the deployment's parameter completely. Optional fields that
-    `override` merges leave the recipe's other fields unchanged.
-
-    Args:
-        model: The model to copy.
-        first: Fields that Prefect's run form shows first.
+    `override` merges leave the recipe's other fields unchanged. The form shows the fields `first` first.
     """
     named = model.model_fields.get("name")
     chosen = str(named.default) if named is not None and get_origin(named.annotation) is Literal else None
@@ -69,9 +65,7 @@ class Form:
     The form sends all fields of the model, null where nothing was entered. In any other mapping null is a value, as in
     `--set training.collapse=null`.
 
-    Attributes:
-        model: All fields, each optional.
-        base: Settings that a mapping changes; None if the parameter is the mapping itself.
+    The parameter is settings if there is a `base`, which a mapping changes; else it is the mapping itself.
     """
 
     model: type[BaseModel]
@@ -105,9 +99,7 @@ def _without_nulls(section: Any) -> Any:  # noqa: ANN401 - a section or a value
 def form_of(model: type[BaseModel], first: Sequence[str] = ()) -> Any:  # noqa: ANN401 - a type for annotations
     """Return the type of a flow parameter that changes a configuration: a mapping in the form `override` takes.
 
-    Args:
-        model: The configuration.
-        first: Fields that Prefect's run form shows first.
+    `first` is as in `partial`.
     """
     return Annotated[dict[str, Any], Form(partial(model, first))]
 

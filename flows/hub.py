@@ -28,11 +28,7 @@ if TYPE_CHECKING:
 class HubPin:
     """A Hub repository that a recipe or a dataset reads.
 
-    Attributes:
-        kind: Model or dataset.
-        name: Hub id.
-        revision: The commit to read; None for the newest.
-        reason: Why no commit is pinned; empty if no reason is recorded.
+    A revision of None is the newest commit. The reason, if one is recorded, is why no commit is pinned.
     """
 
     kind: Kind
@@ -76,9 +72,8 @@ def needed(config: PipelineConfig) -> tuple[str | SourceSpec, ...]:
 def targets(names: Sequence[str], recipes: Sequence[PipelineConfig]) -> tuple[str | SourceSpec, ...]:
     """Return what `bsl mirror` fetches, each once: models and sources of recipes, and the named models and sets.
 
-    Args:
-        names: Models, which get the revision that a recipe pins unless they have one, and sets.
-        recipes: Configurations. Without names and recipes, every split of every declared set is returned.
+    Models get the revision that a recipe pins unless they have one. Without names and recipes, it is every split of
+    every declared set.
     """
     if not names and not recipes:
         return tuple(f"{declared.name}/{split}" for declared in DATASETS.values() for split in declared.splits)

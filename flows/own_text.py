@@ -32,13 +32,7 @@ _SEED: Final = 0  # of the labelled rows for evaluation, as the default of `bsl 
 class OwnText:
     """The user's text, divided as in `bsl adapt`: no held-out sentence and no sentence of a test label is trained on.
 
-    Attributes:
-        sources: Files, and the columns read from them.
-        labels: File of labels; None without one.
-        passages: Sentences in order, by part.
-        corpus: Sentences to train on.
-        sets: Name → held-out text if it has questions, and test labels if there are labels.
-        questions: Kinds of questions about the held-out text.
+    `sets` has held-out text if there are questions about it, and test labels if there are labels.
     """
 
     sources: tuple[TextSource, ...]

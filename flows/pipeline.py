@@ -104,7 +104,7 @@ class Run:
     """Result of a run.
 
     Attributes:
-        report: The report.
+        report: Its report.
         system: The last trained encoder, or the untrained encoder, after the transform if there is one. If the
             transform is fitted on each dataset separately, this is the system of the last dataset.
         scores: All scores of that system.
@@ -116,13 +116,7 @@ class Run:
 
 
 def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
-    """Run the whole pipeline; inside a flow run, each line is a task run.
-
-    Args:
-        config: All settings that decide the result, and the report's title.
-        site: Store, mirror and device.
-        command: The command that repeats the run, printed in the report.
-    """
+    """Run the whole pipeline; inside a flow run, each line is a task run. Its report prints `command`."""
     resolved = resolve(site, config.encoder, config.words)
     start, encoder = resolved.encoder, resolved.config
     if config.phases:

@@ -57,9 +57,8 @@ class _RunContextSettings(RunContext, BaseSettings):
 def run_context_of(given: RunContext | Mapping[str, object] | None = None) -> RunContext:
     """Return the run context from a flow parameter or a command's options, completed from the environment.
 
-    Args:
-        given: A run context, whose explicitly set fields are used; or options by field name, where None means unset.
-            Other names are ignored.
+    Of a run context, the fields that were set are used. Of options by field name, None means unset, and other names are
+    ignored.
 
     Raises:
         ValueError: A value is invalid; the message names the field and its variable.
@@ -95,11 +94,7 @@ def command_of(
 ) -> str:
     """Return the `bsl` command line, quoted for a shell.
 
-    Args:
-        command: Name of the command, such as `run`.
-        names: Positional arguments: a recipe, or files.
-        options: Name → value; None for options that were not given.
-        changes: Nested changes, each of which becomes a `--set`.
+    Options of None are left out; each of the nested changes becomes a `--set`.
     """
     words = ["bsl", command, *names]
     words += [word for name, value in options.items() if value is not None for word in (f"--{name}", value)]
@@ -120,12 +115,7 @@ def fix_precision(config: C, site: RunContext) -> C:
 
 
 def announce_precision(site: RunContext, precisions: Mapping[str, Precision]) -> None:
-    """Announce the precision of a run, and the reason for it, in the log and on the terminal.
-
-    Args:
-        site: Store and device of the run.
-        precisions: Phase (`training`, `evaluation`) → configured precision.
-    """
+    """Announce the precision of each phase (`training`, `evaluation`) and its reason, in log and on terminal."""
     explanations = {phase: precision.explained(requested, device_of(site)) for phase, requested in precisions.items()}
     if len(set(explanations.values())) == 1:
         announce(f"precision: {next(iter(explanations.values()))}")

@@ -1,6 +1,7 @@
 """A small training run that tests start and interrupt."""
 
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import polars as pl
@@ -9,11 +10,14 @@ import torch
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.objectives.bsl_config import BSLConfig
+from bsl.models.objectives.config import AnyObjective
 from bsl.models.training.config import TrainingConfig
 from bsl.models.training.loop import TrainingResult, train
 from bsl.models.training.snapshots import Execution
 from bsl.models.training.token_cache import TeacherVectors
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS
+
+OBJECTIVE_CONFIGS = {config.model_fields["name"].default: config for config in get_args(AnyObjective)}
 
 PAIRS = pl.DataFrame(
     {

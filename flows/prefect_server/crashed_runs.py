@@ -31,8 +31,7 @@ _STOPPED: Final = "Stopped by the user. Run it again to resume."
 def end_crashed_runs(before: datetime) -> int:
     """Mark as Crashed the runs that began before a time and have not ended; return their number.
 
-    Args:
-        before: A time at which no run in the server's database had a process; other commands may have started since.
+    At that time no run in the server's database had a process; other commands may have started since.
     """
     unfinished = FlowRunFilter.model_validate({"state": _STARTED, "expected_start_time": {"before_": before}})
     ended = 0

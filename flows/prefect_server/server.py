@@ -242,8 +242,7 @@ def is_alone(*, inherited: bool = False) -> bool:
 
     For a database or PREFECT_HOME that the user set, take no lock and return False: other programs may use it.
 
-    Args:
-        inherited: Whether a program that replaces this process (`exec`) keeps the lock.
+    If it is inherited, a program that replaces this process (`exec`) keeps the lock.
     """
     folder = Path(os.environ.get("PREFECT_HOME", ""))
     if folder != HOME.absolute() / "prefect" or any(map(os.environ.get, _DATABASES)):

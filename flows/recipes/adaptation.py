@@ -123,10 +123,6 @@ class AdaptConfig(AdaptOptions):
     def use_of(self, *, labels: bool, only_judge: bool) -> Use:
         """Return the use of labels: training and the verdict (`adapt`), or the verdict only (`judge`).
 
-        Args:
-            labels: Whether the user gave labels.
-            only_judge: Whether labels are excluded from training.
-
         Raises:
             ValueError: `only_judge` without labels, `accept` with labels, or labels for training together with a
                 choice of views.
@@ -147,9 +143,10 @@ class AdaptConfig(AdaptOptions):
         """Names of the views to train on."""
         return _VIEW_NAMES[self.views]
 
-    def views_of(self, names: tuple[str, ...]) -> AugmentConfig:
-        """Return the views of the training corpus other than round trips: the sentences, and crops if chosen."""
-        return AugmentConfig(rewritings=(CropView(),) if "crops" in names else ())
+    @property
+    def augment(self) -> AugmentConfig:
+        """The views of the training corpus other than round trips: the sentences, and crops if chosen."""
+        return AugmentConfig(rewritings=(CropView(),) if "crops" in self.view_names else ())
 
     def view_training(self, *, raw: bool) -> TrainingConfig:
         """Return the settings of training on views, for a bare transformer (`raw`) or for a sentence encoder."""
@@ -177,15 +174,16 @@ class AdaptConfig(AdaptOptions):
             training = with_fields(training, objective=training.objective.with_anchor(self.class_anchor))
         return with_fields(training, epochs=self.class_epochs)
 
-    def training_encoder(self, reading: EncoderConfig, names: tuple[str, ...]) -> EncoderConfig:
+    def training_encoder(self, reading: EncoderConfig) -> EncoderConfig:
         """Return the encoder settings for training; views by dropout get the rate `DROPOUT` unless a rate is set."""
-        if "dropout" not in names or reading.dropout is not None:
+        if self.views != "dropout" or reading.dropout is not None:
             return reading
         return with_fields(reading, dropout=DROPOUT)
 
-    def pairs(self, names: tuple[str, ...]) -> PairConfig:
-        """Return the training pairs of the chosen views."""
-        trip = self.trip
+    @property
+    def pairs(self) -> PairConfig:
+        """The training pairs of the chosen views."""
+        trip, names = self.trip, self.view_names
         if "dropout" in names:
             return ALONE
         pairings = [CROPS] if "crops" in names else []

@@ -131,12 +131,7 @@ def _on_tasks(
 ) -> tuple[Callable[[], PipelineConfig], ...]:
     """Return the recipe functions of a system trained on the text of one task (its training split, if it has splits).
 
-    Args:
-        system: Prefix of the recipes' names.
-        settings: Recipe with the settings.
-        title: Name in reports.
-        source: Paper and table of the setting.
-        other_row: Published row that reports show after the row of the setting.
+    `source` names paper and table of the setting; reports show `other_row` after its row.
     """
 
     def on_task(task: str) -> Callable[[], PipelineConfig]:

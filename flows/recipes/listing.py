@@ -39,15 +39,9 @@ three pairs."""
 class Listing:
     """Summary of a recipe.
 
-    Attributes:
-        name: Name of the recipe.
-        purpose: First line of its docstring.
-        row: First published row that its report shows; empty for none.
-        is_row: Whether the recipe reproduces that row.
-        printed: Tables that print the row.
-        needs: Required sources, models and dev set that are not in the package.
-        scored_on: Sets and suites; a run reports and skips unavailable sets.
-        gpu_hours: Estimate for one GPU like an A10G; None if it depends on the user's files, 0 for minutes on a laptop.
+    The row is the first published row that its report shows. It needs sources, models and a dev set that are not in the
+    package; a run skips unavailable sets of `scored_on`. GPU hours are for one GPU like an A10G: None if they depend on
+    the user's files, 0 for minutes on a laptop.
     """
 
     name: str

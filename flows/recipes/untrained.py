@@ -32,15 +32,10 @@ def _recipe(
     *,
     evaluation: EvaluationConfig = _ENGLISH,
 ) -> Callable[[], PipelineConfig]:
-    """Return the recipe function of an encoder, as `bsl recipes` lists it.
+    """Return the recipe function of an encoder, as `bsl recipes` lists it with its purpose.
 
-    Args:
-        name: Name of the recipe.
-        purpose: First line of the recipe's docstring.
-        model: A key of `ENCODERS`, an embedded model or a file of word vectors.
-        published: Published rows that the report shows.
-        pooling: As in `EncoderConfig`; None for that of the saved encoder, or `mean`.
-        evaluation: Sets to score on.
+    `model` is a key of `ENCODERS`, an embedded model or a file of word vectors; without a pooling it has that of its
+    folder, or `mean`.
     """
 
     def make() -> PipelineConfig:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bsl.flows.config import PipelineConfig, nested, override
 from bsl.flows.recipes import RECIPES, recipe
 from bsl.flows.sweep.own import own_axes
-from bsl.flows.sweep.studies import OWN, STUDIES, Study
+from bsl.flows.sweep.studies import OWN, RECIPE, STUDIES, VARIANT, Study
 from bsl.models.evaluation.published import AVERAGE, rows_of
 from bsl.storage.filesystem.spelling import did_you_mean
 from bsl.tasks.reporting.sweep.system import SweepSystem
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
 
     from bsl.models.training.config import TrainingConfig
 
-RECIPE: Final = "recipe"
-"""Axis with recipes as values."""
-VARIANT: Final = "variant"
-"""Axis with a study's named changes as values."""
 _NAMED: Final = (RECIPE, VARIANT)  # axes whose values are names, not values of a field
 _TRAINING: Final = "training"
 
@@ -31,14 +27,8 @@ _TRAINING: Final = "training"
 class Grid:
     """Points and configurations of a sweep.
 
-    Attributes:
-        title: Title of the page.
-        axis: Horizontal axis of the plot.
-        points: Label, plot position and published figure of each configuration.
-        recipes: Recipe of each point.
-        configs: Configurations, in the order of `points`.
-        references: Labels of the points that all others are compared with; the first point if empty.
-        shown: The set to compare with published figures; None for the mean of all sets.
+    All points are compared with the references, with the first point if there are none. The set `shown` is compared
+    with published figures; None is the mean of all sets.
     """
 
     title: str
@@ -61,12 +51,8 @@ def grid(
 
     Training does not stop at a collapse and never returns the original encoder, unless `changes` or an axis sets this.
 
-    Args:
-        name: A declared study, or a recipe.
-        over: Field → values; overrides a study's axes.
-        changes: Other changes to every point.
-        against: Labels of the points that all others are compared with; overrides a study's references.
-        study: The study `own`, which is not in `STUDIES`.
+    `over` and `against` override the axes and references of a declared study; `changes` are those of every point.
+    `study` is the study `own`, which is not in `STUDIES`.
 
     Raises:
         ValueError: Unknown study, recipe, field or label; an axis without values or with a repeated value; a point

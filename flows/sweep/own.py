@@ -16,7 +16,7 @@ from bsl.flows.recipes import recipe
 from bsl.flows.recipes.adaptation import DROPOUT, STSB
 from bsl.flows.recipes.shared import ALONE, ANCHOR, CROPS, LABEL_REGRESSION, NO_VIEWS, trips_of, with_fields
 from bsl.flows.recipes.tiny import whole_sample
-from bsl.flows.sweep.studies import OWN, Study
+from bsl.flows.sweep.studies import OWN, VARIANT, Study
 from bsl.models.objectives.contrastive_config import ContrastiveConfig
 from bsl.models.translation.config import CATALOGS
 from bsl.models.views.config import ORIGINAL, AugmentConfig, CropView
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from bsl.flows.own_options import OwnRequest
 
 START: Final = "original encoder"
-VARIANT: Final = "variant"
 LABELS: Final = "your labels"
 """Point that trains on labels, and figure of the test labels."""
 CROP: Final = "crop"
@@ -62,12 +61,7 @@ _LIMIT: Final = 5000  # training sentences; a hundred steps read 6,400 pairs, an
 
 
 def own_config(request: OwnRequest, changes: Mapping[str, Any], mirror: str | None) -> PipelineConfig:
-    """Return the configuration of the original encoder, without training.
-
-    Args:
-        request: Options of the command.
-        changes: Other changes; those of `training` do not apply.
-        mirror: Folder that may contain datasets.
+    """Return the configuration of the original encoder, without training: changes of it do not apply.
 
     Raises:
         SourceError, AssetError: A text does not exist.
@@ -88,10 +82,7 @@ def own_config(request: OwnRequest, changes: Mapping[str, Any], mirror: str | No
 class Start:
     """What decides the settings of the points.
 
-    Attributes:
-        kind: Position in `KINDS` of the original encoder's kind.
-        drops: Whether the encoder supports dropout.
-        questions: Kinds of questions about the held-out text; empty if it is not yet read.
+    `kind` is a position in `KINDS`. There are no questions if the text is not yet read.
     """
 
     kind: int = TRAINED
@@ -100,13 +91,7 @@ class Start:
 
 
 def declared(base: PipelineConfig, request: OwnRequest, start: Start) -> tuple[Study, list[str]]:
-    """Return the study, and a sentence for each point that cannot be tried.
-
-    Args:
-        base: Configuration of the original encoder.
-        request: Options of the command.
-        start: Kind of the encoder, and the questions about the text.
-    """
+    """Return the study, and a sentence for each point that cannot be tried."""
     own = base.ingest.own_text
     assert own is not None
     trips = trips_of(own.lang, CATALOGS[request.translators])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from bsl.flows.own_text import OwnText, own_text
+from bsl.flows.pipeline import Run
 from bsl.flows.recipes.shared import with_fields
 from bsl.flows.sweep.own import CROP, KINDS, LABELS, SMALL, START, TRAINED, Start, declared, own_config
 from bsl.storage.filesystem.model_folder import settings_of
@@ -15,7 +16,7 @@ from bsl.tasks.corpus.labels import counts_line, split_of
 from bsl.tasks.embedding.encoders import can_drop, check_learns, described_folder, is_bare, resolve
 from bsl.tasks.figures import LabelCounts, OwnCorpusFigures
 from bsl.tasks.reporting.sweep.inputs import OwnTextComparison
-from bsl.tasks.reporting.sweep.system import SYSTEMS, SweepSystem
+from bsl.tasks.reporting.sweep.system import SYSTEMS
 from bsl.tasks.stage.progress import announce, warn
 
 if TYPE_CHECKING:
@@ -32,14 +33,7 @@ _MAY_FORGET: Final = 0.005  # largest loss on a general set, as of `bsl adapt`: 
 
 @dataclass(frozen=True)
 class OwnStudy:
-    """The study on the user's text.
-
-    Attributes:
-        study: Its points.
-        text: The text, divided.
-        deciding: Names of the figures that decide.
-        notes: Notes on the page.
-    """
+    """The study on the user's text."""
 
     study: Study
     text: OwnText
@@ -49,15 +43,9 @@ class OwnStudy:
     def compared(self, settings: SweepSettings, outcomes: Mapping[str, Sequence[Outcome]]) -> SweepSettings:
         """Return the settings of the comparison, with the text and what decides the advice.
 
-        Args:
-            settings: Settings with the general sets, on which no point may lose; those of scored pairs count.
-            outcomes: Label → runs of a point.
+        No point may lose on the general sets of `settings`; those of scored pairs count.
         """
-        reports = {
-            label: first.report
-            for label, (first, *_) in outcomes.items()
-            if isinstance(first, SweepSystem) and first.report is not None
-        }
+        reports = {label: first.report for label, (first, *_) in outcomes.items() if isinstance(first, Run)}
         own_text = OwnTextComparison(
             passages=self.text.passages,
             corpus=self.text.corpus,

@@ -11,16 +11,16 @@ import logging
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from bsl.flows.config import difference
-from bsl.flows.pipeline import is_fault, run
+from bsl.flows.pipeline import Run, is_fault, run
 from bsl.flows.recipes import recipe
+from bsl.flows.recipes.shared import with_fields
 from bsl.flows.run_context import fix_precision
 from bsl.models.errors import ModelError, TrainingError
 from bsl.models.evaluation.verdict import STOPPED
 from bsl.tasks.figures import ReportFigures
-from bsl.tasks.reporting.sweep.system import SweepSystem
 from bsl.tasks.stage.cluster import ClusterError, outcomes_on_cluster
 from bsl.tasks.stage.pool import run_on_pool
 from bsl.tasks.stage.progress import announce, is_planning, planning, warn
@@ -29,12 +29,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from bsl.flows.config import PipelineConfig
+    from bsl.tasks.reporting.sweep.system import SweepSystem
     from bsl.tasks.stage.run_context import RunContext
 
-Outcome: TypeAlias = SweepSystem | ModelError
-"""Artifacts of a run, or its fault."""
-End: TypeAlias = "Callable[[int, SweepSystem | Exception], None]"
-"""Called with the number of an ended run, and its artifacts or error. If it raises, the other runs are cancelled."""
+Outcome: TypeAlias = Run | ModelError
+"""A run, or its fault."""
+End: TypeAlias = "Callable[[int, Run | Exception], None]"
+"""Called with the number of an ended run, and the run or its error. If it raises, the other runs are cancelled."""
 
 logger = logging.getLogger(__name__)
 
@@ -43,12 +44,7 @@ _ON_POOL = 256  # maximum number of unfinished runs
 
 @dataclass(frozen=True)
 class Job:
-    """The work of one run, a recipe's configuration with changes; it is sent to other processes and machines unchanged.
-
-    Attributes:
-        recipe: Name of the recipe.
-        config: The complete configuration.
-    """
+    """The work of one run: a recipe's configuration with changes, sent to other processes and machines unchanged."""
 
     recipe: str
     config: PipelineConfig
@@ -58,10 +54,9 @@ class Job:
         """Changes from the recipe to this configuration, for `bsl.flows.config.override`."""
         return difference(recipe(self.recipe), self.config)
 
-    def run(self, site: RunContext) -> SweepSystem:
+    def run(self, site: RunContext) -> Run:
         """Run the configuration to its report."""
-        result = run(self.config, site)
-        return SweepSystem(label="", report=result.report, embeddings=(result.system.embeddings,), scores=result.scores)
+        return run(self.config, site)
 
     def parameters(self, site: RunContext) -> dict[str, Any]:
         """Return the parameters of the run on a work pool, whose workers share store, mirror and kind of device.
@@ -72,22 +67,10 @@ class Job:
         return {"recipe_name": self.recipe, "overrides": self.overrides, "site": shared, "of_sweep": True}
 
 
-class PointRun(NamedTuple):
-    """A run of a sweep: its name (point and seed), its point's label, and its work."""
-
-    name: str
-    label: str
-    job: Job
-
-
 def jobs_of(recipe: str, config: PipelineConfig, seeds: int, site: RunContext) -> list[Job]:
-    """Return a job for each seed of a configuration.
+    """Return a job for each seed of a configuration, one if it uses none.
 
-    Args:
-        recipe: Name of its recipe.
-        config: The configuration; `auto` precision is resolved here, so that all workers compute the same artifacts.
-        seeds: Number of seeds, if the configuration depends on the seed.
-        site: Runtime settings with the device that resolves `auto`.
+    `auto` precision is resolved here, so that all workers compute the same artifacts.
     """
     return [Job(recipe, seeded) for seeded in fix_precision(config, site).runs(seeds)]
 
@@ -99,11 +82,9 @@ def run_points(
 
     The first run executes alone, because it makes the artifacts that all runs share.
 
-    Args:
-        points: Label → jobs, one per seed.
-        site: Store and device; its cluster or its work pool executes the runs.
-        workers: Number of worker processes of this machine, each of which executes one run at a time; on a pool,
-            maximum number of unfinished runs. None: this process executes all runs; 256 on a pool.
+    The site's cluster or work pool executes the runs, or `workers` processes of this machine, each of which executes
+    one run at a time; None: this process executes all runs. On a pool, it is the maximum number of unfinished runs, by
+    default 256.
 
     Returns:
         Label → outcomes of its runs.
@@ -111,13 +92,14 @@ def run_points(
     Raises:
         Exception: An error that is not a fault of a run (`is_fault`).
     """
-    jobs = ((seed, label, job) for label, of_point in points.items() for seed, job in enumerate(of_point))
-    runs = [PointRun(f"{label}, seed {seed}", label, job) for seed, label, job in sorted(jobs, key=itemgetter(0))]
+    order = [(label, seed) for label, of_point in points.items() for seed in range(len(of_point))]
+    order.sort(key=itemgetter(1))
+    names, jobs = [f"{label}, seed {seed}" for label, seed in order], [points[label][seed] for label, seed in order]
     ended: dict[int, Outcome] = {}
 
-    def end(number: int, outcome: SweepSystem | Exception) -> None:
-        name = runs[number].name
-        if isinstance(outcome, SweepSystem):
+    def end(number: int, outcome: Run | Exception) -> None:
+        name = names[number]
+        if isinstance(outcome, Run):
             announce(f"{name}: done")
         elif is_fault(outcome):
             warn("%s has no figure: %s", name, outcome)
@@ -127,33 +109,35 @@ def run_points(
         ended[number] = cast("Outcome", outcome)
 
     if is_planning():
-        _here(site, runs, end)
+        _here(site, jobs, end)
     elif site.pool:
-        _on_pool(site, runs, end, workers or _ON_POOL)
+        _on_pool(site, jobs, end, workers or _ON_POOL)
     elif site.cluster is not None or (workers is not None and workers > 1):
-        _on_workers(site, runs, end, workers)
+        _on_workers(site, jobs, names, end, workers)
     else:
-        _here(site, runs, end)
+        _here(site, jobs, end)
     outcomes: dict[str, list[Outcome]] = {label: [] for label in points}
-    for number, one in enumerate(runs):
-        outcomes[one.label].append(ended[number])
+    for number, (label, _) in enumerate(order):
+        outcomes[label].append(ended[number])
     return outcomes
 
 
 def with_runs(point: SweepSystem, outcomes: Sequence[Outcome]) -> SweepSystem:
     """Return a point with the artifacts of its runs, and the errors of failed runs."""
-    runs = [outcome for outcome in outcomes if isinstance(outcome, SweepSystem)]
+    runs = [outcome for outcome in outcomes if isinstance(outcome, Run)]
     faults = [f"seed {seed}: {outcome}" for seed, outcome in enumerate(outcomes) if isinstance(outcome, ModelError)]
-    joined = {
-        field: tuple(value for run in runs for value in getattr(run, field)) for field in ("embeddings", "scores")
-    }
-    return point.model_copy(update={**joined, "faults": tuple(faults)})
+    return with_fields(
+        point,
+        embeddings=tuple(run.system.embeddings for run in runs),
+        scores=tuple(scores for run in runs for scores in run.scores),
+        faults=tuple(faults),
+    )
 
 
 def unless_stopped(name: str, outcome: Outcome, site: RunContext) -> Outcome:
     """Return the outcome of a run; an error if its training was stopped, so that it reports the original encoder."""
     store = site.open_store()
-    if isinstance(outcome, ModelError) or outcome.report is None or store.defect(outcome.report):  # in a dry run
+    if isinstance(outcome, ModelError) or store.defect(outcome.report):  # in a dry run
         return outcome
     figures = store.manifest(outcome.report).figures_as(ReportFigures)
     if figures.verdict != STOPPED:
@@ -163,24 +147,23 @@ def unless_stopped(name: str, outcome: Outcome, site: RunContext) -> Outcome:
     return fault
 
 
-def attempt(site: RunContext, job: Job) -> SweepSystem | Exception:
-    """Execute a job, possibly in another process; return its result or its error."""
+def attempt(site: RunContext, job: Job) -> Run | Exception:
+    """Execute a job, possibly in another process; return the run or its error."""
     try:
         return job.run(site)
     except Exception as error:  # the process that collects the outcomes raises it with the run's name
         return error
 
 
-def _here(site: RunContext, runs: Sequence[PointRun], end: End) -> None:
-    """Execute runs in this process."""
-    for number, one in enumerate(runs):
-        end(number, attempt(site, one.job))
+def _here(site: RunContext, jobs: Sequence[Job], end: End) -> None:
+    for number, job in enumerate(jobs):
+        end(number, attempt(site, job))
 
 
-def _on_workers(site: RunContext, runs: Sequence[PointRun], end: End, workers: int | None) -> None:
+def _on_workers(site: RunContext, jobs: Sequence[Job], names: Sequence[str], end: End, workers: int | None) -> None:
     """Execute the first run here, and the others on the cluster's Dask workers or on `workers` of this machine."""
-    _here(site, runs[:1], end)
-    others = runs[1:]
+    _here(site, jobs[:1], end)
+    others = jobs[1:]
     if not others:
         return
     with ExitStack() as running:
@@ -189,18 +172,18 @@ def _on_workers(site: RunContext, runs: Sequence[PointRun], end: End, workers: i
             from bsl.tasks.stage.local_cluster import local_workers  # imports Dask, slowly
 
             address, of_workers = running.enter_context(local_workers(site, min(workers or 1, len(others))))
-        calls, names = [(run.job,) for run in others], [run.name for run in others]
-        remote = outcomes_on_cluster(address, of_workers, attempt, calls, names, ahead=False)
+        calls = [(job,) for job in others]
+        remote = outcomes_on_cluster(address, of_workers, attempt, calls, names[1:], ahead=False)
         for number, outcome in running.enter_context(closing(remote)):
             end(number + 1, _published(site, outcome))
 
 
-def _on_pool(site: RunContext, runs: Sequence[PointRun], end: End, at_once: int) -> None:
+def _on_pool(site: RunContext, jobs: Sequence[Job], end: End, at_once: int) -> None:
     """Execute runs on a work pool, the first run alone; a run that fails in planning is not sent."""
     with planning():
-        planned = [attempt(site, run.job) for run in runs]
-    sent = [number for number, outcome in enumerate(planned) if isinstance(outcome, SweepSystem)]
-    for number in sorted({*range(len(runs))} - {*sent}):
+        planned = [attempt(site, job) for job in jobs]
+    sent = [number for number, outcome in enumerate(planned) if isinstance(outcome, Run)]
+    for number in sorted({*range(len(jobs))} - {*sent}):
         end(number, planned[number])
     for batch in (sent[:1], sent[1:]):
 
@@ -208,15 +191,15 @@ def _on_pool(site: RunContext, runs: Sequence[PointRun], end: End, at_once: int)
             number = batch[position]
             end(number, fault or _published(site, planned[number]))
 
-        run_on_pool([runs[number].job.parameters(site) for number in batch], at_once, end_sent)
+        run_on_pool([jobs[number].parameters(site) for number in batch], at_once, end_sent)
 
 
-def _published(site: RunContext, outcome: SweepSystem | Exception) -> SweepSystem | Exception:
+def _published(site: RunContext, outcome: Run | Exception) -> Run | Exception:
     """Return the outcome of another process; an error if the store lacks one of its artifacts."""
     if isinstance(outcome, Exception):
         return outcome
     store = site.open_store()
-    for ref in (*filter(None, [outcome.report]), *outcome.embeddings, *outcome.scores):
+    for ref in (outcome.report, outcome.system.embeddings, *outcome.scores):
         if defect := store.defect(ref):
             return ClusterError(
                 f"a run completed, but {store.url} has no intact {ref} ({defect}). Use the same store, kind of device "

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 Values = tuple[Any, ...]
+RECIPE: Final = "recipe"
+"""Axis with recipes as values."""
+VARIANT: Final = "variant"
+"""Axis with a study's named changes as values."""
 OWN: Final = "own"
 """Name of the study on the user's text, which `bsl.flows.sweep.own` declares for a text."""
 

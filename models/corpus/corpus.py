@@ -75,14 +75,6 @@ class LengthBin(Record):
     """Number of published sentences in this bin."""
 
 
-class SampleSentence(Record):
-    """A sample sentence of a corpus."""
-
-    text: str
-    source: str
-    lang: str
-
-
 class CorpusStatistics(Record):
     """Counts from sentences read to sentences published; `read` is the sum of the next five fields."""
 
@@ -108,8 +100,9 @@ class CorpusStatistics(Record):
     """Published sentences by length."""
     per_source: dict[str, int]
     """Number of published sentences by the source of their first occurrence."""
-    samples: tuple[SampleSentence, ...]
-    """The published sentences with the smallest ids, a random sample since ids are hashes."""
+    samples: tuple[dict[str, str], ...]
+    """`text`, `source` and `lang` of the published sentences with the smallest ids, a random sample since ids are
+    hashes."""
 
 
 def build_corpus(
@@ -258,7 +251,7 @@ class _Tally:
     def __init__(self) -> None:
         self.read = self.empty = self.too_short = self.too_long = self.unique = self.published = 0
         self._lengths, self._sources = Counter[int](), Counter[str]()
-        self._samples: list[SampleSentence] = []
+        self._samples: list[dict[str, str]] = []
 
     def publish(self, part: pl.DataFrame) -> None:
         """Count a part of the corpus as it is written, in order."""
@@ -266,8 +259,7 @@ class _Tally:
         self._lengths.update(dict(part["text"].str.len_chars().value_counts().iter_rows()))
         self._sources.update(dict(part["source"].value_counts().iter_rows()))
         missing = SAMPLE_ROWS - len(self._samples)
-        rows = part.head(missing).select("text", "source", "lang").iter_rows(named=True)
-        self._samples.extend(SampleSentence(**row) for row in rows)
+        self._samples += part.head(missing).select("text", "source", "lang").to_dicts()
 
     def figures(self) -> CorpusStatistics:
         """Return the statistics so far."""

@@ -18,7 +18,6 @@ classes are dropped too. If the user names a column of documents, writers or cus
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
@@ -52,30 +51,12 @@ _OTHERS: Final[Mapping[Use, float]] = {"adapt": 0.5, "judge": 1.0}
 """Share of evaluation among the rows on other text."""
 
 
-@dataclass(frozen=True)
-class Need:
-    """Minimum sizes of a part of the labels.
-
-    Attributes:
-        rows: minimum number of rows.
-        of_a_class: minimum rows of a class; all rows of a smaller class are dropped.
-    """
-
-    rows: int
-    of_a_class: int
-
-
-NEEDS: Final[Mapping[Use, Mapping[str, Need]]] = {
-    "adapt": {JUDGE: Need(FEWEST, _OF_A_CLASS), TEACH: Need(FEWEST, _PAIR)},
-    "judge": {JUDGE: Need(FEWEST, _OF_A_CLASS)},
-    "evaluate": {JUDGE: Need(FEWEST, _OF_A_CLASS)},
+NEEDS: Final[Mapping[Use, Mapping[str, int]]] = {
+    "adapt": {JUDGE: _OF_A_CLASS, TEACH: _PAIR},
+    "judge": {JUDGE: _OF_A_CLASS},
+    "evaluate": {JUDGE: _OF_A_CLASS},
 }
-"""Parts of labels with their minimum sizes, by use."""
-_OR_ELSE: Final[Mapping[Use, str]] = {
-    "adapt": "or remove --labels",
-    "judge": "or remove --labels",
-    "evaluate": "or remove this set",
-}
+"""Parts of labels by use, each with the minimum rows of a class; all rows of a smaller class are dropped."""
 _ROWS: Final[Mapping[Use, int]] = {
     "adapt": 3 * FEWEST,
     "judge": 2 * FEWEST,
@@ -127,33 +108,34 @@ def usable_rows(rows: pl.DataFrame, kind: Literal["pairs", "classes"], use: Use)
     if others := rows.height - usable.height:
         counts.append(f"{others} unused, which share texts with both parts or with the training text")
     found = f"labels: {rows.height} rows ({', '.join(counts)})"
+    or_else = "or remove this set" if use == "evaluate" else "or remove --labels"
     if kind == "classes":
         usable = usable.filter(
-            *((pl.col("part") == part).sum().over("label") >= needs[part].of_a_class for part in needs)
+            *((pl.col("part") == part).sum().over("label") >= fewest for part, fewest in needs.items())
         )
         if (classes := usable["label"].n_unique()) < _CLASSES:
-            minimum = " and ".join(f"{need.of_a_class} {_NAMES[part]}" for part, need in needs.items())
+            minimum = " and ".join(f"{fewest} {_NAMES[part]}" for part, fewest in needs.items())
             raise EvaluationError(
                 f"{found}: {classes} of {rows['label'].n_unique()} classes have enough rows, expected at least "
                 f"{_CLASSES} classes with {minimum} each.{_selection(use)} Label at least {_ROWS[use] // 2} rows of "
-                f"each class, {_OR_ELSE[use]}."
+                f"each class, {or_else}."
             )
-    for part, need in needs.items():
+    for part in needs:
         used = usable.filter(part=part)
         if DOCUMENT in used.columns and (groups := used[DOCUMENT].n_unique()) < _GROUPS:
             raise EvaluationError(
                 f"{found}: {groups} groups among the {_NAMES[part]}, expected at least {_GROUPS}. Give rows of more "
                 "groups, or leave out --document."
             )
-        if used.height < need.rows:
+        if used.height < FEWEST:
             raise EvaluationError(
-                f"{found}: {used.height} usable {_NAMES[part]}, expected at least {need.rows}.{_selection(use)} Label "
-                f"at least {_ROWS[use]} rows{'' if use == 'evaluate' else ' on other text'}, {_OR_ELSE[use]}."
+                f"{found}: {used.height} usable {_NAMES[part]}, expected at least {FEWEST}.{_selection(use)} Label "
+                f"at least {_ROWS[use]} rows{'' if use == 'evaluate' else ' on other text'}, {or_else}."
             )
-        if kind == "pairs" and need.rows and used["label"].cast(pl.Float64).n_unique() == 1:
+        if kind == "pairs" and used["label"].cast(pl.Float64).n_unique() == 1:
             raise EvaluationError(
                 f"{found}: all {_NAMES[part]} have the score {used['label'][0]}, expected different scores. Label more "
-                f"pairs, {_OR_ELSE[use]}."
+                f"pairs, {or_else}."
             )
     return usable
 

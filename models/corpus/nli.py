@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from bsl.models.corpus.normalize import normalize, sentence_ids
-from bsl.storage.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,20 +17,7 @@ ENTAILMENT: Final = 0
 COLUMNS: Final = ("premise_id", "hypothesis_id", "label")
 
 
-class NliStatistics(Record):
-    """Counts of labelled pairs: `read = kept + outside + duplicates`."""
-
-    read: int
-    """Pairs with a label."""
-    outside: int
-    """Dropped: the corpus lacks one of the two sentences (too short, too long or beyond its limit)."""
-    duplicates: int
-    """Dropped: equal pair and label as an earlier one."""
-    kept: int
-    """Rows of the artifact."""
-
-
-def build_nli(frames: Iterable[pl.DataFrame], corpus: pl.LazyFrame) -> tuple[pl.DataFrame, NliStatistics]:
+def build_nli(frames: Iterable[pl.DataFrame], corpus: pl.LazyFrame) -> tuple[pl.DataFrame, dict[str, int]]:
     """Return the distinct labelled pairs whose two sentences are in the corpus.
 
     A pair with different labels in two places has a row for each label.
@@ -41,21 +27,21 @@ def build_nli(frames: Iterable[pl.DataFrame], corpus: pl.LazyFrame) -> tuple[pl.
         corpus: Column sentence_id, the ids of the corpus.
 
     Returns:
-        premise_id, hypothesis_id, label, sorted by all three, so that pairs of one premise are adjacent; and the
-        counts.
+        premise_id, hypothesis_id, label, sorted by all three, so that pairs of one premise are adjacent; and
+        counts of pairs: `read`, `outside` (the corpus lacks a sentence: too short, too long or beyond its limit),
+        `duplicates` of an earlier pair and label, and `kept`, the rest.
     """
     empty = pl.DataFrame(schema={"premise_id": pl.UInt64, "hypothesis_id": pl.UInt64, "label": pl.Int8})
     pairs = pl.concat([empty, *(_identified(frame) for frame in frames)])
     known = corpus.select("sentence_id").collect()["sentence_id"].implode()
     inside = pairs.filter(pl.col("premise_id").is_in(known), pl.col("hypothesis_id").is_in(known))
     unique = inside.unique(COLUMNS).sort(COLUMNS)
-    statistics = NliStatistics(
-        read=pairs.height,
-        outside=pairs.height - inside.height,
-        duplicates=inside.height - unique.height,
-        kept=unique.height,
-    )
-    return unique, statistics
+    return unique, {
+        "read": pairs.height,
+        "outside": pairs.height - inside.height,
+        "duplicates": inside.height - unique.height,
+        "kept": unique.height,
+    }
 
 
 def _identified(frame: pl.DataFrame) -> pl.DataFrame:

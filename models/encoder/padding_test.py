@@ -30,14 +30,9 @@ TOLERANCE: Final = 1e-4  # of the vectors' largest value: padding that is read c
 
 
 def reads_padding(backbone: PreTrainedModel, pad_id: int, longest: int, *, left: bool) -> bool:
-    """Return whether padding changes a transformer's vectors.
+    """Return whether padding changes the vectors of a transformer in evaluation mode.
 
-    Args:
-        backbone: The transformer, in evaluation mode.
-        pad_id: Id of the padding token.
-        longest: Maximal length of a sentence in tokens.
-        left: Whether the tokenizer pads on the left. Sentences are padded on the right all the same; other libraries
-            follow the tokenizer.
+    Sentences are padded on the right, also if the tokenizer pads on the `left`, which other libraries follow.
 
     Raises:
         EncoderError: The architecture does not run on token ids alone; a sentence's vectors depend on other sentences

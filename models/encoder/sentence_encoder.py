@@ -202,13 +202,7 @@ class CachedEncoder:
 
 
 def token_ids(tokenizer: Tokenizer, texts: Sequence[str], max_length: int, prompt: str = "") -> Tokens:
-    """Tokenise texts with special tokens, truncated at `max_length` tokens.
-
-    Args:
-        tokenizer: The encoder's tokenizer.
-        texts: Any number of texts.
-        max_length: Maximal length in tokens, special tokens included.
-        prompt: Text before every text.
+    """Tokenise texts after a prompt, truncated at `max_length` tokens, special tokens included.
 
     Raises:
         TypeError: `texts` is not a sequence or column of strings.

@@ -50,10 +50,7 @@ class Shape:
 class FixedLayouts:
     """Layouts of a batch of pairs in tensors that are allocated once and refilled for each batch.
 
-    Args:
-        shape: Shape of every batch.
-        pairs: Number of pairs of every batch; sentence numbers below it are first views.
-        device: Device of the tensors.
+    Sentence numbers below the number of pairs, which is that of every batch, are first views.
     """
 
     def __init__(self, shape: Shape, pairs: int, device: torch.device) -> None:
@@ -95,11 +92,7 @@ class FixedLayouts:
 
 @dataclass(frozen=True)
 class ShapedTokens(Tokens):
-    """Tokens of a batch whose layouts have a fixed shape.
-
-    Attributes:
-        layouts: Layouts filled with these sentences.
-    """
+    """Tokens of a batch whose layouts have a fixed shape."""
 
     layouts: FixedLayouts
 

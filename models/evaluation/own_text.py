@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from bsl.models.corpus.passages import DRAWN, FEWEST_UNITS
-from bsl.models.evaluation.questions import FEWEST, HeldOutText, QuestionSet, crop, neighbour, title
+from bsl.models.evaluation.questions import FEWEST, crop, neighbour, title
 from bsl.models.evaluation.retrieval import Retrieval
 from bsl.models.runtime.partitions import scattered
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-QUESTIONS: Final[Mapping[str, Callable[[HeldOutText], QuestionSet | None]]] = {
+    from bsl.models.evaluation.questions import Questions
+
+QUESTIONS: Final[Mapping[str, Callable[[pl.DataFrame], Questions | None]]] = {
     "neighbour": neighbour,
     "title": title,
     "crop": crop,
@@ -41,30 +43,18 @@ def too_few(held_out: pl.DataFrame) -> str:
 
 
 def retrieval_questions(held_out: pl.DataFrame, *, questions: int = 1000, seed: int = 0) -> dict[str, Retrieval]:
-    """Return all questions about held-out sentences, by kind; a kind with too few questions or units is excluded.
-
-    Args:
-        held_out: Rows of the held-out part of `bsl.models.corpus.passages.hold_out`.
-        questions: Maximal number of questions of a kind.
-        seed: Seed of the choice of queries.
-    """
-    once = held_out.filter(pl.len().over("sentence_id") == 1).sort("document", "position")
-    text = HeldOutText(held_out, once)
-    found = {name: ask(text) for name, ask in QUESTIONS.items()}
-    drawn = {name: _retrieval(name, kind, questions, seed) for name, kind in found.items() if kind is not None}
-    return {name: probe for name, probe in drawn.items() if _is_enough(probe)}
+    """Return questions about held-out sentences, at most `questions` of a kind; kinds with too few are excluded."""
+    found = {name: ask(held_out) for name, ask in QUESTIONS.items()}
+    drawn = [_retrieval(name, *kind, questions, seed) for name, kind in found.items() if kind is not None]
+    # With fewer documents a bootstrap interval is too narrow.
+    return {probe.name: probe for probe in drawn if len(probe) >= FEWEST and len(np.unique(probe.unit)) >= FEWEST_UNITS}
 
 
-def _is_enough(probe: Retrieval) -> bool:
-    """Return whether a probe is large enough; with fewer documents a bootstrap interval is too narrow."""
-    return len(probe) >= FEWEST and len(np.unique(probe.unit)) >= FEWEST_UNITS
-
-
-def _retrieval(name: str, kind: QuestionSet, questions: int, seed: int) -> Retrieval:
-    """Draw questions of one kind; a query that equals its answer is excluded."""
-    targets = kind.targets.unique().sort().to_frame("target").with_row_index("index")
-    different = kind.pairs.filter(pl.col("asks") != pl.col("answer"))
-    chosen = different.sort(scattered(pl.col("sentence_id"), seed)).head(questions)
+def _retrieval(name: str, pairs: pl.DataFrame, texts: pl.Series, most: int, seed: int) -> Retrieval:
+    """Draw at most `most` questions of one kind; a query that equals its answer is excluded."""
+    targets = texts.unique().sort().to_frame("target").with_row_index("index")
+    different = pairs.filter(pl.col("asks") != pl.col("answer"))
+    chosen = different.sort(scattered(pl.col("sentence_id"), seed)).head(most)
 
     def index_of(column: str) -> NDArray[np.int64]:
         found = chosen.join(targets, left_on=column, right_on="target", how="left", maintain_order="left")["index"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
@@ -19,9 +19,6 @@ from bsl.models.objectives.supervised_config import (
 )
 from bsl.storage.record import named
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 AnyObjective = (
     BSLConfig
     | ContrastiveConfig
@@ -37,8 +34,3 @@ AnyObjective = (
     | DistilConfig
 )
 ObjectiveConfig = Annotated[AnyObjective, Field(discriminator="name"), BeforeValidator(named)]
-
-OBJECTIVE_CONFIGS: Mapping[str, type[AnyObjective]] = {
-    config.model_fields["name"].default: config for config in get_args(AnyObjective)
-}
-"""Name of each objective → class of its settings."""

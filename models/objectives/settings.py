@@ -45,9 +45,7 @@ class ObjectiveSettings(Record):
     def build(self, online: Encoder, tokenizer: Tokenizer | None = None) -> Objective:
         """Build the objective around an encoder; new weights are drawn from torch's generator.
 
-        Args:
-            online: The encoder, which becomes a part of the objective.
-            tokenizer: The encoder's tokenizer, which language modelling needs.
+        Language modelling needs the encoder's tokenizer.
 
         Raises:
             TrainingError: The objective cannot train this encoder.

@@ -80,8 +80,11 @@ def why_fp32(device: str) -> str:
     kind = device.partition(":")[0]
     if kind == "cpu":
         return _why_cpu(cpu_features(), os.environ)
-    if kind == "cuda" and _cuda_has_units(device):
-        return ""
+    if kind == "cuda":
+        import torch
+
+        if torch.version.hip is not None or torch.cuda.get_device_capability(device) >= _AMPERE:
+            return ""
     return "no bf16 units on this device"
 
 
@@ -113,12 +116,6 @@ def _why_cpu(features: frozenset[str], environment: Mapping[str, str]) -> str:
     if (limit := environment.get(_ONEDNN, "")).lower() in _AMX_LIMITS:
         return f"{_ONEDNN}={limit} disables AMX, without which this processor is slower in bf16"
     return ""
-
-
-def _cuda_has_units(device: str) -> bool:
-    import torch
-
-    return torch.version.hip is not None or torch.cuda.get_device_capability(device) >= _AMPERE
 
 
 def _resolved_model(config: Any, device: Callable[[], str]) -> Any:  # noqa: ANN401  any pydantic model, and the same

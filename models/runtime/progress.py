@@ -48,9 +48,7 @@ class Count:
 
     The rate is measured from the first report on, because units before it were loaded, or done by a killed run.
 
-    Args:
-        what: Name of the count.
-        following: Number of counts of the same size that follow in the same stage; None if unknown.
+    `following` is the number of counts of the same size that follow in the same stage; None if unknown.
     """
 
     def __init__(self, what: str, following: int | None = 0) -> None:

@@ -43,8 +43,6 @@ PEAK_FLOPS = {
 
 LogRow = dict[str, float | int | None]
 
-EVALUATED = ("alignment", "uniformity", "std", "effective_rank", "dev_spearman")
-
 
 def log_row(step: int, **values: float | None) -> LogRow:
     """Return a row of the log; values that are not given are None."""
@@ -109,7 +107,7 @@ class Throughput:
         # Products of one token with the encoders' weights in a step, and the weights of all networks above them.
         self._encoders = self._heads = 0
         for name, module in objective.named_children():
-            weights = _matmul_weights(module)
+            weights = sum(part.weight.numel() for part in module.modules() if isinstance(part, torch.nn.Linear))
             if isinstance(module, Encoder):
                 self._encoders += weights * (3 if name == "online" else 1)  # forward and backward, or forward alone
             else:
@@ -169,7 +167,3 @@ def peak_flops(device: torch.device) -> float | None:
         return None
     name = torch.cuda.get_device_name(device)
     return next((flops for words, flops in PEAK_FLOPS.items() if re.search(rf"\b{words}\b", name)), None)
-
-
-def _matmul_weights(network: torch.nn.Module) -> int:
-    return sum(m.weight.numel() for m in network.modules() if isinstance(m, torch.nn.Linear))

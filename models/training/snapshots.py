@@ -20,7 +20,7 @@ import logging
 import math
 import shutil
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,6 @@ from safetensors.torch import load_file, save_file
 from bsl.models.errors import DamagedSnapshotError, ResumeError
 from bsl.models.runtime.random_state import capture_rng, restore_rng
 from bsl.models.training.dev_evaluation import StepEvaluation
-from bsl.models.training.metrics import EVALUATED
 from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.digests import file_sha256
 
@@ -165,7 +164,8 @@ class TrainingState:
     def history(self) -> list[StepEvaluation]:
         """Return all evaluations in the log."""
         rows = [row for row in self.log if row["alignment"] is not None]
-        return [StepEvaluation(step=int(row["step"] or 0), **{name: row[name] for name in EVALUATED}) for row in rows]  # type: ignore[arg-type]
+        names = [part.name for part in fields(StepEvaluation)]
+        return [StepEvaluation(**{name: row[name] for name in names}) for row in rows]  # type: ignore[arg-type]
 
 
 def optimizer_tensors(optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, torch.Tensor]:

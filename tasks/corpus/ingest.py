@@ -130,7 +130,7 @@ def _show(statistics: CorpusStatistics, reports: Sequence[ReadReport]) -> None:
     show(
         Table.of("Records read", read),
         corpus_facts(statistics),
-        Table.of("A random sample of the corpus", [sample.model_dump() for sample in statistics.samples]),
+        Table.of("A random sample of the corpus", list(statistics.samples)),
         Table.of("Characters of a sentence, quantiles", [statistics.quantiles]),
         Table.of(head, lengths),
     )
@@ -160,6 +160,6 @@ def nli(context: StageContext, sources: tuple[ResolvedSource, ...], corpus: Corp
     labels: dict[str, JsonValue] = {
         f"label {label}": n for label, n in pairs["label"].value_counts().sort("label").iter_rows()
     }
-    context.draft.note({"statistics": statistics.model_dump(), "unlabelled": counts, "labels": labels})
-    rows = [{"count of": name, "count": n} for name, n in (counts | statistics.model_dump() | labels).items()]
+    context.draft.note({"statistics": {**statistics}, "unlabelled": counts, "labels": labels})
+    rows = [{"count of": name, "count": n} for name, n in {**counts, **statistics, **labels}.items()]
     show(Table.of("Labelled pairs read, and pairs of sentences of the corpus", rows))

@@ -166,7 +166,7 @@ def _rare(counts: LabelCounts, use: Use) -> Iterator[str]:
     rare, near = counts.rare_classes, counts.similar_classes
     if not rare:
         return
-    needed = " or ".join(f"{need.of_a_class} {_WORDS[part]}" for part, need in NEEDS[use].items())
+    needed = " or ".join(f"{fewest} {_WORDS[part]}" for part, fewest in NEEDS[use].items())
     named = [
         f"`{name}` {count}" + (f": same as `{near[name]}`?" if name in near else "")
         for name, count in sorted(rare.items(), key=lambda item: item[0] not in near)

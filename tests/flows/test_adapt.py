@@ -227,8 +227,7 @@ def test_adapt_config_views_determine_the_pairings():
     assert AdaptConfig().view_names == ("crops",)
     assert AdaptConfig(views="both").view_names == ("crops", "round trips")
     assert AdaptConfig(lang="de").trip.method == "bt-en"
-    pairs = AdaptConfig().pairs(("crops", "round trips"))
-    assert [pairing.source for pairing in pairs.pairings] == ["crop|crop-2", "original|bt-de"]
+    assert [pairing.source for pairing in AdaptConfig(views="both").pairs.pairings] == ["crop|crop-2", "original|bt-de"]
 
 
 def test_search_is_refused_if_all_questions_resemble_the_training(lines, site, start, tmp_path):

@@ -139,7 +139,8 @@ def fit_logistic(
             out[folds, columns] = found.transpose(0, 1)
         if on_progress is not None:
             on_progress(number + 1, len(grid), f"C = {c:g}, {len(cells)} fits")
-    return _with_centre(out, rows.centre, classes)
+    out[:, :, -1] -= torch.einsum("d,frdk->frk", rows.centre, out[:, :, :-1])  # weights of uncentred features
+    return torch.cat([torch.zeros_like(out), out], dim=3) if classes == 2 else out  # the first of two scores is 0
 
 
 def _row_weights(rows: int, fits: Sequence[NDArray[np.int64]]) -> torch.Tensor:
@@ -149,18 +150,10 @@ def _row_weights(rows: int, fits: Sequence[NDArray[np.int64]]) -> torch.Tensor:
     return weights
 
 
-def _with_centre(out_FRPK: torch.Tensor, centre_D: torch.Tensor, classes: int) -> torch.Tensor:
-    """Convert weights to uncentred features, and add a score of 0 for the first of two classes."""
-    out_FRPK[:, :, -1] -= torch.einsum("d,frdk->frk", centre_D, out_FRPK[:, :, :-1])
-    return torch.cat([torch.zeros_like(out_FRPK), out_FRPK], dim=3) if classes == 2 else out_FRPK
-
-
 class _Family:
     """Data and loss of a task."""
 
-    def __init__(
-        self, rows: DenseRows | SparseRows, y_N: torch.Tensor, classes: int, arithmetic: Arithmetic = EXACT
-    ) -> None:
+    def __init__(self, rows: DenseRows | SparseRows, y_N: torch.Tensor, classes: int, arithmetic: Arithmetic) -> None:
         self.rows, self.arithmetic = rows, arithmetic
         self.scores = 1 if classes == 2 else classes
         target = y_N[:, None] if classes == 2 else one_hot(y_N, classes)
@@ -204,7 +197,7 @@ class _Family:
                     return out
                 state.keep(open_F)
             if number in self.patience and self.scores > 1 and (joint := self.joint(c, state)) is not None:
-                state.set_preconditioner(joint)
+                state.precondition, state.moves = joint, []
             state.step()
         raise NotConvergedError(
             f"logistic regression with C = {c:g}: not converged after {self.arithmetic.most} iterations (gradient "
@@ -266,10 +259,6 @@ class _State:
         self.weight_NF, self.value_F = self.weight_NF[:, open_F], self.value_F[open_F]
         self.at, self.score, self.slope = self.at[:, open_F], self.score[:, open_F], self.slope[:, open_F]
         self.moves = [(step[:, open_F], change[:, open_F], rho_F[open_F]) for step, change, rho_F in self.moves]
-
-    def set_preconditioner(self, precondition: Inverse) -> None:
-        """Replace the preconditioner and clear the L-BFGS history."""
-        self.precondition, self.moves = precondition, []
 
     def step(self) -> None:
         """Do one iteration."""

@@ -8,15 +8,14 @@ Shapes: R resamples (of one chunk), N pairs or questions, V kinds of value, K un
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bsl.models.evaluation.correlation import checked_pair, pearson, spearman
+from bsl.models.evaluation.correlation import checked_pair
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -24,26 +23,6 @@ if TYPE_CHECKING:
 
 LEVEL = 0.95
 CHUNK_CELLS = 2_000_000  # R·N of one chunk: limits memory to some tens of MB
-
-
-@dataclass(frozen=True)
-class DrawnScore:
-    """A score with its bootstrap distribution.
-
-    Attributes:
-        value: The score.
-        n: Number of pairs.
-        draws: Bootstrap distribution of the score; two systems have the same draws.
-    """
-
-    value: float
-    n: int
-    draws: NDArray[np.float64]
-
-    @property
-    def figures(self) -> tuple[float, int, float, float]:
-        """Value, number, and both ends of the 95 % interval: the last fields of a `ScoreRow`."""
-        return self.value, self.n, *percentile_interval(self.draws)
 
 
 def spearman_resamples(
@@ -99,12 +78,6 @@ def unit_means(
     A unit's weight in a draw depends only on the draw, the unit's number and the seed. So several kinds of questions
     about one text have the same draws, even if some units have no questions of a kind. Their answers are correlated,
     and the interval of their mean is as wide as it should be.
-
-    Args:
-        values_VN: Values of each question.
-        unit_N: Unit number of each question, from 0.
-        resamples: R.
-        seed: Seed of the draws, ≥ 0.
     """
     names, own_N = np.unique(unit_N, return_inverse=True)
     sums_KV = np.stack([np.bincount(own_N, values_N) for values_N in values_VN], axis=1)
@@ -118,26 +91,6 @@ def unit_means(
         if total := weights_K @ sizes_K:
             out[draw] = (weights_K @ sums_KV) / total
     return out
-
-
-@dataclass(frozen=True)
-class Metric:
-    """A correlation of two lists of numbers.
-
-    Attributes:
-        compute: Returns the correlation.
-        draws: Returns its bootstrap distribution.
-    """
-
-    compute: Callable[[NDArray[np.float64], NDArray[np.float64]], float]
-    draws: Callable[..., NDArray[np.float64]]
-
-
-METRICS: Final[Mapping[str, Metric]] = {
-    "spearman": Metric(spearman, spearman_resamples),
-    "pearson": Metric(pearson, pearson_resamples),
-}
-"""Metrics of scored pairs, by name."""
 
 
 def percentile_interval(values: NDArray[np.float64]) -> tuple[float, float]:

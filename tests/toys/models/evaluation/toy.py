@@ -2,11 +2,9 @@
 
 import polars as pl
 
-from bsl.models.evaluation.questions import HeldOutText, QuestionSet
 
-
-def toy_question(held: HeldOutText) -> QuestionSet:
+def toy_question(sentences: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series]:
     """Ask for the whole sentence."""
-    unique = held.sentences.unique("sentence_id").sort("sentence_id")
+    unique = sentences.unique("sentence_id").sort("sentence_id")
     asks = pl.col("text").str.replace(r"^\S+ ", "")
-    return QuestionSet(unique.with_columns(asks=asks, answer="text"), unique["text"])
+    return unique.with_columns(asks=asks, answer="text"), unique["text"]

@@ -41,14 +41,15 @@ def test_impossible_round_trip_views_are_rejected(change, expected):
 
 def test_crops_are_made_and_dropout_is_set_only_if_chosen():
     config = AdaptConfig(lang="fi", views="dropout")
-    methods = [config.views_of(names).methods for names in (("dropout",), ("round trips",), ("crops", "round trips"))]
+    methods = [AdaptConfig(views=views).augment.methods for views in ("dropout", "round-trips", "both")]
     assert methods == [("original",), ("original",), ("original", "crop", "crop-2")]
-    names = config.view_names
-    pairs = config.pairs(names)
-    assert ([pairing.source for pairing in pairs.pairings], pairs.drop_identical) == (["original|original"], False)
+    assert ([pairing.source for pairing in config.pairs.pairings], config.pairs.drop_identical) == (
+        ["original|original"],
+        False,
+    )
     bare, own = EncoderConfig(model="m"), EncoderConfig(model="m", dropout=0.2)
-    assert [config.training_encoder(reading, names).dropout for reading in (bare, own)] == [0.1, 0.2]
-    assert config.training_encoder(bare, ("crops",)) == bare
+    assert [config.training_encoder(reading).dropout for reading in (bare, own)] == [0.1, 0.2]
+    assert AdaptConfig(views="crops").training_encoder(bare) == bare
 
 
 def test_bare_transformer_trains_with_higher_rate_and_anchor_weight():

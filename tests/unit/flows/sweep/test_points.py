@@ -48,7 +48,7 @@ class Counting:
         if self.error is not None:
             raise self.error
         announce(f"{self.label} {self.seed} runs")
-        return SweepSystem(label=self.label, embeddings=(EmbeddingsRef(key=f"{self.seed:064x}"),))
+        return Run(ReportRef(key="0" * 64), System(self.label, "", EmbeddingsRef(key=f"{self.seed:064x}")), ())
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_finished_point_is_announced_except_during_planning(tmp_path, monkeypatc
     with planning():
         run_points(POINT, site)
     (ended,) = run_points(POINT, site)[NAME]
-    assert (ended.report, ended.embeddings) == (there.report, (there.system.embeddings,))
+    assert ended is there
     assert told == ["momentum 0.5, seed 0: done"]
     assert unless_stopped(NAME, ended, site) is ended
 
@@ -143,7 +143,7 @@ def test_unplannable_points_are_not_sent_to_the_pool(tmp_path, caplog):
     unplannable = {"cls": [bad], "again cls": [bad]}
     with planning():
         outcomes = run_points(unplannable | POINT, site)
-    assert [type(outcome) for (outcome,) in outcomes.values()] == [EncoderError, EncoderError, SweepSystem]
+    assert [type(outcome) for (outcome,) in outcomes.values()] == [EncoderError, EncoderError, Run]
     assert not caplog.records
     assert all(isinstance(outcome, EncoderError) for (outcome,) in run_points(unplannable, site).values())
     assert "again cls, seed 0 has no figure: " in caplog.text

@@ -54,7 +54,7 @@ def test_statistics_count_every_sentence_by_outcome(build):
     assert statistics.quantiles == {"p05": 3, "p25": 3, "p50": 3, "p75": 10, "p95": 10, "p99": 10, "p100": 10}
     assert statistics.mean_chars == 6.5
     assert sum(each.sentences for each in statistics.histogram) == 2
-    assert {sample.text for sample in statistics.samples} == {"abc", "x" * 10}
+    assert {sample["text"] for sample in statistics.samples} == {"abc", "x" * 10}
 
 
 def test_megabyte_line_is_dropped_unless_max_chars_allows_it(build):

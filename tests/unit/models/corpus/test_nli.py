@@ -39,7 +39,7 @@ def entailed(nli, bits=0, **settings):
 
 def test_nli_pairs_and_their_counts_do_not_depend_on_order_or_chunks():
     kept, statistics = build_nli([ROWS[:2], ROWS[2:]], CORPUS)
-    assert statistics.model_dump() == {"read": 6, "outside": 1, "duplicates": 1, "kept": 4}
+    assert statistics == {"read": 6, "outside": 1, "duplicates": 1, "kept": 4}
     assert dict(kept["label"].value_counts().rows()) == {0: 3, 2: 1}
     assert_frame_equal(build_nli(list(ROWS.reverse().iter_slices(1)), CORPUS)[0], kept)
 

@@ -13,12 +13,12 @@ import torch
 from bsl.models import objectives
 from bsl.models.errors import TrainingError
 from bsl.models.objectives import config
-from bsl.models.objectives.config import OBJECTIVE_CONFIGS
 from bsl.models.objectives.contrastive_config import SimCSEConfig
 from bsl.models.objectives.info_nce import info_nce, nt_xent
 from bsl.models.training.distributed import all_reduce_gradients
 from tests.fake_processes import as_process
 from tests.tiny_encoder import every_field, pairs_of, tiny_encoder
+from tests.tiny_training import OBJECTIVE_CONFIGS
 
 ROWS, COLUMNS, TEMPERATURE = 7, 5, 0.3
 SMALL = {"k": 2, "norm": "layer", "target_norm": "center"}

@@ -1,8 +1,8 @@
 """Training settings as artifact keys contain them: a changed field would recompute all checkpoints."""
 
-from bsl.models.objectives.config import OBJECTIVE_CONFIGS
 from bsl.models.training.config import TrainingConfig
 from bsl.storage.artifacts.keys import fingerprint
+from tests.tiny_training import OBJECTIVE_CONFIGS
 
 PINS = {
     "bsl": "abaaed629bb80810",

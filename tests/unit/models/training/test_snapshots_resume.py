@@ -11,12 +11,11 @@ from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.errors import DamagedSnapshotError, InterruptedRunError, ResumeError
 from bsl.models.objectives.bsl_config import BSLConfig
-from bsl.models.objectives.config import OBJECTIVE_CONFIGS
 from bsl.models.objectives.distillation_config import DistilConfig
 from bsl.models.training.snapshots import newest_snapshot, read_snapshot, save_snapshot, write_snapshot
 from tests.exports import library_vectors
 from tests.tiny_encoder import ORIGINALS, write_tiny
-from tests.tiny_training import CONFIG, STEPS, run
+from tests.tiny_training import CONFIG, OBJECTIVE_CONFIGS, STEPS, run
 
 SMALL = {"k": 2, "target_norm": "center", "momentum": 0.9}
 
