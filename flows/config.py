@@ -237,10 +237,10 @@ def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
         inner = merged.get(name)
         if isinstance(value, str) and isinstance(inner, Mapping) and "name" in inner:
             value = {"name": value}  # only a name; the fields stay if the name is unchanged
-        are_sections = isinstance(value, Mapping) and isinstance(inner, Mapping)
-        if are_sections and value.get("name", inner.get("name")) != inner.get("name"):
-            inner = {}  # another objective has other fields
-        merged[name] = _merged(inner, value) if are_sections else value
+        if isinstance(value, Mapping) and isinstance(inner, Mapping):
+            is_other = value.get("name", inner.get("name")) != inner.get("name")  # another objective has other fields
+            value = _merged({} if is_other else inner, value)
+        merged[name] = value
     return merged
 
 

@@ -63,7 +63,13 @@ class TrainingError(ModelError):
 
 
 class NonFiniteLossError(TrainingError):
-    """A loss or gradient norm is NaN or infinite."""
+    """A loss or gradient norm is NaN or infinite.
+
+    Attributes:
+        step: Optimizer step at which it appeared (1-based).
+        rows: Rows of the pairs frame that formed the batch.
+        saved_in: Parquet file with these rows; None if they were not saved.
+    """
 
     def __init__(
         self, step: int, quantity: str, value: float, rows: Sequence[int], saved_in: str | None, remedy: str
@@ -79,7 +85,11 @@ class NonFiniteLossError(TrainingError):
 
 
 class InterruptedRunError(TrainingError):
-    """Training was asked to stop; its state is saved if it has a work folder, and the next call resumes."""
+    """Training was asked to stop; its state is saved if it has a work folder.
+
+    Attributes:
+        step: The last finished optimizer step; the next call resumes after it.
+    """
 
     def __init__(self, step: int, total: int, saved_in: str | None) -> None:
         self.step = step

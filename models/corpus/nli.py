@@ -27,9 +27,8 @@ def build_nli(frames: Iterable[pl.DataFrame], corpus: pl.LazyFrame) -> tuple[pl.
         corpus: Column sentence_id, the ids of the corpus.
 
     Returns:
-        premise_id, hypothesis_id, label, sorted by all three, so that pairs of one premise are adjacent; and
-        counts of pairs: `read`, `outside` (the corpus lacks a sentence: too short, too long or beyond its limit),
-        `duplicates` of an earlier pair and label, and `kept`, the rest.
+        premise_id, hypothesis_id, label, sorted by all three, so that pairs of one premise are adjacent; and the
+        counts.
     """
     empty = pl.DataFrame(schema={"premise_id": pl.UInt64, "hypothesis_id": pl.UInt64, "label": pl.Int8})
     pairs = pl.concat([empty, *(_identified(frame) for frame in frames)])

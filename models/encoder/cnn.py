@@ -29,6 +29,11 @@ class CNN(TokenHead):
 
     Positions beyond a sentence's ends count as zeros. Unlike in sentence-transformers, padding is not
     convolved; the vectors agree for batches of equal length.
+
+    Attributes:
+        in_features: Input width.
+        channels: Output features of each convolution.
+        kernels: Kernel size of each convolution, in tokens.
     """
 
     settings_file = "cnn_config.json"

@@ -32,7 +32,11 @@ SPREAD = 0.02  # standard deviation of the linear layer's initial weights, as in
 
 
 class CrossEncoder(Encoder):
-    """An encoder's transformer with a new linear layer on [CLS], without the encoder's pooling and heads."""
+    """An encoder's transformer with a new linear layer on [CLS], without the encoder's pooling and heads.
+
+    Attributes:
+        head: Linear layer from the vector of [CLS] to C values, newly initialised.
+    """
 
     def __init__(self, encoder: Encoder, values: int) -> None:
         config = encoder.config.model_copy(update={"pooling": "cls", "normalize": False})
@@ -47,9 +51,14 @@ class CrossEncoder(Encoder):
         self._typed = self._separators == 1 and int(getattr(settings, "type_vocab_size", 1)) > 1
 
     def values(self, tokens: Tokens, first: NDArray[np.int64], second: NDArray[np.int64]) -> torch.Tensor:
-        """Return the logits (B, C) of pairs of sentences, given as rows of `tokens`; differentiable.
+        """Return the logits of each pair, (B, C), differentiable.
 
         In distributed training each process computes its share of the pairs.
+
+        Args:
+            tokens: The sentences, each with its special tokens.
+            first: (B,) row in `tokens` of each pair's first sentence.
+            second: (B,) row of its second sentence.
         """
         share = own_share(np.arange(len(first)))
         pairs = self._joined(tokens, first[share], second[share])
@@ -89,9 +98,16 @@ class CrossEncoder(Encoder):
 def joined(
     tokens: Tokens, first: NDArray[np.int64], second: NDArray[np.int64], separators: int, longest: int
 ) -> Tokens:
-    """Join each pair of rows of `tokens` into one text of at most `longest` tokens: [CLS] first [SEP] … second [SEP].
+    """Join each pair into one text of at most `longest` tokens: [CLS] first [SEP] … second [SEP].
 
     Longer pairs are truncated token by token at the end of the longer sentence; at equal length, of the second.
+
+    Args:
+        tokens: The sentences, each between [CLS] and [SEP].
+        first: (B,) row in `tokens` of each pair's first sentence.
+        second: (B,) row of its second sentence.
+        separators: Number of [SEP] between the two.
+        longest: Maximal length of a pair in tokens, special tokens included.
     """
     end = tokens.ids[tokens.offsets[1] - 1 : tokens.offsets[1]]
     between = np.repeat(end, separators)

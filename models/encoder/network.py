@@ -148,7 +148,11 @@ class Encoder(nn.Module):
         return self._with_state(encoder)
 
     def rounded(self, pad_id: int) -> Encoder:
-        """Return an encoder for frozen passes on an NVIDIA GPU: a `rounded_copy` of the transformer, the same heads."""
+        """Return an encoder for frozen passes on an NVIDIA GPU: the transformer is a `rounded_copy`, heads are shared.
+
+        Args:
+            pad_id: Id of the padding token.
+        """
         backbone = self.backbone
         if not isinstance(backbone, PreTrainedModel):
             return self
@@ -222,7 +226,15 @@ class Encoder(nn.Module):
         *,
         bf16: bool = False,
     ) -> NDArray[np.float64]:
-        """Return the similarity (…, B) of pairs of sentences, given as rows of `tokens`, without dropout."""
+        """Return the similarity of each pair's vectors, (…, B), without dropout.
+
+        Args:
+            tokens: The sentences; each is embedded once.
+            first: (B,) row in `tokens` of each pair's first sentence.
+            second: (B,) row of its second sentence.
+            similarity: Vectors (B, D) of both sentences → (…, B).
+            bf16: Compute the forward pass in bf16.
+        """
         return similarity(*self.encode_pairs(tokens, first, second, bf16=bf16))
 
     def forward(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:

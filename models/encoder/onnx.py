@@ -40,12 +40,21 @@ _INPUTS: Final = ("input_ids", "attention_mask", "token_type_ids")
 
 
 class OnnxBackbone(nn.Module):
-    """Encoder backbone that maps token ids to token vectors by an ONNX graph."""
+    """Encoder backbone that maps token ids to token vectors by an ONNX graph.
+
+    Attributes:
+        config: Configuration of the transformer that was exported.
+        path: The graph's file.
+    """
 
     batch_tokens = GRAPH_TOKENS
 
     def __init__(self, path: Path, folder: Path) -> None:
-        """Open a graph on the CPU; `folder` has its config.json.
+        """Open a graph on the CPU.
+
+        Args:
+            path: The graph's file.
+            folder: The model's folder, with config.json.
 
         Raises:
             EncoderError: ONNX Runtime is not installed, or the graph's inputs or outputs are not a transformer's.
@@ -105,9 +114,13 @@ class OnnxBackbone(nn.Module):
 def load_graph(graph: Path, folder: Path, config: EncoderConfig) -> tuple[OnnxBackbone, PreTrainedTokenizerBase]:
     """Open a graph and load its tokenizer.
 
+    Args:
+        graph: The graph's file.
+        folder: Folder of the model's settings and tokenizer.
+        config: No dropout, a pooling of the last layer, and a length that the transformer accepts.
+
     Raises:
-        EncoderError: The configuration asks for dropout, for a pooling of other layers than the last, or for too many
-            tokens; or as `OnnxBackbone`.
+        EncoderError: The configuration sets something else; or as `OnnxBackbone`.
     """
     pooling = pooling_of(config.pooling)
     if pooling.reads_all_layers or pooling.uses_pooler:

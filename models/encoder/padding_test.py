@@ -30,9 +30,14 @@ TOLERANCE: Final = 1e-4  # of the vectors' largest value: padding that is read c
 
 
 def reads_padding(backbone: PreTrainedModel, pad_id: int, longest: int, *, left: bool) -> bool:
-    """Return whether padding changes the vectors of a transformer in evaluation mode.
+    """Return whether padding changes a transformer's vectors.
 
-    Sentences are padded on the right, also if the tokenizer pads on the `left`, which other libraries follow.
+    Args:
+        backbone: The transformer, in evaluation mode.
+        pad_id: Id of the padding token.
+        longest: Maximal length of a sentence in tokens.
+        left: Whether the tokenizer pads on the left. Sentences are padded on the right all the same; other libraries
+            follow the tokenizer.
 
     Raises:
         EncoderError: The architecture does not run on token ids alone; a sentence's vectors depend on other sentences

@@ -202,7 +202,13 @@ class CachedEncoder:
 
 
 def token_ids(tokenizer: Tokenizer, texts: Sequence[str], max_length: int, prompt: str = "") -> Tokens:
-    """Tokenise texts after a prompt, truncated at `max_length` tokens, special tokens included.
+    """Tokenise texts with special tokens, truncated at `max_length` tokens.
+
+    Args:
+        tokenizer: The encoder's tokenizer.
+        texts: Any number of texts.
+        max_length: Maximal length in tokens, special tokens included.
+        prompt: Text before every text.
 
     Raises:
         TypeError: `texts` is not a sequence or column of strings.

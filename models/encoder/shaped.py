@@ -50,7 +50,10 @@ class Shape:
 class FixedLayouts:
     """Layouts of a batch of pairs in tensors that are allocated once and refilled for each batch.
 
-    Sentence numbers below the number of pairs, which is that of every batch, are first views.
+    Args:
+        shape: Shape of every batch.
+        pairs: Number of pairs of every batch; sentence numbers below it are first views.
+        device: Device of the tensors.
     """
 
     def __init__(self, shape: Shape, pairs: int, device: torch.device) -> None:
@@ -92,7 +95,11 @@ class FixedLayouts:
 
 @dataclass(frozen=True)
 class ShapedTokens(Tokens):
-    """Tokens of a batch whose layouts have a fixed shape."""
+    """Tokens of a batch whose layouts have a fixed shape.
+
+    Attributes:
+        layouts: Layouts filled with these sentences.
+    """
 
     layouts: FixedLayouts
 

@@ -214,7 +214,12 @@ def write_words(
 ) -> dict[str, int]:
     """Write a table and its tokenizer as a folder that `SentenceEncoder.load` and sentence-transformers read.
 
-    The table is streamed, so only the words need memory. The first occurrence of a repeated word is used.
+    The table is streamed, so only the words need memory.
+
+    Args:
+        folder: Created if needed.
+        blocks: Words and their vectors; the first occurrence of a repeated word is used.
+        config: How sentences are split into words.
 
     Returns:
         Numbers of words, of repeated words, and of dimensions.

@@ -28,6 +28,12 @@ class TfIdf:
     Document frequencies come from the training corpus, so the baseline sees the encoder's training data: sentences, no
     labels. Fitting needs memory for one count per word, not for a matrix of the corpus.
 
+    Args:
+        corpus: Batches of sentences to fit on.
+
+    Attributes:
+        width: Number of distinct words of the corpus.
+
     Raises:
         EvaluationError: The corpus has no word.
     """

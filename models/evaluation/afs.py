@@ -34,7 +34,12 @@ MEAN: Final = "mean"
 def afs_folds(
     pairs: pl.DataFrame, protocol: Supervision, seed: int
 ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Return the training rows and the test rows of each fold of pairs (topic, sentence1, sentence2).
+    """Return the training rows and the test rows of each fold.
+
+    Args:
+        pairs: Columns `topic`, `sentence1`, `sentence2`.
+        protocol: The kind of folds.
+        seed: Seed of the order in which pairs, or groups of pairs connected by shared sentences, go to folds.
 
     Raises:
         EvaluationError: A fold has no training pairs, or there are fewer pairs than folds.
@@ -57,7 +62,11 @@ def afs_folds(
 def afs_scores(pairs: pl.DataFrame, protocol: AfsProtocol, *, resamples: int = 1000, seed: int = 0) -> pl.DataFrame:
     """Compute Pearson and Spearman of each topic and their means over topics, with 95 % intervals.
 
-    `pairs` has the columns `topic`, `gold` and `cosine`; cosines are by `protocol`.
+    Args:
+        pairs: Columns `topic`, `gold`, `cosine`.
+        protocol: Protocol of the cosines, written to the column `protocol`.
+        resamples: Number of bootstrap draws within each topic.
+        seed: Seed of the draws.
 
     Raises:
         EvaluationError: There are fewer than two topics, or as `sts_scores`.

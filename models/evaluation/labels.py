@@ -96,7 +96,10 @@ class ClassAccuracies:
 def labelled_of(rows: pl.DataFrame, kind: Literal["pairs", "classes"], names: tuple[str, ...] = ()) -> Labelled:
     """Convert a table with the columns `text_1`, `text_2` (of pairs), `label`, and perhaps `document`.
 
-    `names` numbers the classes; by default those of the table, sorted.
+    Args:
+        rows: The table.
+        kind: Kind of the labels.
+        names: Names of the classes, which number them; by default those of the table, sorted.
     """
     if kind == "classes":
         names = names or tuple(sorted(rows["label"].unique()))
@@ -131,8 +134,12 @@ def class_accuracies(
     A row without a centroid accuracy has that of its neighbour. A recent result for the same arguments is returned
     again.
 
-    `training` has vectors and classes of other rows, with which the classifier is trained; without them it is
-    cross-validated on the texts themselves. Progress is counted in penalties of the classifier.
+    Args:
+        vectors_ND: Vectors of the texts.
+        labelled: Texts and classes.
+        training: Vectors and classes of other rows, with which the classifier is trained; without them it is
+            cross-validated on the texts themselves.
+        on_progress: Called as (penalties of the classifier done, penalties in total, detail).
     """
     digest = hashlib.sha256(pickle.dumps((vectors_ND, labelled, training))).digest()
     with _recent_lock:

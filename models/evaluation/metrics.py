@@ -30,7 +30,11 @@ def nearest_of_others(
 
     A zero vector has cosine 0 with every vector. The first of equally near rows is returned.
 
-    Queries and pool are dense or sparse alike; there are at least two units.
+    Args:
+        queries_QD: Vectors of the queries, dense or sparse.
+        pool_PD: Vectors of the pool, in the same form.
+        own_Q: Unit of each query.
+        unit_P: Unit of each row of the pool; at least two different ones.
     """
     units_QD, units_PD = (normalize(vectors.astype(np.float64)) for vectors in (queries_QD, pool_PD))
     rows = max(1, _CELLS // units_PD.shape[0])

@@ -43,7 +43,13 @@ def too_few(held_out: pl.DataFrame) -> str:
 
 
 def retrieval_questions(held_out: pl.DataFrame, *, questions: int = 1000, seed: int = 0) -> dict[str, Retrieval]:
-    """Return questions about held-out sentences, at most `questions` of a kind; kinds with too few are excluded."""
+    """Return all questions about held-out sentences, by kind; a kind with too few questions or units is excluded.
+
+    Args:
+        held_out: Rows of the held-out part of `bsl.models.corpus.passages.hold_out`.
+        questions: Maximal number of questions of a kind.
+        seed: Seed of the choice of queries.
+    """
     found = {name: ask(held_out) for name, ask in QUESTIONS.items()}
     drawn = [_retrieval(name, *kind, questions, seed) for name, kind in found.items() if kind is not None]
     # With fewer documents a bootstrap interval is too narrow.

@@ -92,8 +92,10 @@ def adaptation_comparisons(
 ) -> list[AdaptationComparison]:
     """Return the scores of the original and the adapted encoder on sets with draws; the deciding score comes first.
 
-    The groups of the user's sets are `LABELS` and `TEXT`. Kinds of questions that resemble the training (`trained_on`)
-    answer for no use. Nothing decides if `deciding` is None.
+    Args:
+        drawn: Draws of both encoders; the groups of the user's sets are `LABELS` and `TEXT`.
+        deciding: The use that decides; None if nothing does.
+        trained_on: Kinds of questions that resemble the training, so that they answer for no use.
     """
     asked = [one for one in drawn if one.group == TEXT and one.dataset not in trained_on]
     means = [replace(mean_of(asked, QUESTIONS, RECIPROCAL_RANK), group=TEXT)] if len(asked) > 1 else []
@@ -130,10 +132,13 @@ def comparisons_without_draws(
 ) -> list[AdaptationComparison]:
     """Return the scores of both encoders on general sets without draws, one score for each set.
 
-    It is of the first of the set's main metrics (`headlines`) that has a score.
-
     They are reported only: among many sets, one often drops by half a point by chance even if the encoders are equally
     good.
+
+    Args:
+        before: The table `scores` of the original encoder.
+        after: That of the adapted encoder.
+        headlines: Dataset → its main metrics; the first metric with a score is used.
     """
     ranks = [(name, metric, rank) for name, metrics in headlines.items() for rank, metric in enumerate(metrics)]
     ranked = pl.DataFrame(ranks, schema=["dataset", "metric", "rank"], orient="row")

@@ -35,7 +35,20 @@ _KEY: Final = ("paper", "kind", "table", "suite", "row", "printed", "metric", "p
 
 @dataclass(frozen=True)
 class PublishedRow:
-    """A system's scores in one table under one metric and protocol; fields as in the file."""
+    """A system's scores in one table under one metric and protocol.
+
+    Attributes:
+        cells: Column → score × 100 as printed; empty for a printed dash.
+        paper: Short name of the paper.
+        kind: `paper` or `field`.
+        table: Number of the table; empty for `field`.
+        suite: The sets of the table.
+        system: The system's name here.
+        printed: The system's name in the paper.
+        metric: `spearman`, `pearson` or `accuracy`.
+        protocol: As in the table `scores`.
+        quoted_from: Source that the paper names; for `field`, the source that the score was copied from.
+    """
 
     cells: Mapping[str, str]
     paper: str

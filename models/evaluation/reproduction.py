@@ -81,8 +81,11 @@ def compare(figure: Estimate, published: float, margin: float = MARGIN, *, draws
     BELOW, ABOVE: the whole interval is outside the margin, on that side.
     INCONCLUSIVE: the interval crosses an end of the margin, or there is no interval.
 
-    The published score and the margin are × 100, the figure is in [-1, 1]. If the score does not depend on the seed
-    (`draws`), one run has the exact score.
+    Args:
+        figure: The score over seeds, in [-1, 1].
+        published: The published score, × 100.
+        margin: Points by which equivalent scores may differ.
+        draws: Whether the score depends on the seed; if not, one run has the exact score.
     """
     if figure.sd is None and draws:
         return Comparison("INCONCLUSIVE", None, needed=2)

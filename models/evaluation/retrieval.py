@@ -54,7 +54,11 @@ class Retrieval:
 def reciprocal_ranks(encode: Encode, probe: Retrieval) -> NDArray[np.float64]:
     """Return 1 / rank of each query's answer by cosine: (N,), in (0, 1].
 
-    Targets with the same cosine as the answer share their mean rank. Equal texts must get equal vectors (n, D).
+    Targets with the same cosine as the answer share their mean rank.
+
+    Args:
+        encode: Maps texts to vectors (n, D); may cache vectors, since equal texts must get equal vectors.
+        probe: The queries and their answers.
 
     Raises:
         EvaluationError: A query is its own answer.

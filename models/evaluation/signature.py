@@ -78,7 +78,11 @@ def joint_signature(lines: Sequence[str]) -> str:
 
 
 def rows_digest(tables: Iterable[tuple[str, Iterable[tuple[object, ...]]]]) -> str:
-    """Return the first digits of a sha256 over splits and their scored rows; equal text gives equal digits."""
+    """Return the first digits of a sha256 over scored rows; equal text gives equal digits, whatever its source.
+
+    Args:
+        tables: Names of splits and their rows, in order.
+    """
     digest = hashlib.sha256()
     for name, rows in tables:
         digest.update(f"{name}\x1e".encode())

@@ -32,8 +32,12 @@ METRICS: Final = {"spearman": (spearman, spearman_resamples), "pearson": (pearso
 def sts_scores(rows: pl.DataFrame, *, dataset: str, split: str, resamples: int = 1000, seed: int = 0) -> list[ScoreRow]:
     """Compute all scores of one dataset: both metrics, each subset, and the three protocols over the subsets.
 
-    `rows` has a pair in each row: `subset` (the same name for all if the set has none), `gold`, `cosine`. Each subset
-    has its own random stream, derived from the seed; `mean` and `wmean` draw within each subset.
+    Args:
+        rows: One row per pair: `subset` (the same name for all if the set has none), `gold`, `cosine`.
+        dataset: Name of the dataset in the result and in errors.
+        split: `test`, `dev`, …
+        resamples: Bootstrap draws for the 95 % percentile interval. `mean` and `wmean` draw within each subset.
+        seed: Seed of the draws; each subset has its own random stream, derived from it.
 
     Raises:
         EvaluationError: A column is missing, or a subset is too small, constant or not finite; the message names the
@@ -67,7 +71,7 @@ def sts_scores(rows: pl.DataFrame, *, dataset: str, split: str, resamples: int =
 
 
 def _correlation(rows: pl.DataFrame, metric: str, name: str, resamples: int, seed: Seed) -> Drawn:
-    """Return the correlation of cosines with gold scores and its distribution; errors begin with the name."""
+    """Return the correlation of cosines with gold scores; errors begin with the name."""
     cosine, gold = rows["cosine"].cast(pl.Float64).to_numpy(), rows["gold"].cast(pl.Float64).to_numpy()
     try:
         compute, resample = METRICS[metric]

@@ -79,7 +79,13 @@ class Choice:
 
 @dataclass(frozen=True)
 class SweepResult:
-    """Result of a comparison of several systems on several sets."""
+    """Result of a comparison of several systems on several sets.
+
+    Attributes:
+        labels: Names of the systems.
+        sets: The sets, each with the draws of all systems.
+        seed: Seed for the resampling of seeds.
+    """
 
     labels: tuple[str, ...]
     sets: tuple[SetDraws, ...]
@@ -118,8 +124,13 @@ class SweepResult:
     def choice(self, name: str, checks: Collection[str] = (), allowed: float = 0.0) -> Choice:
         """Return the best system on one set.
 
-        Systems that lost more than allowed on a check set, compared with the first, are excluded. If some of the others
-        are significantly better than the first system, one of these is chosen; otherwise any of the others may be.
+        Systems that lost too much on a check set are excluded. If some of the others are significantly better than the
+        first system, one of these is chosen; otherwise any of the others may be.
+
+        Args:
+            name: Name of the set that decides.
+            checks: Names of the sets on which a system must not lose more than allowed, compared with the first.
+            allowed: Largest allowed loss.
         """
         by_name, first = {one_set.name: one_set for one_set in self.sets}, self.labels[0]
         systems = dict(zip(self.labels, by_name[name].systems, strict=True))
@@ -151,7 +162,10 @@ class SweepResult:
 def mean_of(sets: Sequence[SetDraws], name: str = MEAN, metric: str = "mean") -> SetDraws:
     """Return the mean over groups as another set; a group's value is the mean over its sets.
 
-    At least one set has a group.
+    Args:
+        sets: The sets; at least one has a group.
+        name: Name of the mean.
+        metric: Metric of the mean.
     """
     groups = dict.fromkeys(one_set.group for one_set in sets if one_set.group)
     means = [_mean([one_set.systems for one_set in sets if one_set.group == group]) for group in groups]
@@ -163,8 +177,11 @@ def outcome_draws(
 ) -> tuple[BootstrapDraws, ...]:
     """Return the bootstrap draws of each system's mean over questions, drawn by units.
 
-    Outcomes (S, N) of a system are reciprocal ranks, or 0 or 1. A unit, a document or a run of one, is drawn as a
-    whole. Kinds of questions about one text that are averaged need the same seed.
+    Args:
+        outcomes: For each system (S, N), the score of each question, such as a reciprocal rank, or 0 or 1.
+        unit_N: Unit of each question, drawn as a whole: a document, or a run of one.
+        resamples: R.
+        seed: Seed of the draws; use the same seed for kinds of questions about one text that are averaged.
     """
     values_QN = np.concatenate([answers.astype(np.float64) for answers in outcomes])
     draws_RQ = unit_means(values_QN, unit_N, resamples=resamples, seed=seed)
@@ -174,7 +191,12 @@ def outcome_draws(
 
 
 def enough_draws(resamples: int, comparisons: int) -> int:
-    """Return the number of draws, at least `resamples`, with which a difference can pass Holm's correction."""
+    """Return the number of draws for a number of comparisons; with too few, no difference passes Holm's correction.
+
+    Args:
+        resamples: Configured number, the minimum.
+        comparisons: Number of comparisons in a table with one reference.
+    """
     return max(resamples, DRAWS * comparisons)
 
 

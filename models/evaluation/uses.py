@@ -101,6 +101,10 @@ def use_answered_by(group: str, metric: str) -> UseName | None:
 def deciding_use(asked: UseName | None, labels: LabelKind | None) -> UseName | None:
     """Return the use that decides: the use asked for, else the one that the given labels are for.
 
+    Args:
+        asked: Value of `--for`; None if not given.
+        labels: Kind of the given labels; None without labels.
+
     Returns:
         None without labels if no use was asked for: then nothing decides.
 

@@ -84,8 +84,13 @@ def verdict_of(
 ) -> Verdict:
     """Return the verdict on a trained encoder, compared with the original.
 
-    `systems` are the original encoder, then the encoder after each training. Scores on the dev set, which selected the
-    encoder, are not used. `gentler` is the advice if training did harm, `finding` why it was stopped as harmful.
+    Args:
+        comparison: The table `comparison`; None if nothing was compared.
+        systems: Names of the encoders in the table: the original, then the encoder after each training.
+        dev: Dev set that selected the encoder, as `<dataset>/<split>`; scores on it are not used.
+        gentler: Advice if training did harm.
+        kept_start: Whether dev selection kept the original encoder.
+        finding: Reason why training was stopped as harmful; empty if it was not.
     """
     if finding:
         evaluated = "the original encoder" if kept_start else "the best checkpoint before that"
@@ -117,8 +122,10 @@ def deciding_comparison(
 ) -> dict[str, Any] | None:
     """Return the row of `comparison` that decides: the mean of sets, else the first test set, else the first row.
 
-    The last of `systems` is compared with the first. Sets that selected an encoder (`chose`), as `<dataset>/<split>`,
-    are excluded.
+    Args:
+        comparison: The table `comparison`; None if nothing was compared.
+        systems: Names of the encoders in the table; the last is compared with the first.
+        chose: Sets that selected an encoder, as `<dataset>/<split>`; they are excluded.
     """
     if comparison is None:
         return None
@@ -135,7 +142,10 @@ def adaptation_verdict(rows: Sequence[AdaptationComparison], max_forgetting: flo
 
     Losses of other uses are in its reason. Its advice says if a classifier needs no adaptation.
 
-    `max_forgetting` is in points; `smaller_share` is a setting, as `--set` takes it, that adopts less of the training.
+    Args:
+        rows: All comparisons; the first with the role `decides` decides.
+        max_forgetting: Points that a general set may lose.
+        smaller_share: Setting that adopts less of the training, as `--set` takes it.
     """
     verdict = _decided(rows, max_forgetting, smaller_share)
     return replace(verdict, advice=f"{verdict.advice}{_frozen(rows)}")

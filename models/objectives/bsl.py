@@ -114,7 +114,11 @@ def negative_cosine(z_BD: torch.Tensor, t_BD: torch.Tensor) -> torch.Tensor:
 def bootstrap_loss(z1_BD: torch.Tensor, z2_BD: torch.Tensor, t1_BD: torch.Tensor, t2_BD: torch.Tensor) -> torch.Tensor:
     """Return L = ½ D(z₁, t₂) + ½ D(z₂, t₁), averaged over the batch (equation 2): a scalar in [-1, 1].
 
-    No gradient flows into t.
+    Args:
+        z1_BD: Predictions from view 1.
+        z2_BD: Predictions from view 2.
+        t1_BD: Target vectors of view 1; no gradient flows into them.
+        t2_BD: Target vectors of view 2; no gradient flows into them.
     """
     one = negative_cosine(z1_BD, t2_BD.detach())
     two = negative_cosine(z2_BD, t1_BD.detach())
@@ -125,9 +129,12 @@ def bootstrap_loss(z1_BD: torch.Tensor, z2_BD: torch.Tensor, t1_BD: torch.Tensor
 def ema_update(target: nn.Module, online: nn.Module, momentum: float) -> None:
     """Move the target towards the online network, in place: ξ ← δξ + (1 − δ)θ (equation 4).
 
-    δ = 0 copies θ, δ = 1 leaves ξ unchanged.
-
     Weights stay in their own precision (fp32): in bf16, steps of (1 − 0.999) round to zero.
+
+    Args:
+        target: ξ; the same architecture as `online`.
+        online: θ, read only.
+        momentum: δ in [0, 1]; 0 copies θ, 1 leaves ξ unchanged.
     """
     lerp_all(list(target.parameters()), list(online.parameters()), 1.0 - momentum)
     for buffer, source in zip(target.buffers(), online.buffers(), strict=True):

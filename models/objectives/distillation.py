@@ -124,7 +124,10 @@ def linear_fit(h_NS: torch.Tensor, t_ND: torch.Tensor) -> tuple[torch.Tensor, to
 def vector_distance(h_BD: torch.Tensor, t_BD: torch.Tensor, distance: str) -> torch.Tensor:
     """Return the distance of vectors from the teacher's, a scalar ≥ 0.
 
-    `mse` is the mean over B and D of (h − t)², `cosine` the mean over B of 1 − cos(h, t).
+    Args:
+        h_BD: The student's vectors.
+        t_BD: The teacher's vectors.
+        distance: `mse` is the mean over B and D of (h − t)², `cosine` the mean over B of 1 − cos(h, t).
     """
     if distance == "mse":
         return functional.mse_loss(h_BD, t_BD)

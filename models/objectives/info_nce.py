@@ -23,7 +23,11 @@ def info_nce(
 
     SimCSE's equation 4 (Gao et al., 2021).
 
-    Each row of v is a negative for all other rows of u. If symmetric, the loss of finding u from v is averaged in.
+    Args:
+        u_BD: Vectors that look for their partners.
+        v_BD: Their partners, row by row; each row is a negative for all other rows of u.
+        temperature: τ.
+        symmetric: Average with the loss of finding u from v.
 
     Example:
         >>> info_nce(torch.eye(2), torch.eye(2), temperature=1.0)  # log(1 + 1/e)

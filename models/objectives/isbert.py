@@ -63,7 +63,10 @@ def jensen_shannon(x_ND: torch.Tensor, h_BD: torch.Tensor, *, sentence_N: torch.
     where x is the token's product with its own sentence. The second is the mean over tokens and other sentences of
     softplus(x) − log 2; a batch of one sentence has no second term.
 
-    `sentence_N` is the row in h of each token's sentence; special tokens are included.
+    Args:
+        x_ND: Vectors of the tokens of all sentences, special tokens included.
+        h_BD: Vectors of the sentences.
+        sentence_N: Row in h of each token's sentence.
     """
     scores_NB = x_ND @ h_BD.T
     own_N1 = scores_NB.gather(1, sentence_N[:, None])

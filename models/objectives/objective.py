@@ -92,7 +92,9 @@ class Objective(nn.Module, ABC):
     def fit_to_teacher(self, sample: Batch, vectors_ND: NDArray[np.float32]) -> None:  # for objectives with a teacher
         """Hook: receive the teacher before the first step, where pairs come with its vectors.
 
-        It gets some of the pairs, and the vectors of all N sentences, which may be memory-mapped.
+        Args:
+            sample: Some of the pairs.
+            vectors_ND: The teacher's vectors of all N sentences, which may be memory-mapped.
         """
 
     def learning_parameters(self) -> list[nn.Parameter]:

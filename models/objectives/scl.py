@@ -147,7 +147,12 @@ def contrastive_error(
 ) -> torch.Tensor:
     """Return the mean over anchors of −1/|P| Σ_p log(exp(u·v_p/τ) / Σ_a exp(u·v_a/τ)), a in P ∪ N (equation 2): ≥ 0.
 
-    P and N are `positives_AB` and `negatives_AB`; each anchor has at least one positive.
+    Args:
+        u_AD: Anchors.
+        v_BD: Hypotheses that the anchors are compared with.
+        positives_AB: P of each anchor, at least one.
+        negatives_AB: N of each anchor.
+        temperature: τ.
     """
     logits_AB = u_AD @ v_BD.T / temperature
     shown_AB = logits_AB.masked_fill(~(positives_AB | negatives_AB), float("-inf"))

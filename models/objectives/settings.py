@@ -45,7 +45,9 @@ class ObjectiveSettings(Record):
     def build(self, online: Encoder, tokenizer: Tokenizer | None = None) -> Objective:
         """Build the objective around an encoder; new weights are drawn from torch's generator.
 
-        Language modelling needs the encoder's tokenizer.
+        Args:
+            online: The encoder, which becomes a part of the objective.
+            tokenizer: The encoder's tokenizer, which language modelling needs.
 
         Raises:
             TrainingError: The objective cannot train this encoder.

@@ -48,7 +48,9 @@ class Count:
 
     The rate is measured from the first report on, because units before it were loaded, or done by a killed run.
 
-    `following` is the number of counts of the same size that follow in the same stage; None if unknown.
+    Args:
+        what: Name of the count.
+        following: Number of counts of the same size that follow in the same stage; None if unknown.
     """
 
     def __init__(self, what: str, following: int | None = 0) -> None:

@@ -138,8 +138,13 @@ def fit_classifier(
 ) -> LinearClassifier:
     """Train a classifier; choose regularisation and temperature on held-out folds.
 
-    Rows are in SentEval's order, on which the folds depend. `is_new_N`: rows that the encoder was not trained on, by
-    default all. Rows of one unit (`unit_N`), such as a writer, are in one fold; by default each row is alone.
+    Args:
+        vectors_ND: Vectors of the rows, in SentEval's order, on which the folds depend.
+        gold_N: Class numbers.
+        classes: Names of the classes.
+        text_column: Column of the texts, for the settings.
+        is_new_N: Rows that the encoder was not trained on; by default all.
+        unit_N: Unit of each row, such as its writer; rows of one unit are in one fold. By default each row is alone.
 
     Raises:
         EvaluationError: There are fewer than two classes, or a class has fewer than two rows.

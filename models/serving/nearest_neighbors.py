@@ -22,7 +22,13 @@ COLUMNS: Final = 1 << 16  # targets per block: at most 256 MB of products
 def nearest(
     queries_QD: NDArray[np.float32], targets_ND: NDArray[np.float32], k: int
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Return the nearest unit vectors of each query: cosines (Q, K), descending, and rows (Q, K); K = min(k, N)."""
+    """Return the k nearest targets of each query: cosines (Q, K), descending, and rows (Q, K); K = min(k, N).
+
+    Args:
+        queries_QD: Unit vectors.
+        targets_ND: Unit vectors.
+        k: Number of neighbours, at least 1.
+    """
     k = min(k, len(targets_ND))
     if len(queries_QD) == 0:
         return np.empty((0, k), dtype=np.float32), np.empty((0, k), dtype=np.int64)
@@ -45,9 +51,12 @@ def _best(queries_QD: NDArray[np.float32], targets_ND: NDArray[np.float32], k: i
 def nearest_pairs(
     vectors_ND: NDArray[np.float32], count: int, above: float = -1.0
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Return the pairs of unit vectors with the highest cosines: (P,), descending, and rows (P, 2), the lower first.
+    """Return the pairs of different rows with the highest cosines: (P,), descending, and rows (P, 2), the lower first.
 
-    There are at most `count` pairs, with cosines above `above`.
+    Args:
+        vectors_ND: Unit vectors.
+        count: Largest number of pairs.
+        above: Lower bound of the cosines, exclusive.
     """
     scores, rows = torch.empty(0), torch.empty(0, 2, dtype=torch.int64)
     for cosines, pairs in _blocks_of_pairs(torch.from_numpy(vectors_ND)):

@@ -80,8 +80,12 @@ def quantise_onnx(
     batch, so a sentence's vector depends slightly on the other sentences. Attention is not quantised, because ONNX
     Runtime's int8 attention operator multiplies each head of each sentence separately.
 
-    `batches`, input_ids and attention_mask (B, T), are examples for evening out columns that are much larger than
-    others (`smooth`). For target `avx2` weights have one bit less, so that no sum saturates.
+    Args:
+        path: A graph of `export_onnx`.
+        quantised: Path of the quantised graph.
+        batches: Examples for evening out columns that are much larger than others (`smooth`): input_ids and
+            attention_mask (B, T).
+        target: Target processors: `avx2` has one bit less per weight, so that no sum saturates.
 
     Raises:
         EncoderError: The required packages are not installed.

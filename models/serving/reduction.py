@@ -106,7 +106,11 @@ def tabulate(
 ) -> SentenceEncoder:
     """Make the static table of an encoder, with unit vectors of at most `width` dimensions.
 
-    The encoder is on a CPU; the texts are distinct sentences, similar to those of the table's use.
+    Args:
+        encoder: A transformer with a fast tokenizer, on a CPU.
+        texts: Distinct sentences, similar to those of the table's use.
+        vectors_ND: The encoder's vectors of these sentences.
+        width: Number of principal axes of the encoder's vectors to project on.
 
     Raises:
         EncoderError: As `check_transformer`.

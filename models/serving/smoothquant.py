@@ -32,9 +32,12 @@ _LEAST: Final = 1e-5  # least value of a column's maximum, to avoid division by 
 
 
 def smooth(graph: ModelProto, batches: Sequence[Mapping[str, NDArray[np.int64]]], excluded: Container[str]) -> None:
-    """Even out, in place, all outputs of layer norms that are multiplied by weights, except excluded products.
+    """Even out, in place, all outputs of layer norms that are multiplied by weights.
 
-    The columns are measured on batches of input_ids and attention_mask (B, T).
+    Args:
+        graph: Graph of an encoder.
+        batches: Inputs for measuring the columns: input_ids and attention_mask (B, T), by name.
+        excluded: Names of products that are not changed.
     """
     users = _users(graph)
     weights = {weight.name: weight for weight in graph.graph.initializer if len(users[weight.name]) == 1}

@@ -25,19 +25,28 @@ _SAMPLE: Final = 4096  # pairs whose mean length stands for all
 
 
 def kept_bytes(objective: Objective, tokens: float) -> int:
-    """Return the memory in bytes of the activations of a step on this number of tokens of both views."""
+    """Return the memory of the activations of a step in bytes.
+
+    Args:
+        objective: Its transformers with gradients count.
+        tokens: Tokens of a batch, both views.
+    """
     sizes = (model.config for model in _learning(objective))
     units = sum(getattr(size, "num_hidden_layers", 0) * getattr(size, "hidden_size", 0) for size in sizes)
     return int(_KEPT * tokens * units)
 
 
 def compute_again_if_large(objective: Objective, data: TokenCache, batch_size: int, memory: int | None = None) -> bool:
-    """Let transformers compute activations again if those of a batch would fill half of `memory`.
-
-    It is in bytes; None is that of the machine.
+    """Let transformers compute activations again if those of a batch would fill half of the memory.
 
     Only on a CPU: on a GPU a step is recorded once and replayed. Not for an objective that changes the layers while it
     runs: they would run again unchanged.
+
+    Args:
+        objective: On its device.
+        data: Pairs of the run.
+        batch_size: Pairs of a batch.
+        memory: Bytes; None for all of the machine's.
 
     Returns:
         Whether they are computed again.

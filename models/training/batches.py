@@ -30,7 +30,10 @@ LengthsOf: TypeAlias = "Callable[[NDArray[np.int64]], NDArray[np.int64]]"  # row
 def tokenise_pairs(encoder: SentenceEncoder, pairs: pl.DataFrame, first_row: int = 0) -> Batch:
     """Return the texts of some pairs as one batch, with each distinct text tokenised once.
 
-    `first_row` is the row number of the first pair, for messages.
+    Args:
+        encoder: Provides tokenizer, prompt and maximal length.
+        pairs: Columns `text_1` and `text_2`; others are ignored.
+        first_row: Row number of the first pair, for messages.
 
     Raises:
         TrainingError: A column is missing or contains nulls, or a text has no token.
@@ -53,7 +56,13 @@ def check_pairs(
     needs: frozenset[Column] = frozenset(),
     nullable: frozenset[Column] = frozenset(),
 ) -> None:
-    """Refuse pairs without both texts, or without a column that the objective needs, null only if `nullable`.
+    """Refuse pairs without both texts, or without a column that the objective needs.
+
+    Args:
+        pairs: Some rows.
+        first_row: Row number of the first pair, for the message.
+        needs: Columns that the objective needs besides the texts.
+        nullable: Those of them that may contain nulls.
 
     Raises:
         TrainingError: A column is missing or contains nulls that it may not contain, or a score is not in [0, 1].
@@ -126,6 +135,12 @@ class BatchOrder:
     between them: a batch ends with the last group that fits into the pairs of all batches so far. So there are as many
     batches as with random pairs. A group larger than a batch is cut into pieces of a batch. `given` is the order of the
     rows. No batch has a single pair: at the end of an epoch the pair is dropped, or with groups joins the batch before.
+
+    Args:
+        pairs: Number of pairs.
+        config: Batch size, seed and kind of order.
+        lengths_of: Rows → tokens of each row, for buckets.
+        groups: (pairs,) each pair's group, for the order `groups`.
 
     Raises:
         TrainingError: The pairs do not fill one batch.

@@ -102,7 +102,10 @@ SIMILARITIES: Final[Mapping[str, Sequence[Callable[[Vectors, Vectors], NDArray[n
 def finding_of(history: Sequence[StepEvaluation], config: TrainingConfig, *, final: bool) -> str:
     """Return why a run should end now, if its latest evaluations are much worse than the first one.
 
-    If no evaluation will follow (`final`), one suspicious evaluation is enough.
+    Args:
+        history: All evaluations so far, the one before the first step included.
+        config: Thresholds, and the settings that a remedy has to fit.
+        final: Whether no evaluation will follow, so that one suspicious evaluation is enough.
 
     Returns:
         Collapse or decline with its evidence and a remedy; empty if the run may continue.

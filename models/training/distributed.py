@@ -28,7 +28,8 @@ T = TypeVar("T")
 def joined(device: str) -> Iterator[str]:
     """Join the processes that torchrun started for the `with` block, and yield this process's device.
 
-    `cuda` means one GPU per process.
+    Args:
+        device: `cpu`, or `cuda` for one GPU per process.
     """
     gpus = device.startswith("cuda")
     # Gloo in addition to NCCL, so that the processes agree on stopping without making the GPUs wait.

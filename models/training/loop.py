@@ -168,7 +168,12 @@ def run_steps(
 ) -> bool:
     """Take the remaining steps, and save a snapshot when one is due and at the end.
 
-    `should_stop` is called after each step; True from any process saves and ends the loop.
+    Args:
+        run: Each step changes it.
+        take: Takes one step, with its evaluation if one is due.
+        snapshot: Returns a copy of the run.
+        saving: When and where to save; None saves nothing.
+        should_stop: Called after each step; True from any process saves and ends the loop.
 
     Returns:
         Whether the run was stopped before its last step.

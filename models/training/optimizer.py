@@ -104,10 +104,15 @@ def descend(
     checked_step: int | None,
     agree: Callable[[], None] | None = None,
 ) -> torch.Tensor:
-    """Take an optimizer step along the gradients of a scalar loss, clipped by the norm of all together.
+    """Take an optimizer step along the gradients of a loss.
 
-    Loss and norm are checked if the number of the step is given for errors; on a GPU that would wait for them. `agree`
-    makes the gradients of several processes equal.
+    Args:
+        loss: A scalar.
+        parameters: Parameters that the optimizers change.
+        optimizers: Optimizers of the parameters.
+        clip: Bound on the norm of all gradients together.
+        checked_step: Number of the step, for errors; None does not check loss and norm, which would wait for a GPU.
+        agree: Makes the gradients of several processes equal.
 
     Returns:
         The norm of the gradients before clipping, a scalar on their device.
@@ -139,6 +144,12 @@ def take_step(run: TrainingState, batch: Batch, config: TrainingConfig, computed
 
     On a CPU, loss and gradient norm are checked before the weights change. On a GPU they are checked later, when
     `DeferredMetrics` reads them, so that the step does not wait.
+
+    Args:
+        run: State of the run; the step changes it.
+        batch: The step's batch.
+        config: Settings of the run.
+        computed_by: Function for the part of the step on the device.
 
     Raises:
         FloatingPointError: On a CPU, loss or gradient norm is not finite; its arguments are the step, the quantity's

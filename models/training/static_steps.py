@@ -50,7 +50,12 @@ def compute_for(
 ) -> Compute:
     """Return the function that computes a run's steps; restore a snapshot before calling this.
 
-    `static`: whether to pad batches to fixed shapes; None: only on a GPU.
+    Args:
+        run: State of the run.
+        config: Settings of the run.
+        data: Pairs of the run.
+        order: Order of its batches.
+        static: Whether to pad batches to fixed shapes; None: only on a GPU.
     """
     if static is None:
         static = run.objective.online.device.type == "cuda"
@@ -60,10 +65,16 @@ def compute_for(
 
 
 class StaticSteps:
-    """Replacement of `compute` in `take_step`, for batches of fixed shapes, smallest first; made after restoring a run.
+    """Replacement of `compute` in `take_step`, for batches of fixed shapes.
 
     Attributes:
         refusal: Why batches take the packed step; empty if they do not.
+
+    Args:
+        run: State of the run, after restoring a snapshot.
+        config: Settings of the run.
+        shapes: Shapes, smallest first.
+        pad_id: The tokenizer's padding token.
     """
 
     def __init__(self, run: TrainingState, config: TrainingConfig, shapes: Sequence[Shape], pad_id: int) -> None:
@@ -211,7 +222,14 @@ def _refusal(run: TrainingState, config: TrainingConfig, pad_id: int, *, capture
 
 
 def choose_shapes(data: TokenCache, order: BatchOrder, steps: int, pairs: int) -> tuple[Shape, ...]:
-    """Return at most `MAX_SHAPES` shapes for the first steps of a run, smallest first; small batches get none."""
+    """Return at most `MAX_SHAPES` shapes for the first steps of a run, smallest first.
+
+    Args:
+        data: Tokens of each pair.
+        order: Rows of each step.
+        steps: Number of steps of the run.
+        pairs: Batch size; smaller batches get no shape.
+    """
     sampled = min(steps, max(MAX_SHAPES, SAMPLED // pairs))
     batches = (order.rows(step) for step in range(1, sampled + 1))
     lengths = [data.view_lengths(rows) for rows in batches if len(rows) == pairs]
@@ -231,9 +249,14 @@ def choose_shapes(data: TokenCache, order: BatchOrder, steps: int, pairs: int) -
 
 
 def least_waste(lengths: NDArray[np.int64], most: int, multiple: int) -> tuple[int, ...]:
-    """Return at most `most` multiples of a number, ascending, that minimise the total padding of lengths above 0.
+    """Return at most `most` sizes, ascending, that minimise the total padding of the lengths.
 
     The result is exact, by dynamic programming over the distinct lengths.
+
+    Args:
+        lengths: At least one, each above 0.
+        most: Largest number of sizes.
+        multiple: Every size is a multiple of this.
     """
     sizes_M, counts_M = np.unique(_raised(lengths, multiple), return_counts=True)
     below = np.concatenate([[0], np.cumsum(counts_M)])

@@ -67,7 +67,11 @@ class TeacherVectors:
         return digest.hexdigest()
 
     def check(self, ids: NDArray[np.uint64], first_row: int) -> None:
-        """Refuse pairs with a sentence id that has no vector; `first_row` is the row number of the first pair.
+        """Refuse pairs whose sentence has no vector.
+
+        Args:
+            ids: Sentence ids of some pairs.
+            first_row: Row number of the first pair, for the message.
 
         Raises:
             TrainingError: A sentence has no vector; the message names the first such pair.
@@ -87,7 +91,10 @@ class TeacherVectors:
 def open_teacher(folder: Path, name: str, rows: pl.LazyFrame) -> TeacherVectors:
     """Open a teacher's memory-mapped vectors, and write their files into `folder` first if they do not exist.
 
-    Other vectors need another name. `rows` has `sentence_id` (UInt64, ascending) and `embedding` (D float32).
+    Args:
+        folder: Created if needed.
+        name: Part of the file names; other vectors need another name.
+        rows: `sentence_id` (UInt64, ascending) and `embedding` (an array of D float32).
 
     Raises:
         TrainingError: The ids are not in ascending order, or one occurs twice.
@@ -179,7 +186,13 @@ def open_token_cache(
 ) -> TokenCache:
     """Open the tokenised pairs, and write them into `folder` first if they are not there.
 
-    Of a column with nulls (`nullable`) a batch has NaN. A teacher that the objective does not need is ignored.
+    Args:
+        folder: Created if needed.
+        pairs: Columns `text_1` and `text_2`, and the columns of `needs`; others are ignored.
+        encoder: Provides tokenizer, prompt and maximal length.
+        needs: Columns that the objective needs besides the texts.
+        teacher: Vectors that the objective learns from; ignored if it needs none.
+        nullable: Those of the columns that may contain nulls; a batch then has NaN.
 
     Raises:
         TrainingError: A column is missing or contains nulls that it may not contain, a score is not in [0, 1], a

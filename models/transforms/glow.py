@@ -152,7 +152,12 @@ class Glow(nn.Module):
     """The flow from vectors x to z, which training makes standard normal."""
 
     def __init__(self, width: int, config: FlowConfig) -> None:
-        """Initialise the weights by the configuration's seed."""
+        """Initialise the weights by the configuration's seed.
+
+        Args:
+            width: D, at least 2^levels.
+            config: Shape of the network.
+        """
         super().__init__()
         generator = torch.Generator().manual_seed(config.seed)
         # The first half of an odd width is the larger one.

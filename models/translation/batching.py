@@ -219,6 +219,11 @@ class BatchedTranslator:
 
         The result depends on `texts`, the configuration and the token budget alone.
 
+        Args:
+            texts: Sentences in the source language.
+            on_progress: Called after each batch with sentences done, total sentences, and target tokens with their
+                rate.
+
         Raises:
             TranslationError: A batch of one sentence does not fit the device.
         """

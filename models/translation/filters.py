@@ -229,7 +229,10 @@ def count_drops(judged: pl.LazyFrame) -> pl.DataFrame:
 
 
 def drop_table(counts: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """Return the counts of several parts, as of `count_drops`, in one table.
+    """Return the counts of several parts as one table.
+
+    Args:
+        counts: Results of `count_drops`.
 
     Returns:
         The columns of `count_drops` and the share of the method's rows; sorted by method and descending n.

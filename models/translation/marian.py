@@ -50,6 +50,11 @@ _DTYPES: dict[str, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16
 class MarianEngine:
     """Engine for a Marian model of transformers, which computes one batch at a time, when it is collected.
 
+    Args:
+        folder: A MarianMT model in the transformers format: config.json, weights, vocab.json, source.spm, target.spm.
+        config: Search and precision, resolved by `loading.resolve`.
+        resources: Device, and CPU cores for the whole process.
+
     Raises:
         TranslationError: The model names no piece to start from.
     """
@@ -166,7 +171,14 @@ def beam_search(
 ) -> Decoded:
     """Search with a beam of the most probable hypotheses (`generate` with length penalty 1).
 
-    Arguments are as for `greedy`. The search stops at the largest cap, and each row is cut at its own.
+    Args:
+        model: A Marian model in evaluation mode.
+        source_BS: Source pieces, padded on the right.
+        mask_BS: 1 for pieces, 0 for padding.
+        caps_B: Largest number of pieces per translation, end mark counted; the search stops at the largest cap, and
+            each row is cut at its own.
+        beam: Beam size, at least 2.
+        no_repeat_ngram: Length of sequences that may not occur twice; 0 for none.
     """
     transformers: Any = model  # its generate() is annotated for another self
     search: Any = GenerationConfig(  # type: ignore[no-untyped-call]

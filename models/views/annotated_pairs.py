@@ -82,7 +82,11 @@ def _labelled(joined: pl.LazyFrame) -> pl.LazyFrame:
 def scored_pairs(pairs: pl.DataFrame, highest: float, source: str, shuffle_seed: int | None) -> pl.DataFrame:
     """Return the pairs of a scored set as training pairs, in training order.
 
-    `pairs` has sentence1, sentence2, score; the `highest` score becomes 1. Without a seed they keep the set's order.
+    Args:
+        pairs: sentence1, sentence2, score.
+        highest: Largest score of the set's scale, which becomes 1.
+        source: Name of the set.
+        shuffle_seed: Seed of the order; None keeps the order of the set.
 
     Returns:
         As `bsl.models.views.pairs.build_pairs`; English pairs with a score and neither label nor group.
@@ -146,7 +150,11 @@ def own_rehearsal(sentences: pl.Series, seed: int) -> pl.DataFrame:
 
 
 def graded_pairs(pairs: pl.DataFrame, highest: float) -> pl.DataFrame:
-    """Return scored sentence pairs as training pairs; the `highest` score of the set's scale becomes 1.
+    """Return scored sentence pairs as training pairs.
+
+    Args:
+        pairs: sentence1, sentence2, score.
+        highest: Largest score of the set's scale, which becomes 1.
 
     Returns:
         text_1, text_2, score; training refuses scores outside [0, 1].
@@ -172,7 +180,12 @@ def entailed_views(
     If a premise has several, the seed ranks them by their ids alone. So the order of the rows does not matter, and a
     larger corpus changes a view only where a premise has a new hypothesis.
 
-    Arguments are as for `labelled_pairs`.
+    Args:
+        corpus: sentence_id, text.
+        nli: premise_id, hypothesis_id, label.
+        view: Settings with the number of hypotheses per premise, and the seed.
+        bits: Binary logarithm of the number of id ranges (see `bsl.models.runtime.partitions`).
+        scratch: An empty folder for data that does not fit into memory; the caller removes it.
 
     Yields:
         Frames of sentence_id, method (`entail`, `entail-2`, …), text, sorted by the first two; a premise without

@@ -39,7 +39,11 @@ _WORDS: Final = re.compile(rf"[{_UNSPACED}]|{_SYLLABLE}|[^\s{_UNSPACED}{_JOINED}
 def crop_words(texts: Sequence[str], seeds: Sequence[int], view: CropView, number: int) -> list[str]:
     """Return a span of each text's words, with spaces and marks between them unchanged.
 
-    The seed of a text alone decides its crops, numbered from 1; a crop does not depend on how many there are.
+    Args:
+        texts: Sentences.
+        seeds: Seed of each sentence, which alone decides its crops.
+        view: Settings with the share of words.
+        number: Number of the crop, from 1; a crop does not depend on how many there are.
     """
     return [_cropped(text, Random(seed), view, number) for text, seed in zip(texts, seeds, strict=True)]
 
@@ -68,7 +72,10 @@ def halves(text: str) -> tuple[str, str]:
 def delete_words(texts: Sequence[str], seeds: Sequence[int], view: DeletedView) -> list[str]:
     """Delete words of each text at random, but keep at least one; a text without words is unchanged.
 
-    The seed of a text alone decides which words are deleted.
+    Args:
+        texts: Sentences.
+        seeds: Seed of each sentence, which alone decides which words are deleted.
+        view: Settings with the probability of deletion.
     """
     from nltk.tokenize import NLTKWordTokenizer  # slow to import
     from nltk.tokenize.treebank import TreebankWordDetokenizer

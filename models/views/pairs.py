@@ -143,7 +143,12 @@ def _thinned(frames: Iterable[pl.DataFrame], threshold: float, scratch: Path) ->
 
 
 def count_pairs(views: Ranges, config: PairConfig, bits: int) -> pl.DataFrame:
-    """Count the pairs that each pairing gives, and the sentences that it loses; arguments as for `build_pairs`.
+    """Count the pairs that each pairing gives, and the sentences that it loses.
+
+    Args:
+        views: As for `build_pairs`.
+        config: The pairings.
+        bits: As for `build_pairs`.
 
     Returns:
         source, sentences (with at least one of the views), only_view_1, only_view_2, identical, pairs; one row per
@@ -159,6 +164,9 @@ def count_pairs(views: Ranges, config: PairConfig, bits: int) -> pl.DataFrame:
 
 def require_pairs(counts: pl.DataFrame) -> None:
     """Refuse a pairing that no sentence has both views of, and pairings that give identical texts only.
+
+    Args:
+        counts: Result of `count_pairs`.
 
     Raises:
         TrainingError: There is such a pairing; the message has its name and counts.

@@ -131,8 +131,12 @@ def refill(
 ) -> list[str]:
     """Replace a share of each text's tokens by predictions of a model; a text without tokens is unchanged.
 
-    Only the first 512 tokens of a sentence are used. Its seed alone decides the masked tokens and the draws. Batches
-    have at most `batch_tokens` tokens, padding included.
+    Args:
+        texts: Sentences; only the first 512 tokens of a sentence are used.
+        seeds: Seed of each sentence, which alone decides the masked tokens and the draws.
+        model: The masked language model.
+        view: Settings with the share of tokens, and the number of pieces to draw from.
+        batch_tokens: Largest number of tokens computed at once, padding included.
     """
     plans = _plans(texts, seeds, model, view.share)
     numbers = [number for number, plan in enumerate(plans) if plan.positions]

@@ -140,7 +140,11 @@ class _Sentence:
 def replace_synonyms(texts: Sequence[str], seeds: Sequence[int], synonyms: Synonyms, view: SynonymView) -> list[str]:
     """Replace a share of each text's words; a text without replaceable words is unchanged (BSL, section 4.4).
 
-    The seed of a text alone decides its replacements.
+    Args:
+        texts: Sentences.
+        seeds: Seed of each sentence, which alone decides its replacements.
+        synonyms: Forms that may replace a word.
+        view: Settings with the share of words.
     """
     return [
         _replaced(_split(text, synonyms, view.share), Random(seed)) for text, seed in zip(texts, seeds, strict=True)
@@ -195,8 +199,10 @@ def _cased_like(word: str, form: str) -> str:
 def wordnet_synonyms(folder: Path, senses: int | None = None, *, inflect: bool = True) -> Synonyms:
     """Return a synonym function on a WordNet database, which looks up each word once.
 
-    It uses a word's most frequent senses for each part of speech, all without a number; a synonym that does not take
-    the inflection of the word is a lemma.
+    Args:
+        folder: The database.
+        senses: Number of a word's most frequent senses to use, for each part of speech; None uses all.
+        inflect: Whether a synonym takes the inflection of the word; otherwise it is a lemma.
     """
     reader = open_wordnet(folder)
     known: dict[str, tuple[str, ...]] = dict.fromkeys(FUNCTION_WORDS, ())

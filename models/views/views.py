@@ -45,7 +45,11 @@ JUDGED = pl.Schema(
 
 
 def begin_route(corpus: pl.LazyFrame) -> pl.LazyFrame:
-    """Return a route before its first hop, of unique sentences: sentence_id, text."""
+    """Return a route before its first hop.
+
+    Args:
+        corpus: Unique sentences: sentence_id, text.
+    """
     return corpus.select(
         "sentence_id",
         pl.col("text").alias("source"),
@@ -65,8 +69,12 @@ def follow_hop(
 ) -> pl.LazyFrame:
     """Replace every sentence of a route by its translation, and drop sentences whose translation fails the filters.
 
-    `translations` has the sentence_id of the translated sentence and the text of its translation. Hops are numbered
-    from 1; without a language it is not checked.
+    Args:
+        route: The route so far.
+        translations: sentence_id (of the translated sentence) and text (its translation), one row per sentence.
+        hop: Number of this hop, from 1.
+        filters: Filters of translations.
+        lang: Expected language of the translations; None does not check it.
     """
     found = translations.select(pl.col("sentence_id").alias("key"), normalize(pl.col("text")).alias("translated"))
     is_kept = pl.col("reason").is_null()

@@ -83,9 +83,12 @@ async def _run(client: PrefectClient, parameters: dict[str, Any]) -> FlowRun:
     try:
         return await wait_for_flow_run(sent.id, timeout=None, poll_interval=_POLL_S, client=client)
     except BaseException:
-        cancelled = Cancelling(message="the run that started it has ended")
-        await asyncio.shield(client.set_flow_run_state(sent.id, cancelled))
+        await asyncio.shield(_cancel(client, sent))
         raise
+
+
+async def _cancel(client: PrefectClient, sent: FlowRun) -> None:
+    await client.set_flow_run_state(sent.id, Cancelling(message="the run that started it has ended"))
 
 
 async def _check_deployment(client: PrefectClient) -> None:

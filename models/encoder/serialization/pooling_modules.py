@@ -52,7 +52,11 @@ def stated_width(folder: Path) -> Any:  # noqa: ANN401  any JSON
 
 
 def read_pooling(folders: Mapping[str, Path], transformer: Path) -> Pooling:
-    """Read the pooling of a transformer's folder, given the folders of the modules by name.
+    """Read the pooling of a transformer's folder.
+
+    Args:
+        folders: Folders of the modules by their names.
+        transformer: The folder of the transformer.
 
     Raises:
         EncoderError: As `read_modes`; or modules before Pooling have weights that belong to no pooling.

@@ -71,6 +71,11 @@ def load_word_embeddings(
 ) -> tuple[StaticTable, WhitespaceTokenizer, list[Head]]:
     """Load a table in fp32, its tokenizer, and the head that divides by the words' weights, if any.
 
+    Args:
+        folder: Folder of the table.
+        weights: Folder of the words' weights; None for a table without weights.
+        config: Must not have a dropout rate.
+
     Raises:
         EncoderError: A file is missing or damaged, there are more words than rows, or dropout is configured.
     """

@@ -52,8 +52,13 @@ def fit_adam(
 ) -> torch.Tensor:
     """Train every fit until it stops early; return the weights with the best dev accuracy, (F, R, P, C).
 
-    Features have a last column of ones, and the precision and device to compute in. All fits have the same number of
-    regularisations. Progress is counted in fits.
+    Args:
+        x_NP: Features with a last column of ones, on the device and in the precision to compute in.
+        y_N: Class numbers.
+        classes: C.
+        fits: The fits, all with the same number of regularisations.
+        config: Settings of the protocol.
+        on_progress: Called as (fits done, fits in total, detail).
     """
     steps = np.array([-(-len(fit.rows.fit) // config.batch_size) for fit in fits])
     order = np.argsort(-steps, kind="stable")

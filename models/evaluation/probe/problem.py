@@ -77,7 +77,13 @@ class Outer:
 class Problem:
     """One classification task.
 
-    Features are dense float32, or sparse without unused columns; folds are in SentEval's order.
+    Attributes:
+        name: Name for messages and tables.
+        features: Dense float32, or sparse without unused columns.
+        labels: Class numbers from 0.
+        classes: Number of classes.
+        layout: The task's layout, one for each of SentEval's three classifiers.
+        folds: Outer folds in SentEval's order.
     """
 
     name: str
@@ -110,8 +116,13 @@ def make_problem(
 ) -> Problem:
     """Check the rows, sort them in SentEval's order and make the folds.
 
-    Layout `nested` needs the part `all`, `kfold` needs `train` and `test`, `split` also `dev`. The seed is for the
-    folds of `kfold`; `nested` uses `NESTED_SEED`.
+    Args:
+        name: Name of the dataset.
+        layout: `nested` needs the part `all`, `kfold` needs `train` and `test`, `split` also `dev`.
+        parts: Split → rows.
+        classes: Name of each class, for messages.
+        folds: Number of folds of the cross-validations.
+        seed: Seed of the folds of layout `kfold`; `nested` uses `NESTED_SEED`.
 
     Raises:
         EvaluationError: Lengths differ, a feature is not finite, a split is empty, or a class has too few rows for the
@@ -151,7 +162,12 @@ def stratified(
 ) -> tuple[Inner, ...]:
     """Return folds with equal shares of each class; rows of one unit are in one fold, if there are several units.
 
-    There are fewer folds than asked for if there are fewer units.
+    Args:
+        rows: Row numbers to divide.
+        labels: Class number of every row.
+        units: Group number of every row.
+        folds: Number of folds; fewer if there are fewer units.
+        seed: Seed of the draw.
     """
     of_rows = units[rows]
     count = len(np.unique(of_rows))

@@ -67,7 +67,10 @@ class Outcome:
 class _Table:
     """A task on the device that its protocol computes on.
 
-    Features are dense with a last column of ones, or sparse without it, on the CPU.
+    Attributes:
+        problem: The task.
+        labels: Class numbers.
+        features: Dense with a last column of ones; sparse without it, on the CPU.
     """
 
     def __init__(
@@ -111,9 +114,14 @@ def probe(
 ) -> list[list[Outcome]]:
     """Run tasks under one protocol; return each task's outcomes of its outer folds, in order.
 
-    Tasks of `make_problem` with equal width and number of classes are trained as one batch. `dtype` is the precision of
-    protocol `senteval` (float32 in the original), `arithmetic` that of `fast`: what does not converge in `SINGLE` is
-    solved in `EXACT`. Progress is counted in fits, for each batch of fits.
+    Args:
+        problems: Tasks of `make_problem`; tasks with equal width and number of classes are trained as one batch.
+        protocol: `senteval` or `fast`.
+        config: Settings of the protocol.
+        device: Device to compute on.
+        dtype: Precision of `senteval`; float32 in the original.
+        arithmetic: Precision of `fast`; what does not converge in `SINGLE` is solved in `EXACT`.
+        on_progress: Called as (fits done, fits in total, detail) for each batch of fits.
 
     Raises:
         EvaluationError: A logistic regression does not converge, or a last fit has too few rows.

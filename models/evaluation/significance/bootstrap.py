@@ -78,6 +78,12 @@ def unit_means(
     A unit's weight in a draw depends only on the draw, the unit's number and the seed. So several kinds of questions
     about one text have the same draws, even if some units have no questions of a kind. Their answers are correlated,
     and the interval of their mean is as wide as it should be.
+
+    Args:
+        values_VN: Values of each question.
+        unit_N: Unit number of each question, from 0.
+        resamples: R.
+        seed: Seed of the draws, ≥ 0.
     """
     names, own_N = np.unique(unit_N, return_inverse=True)
     sums_KV = np.stack([np.bincount(own_N, values_N) for values_N in values_VN], axis=1)

@@ -70,8 +70,12 @@ def draws_of(
 ) -> BootstrapDraws:
     """Return Spearman's ρ of a method's encoders on bootstrap draws of one set's pairs.
 
-    Methods that are compared need the same seed. `unit_N` numbers from 0 the unit of each pair, such as its writer, to
-    draw units; None draws pairs.
+    Args:
+        gold_N: Gold scores.
+        cosines_SN: Cosines, one row per seed.
+        resamples: R.
+        seed: Seed of the draws; use the same seed for methods that are compared.
+        unit_N: Number from 0 of each pair's unit, such as its writer, to draw units; None draws pairs.
 
     Raises:
         EvaluationError: As `bsl.models.evaluation.correlation.spearman`.
@@ -114,6 +118,11 @@ def figure_of(drawn: BootstrapDraws, *, seed: int = 0) -> Estimate:
 
 def difference_of(first: BootstrapDraws, second: BootstrapDraws, *, seed: int = 0) -> Difference:
     """Return the difference second − first of two methods on the same draws of pairs; seeds are drawn independently.
+
+    Args:
+        first: The reference method.
+        second: The other method.
+        seed: Seed for the resampling of seeds.
 
     Raises:
         EvaluationError: As `figure_of`.

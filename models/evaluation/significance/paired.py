@@ -44,10 +44,14 @@ class Difference:
 
 
 def forgets(difference: float, allowed: float) -> bool:
-    """Return whether a difference of scores, not × 100, on a general set is a loss of more than `allowed` ≥ 0.
+    """Return whether an encoder lost more than allowed on a general set.
 
     The difference itself decides, not its significance: an interval that contains 0 does not show that there is no
     loss.
+
+    Args:
+        difference: Score after − score before, in [-2, 2].
+        allowed: Largest allowed loss, ≥ 0.
     """
     return difference < -allowed
 

@@ -25,7 +25,10 @@ def _quantile(share: float, freedom: int) -> float:
 
 
 def over_seeds(scores: pl.DataFrame) -> pl.DataFrame:
-    """Compute mean and standard deviation over seeds of each score of a table `scores`.
+    """Compute mean and standard deviation of each score over seeds.
+
+    Args:
+        scores: Rows of the table `scores`, one for each score and seed.
 
     Returns:
         Rows with the same columns: protocol `<protocol>-mean` with Student's 95 % interval of the mean, and

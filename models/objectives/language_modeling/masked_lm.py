@@ -92,7 +92,10 @@ class Masking:
     ) -> tuple[NDArray[np.integer], NDArray[np.bool_]]:
         """Choose tokens to predict and mask them: 80 % become [MASK], 10 % a random token, 10 % are unchanged.
 
-        A share of the non-special tokens is chosen, at least one token if there is any; ids may have any shape.
+        Args:
+            ids: Token ids, of any shape.
+            share: Share of the non-special tokens to choose; at least one token is chosen, if there is any.
+            generator: Makes all random choices.
 
         Returns:
             The ids that the model sees, and True for each token to predict; both in the shape of `ids`.
@@ -228,7 +231,12 @@ def linear_cross_entropy(
 ) -> torch.Tensor:
     """Return the mean over N of the label-smoothed cross-entropy of `softmax(states @ weightᵀ + bias)`.
 
-    Labels are in [0, V); the mass `smoothing` is spread evenly over all V classes.
+    Args:
+        states_ND: (N, D) last hidden states.
+        weight_VD: (V, D) output embedding.
+        labels_N: (N,) right classes, each in [0, V).
+        smoothing: Probability mass spread evenly over all V classes.
+        bias_V: (V,) added to the logits.
 
     Returns:
         A scalar; equal to `torch.nn.functional.cross_entropy` of the logits, and 0 without rows.

@@ -192,6 +192,10 @@ class Decoder(nn.Module):
     def __init__(self, backbone: PreTrainedModel, width: int) -> None:
         """Make the attentions, with weights drawn from torch's generator.
 
+        Args:
+            backbone: The transformer whose layers decode.
+            width: S, width of the sentence vectors.
+
         Raises:
             TrainingError: The transformer's architecture has no decoder form.
         """
@@ -215,7 +219,11 @@ class Decoder(nn.Module):
     ) -> tuple[torch.Tensor, NDArray[np.int64]]:
         """Decode sentences; each token attends to the tokens before it and to the sentence's vector.
 
-        `first` is the position id of a sentence's first token.
+        Args:
+            backbone: The transformer that the decoder was made for.
+            tokens: B sentences.
+            vectors_BS: Their vectors, (B, S).
+            first: Position id of a sentence's first token.
 
         Returns:
             Last hidden states (N, D), and the index of each in `tokens.ids`, (N,).
