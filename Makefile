@@ -42,6 +42,7 @@ check: develop  ## seconds: style, imports, types, and the tests of the files th
 	@$(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
 	@found=$$($(BIN)/lint-imports) || { echo "$$found"; exit 1; }
 	@$(MAKE) --no-print-directory -j2 check-types check-tests
+	@echo "Not run: whole runs (tests/flows), and what every stage makes under its version (tests/golden). make test runs both."
 
 check-types:
 	@$(BIN)/dmypy run

@@ -122,7 +122,7 @@ def adapt(
     """Adapt an encoder to your text, test it on held-out text, and return the better encoder.
 
     Args:
-        texts: Files (txt, csv, tsv, jsonl, parquet), folders, patterns with `*`, embedded datasets; one needs no list.
+        texts: Files of text or tables, folders, patterns with `*`, embedded datasets; one needs no list.
             Or a table (DataFrame of pandas or Polars, Arrow table, `datasets.Dataset`), or a list or column of texts.
         encoder: Original encoder, a name that `SentenceEncoder.load` accepts; by default `embedded:mini-sentence`.
         labels: A file or table of scored pairs or of texts with a class: training uses one part, the rest decides the

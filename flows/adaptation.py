@@ -76,7 +76,7 @@ def adapt(
     """Adapt an encoder to your text; return the new encoder if it is better on held-out text, else the original.
 
     Args:
-        texts: Files (txt, csv, tsv, jsonl, parquet), folders, patterns with `*`, embedded datasets; formats may differ.
+        texts: Files of text or tables, folders, patterns with `*`, embedded datasets; formats may differ.
         encoder: Original encoder: folder, Hub id, `embedded:` name, `checkpoint/<key>` or `report/<key>`; defaults to
             the encoder of the settings, `embedded:mini-sentence`.
         labels: A file of scored pairs or of texts with a class: training labels, and test labels for the verdict.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Mapping, Sequence
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, Union, get_args, get_origin
@@ -38,6 +39,8 @@ def explain(problem: ErrorDetails, base: BaseModel) -> str:
         message = problem["msg"].removeprefix("Value error, ")
         if problem["type"] == "string_pattern_mismatch" and (field := fields.get(names[-1])):
             message = f"expected: {field.description}"
+        if problem["type"] == "tuple_type" and isinstance(problem["input"], str):
+            message = f"expected a list, for example {json.dumps([problem['input']])}"
         return f"{path}: {message} (found {_short(problem['input'])})"
     nearest = _nearest(names[-1], model) if model else ""
     hint = f". Did you mean {nearest!r}?" if nearest else "."

@@ -14,7 +14,7 @@ from bsl.models.translation.config import CATALOGS, TranslatorConfig
 from bsl.storage.filesystem.spelling import did_you_mean
 from bsl.storage.filesystem.urls import Public
 from bsl.storage.record import Record
-from bsl.storage.sources.reading_config import ReadingConfig
+from bsl.storage.sources.reading_config import TEXT_FORMS, ReadingConfig
 
 DEFAULT_ENCODER: Final = "embedded:mini-sentence"
 
@@ -50,8 +50,7 @@ class AdaptOptions(ReadingConfig):
 class OwnRequest(Record):
     """The user's text and the encoder to start from, as options of `bsl sweep own`."""
 
-    text: tuple[Public, ...] = Field(min_length=1)
-    """Files (txt, csv, tsv, jsonl, parquet), folders, patterns with *, or datasets."""
+    text: tuple[Public, ...] = Field(min_length=1, description=f"{TEXT_FORMS}.")
     labels: Public | None = None
     """File of texts with a class, or of scored pairs; their test rows decide."""
     encoder: Public = DEFAULT_ENCODER

@@ -19,6 +19,7 @@ from bsl.tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet, in_full, 
 from bsl.tasks.embedding.encoders import encoder_folder, load_encoder
 from bsl.tasks.embedding.vectors import open_vectors
 from bsl.tasks.evaluation.comparison import paired_draws
+from bsl.tasks.evaluation.kind import DRAWS_VERSION
 from bsl.tasks.evaluation.kinds import kind_of
 from bsl.tasks.evaluation.own_text import HeldOutSet, questions_like
 from bsl.tasks.evaluation.samples import samples_of
@@ -88,7 +89,7 @@ def merge(
     context.draft.note(LengthFigures(max_length=result.config.length))
 
 
-@stage(ref=ProofRef, version=24, uses_torch=True)
+@stage(ref=ProofRef, version=24 + DRAWS_VERSION, uses_torch=True)
 def evaluate_adaptation(
     context: StageContext,
     vectors: tuple[EmbeddingsRef, EmbeddingsRef],

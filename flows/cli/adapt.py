@@ -15,7 +15,6 @@ from bsl.flows.cli.terminal.options import (
     NOT_GIVEN,
     SETTINGS,
     SEVERAL,
-    TEXT_FORMS,
     LabelColumns,
     Output,
     Settings,
@@ -26,7 +25,7 @@ from bsl.flows.cli.terminal.overrides import settings_in
 from bsl.flows.cli.terminal.printing import browse_line, print_result, print_sources
 from bsl.flows.cli.terminal.start import begin
 from bsl.flows.own_options import AdaptOptions
-from bsl.storage.sources.reading_config import ReadingConfig
+from bsl.storage.sources.reading_config import TEXT_FORMS, ReadingConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

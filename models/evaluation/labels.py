@@ -25,7 +25,7 @@ from sklearn.preprocessing import normalize
 from bsl.models.corpus.label_groups import connected_rows
 from bsl.models.corpus.labels import DOCUMENT
 from bsl.models.evaluation.config import ProbeConfig
-from bsl.models.evaluation.metrics import nearest_of_others
+from bsl.models.evaluation.geometry import nearest_of_others
 from bsl.models.evaluation.probe.problem import Part, make_problem, senteval_order
 
 if TYPE_CHECKING:

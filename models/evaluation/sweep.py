@@ -177,6 +177,8 @@ def outcome_draws(
 ) -> tuple[BootstrapDraws, ...]:
     """Return the bootstrap draws of each system's mean over questions, drawn by units.
 
+    Equal seeds, units and numbers of draws draw the same units, so results of two calls may be subtracted or divided.
+
     Args:
         outcomes: For each system (S, N), the score of each question, such as a reciprocal rank, or 0 or 1.
         unit_N: Unit of each question, drawn as a whole: a document, or a run of one.

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from bsl.models.evaluation.correlation import cosine_scores, spearman
-from bsl.models.evaluation.metrics import Geometry, geometry
+from bsl.models.evaluation.geometry import Geometry, geometry
 from bsl.models.training.batches import permutation, tokenise_pairs
 
 if TYPE_CHECKING:

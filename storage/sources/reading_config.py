@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pydantic import Field
 
 from bsl.storage.readers.encodings import Encoding
 from bsl.storage.record import Record
+
+TEXT_FORMS: Final = "files (txt, csv, tsv, jsonl, parquet, arrow), folders, patterns with *, or datasets"
+"""Forms of the user's text, for help."""
 
 
 class ReadingConfig(Record):

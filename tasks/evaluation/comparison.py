@@ -12,6 +12,7 @@ from bsl.storage.artifacts.refs import ComparisonRef, EmbeddingsRef
 from bsl.storage.artifacts.schemas import COMPARED, COMPARISON, COSINES
 from bsl.tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet
 from bsl.tasks.embedding.vectors import open_vectors
+from bsl.tasks.evaluation.kind import DRAWS_VERSION
 from bsl.tasks.evaluation.kinds import draws_of_sets
 from bsl.tasks.evaluation.sts import cosines_of
 from bsl.tasks.rendering.score_tables import difference_table
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from bsl.tasks.embedding.vectors import Vectors
 
 
-@stage(ref=ComparisonRef, version=6)
+@stage(ref=ComparisonRef, version=6 + DRAWS_VERSION)
 def compare(
     context: StageContext,
     first: EmbeddingsRef,

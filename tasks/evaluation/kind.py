@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
 import polars as pl
 
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 
 S = TypeVar("S", bound=EvaluationSet)
+DRAWS_VERSION: Final = 0
+"""Raise it with a change of any kind's draws or figures; a part of the version of all stages that compute these."""
 
 
 class Kind(ABC, Generic[S]):

@@ -19,7 +19,7 @@ from bsl.tasks.evaluation.afs import AFS, AfsKind
 from bsl.tasks.evaluation.finetuning.afs import SupervisedAfsKind
 from bsl.tasks.evaluation.finetuning.finetune import CROSS
 from bsl.tasks.evaluation.finetuning.sts import SupervisedStsKind
-from bsl.tasks.evaluation.kind import FrozenKind, TunedKind, publish_scores
+from bsl.tasks.evaluation.kind import DRAWS_VERSION, FrozenKind, TunedKind, publish_scores
 from bsl.tasks.evaluation.own_labels import OwnLabelsKind
 from bsl.tasks.evaluation.own_text import OwnTextKind
 from bsl.tasks.evaluation.sts import StsKind
@@ -51,7 +51,7 @@ KINDS: Final[tuple[AnyKind, ...]] = (
 """All kinds, in the order of reports."""
 
 
-@stage(ref=ScoresRef, version=5, uses_torch=True)
+@stage(ref=ScoresRef, version=5 + DRAWS_VERSION, uses_torch=True)
 def score(
     context: StageContext,
     embeddings: EmbeddingsRef,

@@ -64,7 +64,7 @@ def _classes(text: HeldOutSet, before: Vectors, after: Vectors) -> pl.DataFrame:
 
 def _nearest(queries: Sequence[str], pool: Sequence[str], own: NDArray[np.int64], encoder: Vectors) -> list[str]:
     """Return the text of the pool nearest to each query; `own` is the number of the query in the pool, or -1."""
-    from bsl.models.evaluation.metrics import nearest_of_others
+    from bsl.models.evaluation.geometry import nearest_of_others
 
     vectors, targets = (encoder.features(pl.Series(list(texts)), _PLACE) for texts in (queries, pool))
     return [pool[row] for row in nearest_of_others(vectors, targets, own, np.arange(len(pool)))]

@@ -30,7 +30,6 @@ SETTINGS: Final = Group("Settings", sort_key=3)
 PLACE: Final = Group("Runtime", sort_key=4)
 OUTPUT: Final = Group("Output", sort_key=5)
 ENCODER_FORMS: Final = "folder, Hub id, embedded:<name>, checkpoint/<key> or report/<key>"
-TEXT_FORMS: Final = "files (txt, csv, tsv, jsonl, parquet), folders, patterns with *, or datasets"
 NOT_GIVEN: Final[Mapping[str, Any]] = {}
 """No options of a group."""
 SEVERAL: Final = Parameter(consume_multiple=(1, None))

@@ -14,6 +14,7 @@ from bsl.models.evaluation.sweep import MEAN, SweepResult, enough_draws, mean_of
 from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.storage.artifacts.schemas import SWEEP
 from bsl.tasks.embedding.vectors import open_vectors
+from bsl.tasks.evaluation.kind import DRAWS_VERSION
 from bsl.tasks.evaluation.kinds import draws_of_sets
 from bsl.tasks.figures import ResultFigures, SweepFigures
 from bsl.tasks.rendering.blocks import Part, Prose, Table
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from bsl.tasks.embedding.vectors import Vectors
 
 
-@stage(ref=ArtifactRef, kind="sweep", version=11, uses_torch=True)
+@stage(ref=ArtifactRef, kind="sweep", version=11 + DRAWS_VERSION, uses_torch=True)
 def compare_systems(
     context: StageContext, systems: tuple[SweepSystem, ...], settings: SweepSettings, command: RunCommand
 ) -> None:

@@ -24,6 +24,7 @@ from docs.kinds import KINDS, STORE, Kind
 from tests.documents import commands, mentions
 
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+FILE = re.compile(r"\b(?:storage|models|tasks|flows|bsl|tests|docs|docker)(?:/[a-z_-]+)+\.(?:py|md|csv|json)")
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 TOLD = [page for page in PAGES if page.name != "CHANGELOG.md"]  # the changelog describes former versions
@@ -114,6 +115,13 @@ def test_every_relative_link_target_exists(site: Path) -> None:
         for target in LINK.findall(page.read_text(encoding="utf-8")):
             inside = "://" not in target and not target.startswith("mailto:")
             assert not inside or (page.parent / target).exists(), f"{page.relative_to(site)} links to {target}"
+
+
+def test_files_that_documents_for_contributors_name_exist() -> None:
+    for page in ("ARCHITECTURE.md", "CONTRIBUTING.md"):
+        named = FILE.findall((ROOT / page).read_text(encoding="utf-8"))
+        assert named
+        assert [name for name in named if not (ROOT / name).exists()] == []
 
 
 def test_charts_show_the_values_of_their_tables() -> None:

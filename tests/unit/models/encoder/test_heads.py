@@ -10,9 +10,10 @@ from transformers import AutoModel, AutoTokenizer, RobertaConfig, RobertaModel
 
 from bsl.models.encoder.cnn import CNN
 from bsl.models.encoder.config import EncoderConfig
-from bsl.models.encoder.heads import ACTIVATIONS, Dense
+from bsl.models.encoder.heads import ACTIVATIONS, Dense, Dropout, LayerNorm
 from bsl.models.encoder.network import Encoder
 from bsl.models.encoder.sentence_encoder import SentenceEncoder, token_ids
+from bsl.models.encoder.serialization.modules import HEADS
 from bsl.models.errors import EncoderError
 from tests.exports import exported
 from tests.tiny_encoder import ORIGINALS, WIDTH, tiny_encoder, write_tiny
@@ -25,6 +26,13 @@ POOLED = [
     for place, kind in enumerate(KINDS)
     for pooling in (POOLINGS if KINDS[kind][0]()[0] else (POOLINGS[place % 3],))
 ]
+
+
+def test_every_head_has_a_class_of_the_library_and_is_tried():
+    for head in HEADS:
+        assert hasattr(theirs, head.saved_as or head.__name__), f"{head.__name__}: the library cannot open it"
+    tried = {type(head) for ours_of, *_ in KINDS.values() for heads in ours_of() for head in heads}
+    assert {*HEADS} - tried == {LayerNorm, Dropout}  # tried in serialization/test_modules.py
 
 
 @pytest.mark.parametrize("kind", KINDS)

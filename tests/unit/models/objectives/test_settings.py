@@ -145,3 +145,19 @@ def test_simcse_encodes_the_first_view_twice_with_different_dropout(encoder, tmp
         assert loss.item() == pytest.approx(info_nce(twice[:4], twice[4:], 1.0).item(), abs=1e-6)
     with pytest.raises(TrainingError, match=r"has no dropout.*Set encoder\.dropout"):
         SimCSEConfig().build(tiny_encoder(tmp_path, dropout=0.0)[0])
+
+
+class BareConfig(SimCSEConfig):
+    @classmethod
+    def objective_class(cls):
+        class Bare(super().objective_class()):
+            def __init__(self, online, settings):
+                super().__init__(online, settings)
+                self.scale = torch.nn.Parameter(torch.ones(()))
+
+        return Bare
+
+
+def test_objective_whose_parameter_snapshots_would_lose_is_refused(tmp_path):
+    with pytest.raises(TypeError, match=r"snapshots would lose scale\. Put it into an nn\.Module"):
+        BareConfig().build(tiny_encoder(tmp_path)[0])

@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from bsl.models.errors import EvaluationError
-from bsl.models.evaluation.metrics import geometry, nearest_of_others
+from bsl.models.evaluation.geometry import geometry, nearest_of_others
 from bsl.models.runtime.rows import unit_vectors
 
 AXES = np.eye(4)
