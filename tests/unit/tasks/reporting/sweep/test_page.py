@@ -65,6 +65,9 @@ def test_significance_requires_both_interval_and_corrected_p_value():
     ((heading, rows),) = comparisons(TABLE, MEAN)
     assert heading == "mean of sets (spearman, all), compared with a"
     assert [line["significant"] for line in rows] == ["", "above", "no", "below"]
+    assert list(rows[1].values()) == [
+        "b", "60.00 ± 1.00", "[58.00, 62.00]", "3", "+10.00 [+5.00, +15.00]", "0.010", "above",
+    ]  # fmt: skip
     assert finding(TABLE, MEAN) == (
         f"On {MEAN}, above a: b (+10.00 [+5.00, +15.00]); below a: d (-10.00 [-15.00, -5.00]); "
         "no significant difference from a: c."
