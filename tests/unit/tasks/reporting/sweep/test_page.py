@@ -123,6 +123,7 @@ def test_chart_by_setting_shows_intervals_and_published_line():
     assert chart.label.startswith(f"{MEAN}, × 100, with 95 % interval by momentum. a: 50.0; b: 60.0")
     assert "published" in chart.svg
     assert chart == sweep_chart(content(axis="momentum"))
+    assert chart.svg != sweep_chart(content(TABLE.with_columns(ci_low=None, ci_high=None), axis="momentum")).svg
 
 
 def test_page_has_the_finding_all_sets_and_an_empty_row_for_a_system_without_scores():
