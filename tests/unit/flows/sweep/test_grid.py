@@ -160,7 +160,7 @@ def test_plus_study_ablates_bsl_plus_and_adds_other_methods():
         ("tiny", {"training.lr": []}, {}, "training.lr: expected one or more"),
         ("tiny", {"training.lrr": [1]}, {}, "lrr"),
         ("tiny-avg", {"training.lr": [1]}, {}, "training.lr: recipe tiny-avg does not train"),
-        ("tiny-avg", {"recipe": ["tiny-avg"]}, {"training": {}}, "training: recipe tiny-avg does not train"),
+        ("tiny-avg", {"encoder.pooling": ["cls"]}, {"training": {}}, "training: recipe tiny-avg does not train"),
         ("plus", {"variant": ["no luck"]}, {}, r"'no luck' of study 'BSL.* Variants: BSL\+; no in-batch negatives; "),
         ("tiny", {"recipe": ["tiny", "tinny"]}, {}, "unknown recipe 'tinny'"),
         ("tiny", {"recipe": ["tiny", "momentum"]}, {}, "momentum is a study"),
