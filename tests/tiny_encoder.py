@@ -13,10 +13,10 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from transformers import CONFIG_MAPPING, AutoModel, ModernBertConfig, ModernBertModel, PreTrainedTokenizerFast
 
 from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.layouts import Tokens
 from bsl.models.encoder.network import Encoder
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.encoder.static import StaticTable
-from bsl.models.encoder.unpadded import Tokens
 from bsl.models.training.batches import tokenise_pairs
 from bsl.storage.assets.embedded import embedded_path
 

@@ -14,7 +14,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from transformers import ModernBertConfig, ModernBertForMaskedLM, PreTrainedTokenizerFast
 
-from bsl.models.encoder.unpadded import Tokens
+from bsl.models.encoder.layouts import Tokens
 from bsl.models.objectives.language_modeling.masked_lm import Masking
 from bsl.storage.record import Record
 

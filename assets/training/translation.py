@@ -21,7 +21,7 @@ from transformers import GenerationConfig, MarianConfig, MarianMTModel
 
 from assets.training.corpora import fingerprint
 from assets.training.masked_lm import length_batches
-from bsl.models.encoder.unpadded import Tokens
+from bsl.models.encoder.layouts import Tokens
 from bsl.models.objectives.language_modeling.masked_lm import linear_cross_entropy
 from bsl.models.translation.filters import loops
 from bsl.storage.record import Record

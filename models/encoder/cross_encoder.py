@@ -18,8 +18,8 @@ import torch
 from torch import nn
 
 from bsl.models.encoder.heads import precise
+from bsl.models.encoder.layouts import Tokens, budget_batches
 from bsl.models.encoder.network import Encoder, tokens_per_pass
-from bsl.models.encoder.unpadded import Tokens, budget_batches
 from bsl.models.runtime.device import arithmetic, gather_shares, own_share
 from bsl.models.runtime.torch_settings import evaluating
 

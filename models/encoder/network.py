@@ -18,11 +18,12 @@ from torch.nn import functional
 from transformers import PreTrainedModel
 
 from bsl.models.encoder.heads import Head, Normalize, TokenHead, precise
+from bsl.models.encoder.layouts import Tokens, budget_batches, lay_out
 from bsl.models.encoder.packing import Packing, packing_of
 from bsl.models.encoder.padding_test import batches_of_equal_length
 from bsl.models.encoder.pooling import POOLINGS, Pooling, pooling_of
 from bsl.models.encoder.transformer import rounded_copy
-from bsl.models.encoder.unpadded import Tokens, budget_batches, lay_out, run_packed
+from bsl.models.encoder.unpadded import run_packed
 from bsl.models.errors import EncoderError, NoEmbeddingError
 from bsl.models.runtime.device import Download, arithmetic, gather_shares, own_share, prefetch_one, uploaded
 from bsl.models.runtime.torch_settings import evaluating

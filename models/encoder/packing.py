@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import torch
 
+from bsl.models.encoder.layouts import Tokens, lay_out
 from bsl.models.encoder.relative_positions import read_layouts
-from bsl.models.encoder.unpadded import PACKED_ATTENTION, Tokens, attention_of, lay_out, run_packed
+from bsl.models.encoder.unpadded import PACKED_ATTENTION, attention_of, run_packed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

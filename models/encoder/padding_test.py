@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import torch
 
-from bsl.models.encoder.unpadded import Tokens
+from bsl.models.encoder.layouts import Tokens
 from bsl.models.errors import EncoderError
 from bsl.storage.filesystem.os_errors import first_line
 

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 import torch
 from transformers.modeling_outputs import BaseModelOutput
 
-from bsl.models.encoder.unpadded import Layout, packed_attention, running_layout
+from bsl.models.encoder.unpadded import packed_attention, running_layout
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+
+    from bsl.models.encoder.layouts import Layout
 
 
 def read_layouts(backbone: PreTrainedModel) -> bool:

@@ -15,8 +15,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from bsl.models.encoder.config import ZERO_TOKEN
+from bsl.models.encoder.layouts import Tokens
 from bsl.models.encoder.texts import refuse_first_bad, texts_of
-from bsl.models.encoder.unpadded import Tokens
 from bsl.models.errors import EncoderError, NoEmbeddingError, is_panic
 
 if TYPE_CHECKING:
@@ -147,6 +147,19 @@ class SentenceEncoder:
             NoEmbeddingError: A text is not a valid string, or has no token.
         """
         return token_ids(self.own_tokenizer, texts, self.config.length, self.prompt)
+
+    def are_unknown(self, tokens: Tokens) -> NDArray[np.bool_]:
+        """Return which texts have no more known tokens than unknown ones, (n,): vectors hardly tell them apart.
+
+        Unknown are words of another script, for example. All bytes are known to some tokenizers, such as GPT-2's.
+        """
+        tokenizer = self.own_tokenizer
+        special = {*tokenizer.all_special_ids} - {tokenizer.unk_token_id}
+        if tokenizer.unk_token_id in (None, tokenizer.eos_token_id, tokenizer.bos_token_id, tokenizer.pad_token_id):
+            return np.zeros(len(tokens), dtype=bool)
+        unknown = np.add.reduceat(tokens.ids == tokenizer.unk_token_id, tokens.offsets[:-1], dtype=np.int64)
+        content = np.add.reduceat(~np.isin(tokens.ids, [*special]), tokens.offsets[:-1], dtype=np.int64)
+        return (unknown > 0) & (2 * unknown >= content)
 
     def encode(
         self,

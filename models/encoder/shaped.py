@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bsl.models.encoder.unpadded import Group, Layout, Padding, Tokens
+from bsl.models.encoder.layouts import Group, Layout, Padding, Tokens
 from bsl.models.runtime.device import uploaded
 
 if TYPE_CHECKING:

@@ -18,6 +18,10 @@ _COLUMNS: Final = {
     ("pyarrow", "ChunkedArray"): "to_pylist",
     ("datasets", "Column"): "__iter__",
 }
+OTHER_ENCODER: Final = (
+    "Choose an encoder for their language, for example sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2."
+)
+"""What to do if an encoder's tokenizer knows hardly a word of the texts."""
 _TABLES: Final = ("pandas", "polars", "datasets", "pyarrow")
 
 

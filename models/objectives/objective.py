@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from bsl.models.encoder.layouts import Tokens
     from bsl.models.encoder.network import Encoder
     from bsl.models.encoder.static import Tokenizer
-    from bsl.models.encoder.unpadded import Tokens
 
 P = ParamSpec("P")
 VectorLoss: TypeAlias = "Callable[..., torch.Tensor]"  # sentence vectors of any width → a scalar

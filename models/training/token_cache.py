@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from bsl.models.encoder.unpadded import Tokens
+from bsl.models.encoder.layouts import Tokens
+from bsl.models.encoder.texts import OTHER_ENCODER
 from bsl.models.errors import TrainingError
 from bsl.models.objectives.columns import COLUMNS, TEACHER
 from bsl.models.objectives.objective import Batch
@@ -194,8 +195,8 @@ def open_token_cache(
         nullable: Those of the columns that may contain nulls; a batch then has NaN.
 
     Raises:
-        TrainingError: A column is missing or contains nulls that it may not contain, a score is not in [0, 1], or a
-            sentence has no vector.
+        TrainingError: A column is missing or contains nulls that it may not contain, a score is not in [0, 1], a
+            sentence has no vector, or most texts consist of unknown tokens.
         EncoderError: The tokenizer has no padding token, or a text has no token.
     """
     if "sentence_id" not in needs:
@@ -216,6 +217,7 @@ def open_token_cache(
 
 def _write(folder: Path, pairs: pl.LazyFrame, encoder: SentenceEncoder, columns: Sequence[Column]) -> None:
     done, end = 0, np.int64(0)
+    unknown: list[str] = []
     with contextlib.ExitStack() as stack:
         files = {name: stack.enter_context((folder / name).open("wb")) for name in ("ids", "offsets", *columns)}
         files["offsets"].write(end.tobytes())
@@ -226,8 +228,15 @@ def _write(folder: Path, pairs: pl.LazyFrame, encoder: SentenceEncoder, columns:
             files["offsets"].write((end + views.offsets[1:]).tobytes())
             for name in columns:
                 files[name].write(_values(chunk, name).tobytes())
+            rows = np.flatnonzero(encoder.are_unknown(views))
+            unknown += [chunk[TEXTS[row % 2]][row // 2] for row in rows.tolist()]
             done, end = done + len(batch), end + views.offsets[-1]
             logger.info("tokenised %d pairs", done)
+    if len(unknown) > done:  # of two views each
+        raise TrainingError(
+            f"{len(unknown):,} of {2 * done:,} texts consist mostly of words that the encoder's tokenizer does not "
+            f"know, such as {unknown[0][:60]!r}. {OTHER_ENCODER}"
+        )
 
 
 def _id_type(encoder: SentenceEncoder) -> DTypeLike:

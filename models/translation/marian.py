@@ -27,8 +27,8 @@ from transformers import (
 )
 from transformers.models.marian.modeling_marian import MarianDecoder
 
+from bsl.models.encoder.layouts import Tokens
 from bsl.models.encoder.transformer import quiet_transformers
-from bsl.models.encoder.unpadded import Tokens
 from bsl.models.errors import TranslationError
 from bsl.models.runtime.device import arithmetic
 from bsl.models.runtime.torch_settings import torch_threads

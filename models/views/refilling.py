@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenizerBase
 
-from bsl.models.encoder.unpadded import Tokens, budget_batches
+from bsl.models.encoder.layouts import Tokens, budget_batches
 from bsl.models.errors import EncoderError
 from bsl.models.runtime.device import arithmetic
 

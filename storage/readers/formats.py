@@ -72,6 +72,30 @@ FORMATS: Final[dict[str, FileFormat]] = {
     "senteval": FileFormat(senteval.columns, _at_once(senteval.read_senteval)),
     "view-pairs": FileFormat(lines.VIEW_COLUMNS, lines.read_view_pairs),
 }
+
+
+def _as_lines(path: str) -> str:
+    return f"Write the objects of its array as lines: {jsonl.as_lines(path, f'{PurePosixPath(path).stem}.jsonl')}."
+
+
+def _as_table(path: str) -> str:  # noqa: ARG001 - like the others
+    return "Save the file in one of these formats, such as .csv."
+
+
+def _as_sheet(path: str) -> str:
+    return f"Save the sheet as {PurePosixPath(path).stem}.csv in the spreadsheet program (CSV UTF-8)."
+
+
+def _as_text(path: str) -> str:
+    return f"Save its text as {PurePosixPath(path).stem}.txt, one sentence per line or in paragraphs."
+
+
+_REMEDIES: Final[dict[str, Callable[[str], str]]] = {
+    ".json": _as_lines,
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), _as_sheet),
+    **dict.fromkeys((".pdf", ".docx", ".doc", ".odt", ".rtf", ".html", ".md"), _as_text),
+}
+"""Suffix of a file that cannot be read → what to do, given its path."""
 SUFFIXES: Final = {suffix: name for name, known in FORMATS.items() for suffix in known.suffixes}
 
 if TYPE_CHECKING:
@@ -93,10 +117,11 @@ def format_of(path: str) -> Format:
     """
     if is_readable(path):
         return SUFFIXES[_suffix(path)]
+    remedy = _REMEDIES.get(_suffix(path), _as_table)(path)
     raise SourceError(
         f"{path}: unknown file suffix, expected one of {', '.join(SUFFIXES)}, which {' or '.join(_COMPRESSIONS)} may "
-        "follow. Save the file in one of these formats, such as .csv. If it has one, rename it, or in a recipe set "
-        f"`ingest.sources[].format` to one of {', '.join(FORMATS)}."
+        f"follow. {remedy} If it has one of these formats, rename it, or in a recipe set `ingest.sources[].format` to "
+        f"one of {', '.join(FORMATS)}."
     )
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -28,6 +30,7 @@ _PIECE_BYTES: Final = 32 << 10
 _KEY_OBJECTS: Final = 100  # first objects, which are all parsed to find the types of keys
 _PEEK_BYTES: Final = 1 << 20
 _KEY: Final = re.compile(rb'"((?:[^"\\]|\\.)*+)"\s*:')  # or the end of a text, which does no harm
+_ARRAY: Final = re.compile(rb"\s*\[\s*\{")
 _NOT_A_STRING: Final = r"(?s)^(-?[0-9][0-9.eE+-]*|true|false|\[.*\]|\{.*\})$"
 _ESCAPE_IN_KEY: Final = re.compile(rb'\\[^"\\]*"\s*:')
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -48,7 +51,7 @@ def schema(path: str, *, encoding: str | None = None, until: Sequence[str] = ())
         until: stop when these keys are found.
 
     Raises:
-        SourceError: no line is a JSON object.
+        SourceError: no line is a JSON object; the message says how to convert an array of objects.
     """
     plain: dict[str, bool] = {}
     known: set[bytes] = set()
@@ -69,8 +72,20 @@ def schema(path: str, *, encoding: str | None = None, until: Sequence[str] = ())
         if until and plain.keys() >= set(until):
             return _typed(plain)
     if not objects:
-        raise SourceError(f"{path}: no line is a JSON object, expected JSON lines. Check the file and its suffix.")
+        raise SourceError(f"{path}: no line is a JSON object, expected JSON lines. {_remedy(path)}")
     return _typed(plain)
+
+
+def _remedy(path: str) -> str:
+    block = next(line_blocks(path, None, _PEEK_BYTES), None)
+    if block is not None and _ARRAY.match(block.content):
+        return f"Write the objects of its array as lines: {as_lines(path, f'{PurePosixPath(path).stem}.lines.jsonl')}."
+    return "Check the file and its suffix."
+
+
+def as_lines(path: str, target: str) -> str:
+    """Return a shell command that converts a JSON array of objects to JSON lines, by the Python that runs."""
+    return f'`{sys.executable} -c "import polars; polars.read_json({path!r}).write_ndjson({target!r})"`'
 
 
 def _typed(plain: Mapping[str, bool]) -> pa.Schema:

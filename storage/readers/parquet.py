@@ -123,10 +123,14 @@ def _column(batch: pa.RecordBatch, name: str, path: str, *, is_text: bool) -> pa
         raise SourceError(f"{path}: {len(indices)} columns have the name {name!r}, expected one. Rename the others.")
     dtype = batch.schema.field(indices[0]).type
     if is_text and not (_is_text(_value(dtype)) or pa.types.is_null(_value(dtype))):
-        raise SourceError(f"{path}: column {name!r} has type {dtype}, expected strings. Name another column.")
+        raise SourceError(
+            f"{path}: column {name!r} has type {dtype}, expected strings. Write its values as strings, or name another "
+            "column."
+        )
     if not is_readable(dtype):
         raise SourceError(
-            f"{path}: column {name!r} has type {dtype}, expected strings or numbers. Name another column."
+            f"{path}: column {name!r} has type {dtype}, expected strings or numbers. Write its values as "
+            "strings, or name another column."
         )
     return batch.column(indices[0])
 

@@ -165,14 +165,25 @@ def _counted(table: pl.DataFrame, names: Sequence[str]) -> str:
     return ", ".join(f"`{name}` ({_count(table[name]):,} values)" for name in names)
 
 
-def suggestion(table: pl.DataFrame, texts: Sequence[str]) -> str:
-    """Return a question about columns that may be the label by their values; empty if there are none."""
-    others = [name for name in table.columns if name not in texts and _is_class(table[name])]
-    found = [name for name in others if 2 * _count(table[name]) <= table.height]
+def remedy(form: str, table: pl.DataFrame, texts: Sequence[str], unread: Sequence[str]) -> str:
+    """Return what to do about a table without labels.
+
+    Args:
+        form: Format of the file.
+        table: The columns that can be read.
+        texts: The text columns among them.
+        unread: The other columns.
+    """
+    if form == "txt":
+        return "A text file has no columns. Save texts and labels as .csv, with the header line `text,label`."
+    if wrong := [*dict.fromkeys(named(unread, (*_CLASSES, *_SCORES)))] if texts else unread:
+        return f"Write {', '.join(map(repr, wrong))} as strings: the values have another type."
+    candidates = [*dict.fromkeys((*named(table.columns, _CLASSES), *table.columns))]
+    found = [name for name in candidates if name not in texts and 2 <= _count(table[name]) <= table.height // 2]
     if not found:
-        return ""
+        return "Rename the columns or correct their values."
     listed = " or ".join(f"`{name}`: {_count(table[name]):,} values" for name in found[:_SUGGESTED])
-    return f" Did you mean {listed}? Name the label {NAME_LABEL}: {found[0]}."
+    return f"Did you mean {listed}? Name the label {NAME_LABEL}: {found[0]}."
 
 
 def obstacle(table: pl.DataFrame, prose: Sequence[str]) -> str:

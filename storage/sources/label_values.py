@@ -7,6 +7,7 @@
 - Classes that differ only in case or blanks are one class, in its most frequent spelling (of equals, the first in
   the alphabet): `Location`, `location`.
 - Yes and no, true and false are the scores 1 and 0.
+- A comma in scores is a decimal comma, unless it may separate thousands everywhere: 0,5 and 1,25, not 1,250 alone.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ MISSING_WORDS: Final = ("null", "NULL", "None", "NA", "N/A", "n/a")
 """Missing values as R, SQL and Python write them, which may also be names of classes."""
 _INFINITE: Final = r"(?i)^[+-]?inf(inity)?$"
 _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,5})?", re.ASCII)
+_DECIMAL_COMMA: Final = r"^[+-]?\d+(,\d+)?$"
+_THOUSANDS: Final = r"^[+-]?\d+(,\d{3})?$"
 _TRUTHS: Final = {"yes": "1", "no": "0", "true": "1", "false": "0"}
 
 
@@ -74,7 +77,11 @@ def scores(values: pl.Series) -> pl.Series:
     """Return the scores of a column of strings, as strings; null where the score is missing."""
     known = values.replace([*_MACHINE, *MISSING_WORDS], None)
     lower = known.str.to_lowercase()
-    return lower.replace(_TRUTHS) if lower.drop_nulls().is_in(list(_TRUTHS)).all() else known
+    if lower.drop_nulls().is_in(list(_TRUTHS)).all():
+        return lower.replace(_TRUTHS)
+    if known.str.contains(_DECIMAL_COMMA).all() and not known.str.contains(_THOUSANDS).all():
+        return known.str.replace(",", ".", literal=True)
+    return known
 
 
 def non_number(values: pl.Series) -> str | None:

@@ -16,7 +16,7 @@ from bsl.storage.readers.formats import Format, columns_of, format_of, read_tabl
 from bsl.storage.readers.read_report import ReadReport
 from bsl.storage.readers.text_columns import SAMPLE, require_header
 from bsl.storage.record import NotInKey, Record
-from bsl.storage.sources.label_columns import EXPECTED, label_columns, obstacle, prose_columns, suggestion
+from bsl.storage.sources.label_columns import EXPECTED, label_columns, obstacle, prose_columns, remedy
 from bsl.storage.sources.label_groups import group_names, likely_group, require_groups
 from bsl.storage.sources.label_names import SET_PREFIX, label_file
 from bsl.storage.sources.label_values import class_labels, folded_spellings, scores, words_as_classes
@@ -186,10 +186,11 @@ def _refuse(path: str, file: str, form: Format, table: pl.DataFrame, encoding: s
     require_header(file, form, table.head(SAMPLE))
     columns = columns_of(file, form, encoding=encoding)
     _, once, known = prose_columns(table)
-    hint = suggestion(table, once or known) or " Rename the columns or correct their values."
+    unread = [name for name in columns if name not in table.columns]
+    hint = remedy(form, table, once or known, unread)
     raise SourceError(
         f"{path}: no labels found in the columns {', '.join(map(repr, columns))} (text columns: "
-        f"{', '.join(map(repr, once)) or 'none'}{obstacle(table, once or known)}), {EXPECTED}.{hint}"
+        f"{', '.join(map(repr, once)) or 'none'}{obstacle(table, once or known)}), {EXPECTED}. {hint}"
     )
 
 

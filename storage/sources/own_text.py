@@ -90,7 +90,7 @@ class TextSource(Record):
             "text": line if self.format == "txt" else ", ".join(self.texts),
             "title": self.title or "",
             "document": self.document or ("one per file" if self.ordered else ""),
-            "not read": ", ".join(unread),
+            "not read": ", ".join(name or "(a column without a name)" for name in unread),
         }
 
 
@@ -251,9 +251,12 @@ def _guess(path: str, found: tuple[str, ...], reading: ReadingConfig) -> TextSou
     if not texts:
         unread = ", ".join(repr(name) for name in found if name not in sample.columns)
         why = f" ({unread}: values are not strings)" if unread else ""
+        remedy = "Name the text columns with --columns" if sample.width else ""
+        if unread:
+            remedy += f"{', or write' if remedy else 'Write'} {unread} as strings"
         raise SourceError(
             f"{path}: no text column in {', '.join(map(repr, found))}{why}, expected more than {PROSE_WORDS:g} words "
-            "per record. Name the text columns with --columns."
+            f"per record. {remedy}."
         )
     if document is None:
         document = next(named((name for name in sample.columns if name not in texts), _DOCUMENTS), None)

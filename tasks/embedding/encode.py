@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from bsl.models.encoder.texts import OTHER_ENCODER
 from bsl.models.errors import NoEmbeddingError
 from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.os_errors import writing
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 CPU_PART: Final = 2_048  # sentences; half a minute with a BERT on two cores
 GPU_PART: Final = 65_536
 _SPECIAL: Final = 2  # special tokens, without characters
+_SAMPLE: Final = 1_000
+_NOT_LATIN: Final = re.compile("[^\x00-\u024f]")
 
 
 @dataclass(frozen=True)
@@ -103,26 +107,41 @@ class ResumableEncoding:
         except NoEmbeddingError as error:
             raise NoEmbeddingError(before + error.number, error.reason) from error
 
-    def cut_note(self, frames: Iterable[pl.DataFrame]) -> str:
-        """Return a sentence about texts with more tokens than the encoder reads; empty if there are none.
+    def notes(self, frames: Iterable[pl.DataFrame]) -> list[str]:
+        """Return sentences about texts with more tokens than the encoder reads, and about unknown ones.
 
         Args:
-            frames: Frames with a column `text`.
+            frames: Frames with a column `text`; of unknown texts, only the first are counted.
         """
         from bsl.models.encoder.serialization.folder_settings import completed, read_saved  # imports transformers
 
         folder = encoder_folder(self.site.open_store(), self.encoder)
         limit, texts, cut = completed(read_saved(folder), self.config).length, 0, 0
+        first: list[str] = []
         for frame in frames:
+            first += frame["text"].head(_SAMPLE - len(first)).to_list()
             texts += frame.height
             long = frame.filter(pl.col("text").str.len_chars() > limit - _SPECIAL)["text"]  # a token has a character
             cut += self._cut(long.to_list()) if len(long) else 0
-        if not cut:
-            return ""
-        return (
-            f"{cut:,} of {texts:,} texts are longer than {limit} tokens; their ends are ignored. "
-            "Split them into passages, for example one paragraph a line."
-        )
+        notes = self._unknown(first)
+        if cut:
+            notes.append(
+                f"{cut:,} of {texts:,} texts are longer than {limit} tokens; their ends are ignored. "
+                "Split them into passages, for example one paragraph a line."
+            )
+        return notes
+
+    def _unknown(self, texts: list[str]) -> list[str]:
+        foreign = [text for text in texts if _NOT_LATIN.search(text)]
+        if 2 * len(foreign) <= len(texts):  # the encoder is not loaded for them
+            return []
+        unknown = int(self._loaded.are_unknown(self._loaded.tokenize(foreign)).sum())
+        if 2 * unknown <= len(texts):
+            return []
+        return [
+            f"{unknown:,} of the first {len(texts):,} texts consist mostly of words that the encoder's tokenizer "
+            f"does not know, so that their vectors are nearly equal. {OTHER_ENCODER}"
+        ]
 
     def _cut(self, texts: list[str]) -> int:
         """Return how many texts the encoder truncates."""

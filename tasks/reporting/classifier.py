@@ -18,7 +18,8 @@ _MOST_CLASSES: Final = 12  # of a confusion table; more classes are a list of co
 _MOST_CONFUSIONS: Final = 20
 _READ: Final = {"csv": "read_csv({})", "tsv": 'read_csv({}, separator="\\t")', "jsonl": "read_ndjson({})"}
 _NOTHING_LEARNED: Final = (
-    " Within noise the classifier is no better than that: check that the labels follow from the texts, or label more."
+    " Within noise the classifier is no better than that: label more rows, above all of the rarer classes, and check "
+    "that the labels follow from the texts."
 )
 _CALIBRATED: Final = (
     "The classifier in the artifact is trained on all labels, after this test. Its probabilities are calibrated by a "

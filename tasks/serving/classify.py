@@ -27,6 +27,7 @@ from bsl.storage.readers.text_columns import SAMPLE, is_prose
 from bsl.tasks.embedding.encode import ResumableEncoding
 from bsl.tasks.embedding.encoders import resolve
 from bsl.tasks.reporting.export import classifier_on
+from bsl.tasks.stage.progress import announce
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -194,6 +195,8 @@ def classified(classifier: TextClassifier, given: Input, on_progress: OnProgress
     texts = given.table[given.column].cast(pl.String).str.strip_chars()
     unique = texts.drop_nulls().unique(maintain_order=True)
     unique = unique.filter(unique != "")
+    for note in classifier.encode.notes([unique.to_frame("text")]):
+        announce(note)
     likely = _most_likely(classifier.probabilities(unique.to_list(), on_progress), classifier.linear.settings.classes)
     prefix = "predicted_" if set(likely.columns) & {*given.table.columns} else ""
     likely = likely.rename(lambda name: f"{prefix}{name}")

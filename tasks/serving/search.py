@@ -113,7 +113,7 @@ def index(site: RunContext, model: str, corpus: SourceSpec, precision: Precision
     store = site.open_store()
     table = store.scan(sentences).select("sentence_id", "text").join(store.scan(embeddings), on="sentence_id").collect()
     encode = ResumableEncoding(site, found.encoder, found.config, precision)
-    if note := encode.cut_note([table]):
+    for note in encode.notes([table]):
         announce(note)
     vectors = unit_vectors(table["embedding"].to_numpy())
     beside = _beside(sources, keep)
@@ -182,7 +182,7 @@ def embed_file(
     _check_kept(sources, keep)
     found = resolve(site, EncoderConfig(model=model))
     encoding = ResumableEncoding(site, found.encoder, found.config, precision)
-    if note := encoding.cut_note(_frames(sources)):
+    for note in encoding.notes(_frames(sources)):
         announce(note)
     folder = _unfinished(target, sources, found, precision_of(site, precision))
     parts = sum(1 for _ in encoding.parts(equal_frames(_frames(sources), encoding.part), total, folder, advance))

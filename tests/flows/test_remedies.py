@@ -22,7 +22,7 @@ print(json.dumps(ended))
 """
 ENCODER = "embedded:mini-sentence"
 WORDS = ["train", "ticket", "delay", "luggage", "refund", "seat", "window", "staff", "clean", "late", "friendly"]
-MEANT = r"[Dd]id you mean ['`]?([\w:.-]+)"
+MEANT = r"[Dd]id you mean ['`\"]?([\w:.-]+)"
 pytestmark = pytest.mark.slow  # two processes of 25 calls
 
 
@@ -62,9 +62,15 @@ CASES = {
     "commas in a TSV": Case(
         f"embed {ENCODER} commas.tsv t.parquet --column text", "commas.tsv", "commas.csv", shell=True
     ),
+    "a JSON array": Case(
+        f"embed {ENCODER} array.json a.parquet --column text", "array.json", "array.jsonl", shell=True
+    ),
+    "a JSON array named as lines": Case(
+        f"embed {ENCODER} lines.jsonl n.parquet --column text", "lines.jsonl", "lines.lines.jsonl", shell=True
+    ),
     "a target without a format": Case(f"{BIG} v.npy --column text", "v.npy", "v.parquet", "such as vectors.parquet"),
     "an existing target": Case(f"{BIG} there.parquet --column text", "there.parquet", "new.parquet", "Name a new file"),
-    "no results": Case(f"pairs {ENCODER} big.csv --column text --top 0", "0", "1", "expected 1 or more"),
+    "no results": Case(f"pairs {ENCODER} big.csv --column text --top 0", "0", "1", "Must be >= 1"),
     "no cosine": Case(f"pairs {ENCODER} big.csv --column text --above 2", "2", "0.9", "such as 0.9"),
     "a form without its option": Case(f"export {ENCODER} x1 --sentences 9", "--sentences 9", named="remove"),
     "public without a repository": Case(f"export {ENCODER} x2 --public", "--public", named="remove --public"),
@@ -90,7 +96,7 @@ def remedied(case, message):
     """Return the call with the remedy; without one in the message, the wrong call, so that only its test fails."""
     new = case.new
     if case.shell:
-        commands = [found for found in re.findall(r"`([^`]+)`", message) if new in shlex.split(found)]
+        commands = [found for found in re.findall(r"`([^`]+)`", message) if new in found]
         if not commands or subprocess.run(commands[0], shell=True).returncode:
             return case.call
     elif (found := re.search(case.named, message)) is None:
@@ -111,6 +117,8 @@ def write_files(folder):
     }
     for name, lines in files.items():
         (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    for name in ("array.json", "lines.jsonl"):
+        (folder / name).write_text(json.dumps([{"text": text} for text in texts]))
     (folder / "latin.csv").write_bytes("\n".join(["id;text;label", *(f"{row}é" for row in rows)]).encode("latin-1"))
     (folder / "wide.txt").write_bytes("\n".join(texts).encode("utf-16-le"))
 

@@ -34,8 +34,8 @@ from transformers import AutoModelForMaskedLM
 from transformers.activations import ACT2FN
 
 from bsl.models.encoder.config import read_settings
+from bsl.models.encoder.layouts import Tokens
 from bsl.models.encoder.transformer import quiet_transformers
-from bsl.models.encoder.unpadded import Tokens
 from bsl.models.errors import EncoderError
 from bsl.models.objectives.objective import Objective
 from bsl.models.runtime.device import gather_shares, own_share, uploaded

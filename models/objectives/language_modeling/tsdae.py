@@ -30,8 +30,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from bsl.models.encoder.layouts import Tokens, lay_out
 from bsl.models.encoder.packing import packing_of
-from bsl.models.encoder.unpadded import Tokens, lay_out, run_packed
+from bsl.models.encoder.unpadded import run_packed
 from bsl.models.errors import TrainingError
 from bsl.models.objectives.language_modeling.masked_lm import embeddings_of, vocabulary_head
 from bsl.models.objectives.objective import Objective

@@ -9,9 +9,9 @@ from transformers import BertConfig, BertModel, RobertaConfig, RobertaModel
 
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.cross_encoder import CrossEncoder, joined, sentence_numbers
+from bsl.models.encoder.layouts import Tokens
 from bsl.models.encoder.network import Encoder
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
-from bsl.models.encoder.unpadded import Tokens
 from bsl.models.errors import TrainingError
 from bsl.models.evaluation.correlation import spearman
 from bsl.models.objectives.supervised_config import CrossRegressionConfig, CrossSoftmaxConfig

@@ -13,15 +13,15 @@ from pydantic import ValidationError
 
 from bsl.models.encoder import sentence_encoder as tokens_module
 from bsl.models.encoder.config import EncoderConfig, read_json
+from bsl.models.encoder.layouts import budget_batches
 from bsl.models.encoder.network import Encoder
 from bsl.models.encoder.pooling import POOLINGS
 from bsl.models.encoder.sentence_encoder import CachedEncoder, SentenceEncoder, token_ids
 from bsl.models.encoder.texts import texts_of
-from bsl.models.encoder.unpadded import budget_batches
 from bsl.models.errors import EncoderError, NoEmbeddingError, TrainingError
 from bsl.storage.assets.embedded import embedded_path
 from tests.fake_processes import as_process
-from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder
+from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder, write_tiny
 
 TEXTS = ORIGINALS + BACK_DE + BACK_FR + ["A man.", "dogs"]
 ROWS = np.array([5, 0, 13, 7, 7, 2])
@@ -262,3 +262,15 @@ def test_cached_encoder_embeds_each_text_once(tmp_path):
         for weight in network.parameters():
             weight.zero_()
     assert (cached([ORIGINALS[1]]) == first[1]).all()
+
+
+def test_texts_of_another_script_are_unknown():
+    encoder = SentenceEncoder.load(embedded_path("mini-sentence"), EncoderConfig(model="embedded:mini-sentence"))
+    texts = ["A man plays a guitar.", "สวัสดีครับ", "日本 tea", "日本 tea or green tea", "Größe", "👍", "..."]
+    assert encoder.are_unknown(encoder.tokenize(texts)).tolist() == [False, True, True, False, False, True, False]
+
+
+def test_tokenizer_of_bytes_knows_every_text(tmp_path):
+    encoder = SentenceEncoder.load(write_tiny(tmp_path, "bert"), EncoderConfig(model="tiny"))
+    encoder.own_tokenizer.eos_token = encoder.own_tokenizer.unk_token  # as GPT-2's, which knows all bytes
+    assert not encoder.are_unknown(encoder.tokenize(["สวัสดีครับ"])).any()

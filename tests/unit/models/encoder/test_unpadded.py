@@ -15,10 +15,11 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from bsl.models.encoder import unpadded as module
 from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.layouts import Tokens, lay_out
 from bsl.models.encoder.network import Encoder
 from bsl.models.encoder.packing import Packing, packing_of
 from bsl.models.encoder.transformer import ENCODER_HALVES
-from bsl.models.encoder.unpadded import SHORT, SHORT_IN_TRAINING, Tokens, lay_out, packed_attention, run_packed
+from bsl.models.encoder.unpadded import SHORT, SHORT_IN_TRAINING, packed_attention, run_packed
 from tests.tiny_encoder import random_tokens
 
 PAD = 1

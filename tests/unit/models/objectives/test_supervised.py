@@ -7,7 +7,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from bsl.models.encoder.unpadded import Tokens
+from bsl.models.encoder.layouts import Tokens
 from bsl.models.errors import TrainingError
 from bsl.models.objectives.objective import Batch
 from bsl.models.objectives.scl import contrast, contrasts_of, further_pairs

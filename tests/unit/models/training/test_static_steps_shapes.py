@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from bsl.models.encoder.layouts import lay_out
 from bsl.models.encoder.shaped import FixedLayouts, Shape
-from bsl.models.encoder.unpadded import lay_out
 from bsl.models.training.batches import BatchOrder
 from bsl.models.training.config import TrainingConfig
 from bsl.models.training.static_steps import MAX_SHAPES, MULTIPLE, choose_shapes, least_waste

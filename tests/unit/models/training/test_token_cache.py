@@ -101,3 +101,11 @@ def test_teacher_vectors_are_memory_mapped_and_need_sorted_ids(opened, tmp_path)
         open_teacher(tmp_path, "other", rows.reverse().lazy())
     with pytest.raises(TrainingError, match="needs a teacher's vectors, but there is no teacher"):
         opened(LABELLED, {"sentence_id"}, None)
+
+
+def test_texts_that_the_tokenizer_hardly_knows_are_refused(opened, tmp_path):
+    foreign = pl.DataFrame({"text_1": ["今日", "明日", *ORIGINALS[:1]], "text_2": ["昨日", "今朝", *ORIGINALS[1:2]]})
+    with pytest.raises(TrainingError, match=r"4 of 6 texts consist mostly of words that .* such as '今日'"):
+        opened(foreign)
+    assert not [*tmp_path.glob("tokens-*")]
+    assert len(opened(pl.concat([foreign, foreign[2:]]))) == 4  # as many are known

@@ -19,9 +19,19 @@ def test_missing_column_error_lists_columns_and_suggests_a_name(write, report):
     assert said.endswith(f"Name the right columns {NAME_COLUMNS}.")
 
 
-def test_unknown_file_suffix_raises_source_error():
-    with pytest.raises(SourceError, match=r"suffix, expected one of \.txt.* recipe set `ingest.sources\[\].format`"):
-        format_of("corpus.docx")
+@every(
+    [
+        ("a.docx", "a.txt, one sentence"),
+        ("a.XLSX", "a.csv in the spreadsheet"),
+        ("a.json", "'a.jsonl'"),
+        ("a", "such as .csv"),
+    ]
+)
+def test_unknown_file_suffix_raises_source_error(path, remedy):
+    with pytest.raises(SourceError, match=r"suffix, expected one of \.txt") as caught:
+        format_of(path)
+    assert remedy in str(caught.value)
+    assert "in a recipe set `ingest.sources[].format`" in str(caught.value)
 
 
 def test_report_check_fails_above_max_bad_share(write, report):

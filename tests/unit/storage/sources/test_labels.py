@@ -3,6 +3,8 @@
 import json
 import re
 from datetime import date
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import polars as pl
@@ -11,6 +13,7 @@ import pytest
 from bsl.storage.errors import SourceError
 from bsl.storage.sources.label_names import LabelFile, label_file, with_label_columns
 from bsl.storage.sources.labels import label_source, read_labels
+from tests.every import every
 
 TEXTS = [f"A text of some words, number {n}." for n in range(12)]
 QUESTIONS = [f"How long does delivery number {n} take?" for n in range(300)]
@@ -92,6 +95,10 @@ def _written(rows, path):
 
 
 NO_LABELS = {
+    "thousands or decimals": (
+        pl.DataFrame({"a": TEXTS, "b": TEXTS, "score": ["1,250", "2,500"] * 6}).write_csv(),
+        "'score' contains '1,250', which is not a number",
+    ),
     "text alone": (pl.DataFrame({"text": TEXTS}).write_csv(), "expected two text columns and a number"),
     "a score with a sign": (
         pl.DataFrame({"a": TEXTS, "b": TEXTS, "score": ["45%", *map(str, range(11))]}).write_csv(),
@@ -99,7 +106,7 @@ NO_LABELS = {
     ),
     "150 classes": (
         pl.DataFrame({"text": QUESTIONS, "label": [n // 2 for n in range(300)]}).write_csv(),
-        r"'label' has 150 different values\), expected .* 2 to 100 classes",
+        r"'label' has 150 different values\), expected .* 2 to 100 classes.*\. Did you mean `label`: 150 values",
     ),
     "no header": (
         "".join(f'{n},"{text}",{n % 2 + 5}\n' for n, text in enumerate(TEXTS)),
@@ -118,10 +125,22 @@ def test_csv_without_usable_labels_raises_source_error(tmp_path, content, why):
         label_source(str(tmp_path / "labels.csv"))
 
 
-def test_table_of_other_types_alone_has_no_labels(tmp_path):
-    path = _written(pl.DataFrame({"tokens": [["a", "b"], ["c"]]}), tmp_path / "a.parquet")
-    with pytest.raises(SourceError, match="no labels found in the columns 'tokens'"):
-        label_source(path)
+@every(
+    [
+        ({"tokens": [["a", "b"]] * 12}, "no labels found in the columns 'tokens'.*Write 'tokens' as strings"),
+        ({"text": [[text] for text in TEXTS], "label": [*"xy" * 6]}, "Write 'text' as strings"),
+        ({"text": TEXTS, "label": [["x"], ["y"]] * 6}, "Write 'label' as strings"),
+    ]
+)
+def test_columns_of_other_types_are_named_as_the_obstacle(columns, remedy):
+    with TemporaryDirectory() as folder, pytest.raises(SourceError, match=remedy):
+        label_source(_written(pl.DataFrame(columns), Path(folder) / "a.parquet"))
+
+
+def test_text_file_has_no_labels(tmp_path):
+    (tmp_path / "a.txt").write_text("\n".join(TEXTS))
+    with pytest.raises(SourceError, match=r"A text file has no columns\. Save texts and labels as \.csv"):
+        label_source(str(tmp_path / "a.txt"))
 
 
 XY = [*"xyxyxyxyxyx"]
@@ -143,6 +162,9 @@ READ: dict[str, tuple[dict[str, list[Any]], list[str], tuple[str, ...]]] = {
     ),
     "spellings, rarest first": ({"label": NAMES[::-1]}, [*"BABBA", *["none"] * 3, *["Our Shop"] * 4], ()),
     "yes and no of pairs": ({"b": TEXTS[::-1], "label": ["Yes", "no", "NA"] * 4}, ["1", "0"] * 4, ()),
+    "decimal commas": (
+        {"b": TEXTS[::-1], "score": ["0,5", "-1,25", "3", "NA"] * 3}, ["0.5", "-1.25", "3"] * 3, ("score in `score`",),
+    ),
     "scores of pairs": (
         {"b": [*TEXTS[1:], None], "label": [None, *(n + 0.5 for n in range(1, 12))]}, [f"{n}.5" for n in range(1, 11)],
         ("`text` and `b`",),

@@ -149,6 +149,14 @@ def test_cut_texts_are_counted_in_one_line(model, site, embedded, write):
     assert [line.startswith(note) for line in told] == [True, True]
 
 
+def test_texts_of_another_script_are_named(model, site, embedded, write):
+    spec, told = SourceSpec(path=write("in.txt", "今日は\n明日は\nA man.")), []
+    with listening(lambda event, value: told.append(value) if event == "tells" else None):
+        embedded(spec)
+        index(site, model, spec, "fp32")
+    assert ["2 of the first 3 texts consist mostly of words" in line for line in told] == [True, True]
+
+
 def test_embed_file_with_two_text_columns_requires_a_name(embedded, tmp_path):
     pl.DataFrame({"premise": ORIGINALS, "hypothesis": BACK_DE, "label": [0] * 4}).write_parquet(tmp_path / "in.parquet")
     spec = SourceSpec(path=str(tmp_path / "in.parquet"))
