@@ -1,9 +1,10 @@
 """What share of small faults do the tests find? Each mutant has one: a flipped comparison, a number off by one …
 
 `make mutants FOLDER=models COUNT=100` draws mutants of a folder, or of the folders and files named, writes each into
-its file, runs the quickest tests that reach its line, and restores the file: use a worktree of its own. `make coverage`
-records which tests reach which line. A mutant that no test reaches in its own process has survived. Survivors say which
-tests are missing. Two commits are compared on the files that they share: equal files and seed give equal mutants.
+its file, runs tests that reach its line for at most a minute, and restores the file: use a worktree of its own. `make
+coverage` records which tests reach which line. A mutant that no test reaches in its own process has survived. Survivors
+say which tests are missing. Two commits are compared on the files that they share: equal files and seed give equal
+mutants.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def _executed(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 class Reached:
-    """The tests that reach a line, quickest first."""
+    """The tests that reach a line: those of its folder first, then the quickest."""
 
     def __init__(self, coverage: Path, durations: Path) -> None:
         self._data = CoverageData(str(coverage))
@@ -129,7 +130,8 @@ class Reached:
         if not named and mutant.line in lines:
             named = {context.split("|")[0] for contexts in lines.values() for context in contexts} - {""}
         chosen, total = [], 0.0
-        for test in sorted(named, key=lambda test: (self._seconds[test], test)):
+        near = f"tests/unit/{Path(mutant.file).parent}/"
+        for test in sorted(named, key=lambda test: (not test.startswith(near), self._seconds[test], test)):
             total += self._seconds[test]
             if chosen and total > TEST_SECONDS:
                 break
