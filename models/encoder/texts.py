@@ -18,11 +18,18 @@ _COLUMNS: Final = {
     ("pyarrow", "ChunkedArray"): "to_pylist",
     ("datasets", "Column"): "__iter__",
 }
+_LAST_LATIN: Final = "\u024f"
 OTHER_ENCODER: Final = (
     "Choose an encoder for their language, for example sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2."
 )
 """What to do if an encoder's tokenizer knows hardly a word of the texts."""
 _TABLES: Final = ("pandas", "polars", "datasets", "pyarrow")
+
+
+def is_foreign(text: str) -> bool:
+    """Return whether most letters of a text are not Latin; a tokenizer may know no word of such a text."""
+    letters = [letter for letter in text if letter.isalpha()]
+    return 2 * sum(letter > _LAST_LATIN for letter in letters) > len(letters)
 
 
 def texts_of(texts: object) -> list[str]:

@@ -59,7 +59,8 @@ class Batch:
 class Objective(nn.Module, ABC):
     """Networks and a loss over batches of pairs; `online` is the encoder that is trained.
 
-    A snapshot contains all direct submodules.
+    A snapshot contains all direct submodules, so a parameter must be in one. All parameters have the training's
+    learning rate, and matrices alone its weight decay.
 
     Attributes:
         config: Settings of the objective.

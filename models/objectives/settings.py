@@ -51,8 +51,11 @@ class ObjectiveSettings(Record):
 
         Raises:
             TrainingError: The objective cannot train this encoder.
+            TypeError: The objective has a parameter or buffer of its own.
         """
         objective = self.objective_class()(online, self)
+        if bare := [*objective._parameters, *objective._buffers]:
+            raise TypeError(f"{self.objective}: snapshots would lose {', '.join(bare)}. Put it into an nn.Module.")
         if tokenizer is not None:
             objective.on_tokenizer(tokenizer)
         return objective

@@ -24,7 +24,7 @@ import numpy as np
 import polars as pl
 
 from bsl.models.encoder.layouts import Tokens
-from bsl.models.encoder.texts import OTHER_ENCODER
+from bsl.models.encoder.texts import OTHER_ENCODER, is_foreign
 from bsl.models.errors import TrainingError
 from bsl.models.objectives.columns import COLUMNS, TEACHER
 from bsl.models.objectives.objective import Batch
@@ -229,7 +229,7 @@ def _write(folder: Path, pairs: pl.LazyFrame, encoder: SentenceEncoder, columns:
             for name in columns:
                 files[name].write(_values(chunk, name).tobytes())
             rows = np.flatnonzero(encoder.are_unknown(views))
-            unknown += [chunk[TEXTS[row % 2]][row // 2] for row in rows.tolist()]
+            unknown += filter(is_foreign, (chunk[TEXTS[row % 2]][row // 2] for row in rows.tolist()))
             done, end = done + len(batch), end + views.offsets[-1]
             logger.info("tokenised %d pairs", done)
     if len(unknown) > done:  # of two views each

@@ -38,6 +38,10 @@ def _at_once(table: Callable[[str], pl.DataFrame]) -> Callable[[str, Columns, Re
 class FileFormat:
     """Functions and properties of a file format.
 
+    A reader opens a file by `blocks.open_bytes`: any address, decompressed and bounded. It adds to `report.records` and
+    `report.bytes_read`, and rejects a record (`report.reject`) or raises a SourceError. A requested column that a
+    record lacks is null.
+
     Attributes:
         columns: the column names, or a function that returns a file's column names or schema, given its path.
         read: yields the requested columns, in frames of bounded size, given path, columns and report.

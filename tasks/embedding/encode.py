@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from bsl.models.encoder.texts import OTHER_ENCODER
+from bsl.models.encoder.texts import OTHER_ENCODER, is_foreign
 from bsl.models.errors import NoEmbeddingError
 from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.os_errors import writing
@@ -35,7 +34,6 @@ CPU_PART: Final = 2_048  # sentences; half a minute with a BERT on two cores
 GPU_PART: Final = 65_536
 _SPECIAL: Final = 2  # special tokens, without characters
 _SAMPLE: Final = 1_000
-_NOT_LATIN: Final = re.compile("[^\x00-\u024f]")
 
 
 @dataclass(frozen=True)
@@ -132,7 +130,7 @@ class ResumableEncoding:
         return notes
 
     def _unknown(self, texts: list[str]) -> list[str]:
-        foreign = [text for text in texts if _NOT_LATIN.search(text)]
+        foreign = list(filter(is_foreign, texts))
         if 2 * len(foreign) <= len(texts):  # the encoder is not loaded for them
             return []
         unknown = int(self._loaded.are_unknown(self._loaded.tokenize(foreign)).sum())

@@ -98,6 +98,13 @@ def pin():
     pinned = pinned_outputs()[1] if PINS.is_file() else {}
     if changed := changed_under_same_key(now, pinned):
         sys.exit("not pinned; raise the version of these stages, or restore their output:\n" + "\n".join(changed))
+    # What differs by rounding keeps its figures, so that a diff shows changes alone.
+    now = {
+        name: replace(output, figures=pinned[name].figures)
+        if name in pinned and not output.changes(pinned[name])
+        else output
+        for name, output in now.items()
+    }
     lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(asdict(output))}" for name, output in now.items())
     PINS.write_text(f'{{"packages": {json.dumps(packages())},\n"outputs": {{\n{lines}\n}}}}\n')
     other = [name for name in now if pinned.get(name) != now[name]]

@@ -76,7 +76,7 @@ REFUSED = [  # call, exit code, part of the message
     ("search embedded:bert-mini table.xlsx 'a query'", 1, "table.xlsx: unknown file suffix, expected one of .txt"),
     ("search embedded:mini-sentence '' 'a query'", 1, "'' is an empty path"),
     ("embed embedded:mini-sentnce own.txt out.parquet", 1, "Did you mean 'embedded:mini-sentence'?"),
-    ("embed embedded:bert-mini table.xlsx out.parquet", 1, "Save the file in one of these formats, such as .csv"),
+    ("embed embedded:bert-mini table.xlsx out.parquet", 1, "Save the sheet as table.csv in the spreadsheet"),
     ("embed embedded:bert-mini own.txt own.parquet", 1, "own.parquet: already exists. Name a new file"),
     ("embed embedded:bert-mini own.txt out.csv", 2, "out.csv: expected a name that ends in .parquet, such as vectors."),
     ("pairs ./modls own.txt", 1, "(did you mean 'models'?)"),

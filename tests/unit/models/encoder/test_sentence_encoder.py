@@ -17,9 +17,10 @@ from bsl.models.encoder.layouts import budget_batches
 from bsl.models.encoder.network import Encoder
 from bsl.models.encoder.pooling import POOLINGS
 from bsl.models.encoder.sentence_encoder import CachedEncoder, SentenceEncoder, token_ids
-from bsl.models.encoder.texts import texts_of
+from bsl.models.encoder.texts import is_foreign, texts_of
 from bsl.models.errors import EncoderError, NoEmbeddingError, TrainingError
 from bsl.storage.assets.embedded import embedded_path
+from tests.every import every
 from tests.fake_processes import as_process
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder, write_tiny
 
@@ -274,3 +275,18 @@ def test_tokenizer_of_bytes_knows_every_text(tmp_path):
     encoder = SentenceEncoder.load(write_tiny(tmp_path, "bert"), EncoderConfig(model="tiny"))
     encoder.own_tokenizer.eos_token = encoder.own_tokenizer.unk_token  # as GPT-2's, which knows all bytes
     assert not encoder.are_unknown(encoder.tokenize(["สวัสดีครับ"])).any()
+
+
+@every(
+    [
+        ("สวัสดีครับ 43", True),
+        ("今日は晴れ tea", True),
+        ("привет", True),
+        ("今日は tea", False),
+        ("Größe 日", False),
+        ("👍 ... 12", False),
+        ("", False),
+    ]
+)
+def test_text_is_foreign_if_most_letters_are_not_latin(text, expected):
+    assert is_foreign(text) == expected

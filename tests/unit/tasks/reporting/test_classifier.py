@@ -39,4 +39,4 @@ def test_classifier_no_better_than_the_most_frequent_class_is_named(accuracy, ma
         accuracy=accuracy, original_accuracy=accuracy, majority_accuracy=majority, test_rows=rows,
         training_rows=rows, strength=1.0, temperature=1.0, rows=2 * rows,
     )  # fmt: skip
-    assert ("no better than that: check that the labels follow" in classifier_summary(figures)) == warned
+    assert ("no better than that: label more rows" in classifier_summary(figures)) == warned
