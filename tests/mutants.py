@@ -1,8 +1,10 @@
 """What share of small faults do the tests find? Each mutant has one: a flipped comparison, a number off by one …
 
-`make mutants FOLDER=models COUNT=100` draws mutants of a folder, writes each into its file, runs the quickest tests
-that reach its line, and restores the file: use a worktree of its own. `make coverage` records which tests reach which
-line. A mutant that no test reaches in its own process has survived. Survivors say which tests are missing.
+`make mutants FOLDER=models COUNT=100` draws mutants of a folder, or of the folders and files named, writes each into
+its file, runs tests that reach its line for at most a minute, and restores the file: use a worktree of its own. `make
+coverage` records which tests reach which line. A mutant that no test reaches in its own process has survived. Survivors
+say which tests are missing. Two commits are compared on the files that they share: equal files and seed give equal
+mutants.
 """
 
 from __future__ import annotations
@@ -111,15 +113,13 @@ def _executed(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 class Reached:
-    """The tests that reach a line, quickest first."""
+    """The tests that reach a line: those of its folder first, then the quickest."""
 
     def __init__(self, coverage: Path, durations: Path) -> None:
         self._data = CoverageData(str(coverage))
         self._data.read()
         seconds: dict[str, float] = defaultdict(float)
-        for took, test in re.findall(
-            r"^ *([0-9.]+)s (?:call|setup|teardown) +(\S.*)$", durations.read_text(), re.MULTILINE
-        ):
+        for took, test in DURATION.findall(durations.read_text()):
             seconds[test] += float(took)
         self._seconds = seconds
 
@@ -130,7 +130,8 @@ class Reached:
         if not named and mutant.line in lines:
             named = {context.split("|")[0] for contexts in lines.values() for context in contexts} - {""}
         chosen, total = [], 0.0
-        for test in sorted(named, key=lambda test: (self._seconds[test], test)):
+        near = f"tests/unit/{Path(mutant.file).parent}/"
+        for test in sorted(named, key=lambda test: (not test.startswith(near), self._seconds[test], test)):
             total += self._seconds[test]
             if chosen and total > TEST_SECONDS:
                 break
@@ -175,9 +176,13 @@ def _status(child: int) -> int:
     return -1
 
 
+def _files(place: Path) -> list[Path]:
+    return sorted(place.rglob("*.py")) if place.is_dir() else [place]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder")
+    parser.add_argument("places", nargs="+", type=Path, metavar="FOLDER", help="folders and files, of this repository")
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--coverage", type=Path, default=ROOT / ".coverage")
@@ -187,8 +192,7 @@ def main() -> None:
     sys.dont_write_bytecode = True
     for name in HEAVY:
         importlib.import_module(name)
-    files = sorted((ROOT / given.folder).rglob("*.py"))
-    every = [mutant for file in files for mutant in mutants(file)]
+    every = [mutant for place in given.places for file in _files(ROOT / place) for mutant in mutants(file)]
     reached, counts = Reached(given.coverage, given.durations), Counter[str]()
     for mutant in random.Random(given.seed).sample(every, given.count):
         tests = reached.tests(mutant)
@@ -198,7 +202,8 @@ def main() -> None:
             line = (ROOT / mutant.file).read_text().splitlines()[mutant.line - 1].strip()
             print(f"{verdict}: {mutant.file}:{mutant.line}: {mutant.kind}: {line}  →  {mutant.text}", flush=True)
     share = 100 * counts["killed"] / given.count
-    print(f"{given.folder}: {given.count} of {len(every)} mutants, {share:.0f} % killed: {dict(counts)}")
+    places = " ".join(map(str, given.places))
+    print(f"{places}: {given.count} of {len(every)} mutants, {share:.0f} % killed: {dict(counts)}")
 
 
 if __name__ == "__main__":

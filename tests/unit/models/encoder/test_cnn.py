@@ -93,3 +93,9 @@ def test_saved_convolutions_are_reused(folder, tmp_path, relu):
         again = bare(tmp_path, config).network
         assert with_convolutions(again) is again
         assert torch.equal(again.token_heads[0].convs[1].weight, grown.token_heads[0].convs[1].weight)
+
+
+@pytest.mark.parametrize("kernels", [(2, 3), (1, 0), (-1,)])
+def test_kernels_that_give_no_vector_per_token_are_refused(kernels):
+    with pytest.raises(ValueError, match="kernels"):
+        CNNConfig(kernels=kernels)

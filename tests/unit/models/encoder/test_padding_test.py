@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from bsl.models.encoder.padding_test import batches_of_equal_length
+from bsl.models.encoder.padding_test import batches_of_equal_length, reads_padding
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
+from bsl.models.errors import EncoderError
 from tests.differential.encoder_folders import BASES
 from tests.layouts import TEXTS, layout, opened, roberta, write
+from tests.tiny_encoder import tiny_encoder
 
 
 @pytest.mark.parametrize("name", ["squeezebert", "layoutlm", "mobilebert", "convbert", "fnet", "nystromformer"])
@@ -38,3 +40,11 @@ def test_batches_have_one_length_and_at_most_the_given_tokens():
     lengths = np.array([3, 5, 3, 3, 9, 5])
     batches = [rows.tolist() for rows in batches_of_equal_length(lengths, 7)]
     assert batches == [[0, 2], [3], [1], [5], [4]]
+
+
+def test_architecture_that_mixes_the_texts_of_a_call_is_refused(tmp_path):
+    backbone = tiny_encoder(tmp_path)[0].backbone.eval()
+    assert not reads_padding(backbone, 0, 24, left=False)
+    backbone.embeddings.register_forward_hook(lambda _, __, found_BTD: found_BTD + found_BTD.sum(dim=0))
+    with pytest.raises(EncoderError, match="another vector when other texts"):
+        reads_padding(backbone, 0, 24, left=False)

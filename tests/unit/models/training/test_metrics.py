@@ -6,10 +6,11 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from bsl.models.objectives.bsl_config import BSLConfig
 from bsl.models.training import loop, metrics
-from bsl.models.training.metrics import READ_EVERY, DeferredMetrics, log_row, peak_flops
+from bsl.models.training.metrics import READ_EVERY, DeferredMetrics, Throughput, log_row, peak_flops
 from tests.every import every
-from tests.tiny_encoder import write_tiny
+from tests.tiny_encoder import tiny_encoder, write_tiny
 from tests.tiny_training import CONFIG, run
 
 
@@ -63,6 +64,16 @@ def test_peak_flops_match_the_exact_gpu_name(name, peak):
         patch.setattr(torch.cuda, "get_device_name", lambda _: name)
         assert peak_flops(torch.device("cuda")) == peak
     assert peak_flops(torch.device("cpu")) is None
+
+
+def test_flop_count_three_passes_of_online_encoder_and_heads_and_one_of_the_target(tmp_path):
+    objective = BSLConfig().build(tiny_encoder(tmp_path)[0])
+    modules = [objective.online.backbone.encoder, objective.target.backbone.encoder, objective.predictor]
+    online, target, heads = (sum(p.numel() for p in module.parameters() if p.ndim == 2) for module in modules)
+    assert min(online, heads) > 0
+    tokens, pairs = 70, 5  # of both views; a pair has two vectors
+    expected = 2 * (3 * online + target) * tokens + 2 * 3 * heads * 2 * pairs
+    assert Throughput(objective).flops(tokens, pairs) == expected
 
 
 QUEUED_S, COMPUTED_S = 0.002, 0.020  # per step: on the host, and on the device

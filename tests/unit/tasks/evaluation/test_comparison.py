@@ -6,9 +6,12 @@ import pytest
 
 from bsl.models.errors import EvaluationError
 from bsl.models.evaluation.config import BootstrapConfig
+from bsl.models.evaluation.significance.hierarchical import draws_of, figure_of, mean_draws
 from bsl.models.evaluation.sweep import MEAN
-from bsl.tasks.corpus.evaluation_sets import resolve_scored_set, unique_sentences
+from bsl.tasks.corpus.evaluation_sets import read_scored_set, resolve_scored_set, unique_sentences
+from bsl.tasks.embedding.vectors import open_vectors
 from bsl.tasks.evaluation.comparison import compare
+from bsl.tasks.evaluation.sts import cosines_of
 from tests.corpora import publish_vectors
 
 PAIRS = 60
@@ -52,6 +55,22 @@ def test_compare_pairs_differences_by_set_and_mean_excludes_dev(sets):
     assert rows["value"][-1] == pytest.approx(tests.mean(), abs=1e-12)
     figures = store.scan(ref, "compared").collect().pivot("model", index=["dataset", "split"], values="value")
     assert (figures["new"] - figures["old"]).to_list() == pytest.approx(rows["value"].to_list(), abs=1e-12)
+
+
+def test_sets_are_drawn_with_the_configured_seed_and_those_of_the_mean_with_the_next_ones(sets):
+    site, sets = sets
+    refs, ref = compared(site, sets, drawn_by(0), drawn_by(1))
+    store = site.open_store()
+    vectors = open_vectors(store, refs[1])
+
+    def draws(name, offset):
+        gold, cosines_SN = read_scored_set(sets[name])["score"].to_numpy(), cosines_of(vectors, sets[name])[None]
+        return draws_of(gold, cosines_SN, resamples=DRAWN.resamples, seed=DRAWN.seed + offset)
+
+    mean = mean_draws([draws(name, offset) for offset, name in enumerate(TESTS)])
+    expected = [figure_of(found) for found in (*(draws(name, 0) for name in NAMES), mean)]
+    found = store.scan(ref, "compared").filter(model="new").select("value", "ci_low", "ci_high").collect()
+    assert found.rows() == [(figure.mean, figure.ci_low, figure.ci_high) for figure in expected]
 
 
 @pytest.mark.parametrize(

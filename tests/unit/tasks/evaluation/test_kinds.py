@@ -10,7 +10,7 @@ from bsl.storage.errors import SourceError
 from bsl.tasks.corpus.evaluation_sets import rows_of
 from bsl.tasks.evaluation import kinds
 from bsl.tasks.evaluation.finetuning.sts import SupervisedPairs
-from bsl.tasks.evaluation.kinds import KINDS, available, names_of, suites, tuned_names
+from bsl.tasks.evaluation.kinds import KINDS, available, names_of, suites, tables, tuned_names
 from bsl.tasks.evaluation.python_api import evaluate
 from bsl.tasks.stage.run_context import RunContext
 from tests.toys.tasks.evaluation.toy import ToyKind
@@ -45,6 +45,16 @@ def test_every_set_name_belongs_to_a_single_kind_and_passes_the_quick_check():
         assert all([other for other in KINDS if other.knows(name)] == [kind] for name in kind.names)
     check_sets([*suites(), "all", *(name for kind in KINDS for name in kind.names if ":" not in name)], RunContext())
     assert names_of(["sts17", "sts17-en-en/test"]) == names_of(["sts17"])
+
+
+def test_tables_have_the_columns_of_the_papers():
+    drawn = {table.title: table for table in tables()}
+    headings = {title: [heading for _, heading in table.columns] for title, table in drawn.items()}
+    assert headings["SentEval transfer"] == ["MR", "CR", "SUBJ", "MPQA", "SST", "TREC", "MRPC"]
+    assert headings["STS 2017, other tracks"] == ["IT-EN", "NL-EN", "KO-KO"]
+    assert headings["Argument facet similarity"] == ["GC", "GM", "DP"]
+    (years,) = (table for table in drawn.values() if table.sets == YEARS)
+    assert years.undivided == ("stsb", "sickr")  # a mean over subsets has their whole score instead
 
 
 def test_fine_tuning_sets_are_read_but_not_embedded():

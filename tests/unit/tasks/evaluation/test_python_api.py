@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 import torch
 
+from bsl.flows.evaluation import frozen_scores
 from bsl.models.encoder.tfidf import TfIdf
 from bsl.models.errors import EvaluationError
 from bsl.models.evaluation.config import BootstrapConfig, ProbeConfig, ScoringConfig
@@ -17,7 +18,9 @@ from bsl.tasks.embedding import python_encoders
 from bsl.tasks.embedding.vectors import Vectors
 from bsl.tasks.evaluation.kinds import UnknownSuiteError, available
 from bsl.tasks.evaluation.python_api import evaluate
+from bsl.tasks.evaluation.systems import System
 from bsl.tasks.stage.run_context import RunContext
+from tests.corpora import publish_vectors
 from tests.toy_sets import allow_any_rows
 
 PAIRS = pl.DataFrame(
@@ -173,3 +176,13 @@ def test_sparse_and_dense_tfidf_have_equal_scores(mirrored):
     dense = dict(zip(texts, table.toarray(), strict=True))
     theirs = evaluate(lambda given: [dense[text] for text in given], SUITE[:3], mirrored, FEW).scores
     assert ours == pytest.approx(figures(theirs), abs=1e-6)
+
+
+def test_run_scores_transfer_tasks_with_its_settings_of_classifiers(mirrored):
+    found = available(mirrored, ["trec"])
+    texts = unique_sentences(found.embedded())["text"]
+    system = System("vowels", "", publish_vectors(mirrored, texts, np.array(vowels(texts))))
+    (ref,) = frozen_scores(mirrored, system, found, FEW)
+    scores = mirrored.open_store().scan(ref).collect()
+    assert set(scores["protocol"]) == set(FEW.probe.protocols)
+    assert parse_signature(scores["signature"][0])["folds"] == str(FEW.probe.folds)

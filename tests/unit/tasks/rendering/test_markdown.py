@@ -42,15 +42,17 @@ def test_html_only_part_has_no_markdown_or_files():
 
 
 def log_of(**ends):
-    rows = {"step": [0, 10], **{name: list(both) for name, both in ends.items()}}
-    return pl.DataFrame(rows | {name: [None, None] for name in TRAINING_LOG if name not in rows}, schema=TRAINING_LOG)
+    count = max(map(len, ends.values()), default=2)
+    missing = {name: [None] * count for name in TRAINING_LOG}
+    return pl.DataFrame(missing | {"step": range(count)} | ends, schema=TRAINING_LOG)
 
 
 @every(
     [
         ({"loss": (0.2, 0.1)}, "loss 0.2 → 0.1 (good)"),
         ({"loss": (0.1, 0.2)}, "loss 0.1 → 0.2 (worse)"),
-        ({"dev_spearman": (0.7, 0.8)}, "dev Spearman 0.7 → 0.8 (good)"),
+        ({"loss": (0.4, 0.2, 0.2, 0.0)}, "loss 0.3 → 0.1 (good)"),
+        ({"dev_spearman": (0.7, 0.6, 0.7, 0.8)}, "dev Spearman 0.7 → 0.8 (good)"),
         ({"effective_rank": (160.0, 158.0)}, "effective rank 160 → 158 (good)"),
         ({"effective_rank": (160.0, 100.0)}, "effective rank 160 → 100 (fair)"),
         ({"std": (0.86, 0.1)}, "spread of vectors 0.86 → 0.1 (bad)"),

@@ -74,8 +74,12 @@ def test_mean_deviation_and_interval_over_seeds_are_on_the_page(reproduced):
     half = 2.919986 * 0.25 / 3**0.5  # Student's t, two degrees of freedom, 90 %
     ends = (average["value"] - half, average["value"] + half)
     assert (average["seeds_low"], average["seeds_high"]) == pytest.approx(ends, abs=1e-5)
-    assert "| 65.88 | 66.13 | +0.25 | 0.25 |" in page
-    assert "| 1.00 | REPRODUCED | – |" in page
+    one = table.row(by_predicate=pl.col("dataset") == "sts12", named=True)
+    spread = ((4.302653 * 0.25 / 3**0.5) ** 2 + 2**2) ** 0.5  # Student's t, 95 %, and the draws of the pairs
+    assert (one["ci_low"], one["ci_high"]) == pytest.approx((one["value"] - spread, one["value"] + spread), abs=1e-5)
+    with_pairs, over_seeds = (f"[{one[f'{end}_low']:.2f}, {one[f'{end}_high']:.2f}]" for end in ("ci", "seeds"))
+    assert f"| 65.88 | 66.13 | +0.25 | 0.25 | {with_pairs} | 3 | {over_seeds} | 1.00 | REPRODUCED | – |" in page
+    assert average["signature"].replace("|", r"\|") in page
 
 
 def test_page_states_the_seeds_that_a_verdict_needs(reproduced):

@@ -7,7 +7,7 @@ import torch
 from bsl.models.errors import EvaluationError
 from bsl.models.evaluation.config import ProbeConfig
 from bsl.models.evaluation.probe.problem import Part, make_problem
-from bsl.models.evaluation.probe.search import probe
+from bsl.models.evaluation.probe.search import DECAYS, STRENGTHS, probe
 from tests.senteval_restated import Restated
 
 PLAIN = Restated(folds=3, dtype=torch.float64, max_epoch=24, tenacity=2)
@@ -56,3 +56,10 @@ def test_fewer_than_twenty_training_rows_are_rejected():
     task = problem("kfold", rows(19, 3, 2), rows(9, 3, 2), classes=2)
     with pytest.raises(EvaluationError, match="19 training rows, expected at least 20"):
         probe([task], "senteval", CONFIG)
+
+
+def test_regularisations_are_those_of_senteval():
+    """Powers of ten and of two, as senteval/tools/validation.py lists them at commit 102d319."""
+    powers = {"nested": range(-2, 4), "kfold": range(-1, 6), "split": range(-2, 4)}
+    assert pytest.approx([10**t for t in range(-5, -1)]) == DECAYS
+    assert {layout: tuple(2**t for t in exponents) for layout, exponents in powers.items()} == STRENGTHS

@@ -68,6 +68,9 @@ def test_significance_requires_both_interval_and_corrected_p_value():
     ((heading, rows),) = comparisons(TABLE, MEAN)
     assert heading == "mean of sets (spearman, all), compared with a"
     assert [line["significant"] for line in rows] == ["", "above", "no", "below"]
+    assert list(rows[1].values()) == [
+        "b", "60.00 ± 1.00", "[58.00, 62.00]", "3", "+10.00 [+5.00, +15.00]", "0.010", "above",
+    ]  # fmt: skip
     assert finding(TABLE, MEAN) == (
         f"On {MEAN}, above a: b (+10.00 [+5.00, +15.00]); below a: d (-10.00 [-15.00, -5.00]); "
         "no significant difference from a: c."
@@ -123,6 +126,7 @@ def test_chart_by_setting_shows_intervals_and_published_line():
     assert chart.label.startswith(f"{MEAN}, × 100, with 95 % interval by momentum. a: 50.0; b: 60.0")
     assert "published" in chart.svg
     assert chart == chart_of(axis="momentum")
+    assert chart.svg != chart_of(TABLE.with_columns(ci_low=None, ci_high=None), axis="momentum").svg
 
 
 def test_page_has_the_finding_all_sets_and_an_empty_row_for_a_system_without_scores():
