@@ -154,12 +154,14 @@ class SentenceEncoder:
         Unknown are words of another script, for example. All bytes are known to some tokenizers, such as GPT-2's.
         """
         tokenizer = self.own_tokenizer
-        special = {*tokenizer.all_special_ids} - {tokenizer.unk_token_id}
-        if tokenizer.unk_token_id in (None, tokenizer.eos_token_id, tokenizer.bos_token_id, tokenizer.pad_token_id):
+        unknown_id = _unknown_id(tokenizer)
+        if unknown_id is None:
             return np.zeros(len(tokens), dtype=bool)
-        unknown = np.add.reduceat(tokens.ids == tokenizer.unk_token_id, tokens.offsets[:-1], dtype=np.int64)
+        special = {*tokenizer.all_special_ids} - {unknown_id}
+        unknown = np.add.reduceat(tokens.ids == unknown_id, tokens.offsets[:-1], dtype=np.int64)
         content = np.add.reduceat(~np.isin(tokens.ids, [*special]), tokens.offsets[:-1], dtype=np.int64)
-        return (unknown > 0) & (2 * unknown >= content)
+        prompt = len(tokenizer(self.prompt, add_special_tokens=False)["input_ids"]) if self.prompt else 0
+        return (unknown > 0) & (2 * unknown >= content - prompt)
 
     def encode(
         self,
@@ -244,6 +246,21 @@ def token_ids(tokenizer: Tokenizer, texts: Sequence[str], max_length: int, promp
     if len(empty := np.flatnonzero(tokens.lengths == 0)):
         raise NoEmbeddingError(int(empty[0]), "has no token. Drop empty texts, or use a tokenizer with special tokens.")
     return tokens
+
+
+def _unknown_id(tokenizer: Tokenizer) -> int | None:
+    """Return the id of words that a tokenizer does not know; None if it knows every text.
+
+    Word tables have a token for texts without a known word. The tokenizer of a static table names its unknown token
+    only in its rules. GPT-2's names one, which is an end of text and stands for no word.
+    """
+    if tokenizer.pad_token == ZERO_TOKEN:
+        return int(tokenizer.pad_token_id)
+    library: Any = tokenizer
+    rules = getattr(library, "backend_tokenizer", None)
+    name = library.unk_token or getattr(getattr(rules, "model", None), "unk_token", None)
+    found: int | None = None if name is None else library.convert_tokens_to_ids(name)
+    return None if found in (library.eos_token_id, library.bos_token_id, library.pad_token_id) else found
 
 
 @contextlib.contextmanager

@@ -18,6 +18,7 @@ _COLUMNS: Final = {
     ("pyarrow", "ChunkedArray"): "to_pylist",
     ("datasets", "Column"): "__iter__",
 }
+_READ: Final = 1_000  # characters of a text
 _LAST_LATIN: Final = "\u024f"
 OTHER_ENCODER: Final = (
     "Choose an encoder for their language, for example sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2."
@@ -28,7 +29,7 @@ _TABLES: Final = ("pandas", "polars", "datasets", "pyarrow")
 
 def is_foreign(text: str) -> bool:
     """Return whether most letters of a text are not Latin; a tokenizer may know no word of such a text."""
-    letters = [letter for letter in text if letter.isalpha()]
+    letters = [letter for letter in text[:_READ] if letter.isalpha()]
     return 2 * sum(letter > _LAST_LATIN for letter in letters) > len(letters)
 
 

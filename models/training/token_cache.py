@@ -217,7 +217,7 @@ def open_token_cache(
 
 def _write(folder: Path, pairs: pl.LazyFrame, encoder: SentenceEncoder, columns: Sequence[Column]) -> None:
     done, end = 0, np.int64(0)
-    unknown: list[str] = []
+    unknown, example = 0, ""
     with contextlib.ExitStack() as stack:
         files = {name: stack.enter_context((folder / name).open("wb")) for name in ("ids", "offsets", *columns)}
         files["offsets"].write(end.tobytes())
@@ -229,13 +229,14 @@ def _write(folder: Path, pairs: pl.LazyFrame, encoder: SentenceEncoder, columns:
             for name in columns:
                 files[name].write(_values(chunk, name).tobytes())
             rows = np.flatnonzero(encoder.are_unknown(views))
-            unknown += filter(is_foreign, (chunk[TEXTS[row % 2]][row // 2] for row in rows.tolist()))
+            foreign = [text for row in rows.tolist() if is_foreign(text := chunk[TEXTS[row % 2]][row // 2])]
+            unknown, example = unknown + len(foreign), example or "".join(foreign[:1])
             done, end = done + len(batch), end + views.offsets[-1]
             logger.info("tokenised %d pairs", done)
-    if len(unknown) > done:  # of two views each
+    if unknown > done:  # of two views each
         raise TrainingError(
-            f"{len(unknown):,} of {2 * done:,} texts consist mostly of words that the encoder's tokenizer does not "
-            f"know, such as {unknown[0][:60]!r}. {OTHER_ENCODER}"
+            f"{unknown:,} of {2 * done:,} texts consist mostly of words that the encoder's tokenizer does not know, "
+            f"such as {example[:60]!r}. {OTHER_ENCODER}"
         )
 
 

@@ -79,7 +79,7 @@ FORMATS: Final[dict[str, FileFormat]] = {
 
 
 def _as_lines(path: str) -> str:
-    return f"Write the objects of its array as lines: {jsonl.as_lines(path, f'{PurePosixPath(path).stem}.jsonl')}."
+    return f"Write the objects of its array as lines: {jsonl.as_lines(path, f'{_stem(path)}.jsonl')}."
 
 
 def _as_table(path: str) -> str:  # noqa: ARG001 - like the others
@@ -87,11 +87,11 @@ def _as_table(path: str) -> str:  # noqa: ARG001 - like the others
 
 
 def _as_sheet(path: str) -> str:
-    return f"Save the sheet as {PurePosixPath(path).stem}.csv in the spreadsheet program (CSV UTF-8)."
+    return f"Save the sheet as {_stem(path)}.csv in the spreadsheet program (CSV UTF-8)."
 
 
 def _as_text(path: str) -> str:
-    return f"Save its text as {PurePosixPath(path).stem}.txt, one sentence per line or in paragraphs."
+    return f"Save its text as {_stem(path)}.txt, one sentence per line or in paragraphs."
 
 
 _REMEDIES: Final[dict[str, Callable[[str], str]]] = {
@@ -130,10 +130,14 @@ def format_of(path: str) -> Format:
 
 
 def _suffix(path: str) -> str:
-    name = path.lower()
-    for compression in _COMPRESSIONS:
-        name = name.removesuffix(compression)
-    return PurePosixPath(name).suffix
+    name = PurePosixPath(path.lower())
+    return name.with_suffix("").suffix if name.suffix in _COMPRESSIONS else name.suffix
+
+
+def _stem(path: str) -> str:
+    """Return the name of a file without the suffix and that of a compression."""
+    name = PurePosixPath(path)
+    return (name.with_suffix("") if name.suffix.lower() in _COMPRESSIONS else name).stem
 
 
 def columns_of(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
@@ -85,7 +86,8 @@ def _remedy(path: str) -> str:
 
 def as_lines(path: str, target: str) -> str:
     """Return a shell command that converts a JSON array of objects to JSON lines, by the Python that runs."""
-    return f'`{sys.executable} -c "import polars; polars.read_json({path!r}).write_ndjson({target!r})"`'
+    program = "import json, sys; print(*map(json.dumps, json.load(open(sys.argv[1], encoding='utf-8'))), sep='\\n')"
+    return f'`{shlex.quote(sys.executable)} -c "{program}" {shlex.quote(path)} > {shlex.quote(target)}`'
 
 
 def _typed(plain: Mapping[str, bool]) -> pa.Schema:

@@ -178,6 +178,8 @@ def remedy(form: str, table: pl.DataFrame, texts: Sequence[str], unread: Sequenc
         return "A text file has no columns. Save texts and labels as .csv, with the header line `text,label`."
     if wrong := [*dict.fromkeys(named(unread, (*_CLASSES, *_SCORES)))] if texts else unread:
         return f"Write {', '.join(map(repr, wrong))} as strings: the values have another type."
+    if not texts:
+        return f"Name the text column {NAME_TEXT}: {table.columns[0]}."
     candidates = [*dict.fromkeys((*named(table.columns, _CLASSES), *table.columns))]
     found = [name for name in candidates if name not in texts and 2 <= _count(table[name]) <= table.height // 2]
     if not found:

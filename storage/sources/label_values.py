@@ -27,8 +27,8 @@ MISSING_WORDS: Final = ("null", "NULL", "None", "NA", "N/A", "n/a")
 """Missing values as R, SQL and Python write them, which may also be names of classes."""
 _INFINITE: Final = r"(?i)^[+-]?inf(inity)?$"
 _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,5})?", re.ASCII)
-_DECIMAL_COMMA: Final = r"^[+-]?\d+(,\d+)?$"
-_THOUSANDS: Final = r"^[+-]?\d+(,\d{3})?$"
+_DECIMAL_COMMA: Final = r"^[+-]?[0-9]+(,[0-9]+)?$"
+_THOUSANDS: Final = r"^[+-]?([0-9]+|[1-9][0-9]{0,2},[0-9]{3})$"
 _TRUTHS: Final = {"yes": "1", "no": "0", "true": "1", "false": "0"}
 
 

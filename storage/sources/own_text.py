@@ -227,6 +227,8 @@ def _files(path: str, mirror: str | None) -> tuple[str, tuple[str, ...]]:
 def _guess(path: str, found: tuple[str, ...], reading: ReadingConfig) -> TextSource:
     """Guess the columns to read: the named ones that exist, else by column names and the first records."""
     kind = format_of(path)
+    if not found:
+        raise SourceError(f"{path}: no columns, expected one with text. Correct the file.")
     columns = [name for name in dict.fromkeys(reading.columns) if name in found]
     title, document = (name if name in ("", *found) else None for name in (reading.title, reading.document))
     sample = first_records(path, kind, encoding=reading.encoding)
@@ -251,9 +253,8 @@ def _guess(path: str, found: tuple[str, ...], reading: ReadingConfig) -> TextSou
     if not texts:
         unread = ", ".join(repr(name) for name in found if name not in sample.columns)
         why = f" ({unread}: values are not strings)" if unread else ""
-        remedy = "Name the text columns with --columns" if sample.width else ""
-        if unread:
-            remedy += f"{', or write' if remedy else 'Write'} {unread} as strings"
+        choice = "Name the text columns with --columns" if sample.width else ""
+        remedy = f"{f'{choice}, or write' if choice else 'Write'} {unread} as strings" if unread else choice
         raise SourceError(
             f"{path}: no text column in {', '.join(map(repr, found))}{why}, expected more than {PROSE_WORDS:g} words "
             f"per record. {remedy}."

@@ -89,7 +89,7 @@ class OwnLabelsKind(FrozenKind[LabelledSet]):
         """Return the draws of the set's figures; accuracies by neighbours and centroids have a split of their own."""
         name, rows = evaluation_set.dataset, rows_of(evaluation_set)[_PART]
         found = label_draws(name, rows, evaluation_set.labels, systems, config)
-        return [replace(one, split=one.split or "all", group=name) for one in found]
+        return [replace(one, split=one.split or "all", group=one.group and name) for one in found]
 
 
 def label_draws(

@@ -18,6 +18,7 @@ from bsl.storage.artifacts.refs import CheckpointRef, ClassifierRef, EmbeddingsR
 from bsl.storage.artifacts.schemas import CLASSIFIER
 from bsl.tasks.corpus.evaluation_sets import rows_of
 from bsl.tasks.embedding.vectors import open_vectors
+from bsl.tasks.evaluation.kind import DRAWS_VERSION
 from bsl.tasks.evaluation.own_labels import accuracies_of
 from bsl.tasks.evaluation.own_labels import class_rows as test_and_training
 from bsl.tasks.evaluation.own_text import HeldOutSet
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 _LABELS: Final = "labels"
 
 
-@stage(ref=ClassifierRef, version=2, uses_torch=True)
+@stage(ref=ClassifierRef, version=2 + DRAWS_VERSION, uses_torch=True)
 def train_classifier(
     context: StageContext, vectors: tuple[EmbeddingsRef, EmbeddingsRef], exported: CheckpointRef, labelled: HeldOutSet
 ) -> None:

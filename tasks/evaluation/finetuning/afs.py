@@ -17,7 +17,7 @@ from bsl.storage.readers.benchmarks.afs import HIGH
 from bsl.tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from bsl.tasks.evaluation.afs import AfsSet, find_afs_set, read_afs_set
 from bsl.tasks.evaluation.finetuning.finetune import CROSS, FineTuning, finetune, tuned_computation
-from bsl.tasks.evaluation.kind import TunedKind, digest_of, publish_scores, with_signatures
+from bsl.tasks.evaluation.kind import DRAWS_VERSION, TunedKind, digest_of, publish_scores, with_signatures
 from bsl.tasks.figures import PredictionsFigures
 from bsl.tasks.stage.cached import StageContext, stage
 from bsl.tasks.stage.cluster import run_shards
@@ -99,7 +99,7 @@ def predict_afs(
     context.draft.note(PredictionsFigures(signature=computation, data=digest_of(arguments)))
 
 
-@stage(ref=ScoresRef, version=3)
+@stage(ref=ScoresRef, version=3 + DRAWS_VERSION)
 def score_afs_predictions(
     context: StageContext,
     predictions: tuple[ArtifactRef, ...],

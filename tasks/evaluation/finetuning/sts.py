@@ -13,7 +13,7 @@ from bsl.models.views.annotated_pairs import graded_pairs
 from bsl.storage.artifacts.refs import ScoresRef
 from bsl.tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet, read_scored_set, resolve_scored_set
 from bsl.tasks.evaluation.finetuning.finetune import CROSS, FineTuning, finetune, tuned_computation
-from bsl.tasks.evaluation.kind import TunedKind, digest_of, digests, publish_scores, with_signatures
+from bsl.tasks.evaluation.kind import DRAWS_VERSION, TunedKind, digest_of, digests, publish_scores, with_signatures
 from bsl.tasks.stage.cached import StageContext, stage
 from bsl.tasks.stage.cluster import run_shards
 
@@ -73,7 +73,7 @@ class SupervisedStsKind(TunedKind[SupervisedPairs]):
         return [summarise_seeds(site, tuple(islice(runs, config.seeds))) for _ in sets]
 
 
-@stage(ref=ScoresRef, version=5, uses_torch=True)
+@stage(ref=ScoresRef, version=5 + DRAWS_VERSION, uses_torch=True)
 def score_supervised(
     context: StageContext,
     tuning: FineTuning,

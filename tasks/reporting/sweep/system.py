@@ -5,9 +5,10 @@ A command builds a grid of systems before it starts its Prefect server, so this 
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import ClassVar, Final
 
-from bsl.storage.artifacts.refs import EmbeddingsRef, ReportRef, ScoresRef
+from bsl.storage.artifacts.refs import EmbeddingsRef, ScoresRef
 from bsl.storage.record import Record
 
 SYSTEMS: Final = "recipe"
@@ -16,6 +17,8 @@ SYSTEMS: Final = "recipe"
 
 class SweepSystem(Record):
     """A configuration of a sweep or a finished run, and its artifacts."""
+
+    removed: ClassVar[Mapping[str, object]] = {"report": None}
 
     label: str
     line: str = ""
@@ -26,8 +29,6 @@ class SweepSystem(Record):
     """The paper's figure × 100; None if none is printed."""
     faults: tuple[str, ...] = ()
     """Why some of its runs have no figures."""
-    report: ReportRef | None = None
-    """Report of a single run of a recipe."""
     embeddings: tuple[EmbeddingsRef, ...] = ()
     """Vectors of all sets, one artifact per seed; empty if no run finished."""
     scores: tuple[ScoresRef, ...] = ()

@@ -265,8 +265,10 @@ def test_cached_encoder_embeds_each_text_once(tmp_path):
     assert (cached([ORIGINALS[1]]) == first[1]).all()
 
 
-def test_texts_of_another_script_are_unknown():
-    encoder = SentenceEncoder.load(embedded_path("mini-sentence"), EncoderConfig(model="embedded:mini-sentence"))
+@pytest.mark.parametrize("prompt", ["", "represent the sentence: "])
+def test_texts_of_another_script_are_unknown(prompt):
+    config = EncoderConfig(model="embedded:mini-sentence", prompt=prompt)
+    encoder = SentenceEncoder.load(embedded_path("mini-sentence"), config)
     texts = ["A man plays a guitar.", "สวัสดีครับ", "日本 tea", "日本 tea or green tea", "Größe", "👍", "..."]
     assert encoder.are_unknown(encoder.tokenize(texts)).tolist() == [False, True, True, False, False, True, False]
 

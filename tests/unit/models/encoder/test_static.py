@@ -57,6 +57,11 @@ def test_load_and_export_match_sentence_transformers_vectors(made, tmp_path, kin
     exported(encoder, tmp_path / "ours", TEXTS)
 
 
+def test_static_table_says_which_texts_it_does_not_know(made):
+    encoder = SentenceEncoder.load(made()[0])
+    assert encoder.are_unknown(encoder.tokenize(["a man", "สวัสดีครับ"])).tolist() == [False, True]
+
+
 def test_static_table_truncates_only_at_a_set_max_length(made, tmp_path):
     folder, expected = made()
     assert SentenceEncoder.load(folder).config.max_length == LONGEST

@@ -23,7 +23,8 @@ def test_missing_column_error_lists_columns_and_suggests_a_name(write, report):
     [
         ("a.docx", "a.txt, one sentence"),
         ("a.XLSX", "a.csv in the spreadsheet"),
-        ("a.json", "'a.jsonl'"),
+        ("a.json", "> a.jsonl"),
+        ("a.pdf.gz", "as a.txt"),
         ("a", "such as .csv"),
     ]
 )

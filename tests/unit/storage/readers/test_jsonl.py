@@ -1,6 +1,7 @@
 """JSON lines: each kind of bad line is counted, and both parsers agree."""
 
 import json
+import subprocess
 
 import polars as pl
 import pytest
@@ -115,3 +116,12 @@ def test_null_or_missing_text_is_an_empty_cell(write, report):
     assert (report.records, report.rejected, report.empty) == (4, 0, 4)
     with pytest.raises(SourceError, match="no line is a JSON object"):
         texts(write("a.jsonl", "one\ntwo\n"), report)
+
+
+@pytest.mark.parametrize("name", ["rows.json", "it's a $HOME.json"])
+def test_command_for_an_array_keeps_every_value(tmp_path, name):
+    rows = [{"score": 1}] * 150 + [{"score": 0.5, "late": "größer"}, {"score": None, "nested": {"a": [1]}}]
+    (tmp_path / name).write_text(json.dumps(rows))
+    command = jsonl.as_lines(str(tmp_path / name), str(tmp_path / f"{name}l"))
+    subprocess.run(command.strip("`"), shell=True, check=True)
+    assert [json.loads(line) for line in (tmp_path / f"{name}l").read_text().splitlines()] == rows

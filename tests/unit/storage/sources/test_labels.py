@@ -99,6 +99,10 @@ NO_LABELS = {
         pl.DataFrame({"a": TEXTS, "b": TEXTS, "score": ["1,250", "2,500"] * 6}).write_csv(),
         "'score' contains '1,250', which is not a number",
     ),
+    "short texts": (
+        pl.DataFrame({"word": ["ab", "cd", "ef"] * 4, "label": list("xy" * 6)}).write_csv(),
+        "Name the text column .*: word",
+    ),
     "text alone": (pl.DataFrame({"text": TEXTS}).write_csv(), "expected two text columns and a number"),
     "a score with a sign": (
         pl.DataFrame({"a": TEXTS, "b": TEXTS, "score": ["45%", *map(str, range(11))]}).write_csv(),
@@ -162,6 +166,9 @@ READ: dict[str, tuple[dict[str, list[Any]], list[str], tuple[str, ...]]] = {
     ),
     "spellings, rarest first": ({"label": NAMES[::-1]}, [*"BABBA", *["none"] * 3, *["Our Shop"] * 4], ()),
     "yes and no of pairs": ({"b": TEXTS[::-1], "label": ["Yes", "no", "NA"] * 4}, ["1", "0"] * 4, ()),
+    "decimal commas of three digits": (
+        {"b": TEXTS[::-1], "score": ["0,512", "0,734", "1234,567"] * 4}, ["0.512", "0.734", "1234.567"] * 4, (),
+    ),
     "decimal commas": (
         {"b": TEXTS[::-1], "score": ["0,5", "-1,25", "3", "NA"] * 3}, ["0.5", "-1.25", "3"] * 3, ("score in `score`",),
     ),
