@@ -45,7 +45,7 @@ check: develop  ## seconds: style, imports, types, and the tests of the files th
 	@echo "Not run: whole runs (tests/flows), and what every stage makes under its version (tests/golden). make test runs both."
 
 check-types:
-	@$(BIN)/dmypy run
+	@$(BIN)/mypy --no-error-summary
 
 check-tests:
 	@tests=$$($(BIN)/python tests/changed.py $(SINCE)); test -z "$$tests" || $(PYTEST_RUN) -q -n 0 $$tests
