@@ -157,11 +157,12 @@ class SentenceEncoder:
         unknown_id = _unknown_id(tokenizer)
         if unknown_id is None:
             return np.zeros(len(tokens), dtype=bool)
-        special = {*tokenizer.all_special_ids} - {unknown_id}
+        special = [*({*tokenizer.all_special_ids} - {unknown_id})]
         unknown = np.add.reduceat(tokens.ids == unknown_id, tokens.offsets[:-1], dtype=np.int64)
-        content = np.add.reduceat(~np.isin(tokens.ids, [*special]), tokens.offsets[:-1], dtype=np.int64)
-        prompt = len(tokenizer(self.prompt, add_special_tokens=False)["input_ids"]) if self.prompt else 0
-        return (unknown > 0) & (2 * unknown >= content - prompt)
+        content = np.add.reduceat(~np.isin(tokens.ids, special), tokens.offsets[:-1], dtype=np.int64)
+        if self.prompt:
+            content -= (~np.isin(token_ids(tokenizer, [self.prompt], self.config.length).ids, special)).sum()
+        return (unknown > 0) & (2 * unknown >= content)
 
     def encode(
         self,

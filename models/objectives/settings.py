@@ -54,7 +54,7 @@ class ObjectiveSettings(Record):
             TypeError: The objective has a parameter or buffer of its own.
         """
         objective = self.objective_class()(online, self)
-        if bare := [*objective._parameters, *({*objective._buffers} - objective._non_persistent_buffers_set)]:
+        if bare := [name for name in objective.state_dict() if "." not in name]:
             raise TypeError(f"{self.objective}: snapshots would lose {', '.join(bare)}. Put it into an nn.Module.")
         if tokenizer is not None:
             objective.on_tokenizer(tokenizer)

@@ -270,7 +270,10 @@ def test_texts_of_another_script_are_unknown(prompt):
     config = EncoderConfig(model="embedded:mini-sentence", prompt=prompt)
     encoder = SentenceEncoder.load(embedded_path("mini-sentence"), config)
     texts = ["A man plays a guitar.", "สวัสดีครับ", "日本 tea", "日本 tea or green tea", "Größe", "👍", "..."]
+    encoder.tokenizer.backend_tokenizer.enable_truncation(99)
+    rules = encoder.tokenizer.backend_tokenizer.to_str()
     assert encoder.are_unknown(encoder.tokenize(texts)).tolist() == [False, True, True, False, False, True, False]
+    assert encoder.tokenizer.backend_tokenizer.to_str() == rules  # a saved folder has its settings
 
 
 def test_tokenizer_of_bytes_knows_every_text(tmp_path):
