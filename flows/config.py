@@ -17,6 +17,7 @@ from bsl.models.evaluation.published import rows_of
 from bsl.storage.filesystem.secrets import shown
 from bsl.storage.filesystem.spelling import nearest_name
 from bsl.storage.filesystem.values import MOST
+from bsl.storage.record import description
 from bsl.tasks.settings import RunSettings
 
 if TYPE_CHECKING:
@@ -37,8 +38,8 @@ def explain(problem: ErrorDetails, base: BaseModel) -> str:
     fields = model.model_fields if model else {}
     if problem["type"] != "extra_forbidden":
         message = problem["msg"].removeprefix("Value error, ")
-        if problem["type"] == "string_pattern_mismatch" and (field := fields.get(names[-1])):
-            message = f"expected: {field.description}"
+        if problem["type"] == "string_pattern_mismatch" and model and names[-1] in fields:
+            message = f"expected: {description(model, names[-1])}"
         if problem["type"] == "tuple_type" and isinstance(problem["input"], str):
             message = f"expected a list, for example {json.dumps([problem['input']])}"
         return f"{path}: {message} (found {_short(problem['input'])})"
@@ -111,8 +112,8 @@ def _nearest(name: str, model: type[BaseModel]) -> str:
     if nearest := nearest_name(name, fields):
         return nearest
     phrases: dict[str, str] = {}
-    for field, info in fields.items():
-        words = (info.description or "").lower().split()[:_FIRST_WORDS]
+    for field in fields:
+        words = description(model, field).lower().split()[:_FIRST_WORDS]
         for start, end in itertools.combinations(range(len(words) + 1), 2):
             phrases.setdefault("_".join(words[start:end]), field)
     return phrases.get(nearest_name(name, phrases, cutoff=0.8), "")

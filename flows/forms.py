@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_
 from pydantic import BaseModel, Field, create_model
 from pydantic_core import core_schema
 
-from bsl.storage.record import Record
+from bsl.storage.record import Record, description
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
@@ -31,12 +31,11 @@ def partial(model: type[BaseModel], first: Sequence[str] = ()) -> type[BaseModel
         default = chosen if name == "name" else None  # choosing an objective in the form sends its name
         kind = _overridable(field.annotation)
         bounded = Annotated[kind, *field.metadata] if field.metadata else kind
-        fields[name] = (bounded | None, Field(default, description=field.description))
+        fields[name] = (bounded | None, Field(default, description=description(model, name)))
     return create_model(
         f"{model.__name__}Overrides",
         __base__=Record,
-        # The title is the label of its button. It has no source, in which pydantic would look for docstrings.
-        __cls_kwargs__={"title": chosen or "Change", "use_attribute_docstrings": False},
+        __cls_kwargs__={"title": chosen or "Change"},  # the label of its button
         __doc__=model.__doc__,
         **fields,
     )

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 from pydantic_core import PydanticCustomError, core_schema
 
 if TYPE_CHECKING:
-    from pydantic import GetCoreSchemaHandler
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
 
 LARGEST: Final = 2**63 - 1
 """Largest whole number of databases, Arrow and torch; Prefect's server cannot list a run with a larger one."""
@@ -68,7 +73,7 @@ class Record(BaseModel):
     Every number is finite, at most `LARGEST`, and not given as text.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     removed: ClassVar[Mapping[str, object]] = {}
     """Removed fields with their last defaults: artifact keys still contain them, so that removing a field keeps all
@@ -81,6 +86,48 @@ class Record(BaseModel):
         """Return pydantic's schema with bounds on all numbers, so that no field can lack them."""
         bounded: core_schema.CoreSchema = _bounded(handler(source), cls)
         return bounded
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Return pydantic's JSON schema with the descriptions of the fields."""
+        made = handler(schema)
+        for name, shown in handler.resolve_ref_schema(made).get("properties", {}).items():
+            if text := description(cls, name):
+                shown["description"] = text
+        return made
+
+
+def description(model: type[BaseModel], name: str) -> str:
+    """Return the description of a field: its own, else the docstring below it; empty if it has neither.
+
+    Docstrings are read when they are asked for: pydantic's `use_attribute_docstrings` reads all of them when the
+    classes are made, a third of the time to a command's help.
+    """
+    if own := model.model_fields[name].description:
+        return own
+    declared = next(base for base in model.__mro__ if name in inspect.get_annotations(base))
+    return _docstrings(declared.__module__).get(declared.__name__, {}).get(name, "")
+
+
+@cache
+def _docstrings(module: str) -> dict[str, dict[str, str]]:
+    """Return class → field → the docstring below it, for the classes of a module; none if it has no source."""
+    try:
+        source = ast.parse(inspect.getsource(sys.modules[module]))
+    except (OSError, TypeError):
+        return {}
+    classes = [node for node in ast.walk(source) if isinstance(node, ast.ClassDef)]
+    return {node.name: dict(_documented(node.body)) for node in classes}
+
+
+def _documented(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
+    """Yield name and docstring of the fields among the statements of a class."""
+    for field, text in pairwise(body):
+        match field, text:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(docstring))):
+                yield name, inspect.cleandoc(docstring)
 
 
 class NotInKey:

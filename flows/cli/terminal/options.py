@@ -15,6 +15,7 @@ from cyclopts import Group, Parameter
 from cyclopts.validators import Number
 
 from bsl.flows.cli.terminal.overrides import changes_of
+from bsl.storage.record import description
 from bsl.tasks.stage.run_context import RunContext, variable_of
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def _plain(kind: Any) -> Any:  # noqa: ANN401 - an annotation: a type, a union o
 
 
 def _help(model: type[BaseModel], name: str, field: FieldInfo) -> str:
-    text = _SENTENCE.split(" ".join(str(field.description).split()), maxsplit=1)[0].rstrip(".")
+    text = _SENTENCE.split(" ".join(description(model, name).split()), maxsplit=1)[0].rstrip(".")
     text = text[0].lower() + text[1:] if text[1].islower() else text
     has_default = not field.is_required() and field.default not in (None, False, "", ())
     default = f" [default: {field.default}]" if has_default else ""
