@@ -14,13 +14,14 @@ from bsl.flows.cli.terminal.log_lines import printable
 from bsl.flows.cli.terminal.options import NOT_GIVEN, AskedPrecision, Output, Place
 from bsl.flows.cli.terminal.printing import print_json, print_table
 from bsl.flows.cli.terminal.start import begin_here
+from bsl.storage.sources.reading_config import FORMATS
 
 
 def classify(
     model: Annotated[
         str, Parameter(help="report/<key> of `bsl adapt --labels`, or the folder of its exported encoder")
     ],
-    source: Annotated[str, Parameter(name="IN", help="file of text, CSV, JSONL or Parquet")],
+    source: Annotated[str, Parameter(name="IN", help=f"file ({FORMATS})")],
     target: Annotated[Path, Parameter(name="OUT", help="new file (csv, tsv, jsonl, parquet): rows and columns of IN")],
     /,
     *,

@@ -24,7 +24,7 @@ from bsl.flows.cli.terminal.options import (
 )
 from bsl.flows.cli.terminal.printing import print_json, print_table
 from bsl.flows.cli.terminal.start import begin_here
-from bsl.storage.sources.reading_config import ReadingConfig
+from bsl.storage.sources.reading_config import FORMATS, ReadingConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from bsl.tasks.stage.run_context import RunContext
 
 Model = Annotated[str, Parameter(help=ENCODER_FORMS)]
-Corpus = Annotated[str, Parameter(help="file of text, CSV, JSONL or Parquet, a folder, or a pattern with *")]
+_FORMS = f"file ({FORMATS}), folder, or pattern with *"
+Corpus = Annotated[str, Parameter(help=_FORMS)]
 if TYPE_CHECKING:
     AskedEncoding = str | None
 else:
@@ -110,9 +111,7 @@ def _as_text(word: str) -> str:
 
 def embed(
     model: Model,
-    source: Annotated[
-        str, Parameter(name="IN", help="file of text, CSV, JSONL or Parquet, a folder, or a pattern with *")
-    ],
+    source: Annotated[str, Parameter(name="IN", help=_FORMS)],
     target: Annotated[
         Path, Parameter(name="OUT.parquet", help="new file with columns text and embedding (and --keep), rows as in IN")
     ],

@@ -9,7 +9,9 @@ from pydantic import Field
 from bsl.storage.readers.encodings import Encoding
 from bsl.storage.record import Record
 
-TEXT_FORMS: Final = "files (txt, csv, tsv, jsonl, parquet, arrow), folders, patterns with *, or datasets"
+FORMATS: Final = "txt, csv, tsv, jsonl, parquet, arrow"
+"""Formats of files that have a suffix, for help."""
+TEXT_FORMS: Final = f"files ({FORMATS}), folders, patterns with *, or datasets"
 """Forms of the user's text, for help."""
 
 

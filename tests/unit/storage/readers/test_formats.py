@@ -3,8 +3,9 @@
 import pytest
 
 from bsl.storage.errors import SourceError
-from bsl.storage.readers.formats import format_of
+from bsl.storage.readers.formats import FORMATS, format_of
 from bsl.storage.readers.read_report import NAME_COLUMNS
+from bsl.storage.sources import reading_config
 from bsl.storage.sources.sources import SourceSpec, resolve_source
 from tests.every import every
 from tests.reading import texts
@@ -78,3 +79,7 @@ def test_invalid_source_spec_raises_a_validation_error(fields):
 def test_path_that_the_filesystem_cannot_store_raises_source_error(path):
     with pytest.raises(SourceError):
         resolve_source(SourceSpec(path=path))
+
+
+def test_formats_named_in_help_are_those_with_a_suffix():
+    assert set(reading_config.FORMATS.split(", ")) == {name for name, known in FORMATS.items() if known.suffixes}
