@@ -1,15 +1,15 @@
 """Objective `toy`, which learns from labels."""
 
 import numpy as np
-import torch
-from torch.nn import functional
 
-from bsl.models.objectives.objective import Objective
+from bsl.models.objectives.objective import VectorObjective
+from bsl.models.objectives.supervised import squared_error
+from bsl.models.runtime.device import uploaded
 
 
-class Toy(Objective):
-    def forward(self, batch) -> torch.Tensor:
-        rows = np.concatenate([batch.view_1, batch.view_2])
-        h1_BD, h2_BD = self.online.embed_rows(batch.tokens, rows).chunk(2)
-        wanted_B = torch.tensor(self.config.cosines)[torch.as_tensor(batch.columns["label"])]
-        return functional.mse_loss(functional.cosine_similarity(h1_BD.float(), h2_BD.float()), wanted_B)
+class Toy(VectorObjective):
+    def vectors_and_loss(self, batch):
+        cosines_B = np.array(self.config.cosines, np.float32)[batch.columns["label"]]
+        wanted_B = uploaded(cosines_B, self.online.device)
+        vectors = self.online.embed_rows(batch.tokens, batch.rows).chunk(2)
+        return vectors, lambda h1_Bd, h2_Bd: squared_error(h1_Bd, h2_Bd, wanted_B)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from bsl.models.objectives.settings import ObjectiveSettings
+from bsl.models.objectives.settings import VectorSettings
 
 
-class ToyConfig(ObjectiveSettings):
+class ToyConfig(VectorSettings):
     """The cosine is to be what the pair's class says."""
 
     title: ClassVar[str] = "the toy"

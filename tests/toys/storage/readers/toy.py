@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-import fsspec
 import polars as pl
 
+from bsl.storage.readers.blocks import line_blocks
 from bsl.storage.readers.columns import Columns
 from bsl.storage.readers.read_report import ReadReport
 
@@ -15,8 +15,8 @@ def columns(path: str) -> tuple[str, ...]:
     return NAMES
 
 
-def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
-    with fsspec.open(path, "rt", encoding="utf-8") as file:
-        rows = [line.rstrip("\n").split(" ~ ") for line in file]
-    report.records += len(rows)
-    yield pl.DataFrame(rows, schema=dict.fromkeys(NAMES, pl.String), orient="row").select(wanted.names)
+def read(path: str, requested: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
+    for block in line_blocks(path, report):
+        rows = [line.split(" ~ ") for line in block.content.decode().splitlines()]
+        report.records += len(rows)
+        yield pl.DataFrame(rows, schema=dict.fromkeys(NAMES, pl.String), orient="row").select(requested.names)
