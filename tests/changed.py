@@ -1,8 +1,8 @@
 """Print the tests of the files that differ from a commit: `python tests/changed.py [COMMIT]`, by default HEAD.
 
 The tests of FOLDER/NAME.py are tests/unit/FOLDER/test_NAME.py and test_NAME_ASPECT.py; its neighbours are other unit
-tests that import it, or those of its folder if more than `MOST` do. A changed test counts as its own test; documents
-have the tests of tests/unit/docs.
+tests that import it or a folder with it, or those of its folder if more than `MOST` do. A changed test counts as its
+own test; documents have the tests of tests/unit/docs.
 """
 
 import re
@@ -41,8 +41,12 @@ def _is_own(path: Path, test: Path) -> bool:
 
 
 def _imports(path: Path, test: Path) -> bool:
-    module = re.escape(".".join(path.with_suffix("").parts))
-    return re.search(rf"^\s*(from|import) bsl\.{module}\b", test.read_text(encoding="utf-8"), re.MULTILINE) is not None
+    """Whether a test imports a module, or a folder that contains it, as the test of all objectives does."""
+    module = path.with_suffix("")
+    names = [".".join(module.parts)]
+    names += [f"{'.'.join(place.parent.parts)} import .*\\b{place.name}" for place in (module, *path.parents[:-2])]
+    found = rf"^\s*(from|import) bsl\.({'|'.join(names)})\b"
+    return re.search(found, test.read_text(encoding="utf-8"), re.MULTILINE) is not None
 
 
 if __name__ == "__main__":
