@@ -31,7 +31,7 @@ def cache_folder(given: Path | None) -> Path:
     Raises:
         StoreWriteError: None was given, and neither the default nor the temporary folder can be written.
     """
-    return given or _default_folder(os.environ.get("XDG_CACHE_HOME", ""), os.environ.get("HOME", ""))
+    return given or _default_folder(_usual_folder())
 
 
 def copy_folder(given: Path | None, *parts: str) -> Path:
@@ -60,8 +60,8 @@ def named(folder: Path) -> str:
 
 
 @functools.cache  # one warning
-def _default_folder(_xdg: str, _home: str) -> Path:
-    usual, reason = _usual_folder(), "there is no home folder"
+def _default_folder(usual: Path | None) -> Path:
+    reason = "there is no home folder"
     if usual is not None:
         try:
             _probe(usual)

@@ -150,6 +150,16 @@ def test_hub_model_files_are_downloaded_on_first_access(hub, caplog):
     assert f"{MODEL}@main: using commit {commit} from the cache" in caplog.text
 
 
+def test_missing_commit_is_refused_at_once_unless_the_hub_is_silent(hub, caplog):
+    encoder(hub)
+    with pytest.raises(HubError):
+        resolve_model(MODEL, "f" * 40)
+    assert not caplog.records
+    hub.stop()
+    assert resolve_model(MODEL, "f" * 40).identity == f"{MODEL}@{'f' * 40}"
+    assert f"{MODEL} may not be available: " in caplog.text
+
+
 @pytest.mark.parametrize(
     ("where", "fault"),
     [

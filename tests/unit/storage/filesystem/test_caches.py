@@ -39,6 +39,8 @@ def test_default_is_the_cache_folder_of_the_user(place, monkeypatch):
     assert cache_folder(None) == place / "xdg" / "bsl"
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")  # to be ignored, by the XDG specification
     assert cache_folder(None) == place / "home" / ".cache" / "bsl"
+    monkeypatch.setenv("HOME", str(place / "another"))
+    assert cache_folder(None) == place / "another" / ".cache" / "bsl"
     assert cache_folder(place / "given") == place / "given"
 
 
@@ -77,12 +79,12 @@ def test_temporary_folder_of_another_user_is_refused(place):
         cache_folder(None)
 
 
-def test_given_folder_that_cannot_be_written_is_an_error_with_cause_and_variable(place):
-    given = place / "home" / "given"
+@pytest.mark.parametrize("given", ["home/new", "home"])
+def test_given_folder_that_cannot_be_written_is_an_error_with_cause_and_variable(place, given):
     with (
         as_nobody(),
-        pytest.raises(StoreWriteError, match=r"given \(BSL_CACHE\): writing is not permitted\. Choose a writable"),
-        filling(given / "copy"),
+        pytest.raises(StoreWriteError, match=rf"{given} \(BSL_CACHE\): writing is not permitted\. Choose a writable"),
+        filling(place / given / "copy"),
     ):
         pytest.fail("a block that would write")
 

@@ -3,6 +3,7 @@
 import pytest
 
 from bsl.storage.errors import SourceError
+from bsl.storage.readers.columns import require
 from bsl.storage.readers.formats import FORMATS, format_of
 from bsl.storage.readers.read_report import NAME_COLUMNS
 from bsl.storage.sources import reading_config
@@ -18,6 +19,12 @@ def test_missing_column_error_lists_columns_and_suggests_a_name(write, report):
     said = str(caught.value)
     assert "column 'sentence' is missing; found 'gold_label', 'sentence1', 'sentence2', expected 'sentence'" in said
     assert said.endswith(f"Name the right columns {NAME_COLUMNS}.")
+
+
+@pytest.mark.parametrize(("count", "end"), [(20, "'c19', expected"), (21, "'c19', … 21 in all, expected")])
+def test_missing_column_error_lists_twenty_columns(count, end):
+    with pytest.raises(SourceError, match=end):
+        require("a.csv", [f"c{number}" for number in range(count)], ["text"])
 
 
 @every(

@@ -20,10 +20,8 @@ TASK = {
     for part, content in (("input", INPUT), ("gs", "5\n\n0.4\n"))
 }  # STS 2013 as distributed with SentEval
 SCORES, PAIRS = (f"STS/STS13-en-test/STS.{part}.OnWN.txt" for part in ("gs", "input"))
-STSB = {
-    "STS/STSBenchmark/sts-test.csv": 2
-    * 'main-captions\tMSRvid\t2012test\t0024\t2.500\tA "girl sings.\tA girl reads.\tsource\n'
-}
+BENCHMARK = "STS/STSBenchmark/sts-test.csv"
+STSB = {BENCHMARK: 2 * 'main-captions\tMSRvid\t2012test\t0024\t2.500\tA "girl sings.\tA girl reads.\tsource\n'}
 SICK = {
     "SICK/SICK_test_annotated.txt": "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n"
     "6\tA kid.\tA boy.\t3.3\tNEUTRAL\n"
@@ -81,12 +79,13 @@ def test_tokenised_set_never_reads_the_raw_text_columns(tmp_path):
         ({SCORES: "1\n2\n7\n"}, "row 9 has the score '7', expected a number from 0 to 5"),
         ({PAIRS: "a\tb\nalone\nc\td\n"}, "line 2: 1 fields"),
         ({PAIRS: None}, r"no STS/STS13-en-test/STS\.input\.OnWN\.txt\. Copy all"),
+        ({BENCHMARK: STSB[BENCHMARK] + "a\tb\n"}, "sts-test.csv, line 3: 2 fields .*, expected at least 7"),
     ],
 )
 def test_bad_task_file_error_names_the_file_and_line(tmp_path, files, message):
     changed = {name: content for name, content in {**TASK, **files}.items() if content is not None}
     with pytest.raises(SourceError, match=message):
-        pairs(write_files(tmp_path, changed), "sts13-tok")
+        pairs(write_files(tmp_path, changed), "stsb-tok" if BENCHMARK in files else "sts13-tok")
 
 
 def test_set_with_wrong_rows_or_columns_is_reported_missing(tmp_path):
