@@ -36,6 +36,12 @@ def test_name_that_no_hub_has_is_refused_with_the_nearest(name, finding, tmp_pat
     check_model_name(name)  # a folder of that name
 
 
+def test_file_that_is_no_graph_is_refused_as_a_folder(tmp_path):
+    write_tiny(tmp_path)
+    with pytest.raises(SourceError, match=r"config.json: no such folder.*, expected a model's folder with "):
+        resolve_model(str(tmp_path / "config.json"))
+
+
 def test_name_without_owner_is_short_for_one_of_sentence_transformers(tmp_path):
     write_tiny(tmp_path / "models" / "sentence-transformers" / "all-Tiny-v2")
     short, full = (

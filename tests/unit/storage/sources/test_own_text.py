@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime
+from tempfile import NamedTemporaryFile
 
 import polars as pl
 import pytest
@@ -10,6 +11,7 @@ from bsl.storage.errors import SourceError
 from bsl.storage.readers.read_report import ReadReport
 from bsl.storage.sources.own_text import records, text_sources
 from bsl.storage.sources.reading_config import ReadingConfig
+from tests.every import every
 
 PROSE = [f"This is the sentence of number {n}, long enough for prose." for n in range(8)]
 ROWS = pl.DataFrame({"ticket_no": range(8), "subject": ["Lost parcel"] * 8, "body": PROSE, "lang": ["en"] * 8})
@@ -58,6 +60,22 @@ def test_records_contain_the_text_title_and_document_columns(folder):
     book, table = found(folder / "in" / "book.txt")
     assert table["text"].to_list() == ["Call me by a name that I chose.", "It was late and it rained."]
     assert (book.ordered, book.summary["document"]) == (True, "one per file")
+
+
+@every(
+    [
+        ("A line\nof a page\n\nAnother line\nof it\n", 2),
+        ("Lost parcel\nLate parcel\nWrong parcel\nNo parcel\n", 4),  # titles, without blank lines
+        ("Lost parcel\n\nLate parcel\n\nWrong parcel\n", 5),  # too few lines
+        ("It is lost.\nIt is late.\n\nIt is wrong.\nIt is gone\n", 5),  # sentences
+        (f"{'long ' * 30}\n" * 2 + "\nA line\nof a page\n", 5),  # longer than a line of a page
+    ]
+)
+def test_blank_lines_separate_paragraphs_only_of_wrapped_lines(text, rows):
+    with NamedTemporaryFile("w", suffix=".txt") as file:
+        file.write(text)
+        file.flush()
+        assert found(file.name)[1].height == rows
 
 
 def test_columns_option_applies_only_to_files_with_these_columns(folder):

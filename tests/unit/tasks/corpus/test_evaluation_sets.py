@@ -96,6 +96,9 @@ def test_set_with_wrong_rows_or_columns_is_reported_missing(tmp_path):
     found = available(site, ["embedded:stsb/test", "sickr/test"])
     assert [scored.name for scored in found.embedded()] == ["stsb test"]
     assert "Remove this copy" in found.missing["sickr/test"]
+    write_set(tmp_path, "sickr", kid.with_columns(score=0.5))  # a scale from 0
+    with pytest.raises(SourceError, match=r"row 1 has the score '0\.5', expected a number from 1 to 5"):
+        read_scored_set(resolve_scored_set(site, "sickr/test"))
     write_set(tmp_path, "sickr", pl.concat([kid] * 4927))
     assert read_scored_set(resolve_scored_set(site, "sickr/test")).height == 4927
     write_set(tmp_path, "sts12", kid.rename({"sentence2": "sentence_2"}))
