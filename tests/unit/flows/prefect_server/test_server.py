@@ -236,3 +236,19 @@ def test_start_that_fails_is_printed_in_one_line(capsys):
     asyncio.run(LoopbackOnly(app)({"type": "lifespan"}, tell, tell))
     assert len(sent) == 1
     assert capsys.readouterr().err == "Prefect server: sqlite3.OperationalError: disk I/O error\n"
+
+
+@pytest.mark.parametrize(("kind", "refusal"), [("http", "http.response.start"), ("websocket", "websocket.close")])
+@pytest.mark.parametrize("origin", ["http://127.0.0.1:4200", "http://localhost:3000", "http://evil.example"])
+def test_requests_and_events_are_for_own_pages_alone(kind, refusal, origin):
+    sent = []
+
+    async def app(*_):
+        sent.append({"type": "answer of Prefect"})
+
+    async def tell(message=None):
+        sent.extend([message] if message else [])
+
+    headers = [(b"host", b"localhost:4200"), (b"origin", origin.encode())]
+    asyncio.run(LoopbackOnly(app)({"type": kind, "headers": headers}, tell, tell))
+    assert sent[0]["type"] == ("answer of Prefect" if origin.endswith("4200") else refusal)

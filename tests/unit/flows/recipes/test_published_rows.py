@@ -48,6 +48,9 @@ def test_recipe_is_scored_like_its_row_and_deviates_only_in_translator_and_own_f
         ("published-sbert", "SBERT", "encoder.max_length=9", "the encoder is loaded differently: max_length 9 for "),
         ("published-sroberta", "SRoBERTa", "encoder.max_length=9", "the encoder is loaded differently: max_length 9"),
         ("bsl-sbert-nli", "BSL-SBERT", "encoder.max_length=9", "the encoder is loaded differently: max_length 9 for "),
+        ("flow", "BERT-flow", "transform.lr=0.01", "another transform: lr 0.01 for 0.001"),
+        ("flow", "BERT-flow", "transform.seed=7", None),
+        ("flow", "BERT-flow", "transform_on=targets", "fitted on the targets; the row's on the corpus"),
         ("isbert-cr", ROW, "ingest.sources=[{'dataset':'mr'}]", "another corpus: mr; the row's is cr"),
     ]
 )
