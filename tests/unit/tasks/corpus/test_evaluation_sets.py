@@ -88,7 +88,7 @@ def test_bad_task_file_error_names_the_file_and_line(tmp_path, files, message):
         pairs(write_files(tmp_path, changed), "stsb-tok" if BENCHMARK in files else "sts13-tok")
 
 
-def test_set_with_wrong_rows_or_columns_is_reported_missing(tmp_path):
+def test_set_with_wrong_rows_or_columns_is_reported_missing(tmp_path, caplog):
     kid = pl.DataFrame({"sentence1": ["A kid."], "sentence2": ["A boy."], "score": [3.0]})
     site = RunContext(mirror=write_set(tmp_path, "sickr", pl.concat([kid] * 9927)))
     with pytest.raises(SourceError, match=r"9,927 rows, expected the 4,927 .* test pairs are then selected"):
@@ -101,6 +101,7 @@ def test_set_with_wrong_rows_or_columns_is_reported_missing(tmp_path):
         read_scored_set(resolve_scored_set(site, "sickr/test"))
     write_set(tmp_path, "sickr", pl.concat([kid] * 4927))
     assert read_scored_set(resolve_scored_set(site, "sickr/test")).height == 4927
+    assert "subsets" not in caplog.text  # the task has none
     write_set(tmp_path, "sts12", kid.rename({"sentence2": "sentence_2"}))
     with pytest.raises(SourceError, match=r"sts12 test: column 'sentence2' is missing.*did you mean 'sentence_2'"):
         read_scored_set(resolve_scored_set(site, "sts12/test"))
