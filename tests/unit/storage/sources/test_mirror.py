@@ -5,6 +5,7 @@ import pytest
 
 from bsl.flows.cli.main import main
 from bsl.flows.recipes import recipe
+from bsl.storage.errors import SourceError
 from bsl.storage.sources.mirror import fill_cache
 from bsl.storage.sources.sources import perhaps_meant
 from tests.toy_sets import write_files
@@ -30,6 +31,12 @@ def test_mirror_uses_a_local_model_folder_as_the_revision_of_the_recipe(stand_in
     assert main(["mirror", str(tmp_path / "made"), f"model:{bert}", "--mirror", str(stand_in)]) == 0
     warned = caplog.text + capsys.readouterr().err  # the first command of a process sends logs to the terminal
     assert f"is assumed to be revision {recipe('nli').encoder.revision}" in warned
+
+
+@pytest.mark.parametrize("name", ["../bert", "a/..", "a/b/c", "a b", ""])
+def test_model_that_no_hub_can_have_is_refused_before_a_search(stand_in, tmp_path, name):
+    with pytest.raises(SourceError, match=r"expected model:<organisation>/<name> or model:<name>$"):
+        next(fill_cache(tmp_path / "made", f"model:{name}", str(stand_in)))
 
 
 def test_mirror_command_lists_missing_datasets_and_exits_with_1(stand_in, tmp_path, capsys):
