@@ -1,0 +1,141 @@
+"""What a validation error of settings says: the field as `--set` names it, what was found, and the nearest names."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Final, Union, get_args, get_origin
+
+from pydantic import BaseModel
+
+from bsl.storage.filesystem.secrets import shown
+from bsl.storage.filesystem.spelling import did_you_mean, nearest_name
+from bsl.storage.filesystem.values import MOST
+from bsl.storage.record import description
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pydantic_core import ErrorDetails
+
+_MOST_PATHS: Final = 3  # fields of other sections in a suggestion
+_FIRST_WORDS: Final = 4  # words of a field's description that are searched for a misspelt name
+
+
+def explain(problem: ErrorDetails, base: BaseModel) -> str:
+    """Return a validation error of pydantic as one readable line, which suggests fields of `base`."""
+    names, model = _located(problem, base)
+    path = ".".join(names)
+    if problem["type"] == "value_error" and not path:
+        return str(problem["ctx"]["error"])  # a validator of the whole configuration; its message is complete
+    if problem["type"] == "extra_forbidden":
+        return f"{path}: unknown field{_suggestion(names, model, base)}"
+    if problem["type"] == "union_tag_invalid":
+        tags = problem["ctx"]["expected_tags"].replace("'", "").split(", ")
+        hint = did_you_mean(problem["ctx"]["tag"], tags)
+        return f"{path}.name: unknown name {problem['ctx']['tag']!r}.{hint} Expected one of {', '.join(tags)}"
+    if problem["type"] == "union_tag_not_found":
+        return f"{path}: has no name. Set {path}.name as well"
+    message = problem["msg"].removeprefix("Value error, ")
+    if problem["type"] == "string_pattern_mismatch" and model and names[-1] in model.model_fields:
+        message = f"expected: {description(model, names[-1])}"
+    if problem["type"] == "tuple_type" and isinstance(problem["input"], str):
+        message = f"expected a list, for example {json.dumps([problem['input']])}"
+    return f"{path}: {message} (found {_short(problem['input'])})"
+
+
+def _suggestion(names: Sequence[str], model: type[BaseModel] | None, base: BaseModel) -> str:
+    """Return the field that an unknown one may mean, of its section or of another one, and the section's fields."""
+    if model is None:
+        return "."
+    section = "".join(f"{name}." for name in names[:-1])
+    elsewhere = [path for path in _paths(base) if path.endswith(f".{names[-1]}")]
+    if nearest := _nearest(names[-1], model):
+        hint = f" Did you mean {nearest!r}?"
+    elif elsewhere:
+        hint = f" Did you mean {' or '.join(map(repr, elsewhere[:_MOST_PATHS]))}?"
+    else:
+        hint = ""
+    return f".{hint} Fields{f' of {section[:-1]}' if section else ''}: {', '.join(model.model_fields)}"
+
+
+def _paths(settings: BaseModel, section: str = "") -> Iterator[str]:
+    """Yield the path of every field of settings and of their sections."""
+    for name, value in settings:
+        yield f"{section}{name}"
+        if isinstance(value, BaseModel):
+            yield from _paths(value, f"{section}{name}.")
+
+
+def _short(value: object) -> str:
+    """Return the first characters of a value on one line, without passwords."""
+    try:
+        text = " ".join(shown(repr(value)).split())
+        return text if len(text) <= MOST else f"{text[: MOST - 2]} …"
+    except ValueError:  # Python prints no number of more than 4,300 digits
+        return "a number of thousands of digits"
+
+
+def _located(problem: ErrorDetails, base: BaseModel) -> tuple[list[str], type[BaseModel] | None]:
+    """Return the path of a field as in `--set`, and the model that contains its last name.
+
+    pydantic's path also contains its names for members of unions, such as that of the chosen objective.
+    """
+    kinds: list[Any] = [type(base)]
+    names: list[str] = []
+    parent: type[BaseModel] | None = None
+    for number, part in enumerate(problem["loc"], 1):
+        models = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
+        holders = [model for model in models if part in model.model_fields]
+        is_unknown = problem["type"] == "extra_forbidden" and number == len(problem["loc"])
+        if holders or (models and is_unknown):
+            parent = (holders or models)[0]
+            kinds = [kind for holder in holders for kind in _kinds(holder.model_fields[str(part)].annotation)]
+        elif chosen := [model for model in models if part in _tags(model)]:
+            kinds = chosen
+            continue
+        elif isinstance(part, int) or (_has_mapping(kinds) and not part.startswith("dict[")):
+            parent, kinds = None, [kind for outer in kinds for inner in get_args(outer) for kind in _kinds(inner)]
+        else:
+            continue
+        names.append(str(part))
+    return names, parent
+
+
+def _kinds(annotation: Any) -> list[Any]:  # noqa: ANN401 - an annotation: a type, a union or another form
+    """Return the members of a union, without their metadata."""
+    if get_origin(annotation) is Annotated:
+        return _kinds(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType):
+        return [kind for member in get_args(annotation) for kind in _kinds(member)]
+    return [annotation]
+
+
+def _tags(model: type[BaseModel]) -> tuple[object, ...]:
+    """Return pydantic's names for a member of a union: that of its class, and the value of its field `name`."""
+    named = model.model_fields.get("name")
+    return (model.__name__, named.default if named else None)
+
+
+def _has_mapping(kinds: Sequence[Any]) -> bool:
+    return any(get_origin(kind) in (dict, Mapping) for kind in kinds)
+
+
+def _nearest(name: str, model: type[BaseModel]) -> str:
+    """Return the field that contains the name as a word, that has the closest name, or is described by it.
+
+    For example, "steps" finds `max_steps`, and "learning_rate" finds `lr`, described as "Peak learning rate".
+    """
+    fields = model.model_fields
+    if containing := [field for field in fields if name in field.split("_")]:
+        return containing[0]
+    if nearest := nearest_name(name, fields):
+        return nearest
+    phrases: dict[str, str] = {}
+    for field in fields:
+        words = description(model, field).lower().split()[:_FIRST_WORDS]
+        for start, end in itertools.combinations(range(len(words) + 1), 2):
+            phrases.setdefault("_".join(words[start:end]), field)
+    return phrases.get(nearest_name(name, phrases, cutoff=0.8), "")
