@@ -85,6 +85,7 @@ REFUSED = [  # call, exit code, part of the message
     ("embed embedded:bert-mini table.xlsx out.parquet", 1, "Save the sheet as table.csv in the spreadsheet"),
     ("embed embedded:bert-mini own.txt own.parquet", 1, "own.parquet: already exists. Name a new file"),
     ("embed embedded:bert-mini own.txt out.csv", 2, "out.csv: expected a name that ends in .parquet, such as vectors."),
+    ("classify report/latest own.csv out.csv", 1, "contains no report, so there is no latest one. Make one first"),
     ("pairs ./modls own.txt", 1, "(did you mean 'models'?)"),
     ("pairs embedded:bert-mini own.txt --above 90", 2, "--above 90: expected a cosine"),
     ("pairs embedded:bert-mini own.txt --above nan", 2, "--above nan: expected a cosine"),
