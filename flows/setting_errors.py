@@ -47,17 +47,13 @@ def explain(problem: ErrorDetails, base: BaseModel) -> str:
 
 
 def _suggestion(names: Sequence[str], model: type[BaseModel] | None, base: BaseModel) -> str:
-    """Return the field that an unknown one may mean, of its section or of another one, and the section's fields."""
+    """Return the fields that an unknown one may mean, of another section or of its own, and the section's fields."""
     if model is None:
         return "."
     section = "".join(f"{name}." for name in names[:-1])
     elsewhere = [path for path in _paths(base) if path.endswith(f".{names[-1]}")]
-    if nearest := _nearest(names[-1], model):
-        hint = f" Did you mean {nearest!r}?"
-    elif elsewhere:
-        hint = f" Did you mean {' or '.join(map(repr, elsewhere[:_MOST_PATHS]))}?"
-    else:
-        hint = ""
+    meant = elsewhere[:_MOST_PATHS] or [*filter(None, [_nearest(names[-1], model)])]
+    hint = f" Did you mean {' or '.join(map(repr, meant))}?" if meant else ""
     return f".{hint} Fields{f' of {section[:-1]}' if section else ''}: {', '.join(model.model_fields)}"
 
 

@@ -120,6 +120,11 @@ REFUSED = [  # call, exit code, part of the message
     ("adapt own.txt", 1, SMALL),
     ("adapt few.txt", 1, "too few documents: expected 30 questions about 10 held-out documents"),
     ("adapt blank.csv --columns text", 1, "the text columns are empty: 'text' of blank. Name the columns"),
+    (
+        "evaluate embedded:bert-mini --set seed=1",
+        2,
+        "seed: unknown field. Did you mean 'bootstrap.seed' or 'probe.seed' ",
+    ),
     ("evaluate embedded:bert-mini --set stsb.epoch=1", 2, "stsb.epoch: unknown field. Did you mean"),
     ("evaluate embedded:bert-mini --cnn 1,2", 2, "--cnn 1,2: expected odd numbers such as 1,3,5"),
     ("evaluate embedded:bert-mini --pooling cls+maen", 2, "reading.pooling: unknown pooling 'maen', expected"),
