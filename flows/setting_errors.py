@@ -41,7 +41,9 @@ def explain(problem: ErrorDetails, base: BaseModel) -> str:
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "string_pattern_mismatch" and model and names[-1] in model.model_fields:
         message = f"expected: {description(model, names[-1])}"
-    if problem["type"] == "tuple_type" and isinstance(problem["input"], str):
+    if problem["type"] == "model_type":
+        message = f"expected an object of settings; to change one, set {path}.FIELD"
+    if problem["type"] == "tuple_type" and isinstance(problem["input"], str | float | int):
         message = f"expected a list, for example {json.dumps([problem['input']])}"
     return f"{path}: {message} (found {_short(problem['input'])})"
 

@@ -102,6 +102,16 @@ REFUSED = [  # call, exit code, part of the message
     ("export embedded:bert-mini out --dims 64,no", 2, "--dims: expected numbers of dimensions such as 256,128,64"),
     # settings of an adaptation and an evaluation
     ("adapt own.txt --set training.lrr=1", 2, "training.lrr: unknown field. Did you mean 'lr'?"),
+    (
+        "adapt own.txt --set training=null",
+        2,
+        "training: expected an object of settings; to change one, set training.FIELD",
+    ),
+    (
+        "adapt own.txt --set training.objective.dims=64",
+        2,
+        "objective.dims: expected a list, for example [64] (found 64)",
+    ),
     ("adapt own.txt --text-column body", 2, f"--text-column: {LABELS} --labels FILE"),
     ("adapt own.txt --lang deutsch", 2, "bsl: lang: expected: ISO 639 code of the text, for example `de`"),
     ("adapt own.txt --labels own.txt --set training.max_steps=9", 2, "--set training: no effect, because the encoder"),
