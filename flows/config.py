@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, ValidationError, field_validator
 from pydantic_core import to_jsonable_python
 
 from bsl.flows.parameters import check_texts
-from bsl.flows.setting_errors import explain
+from bsl.flows.setting_errors import explained
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.evaluation.published import rows_of
 from bsl.tasks.settings import RunSettings
@@ -95,7 +95,7 @@ def override(config: C, *changes: Mapping[str, Any]) -> C:
     try:
         return type(config).model_validate(fields)
     except ValidationError as error:
-        raise ValueError("\n".join(explain(problem, config) for problem in error.errors())) from error
+        raise ValueError(explained(error, config)) from error
 
 
 def difference(base: BaseModel, target: BaseModel) -> dict[str, Any]:

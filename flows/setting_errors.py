@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Union, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from bsl.storage.filesystem.secrets import shown
 from bsl.storage.filesystem.spelling import did_you_mean, nearest_name
@@ -24,9 +24,17 @@ _MOST_PATHS: Final = 3  # fields of other sections in a suggestion
 _FIRST_WORDS: Final = 4  # words of a field's description that are searched for a misspelt name
 
 
-def explain(problem: ErrorDetails, base: BaseModel) -> str:
-    """Return a validation error of pydantic as one readable line, which suggests fields of `base`."""
-    names, model = _located(problem, base)
+def explained(error: ValidationError, base: BaseModel) -> str:
+    """Return the faults of settings, one readable line for each, which suggest fields of `base`."""
+    problems = error.errors()
+    # A list that is too short only because its items are faulty is no fault of its own.
+    inner = {problem["loc"][:-depth] for problem in problems for depth in range(1, len(problem["loc"]))}
+    own = [problem for problem in problems if problem["type"] != "too_short" or problem["loc"] not in inner]
+    return "\n".join(_explained(problem, base) for problem in own)
+
+
+def _explained(problem: ErrorDetails, base: BaseModel) -> str:
+    names, model, kinds = _located(problem, base)
     path = ".".join(names)
     if problem["type"] == "value_error" and not path:
         return str(problem["ctx"]["error"])  # a validator of the whole configuration; its message is complete
@@ -42,7 +50,11 @@ def explain(problem: ErrorDetails, base: BaseModel) -> str:
     if problem["type"] == "string_pattern_mismatch" and model and names[-1] in model.model_fields:
         message = f"expected: {description(model, names[-1])}"
     if problem["type"] == "model_type":
-        message = f"expected an object of settings; to change one, set {path}.FIELD"
+        message = f"expected an object with the fields {', '.join(_fields_of(kinds, problem['ctx']['class_name']))}"
+    if problem["type"] == "model_attributes_type":
+        message = "expected a name, or an object with one"
+    if problem["type"] == "too_short":
+        message = f"expected a list of at least {problem['ctx']['min_length']}"
     if problem["type"] == "tuple_type" and isinstance(problem["input"], str | float | int):
         message = f"expected a list, for example {json.dumps([problem['input']])}"
     return f"{path}: {message} (found {_short(problem['input'])})"
@@ -76,8 +88,13 @@ def _short(value: object) -> str:
         return "a number of thousands of digits"
 
 
-def _located(problem: ErrorDetails, base: BaseModel) -> tuple[list[str], type[BaseModel] | None]:
-    """Return the path of a field as in `--set`, and the model that contains its last name.
+def _fields_of(kinds: Sequence[Any], name: str) -> Sequence[str]:
+    """Return the fields of the model with a name among types."""
+    return next((list(kind.model_fields) for kind in kinds if getattr(kind, "__name__", "") == name), [])
+
+
+def _located(problem: ErrorDetails, base: BaseModel) -> tuple[list[str], type[BaseModel] | None, list[Any]]:
+    """Return the path of a field as in `--set`, the model that contains its last name, and the field's types.
 
     pydantic's path also contains its names for members of unions, such as that of the chosen objective.
     """
@@ -99,7 +116,7 @@ def _located(problem: ErrorDetails, base: BaseModel) -> tuple[list[str], type[Ba
         else:
             continue
         names.append(str(part))
-    return names, parent
+    return names, parent, kinds
 
 
 def _kinds(annotation: Any) -> list[Any]:  # noqa: ANN401 - an annotation: a type, a union or another form

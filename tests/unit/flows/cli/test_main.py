@@ -34,6 +34,18 @@ REFUSED = [  # call, exit code, part of the message
     ("run tiny --set momentum=1", 2, "momentum: unknown field. Did you mean 'training.objective.momentum'? Fields: "),
     ("run tiny --set training.objective=simces", 2, "unknown name 'simces'. Did you mean 'simcse'? Expected one of "),
     ("run tiny-flow --set training.objective.k=8", 2, "tiny-flow does not train. Set training.objective.name too"),
+    (
+        "run tiny --set training.objective=[1]",
+        2,
+        "training.objective: expected a name, or an object with one (found [1])",
+    ),
+    ("run tiny --set 'augment.filters=[\"lengt\"]'", 2, "filters.0.name: unknown name 'lengt'. Did you mean 'length'?"),
+    (
+        "run tiny --set 'ingest.sources=[\"own.txt\"]'",
+        2,
+        "sources.0: expected an object with the fields dataset, path, ",
+    ),
+    ("run tiny --set ingest.sources=[]", 2, "ingest.sources: expected a list of at least 1 (found [])"),
     ("run tiny --set training.lr", 2, "--set training.lr: expected FIELD=VALUE"),
     ("run tiny --set training..lr=1", 2, "--set training..lr=1: expected FIELD=VALUE"),
     ("run tiny --set training.lr=1e-3 --set training.lr.peak=1", 2, "training.lr.peak=1 and --set training.lr=1e-3"),
@@ -105,7 +117,7 @@ REFUSED = [  # call, exit code, part of the message
     (
         "adapt own.txt --set training=null",
         2,
-        "training: expected an object of settings; to change one, set training.FIELD",
+        "training: expected an object with the fields objective, optimizer, lr, ",
     ),
     (
         "adapt own.txt --set training.objective.dims=64",
