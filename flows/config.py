@@ -119,7 +119,7 @@ def _check_trains(recipe: str, training: object) -> None:
     if isinstance(training, Mapping) and not is_named:
         fields = ", ".join(f"training.{name}" for name in training) or "training"
         raise ValueError(
-            f"{fields}: recipe {recipe} does not train. Set training.objective.name too, or use a recipe that trains"
+            f"{fields}: recipe {recipe} does not train. Set training.objective as well, or use a recipe that trains"
         )
 
 

@@ -33,7 +33,7 @@ REFUSED = [  # call, exit code, part of the message
     ("run tiny --set training.steps=9", 2, "unknown field. Did you mean 'max_steps'? Fields of training: objective, "),
     ("run tiny --set momentum=1", 2, "momentum: unknown field. Did you mean 'training.objective.momentum'? Fields: "),
     ("run tiny --set training.objective=simces", 2, "unknown name 'simces'. Did you mean 'simcse'? Expected one of "),
-    ("run tiny-flow --set training.objective.k=8", 2, "tiny-flow does not train. Set training.objective.name too"),
+    ("run tiny-flow --set training.objective.k=8", 2, "tiny-flow does not train. Set training.objective as well"),
     (
         "run tiny --set training.objective=[1]",
         2,
