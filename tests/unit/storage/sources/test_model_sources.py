@@ -36,9 +36,9 @@ def test_name_that_no_hub_has_is_refused_with_the_nearest(name, finding, tmp_pat
     check_model_name(name)  # a folder of that name
 
 
-def test_file_that_is_no_graph_is_refused_as_a_folder(tmp_path):
+def test_file_of_a_model_is_refused_with_the_name_of_its_folder(tmp_path):
     write_tiny(tmp_path)
-    with pytest.raises(SourceError, match=r"config.json: no such folder.*, expected a model's folder with "):
+    with pytest.raises(SourceError, match=rf"config\.json: is a file, .*\. Name its folder: {tmp_path}\."):
         resolve_model(str(tmp_path / "config.json"))
 
 
