@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from importlib.metadata import version
 from pathlib import Path
 
 import polars as pl
@@ -43,10 +44,9 @@ ALONE_SMALL = {
 
 
 @pytest.fixture(scope="session")
-def migrated(tmp_path_factory) -> Path:
-    """Return where the first process of a session leaves a database that Prefect has migrated."""
-    folder = tmp_path_factory.getbasetemp()
-    return (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "migrated.db"
+def migrated(pytestconfig) -> Path:
+    """Return where the first session with this version of Prefect leaves a database that Prefect has migrated."""
+    return Path(pytestconfig.cache.mkdir(f"prefect-{version('prefect')}")) / "migrated.db"
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -58,16 +58,19 @@ def prefect_server(migrated, tmp_path_factory):
     with ExitStack() as running:
         with migrated.with_suffix(".lock").open("w") as lock, (folder / "server.log").open("wb") as log:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if migrated.exists():
+            if is_migrated := migrated.exists():
                 shutil.copy(migrated, database)
+                fcntl.flock(lock, fcntl.LOCK_UN)
             command = [*SERVER, "--port", str(port)]
             process = subprocess.Popen(command, env={**os.environ, **clients, **light}, stdout=log, stderr=log)
             running.callback(process.wait, 60)
             running.callback(process.terminate)
             wait_until_healthy(clients["PREFECT_API_URL"])
-            if not migrated.exists():
-                with closing(sqlite3.connect(database)) as own, closing(sqlite3.connect(migrated)) as new:
+            if not is_migrated:
+                whole = migrated.with_suffix(".new")
+                with closing(sqlite3.connect(database)) as own, closing(sqlite3.connect(whole)) as new:
                     own.backup(new)
+                whole.replace(migrated)
         running.enter_context(temporary_settings({PREFECT_API_URL: clients["PREFECT_API_URL"]}))
         # Threads begin with the global settings; prefect_test_harness replaces them in the same way.
         running.enter_context(prefect.context._temporary_global_settings_context(get_settings_context()))
