@@ -54,7 +54,12 @@ def prefect_server(migrated, tmp_path_factory):
     """Serve on a copy of the migrated database: the migrations take longer than all else of a start."""
     folder, port = tmp_path_factory.mktemp("prefect"), free_port()
     database, clients = folder / "prefect.db", clients_of(port, folder)
-    light = {"PREFECT__SERVER_EPHEMERAL": "1", "PREFECT_UI_ENABLED": "0"}  # as in prefect_test_harness
+    light = {
+        "PREFECT__SERVER_EPHEMERAL": "1",  # this and the next as in prefect_test_harness
+        "PREFECT_UI_ENABLED": "0",
+        "PREFECT_SERVER_SERVICES_TRIGGERS_ENABLED": "0",  # no test has automations, or reads events
+        "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_ENABLED": "0",
+    }
     with ExitStack() as running:
         with migrated.with_suffix(".lock").open("w") as lock, (folder / "server.log").open("wb") as log:
             fcntl.flock(lock, fcntl.LOCK_EX)
