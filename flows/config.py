@@ -1,122 +1,21 @@
-"""Complete configuration of a run, composed of the stages' configurations; overrides, and their error messages."""
+"""Complete configuration of a run, composed of the stages' configurations, and overrides."""
 
 from __future__ import annotations
 
-import itertools
-import json
-from collections.abc import Mapping, Sequence
-from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, Union, get_args, get_origin
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError, field_validator
 from pydantic_core import to_jsonable_python
 
 from bsl.flows.parameters import check_texts
+from bsl.flows.setting_errors import explained
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.evaluation.published import rows_of
-from bsl.storage.filesystem.secrets import shown
-from bsl.storage.filesystem.spelling import nearest_name
-from bsl.storage.filesystem.values import MOST
-from bsl.storage.record import description
 from bsl.tasks.settings import RunSettings
 
 if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
-
     from bsl.models.runtime.precision import Precision
-
-
-_FIRST_WORDS: Final = 4  # words of a field's description that are searched for a misspelt name
-
-
-def explain(problem: ErrorDetails, base: BaseModel) -> str:
-    """Return a validation error of pydantic as one readable line, which suggests fields of `base`."""
-    names, model = _located(problem, base)
-    path = ".".join(names)
-    if problem["type"] == "value_error" and not path:
-        return str(problem["ctx"]["error"])  # a validator of the whole configuration; its message is complete
-    fields = model.model_fields if model else {}
-    if problem["type"] != "extra_forbidden":
-        message = problem["msg"].removeprefix("Value error, ")
-        if problem["type"] == "string_pattern_mismatch" and model and names[-1] in fields:
-            message = f"expected: {description(model, names[-1])}"
-        if problem["type"] == "tuple_type" and isinstance(problem["input"], str):
-            message = f"expected a list, for example {json.dumps([problem['input']])}"
-        return f"{path}: {message} (found {_short(problem['input'])})"
-    nearest = _nearest(names[-1], model) if model else ""
-    hint = f". Did you mean {nearest!r}?" if nearest else "."
-    listed = f" Fields: {', '.join(fields)}" if fields else ""
-    return f"{path}: unknown field{hint}{listed}"
-
-
-def _short(value: object) -> str:
-    """Return the first characters of a value on one line, without passwords."""
-    try:
-        text = " ".join(shown(repr(value)).split())
-        return text if len(text) <= MOST else f"{text[: MOST - 2]} …"
-    except ValueError:  # Python prints no number of more than 4,300 digits
-        return "a number of thousands of digits"
-
-
-def _located(problem: ErrorDetails, base: BaseModel) -> tuple[list[str], type[BaseModel] | None]:
-    """Return the path of a field as in `--set`, and the model that contains its last name.
-
-    pydantic's path also contains its names for members of unions, such as that of the chosen objective.
-    """
-    kinds: list[Any] = [type(base)]
-    names: list[str] = []
-    parent: type[BaseModel] | None = None
-    for number, part in enumerate(problem["loc"], 1):
-        models = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
-        holders = [model for model in models if part in model.model_fields]
-        is_unknown = problem["type"] == "extra_forbidden" and number == len(problem["loc"])
-        if holders or (models and is_unknown):
-            parent = (holders or models)[0]
-            kinds = [kind for holder in holders for kind in _kinds(holder.model_fields[str(part)].annotation)]
-        elif chosen := [model for model in models if part in _tags(model)]:
-            kinds = chosen
-            continue
-        elif isinstance(part, int) or (_has_mapping(kinds) and not part.startswith("dict[")):
-            parent, kinds = None, [kind for outer in kinds for inner in get_args(outer) for kind in _kinds(inner)]
-        else:
-            continue
-        names.append(str(part))
-    return names, parent
-
-
-def _kinds(annotation: Any) -> list[Any]:  # noqa: ANN401 - an annotation: a type, a union or another form
-    """Return the members of a union, without their metadata."""
-    if get_origin(annotation) is Annotated:
-        return _kinds(get_args(annotation)[0])
-    if get_origin(annotation) in (Union, UnionType):
-        return [kind for member in get_args(annotation) for kind in _kinds(member)]
-    return [annotation]
-
-
-def _tags(model: type[BaseModel]) -> tuple[object, ...]:
-    """Return pydantic's names for a member of a union: that of its class, and the value of its field `name`."""
-    named = model.model_fields.get("name")
-    return (model.__name__, named.default if named else None)
-
-
-def _has_mapping(kinds: Sequence[Any]) -> bool:
-    return any(get_origin(kind) in (dict, Mapping) for kind in kinds)
-
-
-def _nearest(name: str, model: type[BaseModel]) -> str:
-    """Return the field with the closest name, else a field whose description starts with a similar phrase.
-
-    For example, "learning_rate" finds `lr`, described as "Peak learning rate".
-    """
-    fields = model.model_fields
-    if nearest := nearest_name(name, fields):
-        return nearest
-    phrases: dict[str, str] = {}
-    for field in fields:
-        words = description(model, field).lower().split()[:_FIRST_WORDS]
-        for start, end in itertools.combinations(range(len(words) + 1), 2):
-            phrases.setdefault("_".join(words[start:end]), field)
-    return phrases.get(nearest_name(name, phrases, cutoff=0.8), "")
 
 
 C = TypeVar("C", bound=BaseModel)
@@ -196,7 +95,7 @@ def override(config: C, *changes: Mapping[str, Any]) -> C:
     try:
         return type(config).model_validate(fields)
     except ValidationError as error:
-        raise ValueError("\n".join(explain(problem, config) for problem in error.errors())) from error
+        raise ValueError(explained(error, config)) from error
 
 
 def difference(base: BaseModel, target: BaseModel) -> dict[str, Any]:
@@ -215,7 +114,9 @@ def nested(path: str, value: object) -> dict[str, Any]:
 
 
 def _check_trains(recipe: str, training: object) -> None:
-    if isinstance(training, Mapping) and "objective" not in training:
+    objective = training.get("objective") if isinstance(training, Mapping) else None
+    is_named = isinstance(objective, str) or (isinstance(objective, Mapping) and "name" in objective)
+    if isinstance(training, Mapping) and not is_named:
         fields = ", ".join(f"training.{name}" for name in training) or "training"
         raise ValueError(
             f"{fields}: recipe {recipe} does not train. Set training.objective as well, or use a recipe that trains"

@@ -14,7 +14,7 @@ from bsl.flows.cli.terminal.log_lines import printable
 from bsl.flows.cli.terminal.options import Changes, Output
 from bsl.flows.cli.terminal.overrides import configured
 from bsl.flows.cli.terminal.printing import print_json, print_rows
-from bsl.storage.errors import StorageError
+from bsl.storage.errors import HubSilentError, StorageError
 
 RECIPE: Final = "recipe:"
 
@@ -67,7 +67,10 @@ def mirror(
                 if not output.json:
                     print(printable(f"{outcome:<8} {file}"))
         except StorageError as error:
-            lacking[name] = f"{error}{perhaps_meant(name)}"
+            fault: object = error
+            if isinstance(error, HubSilentError):
+                fault = f"{error.finding}. Run this on a machine that reaches the Hub"
+            lacking[name] = f"{fault}{perhaps_meant(name)}"
             print(printable(f"lacking  {name}: {lacking[name]}"), file=sys.stderr)
     if output.json:
         print_json({"files": files, "lacking": lacking, "yours": yours})

@@ -7,11 +7,12 @@ keep a third, for half as much time more; losses and gradients are the same bits
 from __future__ import annotations
 
 import logging
-import os
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from transformers import PreTrainedModel
+
+from bsl.models.runtime.memory import usable_bytes
 
 if TYPE_CHECKING:
     from bsl.models.objectives.objective import Objective
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _KEPT: Final = 180  # bytes per token, layer and unit of width, in fp32; bf16 keeps 155 (measured, with attention)
-_SHARE: Final = 0.5  # of the machine's memory that activations may fill
+_SHARE: Final = 0.5  # of the usable memory that activations may fill
 _SAMPLE: Final = 4096  # pairs whose mean length stands for all
 
 
@@ -46,14 +47,14 @@ def compute_again_if_large(objective: Objective, data: TokenCache, batch_size: i
         objective: On its device.
         data: Pairs of the run.
         batch_size: Pairs of a batch.
-        memory: Bytes; None for all of the machine's.
+        memory: Bytes; None for all that this process may use.
 
     Returns:
         Whether they are computed again.
     """
     if objective.online.device.type != "cpu" or objective.changes_layers:
         return False
-    memory = memory or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    memory = memory or usable_bytes()
     rows = range(0, len(data), max(1, len(data) // _SAMPLE))
     needed = kept_bytes(objective, batch_size * float(data.lengths_of(np.array(rows)).mean()))
     able = [model for model in _learning(objective) if model.supports_gradient_checkpointing]

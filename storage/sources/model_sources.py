@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import shlex
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -167,6 +168,8 @@ def _without_hub(spec: str, revision: str | None, mirror: str | None, cache: Pat
         if spec.endswith(GRAPH) and path.is_file():  # its folder has the settings
             identity = f"{_local(settings_of(path)).identity}/{path.name}"
             return ResolvedModel(identity=identity, location=path.resolve())
+        if path.is_file():
+            raise _no_folder(spec)
     except OSError as error:  # an invalid file name, or an unreadable folder
         raise SourceError(
             f"{spec:.200}: cannot be read ({error.strerror}). Correct the path or its permissions."
@@ -233,9 +236,9 @@ def check_model_name(spec: str, mirror: str | None = None) -> None:
             _check_model(spec, (file.name for file in path.iterdir()))
             return
     is_path = spec.startswith((".", "/", "~")) or (mirror is None and spec.count("/") > 1)
-    if Path(at_home(spec)).exists():
+    if path.is_file() and spec.endswith(GRAPH):
         return
-    if is_path:
+    if is_path or path.is_file():
         raise _no_folder(spec)
     if _HUB_NAME.fullmatch(spec) is None:
         raise SourceError(
@@ -264,10 +267,13 @@ def check_revision(name: str, revision: str | None) -> None:
 
 
 def _no_folder(spec: str) -> SourceError:
-    hint = perhaps_path(spec)
-    return SourceError(
-        f"{spec}: no such folder{hint}, expected a model's folder with {' or '.join(SETTINGS)}. Correct the path."
-    )
+    """Return the error of a path that is no folder, or that is a file."""
+    path, expected = Path(at_home(spec)), f"expected a model's folder with {' or '.join(SETTINGS)}"
+    if not path.is_file():
+        return SourceError(f"{spec}: no such folder{perhaps_path(spec)}, {expected}. Correct the path.")
+    is_model = any((path.parent / name).exists() for name in SETTINGS)
+    remedy = f"Name its folder: {shlex.quote(str(path.parent))}" if is_model else "Name a folder"
+    return SourceError(f"{spec}: is a file, {expected}. {remedy}.")
 
 
 def _local(folder: Path) -> ResolvedModel:

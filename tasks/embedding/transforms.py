@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -40,7 +41,7 @@ def fit_transform(context: StageContext, embeddings: EmbeddingsRef, config: Tran
     with context.store.own_scratch(context.ref) as work, stop_requested() as should_stop:
         advance = progress_of(f"fitting {config.name}")
         # A transform has its own default number of steps between snapshots.
-        execution = context.site.execution(work, save_every=None, should_stop=should_stop, on_progress=advance)
+        execution = replace(context.site.execution(work), save_every=None, should_stop=should_stop, on_progress=advance)
         fitted = config.fitted(vectors_ND, execution)
     save_file({name: tensor.contiguous() for name, tensor in fitted.tensors.items()}, context.draft.folder / TENSORS)
     (context.draft.folder / SETTINGS).write_text(config.model_dump_json(indent=1), encoding="utf-8")

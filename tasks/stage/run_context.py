@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, ConfigDict, Field
 
@@ -83,12 +83,13 @@ class RunContext(Record):
             shared["device"] = self.device.partition(":")[0]
         return RunContext.model_validate(shared)
 
-    def execution(self, work: Path, **how: Any) -> Execution:  # noqa: ANN401 - as for `Execution`
-        """Return how a training with snapshots in `work` executes; `how` has the fields that no run context has."""
+    def execution(self, work: Path) -> Execution:
+        """Return how a training with snapshots in `work` executes, without what no run context has."""
         from bsl.models.training.snapshots import Execution  # imports torch
 
-        saving = {"save_every": self.save_every, "save_minutes": self.save_minutes, "keep": self.keep_snapshots}
-        return Execution(work=work, **{**saving, **how})
+        return Execution(
+            work=work, save_every=self.save_every, save_minutes=self.save_minutes, keep=self.keep_snapshots
+        )
 
     @property
     def local_cache(self) -> Path | None:

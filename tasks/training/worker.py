@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,7 +59,9 @@ def run_job(
         job.config,
         dev=read_scored_set(job.dev) if job.dev is not None and is_first() else None,  # the first process evaluates
         teacher=None if job.teacher is None else _teacher(job, job.teacher),
-        execution=job.site.execution(job.work, device=device, should_stop=should_stop, on_progress=on_progress),
+        execution=replace(
+            job.site.execution(job.work), device=device, should_stop=should_stop, on_progress=on_progress
+        ),
     )
     return result, SentenceEncoder(result.encoder, start.own_tokenizer)  # drops the start's prompts, as untrained
 

@@ -63,6 +63,8 @@ def test_second_evaluation_is_cached_and_publishes_no_artifact(site, store, mode
 def test_evaluation_without_available_sets_raises_source_error(site, models):
     with pytest.raises(SourceError, match=r"none of the sets is available: .*'stsb-mt'"):
         evaluation(models[:1], ["stsb-mt/test"], None, site)
+    with pytest.raises(SourceError, match=r"/none: no such folder"):  # the encoder is named first
+        evaluation([f"{models[0]}/none"], ["stsb-mt/test"], None, site)
 
 
 @pytest.mark.usefixtures("named_server", "evaluated")

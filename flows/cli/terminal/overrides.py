@@ -54,7 +54,7 @@ def changes_of(settings: Sequence[str]) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     for setting in settings:
         path, equals, value = setting.partition("=")
-        if not equals or path.count(".") > _DEEPEST:
+        if not equals or path.count(".") > _DEEPEST or "" in path.split("."):
             raise ValueError(f"--set {setting[:200]}: expected FIELD=VALUE, such as training.lr=3e-4")
         if not _put(changes, path.split("."), value_of(value)):
             other = next(other for other in settings if other != setting and _nested(path, other.partition("=")[0]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -69,8 +70,8 @@ def finetune(
             start,
             tuning.config,
             dev=dev,
-            execution=context.site.execution(
-                work, device=device, should_stop=should_stop, on_progress=progress_of(task)
+            execution=replace(
+                context.site.execution(work), device=device, should_stop=should_stop, on_progress=progress_of(task)
             ),
         )
 

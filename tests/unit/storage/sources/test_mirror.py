@@ -2,6 +2,7 @@
 
 import polars as pl
 import pytest
+from huggingface_hub import constants
 
 from bsl.flows.cli.main import main
 from bsl.flows.recipes import recipe
@@ -39,6 +40,13 @@ def test_mirror_command_lists_missing_datasets_and_exits_with_1(stand_in, tmp_pa
     assert f"folder   {stand_in}/sts17-en-de/test.parquet" in out
     assert f"folder   {stand_in}/CR/custrev.neg" in out
     assert "lacking  afs: " in err
+
+
+def test_mirror_command_where_the_hub_does_not_answer_sends_to_another_machine(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")  # nobody listens
+    assert main(["mirror", str(tmp_path / "made"), "stsb/test"]) == 1
+    assert capsys.readouterr().err.endswith("Run this on a machine that reaches the Hub\n")
 
 
 def test_misspelt_dataset_name_gets_a_suggestion():
