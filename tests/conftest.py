@@ -16,9 +16,9 @@ os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["GOMP_SPINCOUNT"] = "2000"  # the value that the command sets
 os.environ.pop("PREFECT_API_URL", None)  # tests start servers of their own
 
-PINS, PAGES = "tests/golden/test_stages.py", "tests/unit/tasks/reporting/test_publish_pages.py"
 settings.register_profile("house", deadline=None)  # the first call of torch takes longer than the default 200 ms
 settings.load_profile("house")
+PINS, PAGES = "tests/golden/test_stages.py", "tests/unit/tasks/reporting/test_publish_pages.py"
 
 
 def pytest_xdist_auto_num_workers() -> int:
@@ -28,7 +28,9 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Run the tests of a file in one process, because they share its fixtures; those of the tiny runs share a store."""
+    """With `--dist loadfile`, also run the two files that share the tiny runs in one process."""
+    if config.getvalue("dist") != "loadfile":
+        return None
     from xdist.scheduler import LoadFileScheduling
 
     class SharedRuns(LoadFileScheduling):
