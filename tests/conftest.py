@@ -18,11 +18,27 @@ os.environ.pop("PREFECT_API_URL", None)  # tests start servers of their own
 
 settings.register_profile("house", deadline=None)  # the first call of torch takes longer than the default 200 ms
 settings.load_profile("house")
+PINS, PAGES = "tests/golden/test_stages.py", "tests/unit/tasks/reporting/test_publish_pages.py"
 
 
 def pytest_xdist_auto_num_workers() -> int:
     """One process more than cores: a quarter of the time is waiting for servers to start and respond."""
     return (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """With `--dist loadfile`, also run the two files that share the tiny runs in one process."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class SharedRuns(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            file = super()._split_scope(nodeid)
+            return PINS if file == PAGES else file
+
+    return SharedRuns(config, log)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -63,6 +79,14 @@ def shallow(tmp_path_factory):
     from tests.tiny_encoder import write_shallow  # transformers is slow to import, and most tests do not need it
 
     return write_shallow(tmp_path_factory.mktemp("encoder") / "shallow")
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(tmp_path_factory):
+    """Return a folder for the tiny runs, whose store all tests of such runs in this process share."""
+    from tests.golden.tiny_runs import prepare  # torch is slow to import, and most tests do not need it
+
+    return prepare(tmp_path_factory.mktemp("tiny-runs"))
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
 """A host program that calls this package, and lists the state of its process that the calls changed.
 
-`python -m tests.host_state CALL FOLDER` prints the changes as JSON: name → value before and after. The host has set
-most values to others than their defaults, because a call that resets a default would change nothing visible.
+`python -m tests.host_state FOLDER CALL ...` makes the calls in this order in one process. It prints as JSON what each
+of them changed: call → name → value before and after. The host has set most values to others than their defaults,
+because a call that resets a default would change nothing visible.
 """
 
 import contextlib
@@ -110,6 +111,11 @@ def library_state() -> State:
         "matplotlib": (matplotlib.get_backend(auto_select=False), str(matplotlib.rcParams.copy())),
         "polars": pl.Config.save(),
     }
+
+
+def whole_state() -> State:
+    """Return all state; imports the libraries."""
+    return python_state() | library_state() | loggers_state()
 
 
 def difference(before: Any, after: Any) -> Any:
@@ -241,21 +247,24 @@ CALLS: dict[str, Callable[[Path], None]] = {
 }
 
 
-def main(name: str, folder: Path) -> None:
-    """Print what a call changed. The call `bare` imports the package where no library is imported yet."""
+def changes(state: Callable[[], State], call: Callable[[Path], None], folder: Path) -> State:
+    """Return what a call changed."""
+    before = state()
+    call(folder)
+    after = state()
+    return {key: difference(before[key], after[key]) for key in before if before[key] != after[key]}
+
+
+def main(folder: Path, names: list[str]) -> None:
+    """Print what each call changed. The call `bare`, the only one, imports the package before any library."""
     set_up_host()
-    if name == "bare":
-        before = python_state()
-        import_only(folder)
-        after = python_state()
+    if names == ["bare"]:
+        found = {"bare": changes(python_state, import_only, folder)}
     else:
         set_up_libraries()
-        before = python_state() | library_state() | loggers_state()
-        CALLS[name](folder)
-        after = python_state() | library_state() | loggers_state()
-    changes = {key: difference(before[key], after[key]) for key in before if before[key] != after[key]}
-    sys.stdout.write(json.dumps(changes))
+        found = {name: changes(whole_state, CALLS[name], folder) for name in names}
+    sys.stdout.write(json.dumps(found))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(Path(sys.argv[1]), sys.argv[2:])

@@ -22,7 +22,7 @@ from tests.differential.tables import WRITERS, by_hand, by_spreadsheet, rows_of
 
 pytestmark = pytest.mark.differential
 
-CASES = range(FIRST, FIRST + count(210) // len(WRITERS))
+CASES = range(FIRST, FIRST + count(105) // len(WRITERS))
 COMMAND = re.compile(r"`((?:cp|mv|sed|iconv) [^`]+)`")
 ENCODING = re.compile(r"`ingest.sources\[\].encoding`\): ([\w-]+)\.")
 

@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from importlib.metadata import version
 from pathlib import Path
 
 import polars as pl
@@ -43,10 +44,9 @@ ALONE_SMALL = {
 
 
 @pytest.fixture(scope="session")
-def migrated(tmp_path_factory) -> Path:
-    """Return where the first process of a session leaves a database that Prefect has migrated."""
-    folder = tmp_path_factory.getbasetemp()
-    return (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "migrated.db"
+def migrated(pytestconfig) -> Path:
+    """Return where the first session with this version of Prefect leaves a database that Prefect has migrated."""
+    return Path(pytestconfig.cache.mkdir(f"prefect-{version('prefect')}")) / "migrated.db"
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -54,20 +54,28 @@ def prefect_server(migrated, tmp_path_factory):
     """Serve on a copy of the migrated database: the migrations take longer than all else of a start."""
     folder, port = tmp_path_factory.mktemp("prefect"), free_port()
     database, clients = folder / "prefect.db", clients_of(port, folder)
-    light = {"PREFECT__SERVER_EPHEMERAL": "1", "PREFECT_UI_ENABLED": "0"}  # as in prefect_test_harness
+    light = {
+        "PREFECT__SERVER_EPHEMERAL": "1",  # this and the next as in prefect_test_harness
+        "PREFECT_UI_ENABLED": "0",
+        "PREFECT_SERVER_SERVICES_TRIGGERS_ENABLED": "0",  # no test has automations, or reads events
+        "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_ENABLED": "0",
+    }
     with ExitStack() as running:
         with migrated.with_suffix(".lock").open("w") as lock, (folder / "server.log").open("wb") as log:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if migrated.exists():
+            if is_migrated := migrated.exists():
                 shutil.copy(migrated, database)
+                fcntl.flock(lock, fcntl.LOCK_UN)
             command = [*SERVER, "--port", str(port)]
             process = subprocess.Popen(command, env={**os.environ, **clients, **light}, stdout=log, stderr=log)
             running.callback(process.wait, 60)
             running.callback(process.terminate)
             wait_until_healthy(clients["PREFECT_API_URL"])
-            if not migrated.exists():
-                with closing(sqlite3.connect(database)) as own, closing(sqlite3.connect(migrated)) as new:
+            if not is_migrated:
+                whole = migrated.with_suffix(".new")
+                with closing(sqlite3.connect(database)) as own, closing(sqlite3.connect(whole)) as new:
                     own.backup(new)
+                whole.replace(migrated)
         running.enter_context(temporary_settings({PREFECT_API_URL: clients["PREFECT_API_URL"]}))
         # Threads begin with the global settings; prefect_test_harness replaces them in the same way.
         running.enter_context(prefect.context._temporary_global_settings_context(get_settings_context()))

@@ -10,6 +10,7 @@ import bsl
 from bsl import SentenceEncoder
 from bsl.flows.adaptation import adapt, run_adapt
 from bsl.flows.cli.main import main
+from bsl.flows.config import override
 from bsl.flows.recipes.adaptation import AdaptConfig
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.errors import EvaluationError
@@ -75,6 +76,11 @@ def made(store):
     return lambda ref, name, kind: kind(key=store.manifest(ref).provenance.inputs[name].key)
 
 
+def adapted(texts, start, labels, changes, site, **options):
+    """Adapt outside of Prefect, whose server's work would take as long."""
+    return run_adapt(texts, start, labels, override(AdaptConfig(), changes), site, **options)
+
+
 @pytest.fixture(scope="module")
 def by_titles(own, site, start):
     """Adapt without labels, to texts with titles."""
@@ -115,7 +121,7 @@ def test_unlabelled_text_file_is_order_independent_and_not_proved(lines, own, si
         read.append(store.scan(passages).collect())
     assert read[0].equals(read[1])
     text = str(tmp_path / "shuffled.txt")
-    ref = adapt([text], start, None, SMALL, site)
+    ref = adapted([text], start, None, SMALL, site)
     figures = store.manifest(ref).figures
     assert figures["verdict"] == "NOT PROVED"
     assert "label about 800 rows (half are for the test)" in str(figures["advice"])
@@ -126,11 +132,11 @@ def test_unlabelled_text_file_is_order_independent_and_not_proved(lines, own, si
     to_label = pl.read_csv(store.fetch(ref) / "to-label.csv")
     assert {*to_label["text"]} == {*lines.filter(lines.str.len_chars() >= 20)}
     assert to_label["label"].null_count() == to_label.height
-    taken = adapt([text], start, None, SMALL | {"accept": True}, site)
+    taken = adapted([text], start, None, SMALL | {"accept": True}, site)
     assert files(store.fetch(made(taken, "adapted", CheckpointRef)) / ENCODER) != files(Path(start))
     assert "NOT PROVED" in (store.fetch(taken) / "report.md").read_text()
     with pytest.raises(ValueError, match="--accept: conflicts with --labels"):
-        adapt([text], start, str(own / "first.csv"), {"accept": True}, site)
+        adapted([text], start, str(own / "first.csv"), {"accept": True}, site)
 
 
 def test_largest_share_that_forgets_little_is_chosen(site, store, start, made, by_titles):
@@ -165,7 +171,7 @@ def test_labels_only_judge_excludes_labelled_texts_from_training(own, site, stor
     labels = own / "labels.tsv"
     rows = pl.concat([pl.read_csv(own / "first.csv"), pl.read_ndjson(own / "second.jsonl")])
     rows.filter(pl.col("body").str.len_chars() > 20).select("body", "label").head(120).write_csv(labels, separator="\t")
-    ref = adapt([str(own / "first.csv")], start, str(labels), SMALL, site, labels_only_judge=True)
+    ref = adapted([str(own / "first.csv")], start, str(labels), SMALL, site, labels_only_judge=True)
     proof = store.scan(made(ref, "proof", ProofRef)).collect()
     assert proof.filter(role="decides")["evidence"].to_list() == ["your labels"]
     passages = store.scan(made(ref, "passages", PassagesRef)).collect()
@@ -179,7 +185,7 @@ def test_labels_split_into_disjoint_training_and_test_rows(own, site, store, sta
     """200 labelled rows are the only text."""
     rows, path = pl.read_csv(own / "first.csv").select("body", "label").head(200), tmp_path / "rows.csv"
     rows.with_columns(label=pl.col("label") % 2).write_csv(path)
-    ref = adapt([str(path)], start, str(path), SMALL | {"label_training": {"max_steps": 3}}, site)
+    ref = adapted([str(path)], start, str(path), SMALL | {"label_training": {"max_steps": 3}}, site)
     proof = store.scan(made(ref, "proof", ProofRef)).collect()
     assert proof.filter(role="decides")["evidence"].to_list() == ["your labels"]
     passages = made(ref, "passages", PassagesRef)
@@ -234,7 +240,7 @@ def test_search_is_refused_if_all_questions_resemble_the_training(lines, site, s
     """A list of independent sentences has questions about their halves only, and crops train on halves."""
     text = write_lines(tmp_path / "list.txt", lines)
     with pytest.raises(EvaluationError, match=r"--for search: the only questions .* --views round-trips"):
-        adapt([text], start, None, SMALL | {"used_for": "search"}, site)
+        adapted([text], start, None, SMALL | {"used_for": "search"}, site)
 
 
 @pytest.mark.parametrize("views", ["crops", "round-trips"])

@@ -44,7 +44,8 @@ COUNT, SHARD_ROWS = 8, 2
 
 @pytest.fixture(scope="module")
 def cluster():
-    with dask_cluster() as running:
+    """Start one worker, because each imports torch and Prefect; test_workers.py has the order of calls on two."""
+    with dask_cluster(1) as running:
         yield running.scheduler_address
 
 

@@ -45,9 +45,9 @@ def store(site):
 @pytest.fixture(scope="module")
 def sweep(site, text, shallow):
 
-    def call(points, changes=CHANGES, *, labels=text):
+    def call(points, changes=CHANGES, *, labels=text):  # outside of Prefect, where test_sweep.py runs a sweep
         own = OwnRequest(text=(text,), labels=labels, encoder=str(shallow))
-        return ablation("own", {"variant": points}, 1, changes, site=site, own=own)
+        return ablation.fn("own", {"variant": points}, 1, changes, site=site, own=own)
 
     return call
 

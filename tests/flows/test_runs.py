@@ -23,6 +23,7 @@ from tests.toy_sets import allow_any_rows
 
 pytestmark = pytest.mark.usefixtures("without_charts")
 
+run = pipeline.fn  # outside of Prefect, where test_pipeline.py runs it: the server's work would take as long
 PAIRS = 60  # per split
 SETS = {"sets": ["stsb/test"], "dev": "stsb/dev", "bootstrap": {"resamples": 100}}
 FEW = {"ingest": {"corpus": {"limit": 200}}, "evaluation": {**SETS, "precision": "fp32"}}
@@ -54,13 +55,13 @@ def two_phases(site, alone):
     learning = {**alone, "training": {**alone["training"], "select": "best"}}  # three steps can be worse than the start
     settings = override(recipe("tiny"), learning).training.model_copy(update={"objective": ContrastiveConfig()})
     first = Phase(pairs=ALONE, training=settings)
-    return pipeline("tiny", {**learning, "earlier": [first.model_dump()]}, site)
+    return run("tiny", {**learning, "earlier": [first.model_dump()]}, site)
 
 
 @pytest.fixture(scope="module")
 def untrained(site, alone, two_phases):
     start = {"model": two_phases.path, "revision": None}
-    return pipeline("tiny", {**alone, "encoder": start, "training": None}, site)
+    return run("tiny", {**alone, "encoder": start, "training": None}, site)
 
 
 def test_second_phase_starts_from_the_checkpoint_of_the_first(store, two_phases):
@@ -86,10 +87,10 @@ def test_run_without_training_scores_the_encoder_of_a_report_and_differs_by_zero
 
 def test_comparing_runs_without_common_sets_suggests_evaluate(site, alone, two_phases):
     evaluated = {**alone["evaluation"], "sets": ["stsb/dev"]}
-    other = pipeline("tiny", {**alone, "training": None, "evaluation": evaluated}, site)
+    other = run("tiny", {**alone, "training": None, "evaluation": evaluated}, site)
     refused = r"share no set.*A \(tiny\) on stsb/test; B .*bsl evaluate report/"
     with pytest.raises(EvaluationError, match=refused):
-        comparing([two_phases.path, other.path], site)
+        comparing.fn([two_phases.path, other.path], site)
 
 
 def test_isbert_adds_convolutions_to_the_trained_encoder_only(site, store, shallow):
@@ -99,7 +100,7 @@ def test_isbert_adds_convolutions_to_the_trained_encoder_only(site, store, shall
         "encoder": {"model": str(shallow), "cnn": CNNConfig(channels=8).model_dump()},
         "training": {"batch_size": 16, "max_steps": 3, "eval_every": 3, "precision": "fp32"},
     }
-    ref = pipeline("tiny-isbert", changes, site)
+    ref = run("tiny-isbert", changes, site)
     (checkpoint,) = checkpoints(store, ref)
     folder = store.fetch(checkpoint) / ENCODER
     assert [module.kind for module in read_saved(folder).token_heads] == ["CNN", "TokenReLU"]
@@ -115,21 +116,21 @@ def test_untrained_recipe_scores_word_vectors_and_tfidf(site, store, tmp_path):
     rows = [f"{word} {' '.join(f'{value:.4f}' for value in row)}\n" for word, row in zip(WORDS, table, strict=True)]
     (tmp_path / "toy.8d.txt").write_text("".join(rows))
     changes = {**FEW, "encoder": {"model": str(tmp_path / "toy.8d.txt")}, "words": {"split": "punctuation"}}
-    scores = store.scan(pipeline("tiny-avg", changes, site), "scores").collect()
+    scores = store.scan(run("tiny-avg", changes, site), "scores").collect()
     assert scores["model"].unique(maintain_order=True).to_list()[0] == "Unigram TF-IDF"
     assert {parse_signature(line).get("words") for line in scores["signature"]} == {None, "punctuation"}
 
 
 def test_report_of_a_whitened_encoder_names_the_same_encoder(site, store):
     name = "embedded:bert-mini (first-last)"
-    ref = pipeline("tiny-whitening", FEW | {"transform": {"dimensions": 64}}, site)
+    ref = run("tiny-whitening", FEW | {"transform": {"dimensions": 64}}, site)
     (folded,) = checkpoints(store, ref)
     scores = store.scan(ref, "scores").collect()
     whitened = scores.filter(model=f"{name} + whitening (corpus)", metric="spearman", protocol="all")
     assert set(scores["model"]) == {"Unigram TF-IDF", name, whitened["model"][0]}
     assert set(whitened["checkpoint"]) == {folded.key}
     start = EncoderConfig(model=ref.path, pooling="first-last", normalize=True).model_dump()
-    again = store.scan(pipeline("tiny-whitening", FEW | {"transform": None, "encoder": start}, site), "scores")
+    again = store.scan(run("tiny-whitening", FEW | {"transform": None, "encoder": start}, site), "scores")
     found = again.filter(pl.col("model") != "Unigram TF-IDF", metric="spearman", protocol="all").collect()
     assert found["value"].to_list() == pytest.approx(whitened["value"].to_list(), abs=1e-4)
 
@@ -147,7 +148,7 @@ def test_target_flow_fits_on_all_splits_of_a_set(site, store, tmp_path, monkeypa
         "evaluation": {**SETS, "sets": ["stsb/dev", "stsb/test"]},
         "transform": {"max_steps": 3, "batch_size": 32},
     }
-    ref = pipeline("tiny-flow-target", changes, site.model_copy(update={"mirror": str(tmp_path)}))
+    ref = run("tiny-flow-target", changes, site.model_copy(update={"mirror": str(tmp_path)}))
     scores = store.scan(ref, "scores").filter(model="embedded:bert-mini (first-last) + flow (target)").collect()
     assert set(scores["split"]) == {"dev", "test"}
     fits = [store.manifest(one) for one in store.refs("transform")]

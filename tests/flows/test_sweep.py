@@ -12,6 +12,8 @@ from bsl.models.evaluation.signature import parse_signature
 
 pytestmark = pytest.mark.usefixtures("without_charts")
 
+# Outside of Prefect, whose server's work would take as long; one sweep and one reproduction run in it.
+sweep = ablation.fn
 MOMENTUM = "training.objective.momentum"
 SIGNED = [
     "set", "metric", "protocol", "by", "data", "vectors", "pool", "len", "special", "norm", "case", "dtype", "prompt",
@@ -36,7 +38,7 @@ def quick(alone):
 
 @pytest.fixture(scope="module")
 def swept(site, quick):
-    return ablation("tiny", {MOMENTUM: [0.5, 1.0]}, 2, quick, site=site)
+    return sweep("tiny", {MOMENTUM: [0.5, 1.0]}, 2, quick, site=site)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +61,7 @@ def test_sweep_reports_mean_and_difference_with_interval_per_point(store, swept)
 
 def test_added_sweep_value_trains_only_the_new_points(site, store, swept, quick):
     before = {ref.key for ref in store.refs("checkpoint")}
-    more = ablation("tiny", {MOMENTUM: [0.5, 1.0, 0.9]}, 2, quick, site=site)
+    more = sweep("tiny", {MOMENTUM: [0.5, 1.0, 0.9]}, 2, quick, site=site)
     assert len({ref.key for ref in store.refs("checkpoint")} - before) == 2
     assert store.scan(more).collect()["mean"][:2].to_list() == store.scan(swept).collect()["mean"].to_list()
 
@@ -68,7 +70,7 @@ def test_recipe_sweep_compares_each_recipe_with_each_reference(site, store, swep
     """The trained one is a point of the first sweep, so nothing is trained; what draws nothing is run once."""
     before = store.refs("checkpoint")
     names = ["tiny-avg", "tiny"]
-    study = ablation("tiny-avg", {"recipe": names}, 2, half, against=names, site=site)
+    study = sweep("tiny-avg", {"recipe": names}, 2, half, against=names, site=site)
     assert store.refs("checkpoint") == before
     rows = store.scan(study).collect().rows(named=True)
     expected = [(reference, *point) for reference in names for point in (("tiny-avg", 1), ("tiny", 2))]
@@ -124,12 +126,12 @@ def scored(store, study):
 
 def test_stopped_point_gets_no_score_in_sweep_and_reproduction(site, store, harmful):
     over = {"training.collapse": [None, harmful["training"]["collapse"]]}
-    assert scored(store, ablation("tiny", over, 1, harmful, site=site)) == [(1, True), (0, False)]
-    said = store.manifest(reproduction("tiny", overrides=harmful, site=site)).figures["findings"]
+    assert scored(store, sweep("tiny", over, 1, harmful, site=site)) == [(1, True), (0, False)]
+    said = store.manifest(reproduction.fn("tiny", overrides=harmful, site=site)).figures["findings"]
     assert said[0].endswith(": NOT COMPARABLE")
     assert any(line.startswith("training was stopped: ") for line in said)
     with pytest.raises(TrainingError, match="by step 1: "):  # no point is left
-        ablation("tiny", {"training.collapse": [harmful["training"]["collapse"]]}, 1, harmful, site=site)
+        sweep("tiny", {"training.collapse": [harmful["training"]["collapse"]]}, 1, harmful, site=site)
 
 
 def test_nan_loss_shows_a_dash_and_reason_in_sweep(site, store, alone):
@@ -146,4 +148,4 @@ def test_nan_loss_shows_a_dash_and_reason_in_sweep(site, store, alone):
 def test_sweep_of_recipes_without_common_sets_raises_evaluation_error(site):
     refused = r"share no set.*isbert-mr on mr; isbert-cr on cr\)\. Set evaluation\.sets"
     with pytest.raises(EvaluationError, match=refused):
-        ablation("isbert-mr", {"recipe": ["isbert-mr", "isbert-cr"]}, site=site)
+        sweep("isbert-mr", {"recipe": ["isbert-mr", "isbert-cr"]}, site=site)

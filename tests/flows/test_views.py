@@ -7,7 +7,6 @@ import nltk.data
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
-from prefect import flow
 
 from bsl.flows.recipes.shared import beside_original
 from bsl.models.errors import TrainingError, TranslationError
@@ -58,7 +57,6 @@ CORPUS = [*SENTENCES[:60:2], "...", "OK?!"]
 ROUND_TRIPS = PairConfig(pairings=(ViewPair(view_1="original", view_2="bt-nb"),), drop_identical=True)
 
 
-@flow
 def prepared(
     site: RunContext, config: IngestConfig, views: AugmentConfig, pairing: PairConfig
 ) -> tuple[CorpusRef, ArtifactRef, ViewsRef, PairsRef]:
@@ -128,7 +126,6 @@ def test_entail_view_without_labelled_pairs_raises_source_error(site, tmp_path):
         prepared(site, config, ALL, PAIRS)
 
 
-@flow
 def paired(site: RunContext, ingesting: IngestConfig, view: GivenView) -> PairsRef:
     sources = locate_sources(site, ingesting)
     corpus = ingest(site, sources, ingesting)
@@ -195,7 +192,6 @@ def test_rewriting_survives_scratch_deletion_by_another_run(site, monkeypatch):
     assert store.manifest(ref).rows == 10
 
 
-@flow
 def views_and_pairs(
     site: RunContext, corpus: CorpusRef, config: AugmentConfig, pairing: PairConfig
 ) -> tuple[ViewsRef, PairsRef]:

@@ -35,23 +35,34 @@ def site_in(folder):
     return RunContext(store=str(folder), device="cpu", threads=1)
 
 
-def test_local_workers_share_the_cores_and_keep_cache_and_order(tmp_path):
-    site = RunContext(store=str(tmp_path), device="cpu", cache=str(tmp_path / "cache"), threads=3)
-    with local_workers(site, 2) as (address, of_workers):
+@pytest.fixture(scope="module")
+def two_workers(tmp_path_factory):
+    """Start workers that several tests share, because each takes seconds to start; those that kill some come last."""
+    folder = tmp_path_factory.mktemp("workers")
+    site = RunContext(store=str(folder), device="cpu", cache=str(folder / "cache"), threads=3)
+    few_deaths = dask.config.set({"distributed.scheduler.allowed-failures": 1})
+    with few_deaths, local_workers(site, 2) as (address, of_workers):
         assert (of_workers.threads, of_workers.cache, of_workers.cluster) == (3, site.cache, None)
-        found = list(on_cluster(address, of_workers, where, [(number,) for number in range(6)]))
+        yield address, of_workers
+
+
+def test_local_workers_share_the_cores_and_keep_order(two_workers):
+    found = list(on_cluster(*two_workers, where, [(number,) for number in range(6)]))
     assert [number for number, _, _ in found] == list(range(6))
     assert {threads for _, threads, _ in found} == {"3"}
     assert os.getpid() not in {process for _, _, process in found}
 
 
-def test_call_whose_workers_all_die_is_named_and_the_others_end(tmp_path, caplog):
+def test_outcomes_come_when_calls_end_and_errors_with_their_number(two_workers):
+    ended = list(outcomes_on_cluster(*two_workers, wait_or_fail, [(3.0,), (0.0,), (-1.0,)], ahead=False))
+    assert [number for number, _ in ended] == [1, 2, 0]
+    assert isinstance(ended[1][1], ModelError)
+
+
+def test_call_whose_workers_all_die_is_named_and_the_others_end(two_workers, caplog):
     """Dask blames all calls that a dead worker was sent, also those that only waited."""
-    site, names = site_in(tmp_path), [f"point {number}" for number in range(1, 9)]
-    few_deaths = dask.config.set({"distributed.scheduler.allowed-failures": 1})
-    with few_deaths, local_workers(site, 2) as (address, of_workers):
-        calls = [(number,) for number in range(1, 9)]
-        ended = dict(outcomes_on_cluster(address, of_workers, die, calls, names, ahead=False))
+    calls, names = [(number,) for number in range(1, 9)], [f"point {number}" for number in range(1, 9)]
+    ended = dict(outcomes_on_cluster(*two_workers, die, calls, names, ahead=False))
     dead = ended.pop(1)
     assert isinstance(dead, DeadWorkersError)
     assert "died 2 times" in str(dead)
@@ -62,25 +73,17 @@ def test_call_whose_workers_all_die_is_named_and_the_others_end(tmp_path, caplog
     assert [bool(re.fullmatch(named, death)) for death in deaths] == [True, True]
 
 
-def test_result_that_was_lost_with_its_worker_is_computed_again(tmp_path):
-    with local_workers(site_in(tmp_path), 1) as (address, of_workers):
-        ended = outcomes_on_cluster(address, of_workers, note_process, [(str(tmp_path), n) for n in (1, 2)])
-        assert next(ended) == (0, 1)
-        end = time.monotonic() + SECONDS
-        while not (tmp_path / "2-0").exists() and time.monotonic() < end:
-            time.sleep(0.1)
-        time.sleep(1)  # the client knows the end, and has not asked for the result
-        os.kill(int((tmp_path / "2-0").read_text()), signal.SIGKILL)
-        time.sleep(0.5)  # the client knows the loss
-        assert list(ended) == [(1, 2)]
+def test_result_that_was_lost_with_its_worker_is_computed_again(two_workers, tmp_path):
+    ended = outcomes_on_cluster(*two_workers, note_process, [(str(tmp_path), n) for n in (1, 2)])
+    assert next(ended) == (0, 1)
+    end = time.monotonic() + SECONDS
+    while not (tmp_path / "2-0").exists() and time.monotonic() < end:
+        time.sleep(0.1)
+    time.sleep(1)  # the client knows the end, and has not asked for the result
+    os.kill(int((tmp_path / "2-0").read_text()), signal.SIGKILL)
+    time.sleep(0.5)  # the client knows the loss
+    assert list(ended) == [(1, 2)]
     assert (tmp_path / "2-1").exists()
-
-
-def test_outcomes_come_when_calls_end_and_errors_with_their_number(tmp_path):
-    with local_workers(site_in(tmp_path), 2) as (address, of_workers):
-        ended = list(outcomes_on_cluster(address, of_workers, wait_or_fail, [(3.0,), (0.0,), (-1.0,)], ahead=False))
-    assert [number for number, _ in ended] == [1, 2, 0]
-    assert isinstance(ended[1][1], ModelError)
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ import pytest
 from bsl import tasks
 from bsl.tasks.stage.cached import Stage
 from tests.golden.outputs import Output, outputs, packages
-from tests.golden.tiny_runs import made
+from tests.golden.tiny_runs import made, prepare
 from tests.toy_sets import allow_any_rows
 
 PINS: Final = Path(__file__).with_name("stages.json")
@@ -28,7 +28,7 @@ AGAIN: Final = "python -m tests.golden.test_stages"
 
 
 def tiny_outputs(folder):
-    """Run every stage in a folder; return name → output of each call."""
+    """Run every stage in a prepared folder; return name → output of each call."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         allow_any_rows(patch, "stsb", "mr", "afs")
@@ -58,8 +58,8 @@ def stages():
     return {value.name for module in modules for value in vars(module).values() if isinstance(value, Stage)}
 
 
-def test_output_of_every_stage_matches_its_pin(tmp_path):
-    now, (versions, pinned) = tiny_outputs(tmp_path), pinned_outputs()
+def test_output_of_every_stage_matches_its_pin(tiny_folder):
+    now, (versions, pinned) = tiny_outputs(tiny_folder), pinned_outputs()
     assert {name.partition(" ")[0] for name in now} == stages(), "tiny_runs.py must call every stage"
     changed = changed_under_same_key(now, pinned)
     assert not changed, (
@@ -94,7 +94,7 @@ def test_changed_output_names_the_first_stage_unless_its_key_changed():
 def pin():
     """Write the pins, unless an output changed under the same key."""
     with tempfile.TemporaryDirectory() as folder:
-        now = tiny_outputs(Path(folder))
+        now = tiny_outputs(prepare(Path(folder)))
     pinned = pinned_outputs()[1] if PINS.is_file() else {}
     if changed := changed_under_same_key(now, pinned):
         sys.exit("not pinned; raise the version of these stages, or restore their output:\n" + "\n".join(changed))

@@ -48,11 +48,21 @@ STEPS = {"precision": "fp32", "batch_size": 8, "max_steps": 2, "eval_every": 2, 
 SCORES = {"precision": "fp32", "bootstrap": FEW, "dev": "stsb/dev", "probe": {"folds": 3, "max_epoch": 8}}
 
 
+def context():
+    """Return the context of the runs: relative paths, which are equal on all machines."""
+    return RunContext(store="store", mirror="mirror", cache="cache", device="cpu")
+
+
+def prepare(folder):
+    """Write the sets and the encoder that the runs read, and return the folder."""
+    write_sets(folder / "mirror", folder / OWN)
+    write_first_layer(folder / ENCODER)
+    return folder
+
+
 def made():
-    """Run every stage in the working directory, whose relative paths are equal on all machines."""
-    write_sets(Path("mirror"))
-    write_first_layer(Path(ENCODER))
-    site = RunContext(store="store", mirror="mirror", cache="cache", device="cpu")
+    """Run every stage in the working directory, a prepared folder."""
+    site = context()
     calls: dict[ArtifactRef, str] = {}
 
     def note(event, value):
@@ -69,7 +79,7 @@ def made():
     return site, [(stage, ref) for ref, stage in calls.items()]
 
 
-def write_sets(mirror):
+def write_sets(mirror, own):
     """Write 40 pairs of STS-B, AFS's three files, SentEval's files of MR, and 60 labelled sentences."""
     for name in ("stsb", "afs", "MR"):
         (mirror / name).mkdir(parents=True)
@@ -85,7 +95,7 @@ def write_sets(mirror):
         (mirror / "MR" / f"rt-polarity.{polarity}").write_text(lines)
     films = [(f"A fine film, number {number}.", "film") for number in range(30)]  # far from the others: no near ties
     rest = [(text, "other") for text in pairs["sentence1"].unique(maintain_order=True).head(30)]
-    pl.DataFrame(films + rest, schema=["text", "label"], orient="row").write_csv(OWN)
+    pl.DataFrame(films + rest, schema=["text", "label"], orient="row").write_csv(own)
 
 
 def write_first_layer(folder):

@@ -1,7 +1,9 @@
 """Redirect the Hub clients of this process to the stand-in Hub."""
 
+from types import SimpleNamespace
+
 import datasets
-from huggingface_hub import constants
+from huggingface_hub import constants, file_download
 from huggingface_hub.utils import close_session
 
 from bsl.storage.hub import faults, repositories
@@ -17,6 +19,7 @@ def use(hub, home, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
     monkeypatch.setattr(datasets.config, "HF_ENDPOINT", hub.url)
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", home / "datasets")
+    monkeypatch.setattr(file_download, "time", SimpleNamespace(sleep=lambda _: None))  # a second before it asks again
     monkeypatch.setattr(faults, "SECONDS_BETWEEN_TRIES", (0.01, 0.02, 0.03))
     monkeypatch.setattr(faults, "SECONDS_TO_CONNECT", (0.01, 0.01))
     monkeypatch.setattr(repositories, "SECONDS_TO_ANSWER", 2.0)

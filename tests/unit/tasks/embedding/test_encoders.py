@@ -1,5 +1,7 @@
 """Given settings of an encoder win over its folder, in every command; the folder provides the others."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
@@ -79,10 +81,12 @@ def test_given_settings_win_and_the_folder_provides_the_others(site, tmp_path, g
     saved = write(tmp_path / "peer", **{name: value for name, value in given.items() if name in SAVED})
     peer, prompt = SentenceTransformer(str(saved), device="cpu"), given.get("prompt") or ""
     wanted = peer.encode(TEXTS, prompt=peer.prompts.get(prompt, prompt), convert_to_numpy=True)
+    load = cache(SentenceEncoder.load)  # once for all commands that find the same encoder
     encoders = {"python": bsl.SentenceEncoder.load(folder, **given)}
     for command in COMMANDS:
         if command != "evaluate" or given.keys() <= EncoderOverrides.model_fields.keys():
-            encoders[command] = loaded(site, found_by(command, folder, given, site))
+            found = found_by(command, folder, given, site)
+            encoders[command] = load(encoder_folder(site.open_store(), found.encoder), found.config)
     for command, encoder in encoders.items():
         vectors = encoder.encode(TEXTS)
         assert vectors.shape == wanted.shape, command

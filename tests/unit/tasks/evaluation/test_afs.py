@@ -144,15 +144,15 @@ def test_afs_stage_scores_frozen_vectors_by_topic(afs, site):
 
 
 @pytest.mark.parametrize(
-    ("name", "config", "by"),
+    ("name", "config", "layers", "by"),
     [
-        ("cross-topic", AFS_CONFIG.model_copy(update={"epochs": 8, "lr": 1e-2}), "cosine"),
-        ("cross-encoder-cross-topic", AFS_CROSS_CONFIG.model_copy(update={"epochs": 20, "lr": 3e-3}), "score"),
+        ("cross-topic", AFS_CONFIG.model_copy(update={"epochs": 8, "lr": 1e-2}), 1, "cosine"),
+        ("cross-encoder-cross-topic", AFS_CROSS_CONFIG.model_copy(update={"epochs": 20, "lr": 3e-3}), 2, "score"),
     ],
 )
-def test_afs_stages_fine_tune_on_two_topics_and_score_the_third(afs, site, tmp_path, name, config, by):
+def test_afs_stages_fine_tune_on_two_topics_and_score_the_third(afs, site, tmp_path, name, config, layers, by):
     tuning = FineTuning(
-        encoder=resolve_model(str(write_tiny(tmp_path / "tiny", dropout=0.0))),
+        encoder=resolve_model(str(write_tiny(tmp_path / "tiny", dropout=0.0, layers=layers))),
         network=EncoderConfig(model="tiny", max_length=24),
         config=config.model_copy(update={"batch_size": 8}),
     )

@@ -1,10 +1,9 @@
-"""Small runs, and what their pages, cards and exports say of the artifacts: a run, two adaptations, a comparison.
+"""The tiny runs, and what their pages, cards and exports say of the artifacts: a run, two adaptations, a comparison.
 
-tests/golden pins the text of Markdown pages in such runs; these tests read what is on HTML pages only.
+tests/golden pins the text of Markdown pages in these runs; these tests read what is on HTML pages only.
 """
 
 import re
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -15,13 +14,13 @@ from scipy.stats import rankdata
 from bsl.flows.comparison import compared
 from bsl.models.evaluation.signature import PRINTED
 from bsl.storage.artifacts.refs import ComparisonRef
+from bsl.storage.artifacts.store import Store
 from bsl.storage.errors import ArtifactMissingError
 from bsl.tasks.evaluation.kinds import tables
 from bsl.tasks.figures import ClassifierFigures, EvaluationFigures, ResultFigures, ToLabelFigures, TrainingFigures
 from bsl.tasks.reporting.evaluation import Missing, summarise
 from bsl.tasks.reporting.export import additions
 from bsl.tasks.reporting.provenance import commit, lineage
-from bsl.tasks.stage.run_context import RunContext
 from tests.golden import tiny_runs
 from tests.outline import Outline
 from tests.toy_sets import allow_any_rows
@@ -30,8 +29,9 @@ from tests.toy_sets import allow_any_rows
 class Made:
     """The reports of a run, of adaptations with and without labels, of an encoder; a comparison, an evaluation."""
 
-    def __init__(self, site):
-        self.store = site.open_store()
+    def __init__(self, folder):
+        site = tiny_runs.context()
+        self.store = Store(str(folder / site.store))
         run = tiny_runs.whitened(site)
         self.run = run.report
         self.taught, self.adapted, self.untrained = tiny_runs.adapted(site)
@@ -53,13 +53,12 @@ class Made:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def made(tiny_folder):
+    """Make the runs, or find those of tests/golden/test_stages.py in the same store."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(tmp_path_factory.mktemp("runs"))
+        patch.chdir(tiny_folder)
         allow_any_rows(patch, "stsb")
-        tiny_runs.write_sets(Path("mirror"))
-        tiny_runs.write_first_layer(Path(tiny_runs.ENCODER))
-        yield Made(RunContext(store=str(Path("store").absolute()), mirror="mirror", cache="cache", device="cpu"))
+        yield Made(tiny_folder)
 
 
 @pytest.mark.parametrize("name", ["run", "untrained", "taught", "adapted", "sweep"])

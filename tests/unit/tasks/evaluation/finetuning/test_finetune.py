@@ -155,7 +155,7 @@ def test_supervised_stages_score_each_seed_and_summarise_seeds(
         pl.concat([frame] * repeats).write_parquet(tmp_path / "stsb" / f"{split}.parquet")
     site, store = site.model_copy(update={"mirror": str(tmp_path)}), site.open_store()
     tuning = FineTuning(
-        encoder=resolve_model(str(write_tiny(tmp_path / "tiny", dropout=0.0))),
+        encoder=resolve_model(str(write_tiny(tmp_path / "tiny", dropout=0.0, layers=1))),
         network=EncoderConfig(model="tiny", max_length=24),
         config=settings.model_copy(update={"batch_size": 16, "epochs": 2, "lr": rate}),
     )
