@@ -143,10 +143,24 @@ def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
         if isinstance(value, str) and isinstance(inner, Mapping) and "name" in inner:
             value = {"name": value}  # only a name; the fields stay if the name is unchanged
         if isinstance(value, Mapping) and isinstance(inner, Mapping):
-            is_other = value.get("name", inner.get("name")) != inner.get("name")  # another objective has other fields
-            value = _merged({} if is_other else inner, value)
+            is_other = "name" in inner and value.get("name", inner["name"]) != inner["name"]
+            value = _merged({} if is_other else inner, value)  # another objective has other fields
+        elif isinstance(value, Mapping) and isinstance(inner, tuple):
+            value = _with_items(name, inner, value)
         merged[name] = value
     return merged
+
+
+def _with_items(name: str, items: tuple[Any, ...], changes: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the list `name` with changed items; the changes are by the items' numbers, as in `sources.0.limit`."""
+    changed = list(items)
+    for number, value in changes.items():
+        if not number.isdecimal() or int(number) >= len(items):
+            raise ValueError(f"{name}.{number}: expected the number of an item, below {len(items)}, or a complete list")
+        inner = changed[int(number)]
+        both = isinstance(inner, Mapping) and isinstance(value, Mapping)
+        changed[int(number)] = _merged(inner, value) if both else value
+    return tuple(changed)
 
 
 def _difference(base: Mapping[str, Any], target: Mapping[str, Any]) -> dict[str, Any]:

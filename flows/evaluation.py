@@ -52,8 +52,9 @@ def evaluation(
     settings = config or EvaluationSettings()
     context = run_context_of(site)
     announce_precision(context, {"evaluation": settings.precision})
+    names = names_of(suite)
     candidates = find_encoder_systems(context, models, settings.reading, settings.precision)
-    found = available(context, names_of(suite), skip_failed_downloads=True)
+    found = available(context, names, skip_failed_downloads=True)
 
     embedded = candidates if found.embedded() else []
     systems = [encoder_system(context, candidate, found, settings.precision) for candidate in embedded]

@@ -1,4 +1,4 @@
-"""What a validation error of settings says: the field as `--set` names it, what was found, and the nearest names."""
+"""Messages of validation errors of settings: the field as `--set` names it, what was found, and the nearest names."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 _MOST_PATHS: Final = 3  # fields of other sections in a suggestion
+_CLOSE: Final = 0.8  # similarity, as of `difflib`, of a section's name and of a name in another section
 _FIRST_WORDS: Final = 4  # words of a field's description that are searched for a misspelt name
 
 
@@ -39,13 +40,14 @@ def _explained(problem: ErrorDetails, base: BaseModel) -> str:
     if problem["type"] == "value_error" and not path:
         return str(problem["ctx"]["error"])  # a validator of the whole configuration; its message is complete
     if problem["type"] == "extra_forbidden":
-        return f"{path}: unknown field{_suggestion(names, model, base)}"
+        return _unknown(names, problem["input"], model, base)
     if problem["type"] == "union_tag_invalid":
         tags = problem["ctx"]["expected_tags"].replace("'", "").split(", ")
         hint = did_you_mean(problem["ctx"]["tag"], tags)
         return f"{path}.name: unknown name {problem['ctx']['tag']!r}.{hint} Expected one of {', '.join(tags)}"
     if problem["type"] == "union_tag_not_found":
-        return f"{path}: has no name. Set {path}.name as well"
+        known = [kind.model_fields["name"].default for kind in kinds if hasattr(kind, "model_fields")]
+        return f"{path}: has no name. Add one of {', '.join(known)}, as in {json.dumps({'name': known[0]})}"
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "string_pattern_mismatch" and model and names[-1] in model.model_fields:
         message = f"expected: {description(model, names[-1])}"
@@ -54,29 +56,52 @@ def _explained(problem: ErrorDetails, base: BaseModel) -> str:
     if problem["type"] == "model_attributes_type":
         message = "expected a name, or an object with one"
     if problem["type"] == "too_short":
-        message = f"expected a list of at least {problem['ctx']['min_length']}"
-    if problem["type"] == "tuple_type" and isinstance(problem["input"], str | float | int):
-        message = f"expected a list, for example {json.dumps([problem['input']])}"
+        message = "expected a list that is not empty"
+    if problem["type"] == "tuple_type":
+        example = (
+            f", for example {json.dumps([value])}" if isinstance(value := problem["input"], str | int | float) else ""
+        )
+        message = f"expected a list{example}"
     return f"{path}: {message} (found {_short(problem['input'])})"
 
 
-def _suggestion(names: Sequence[str], model: type[BaseModel] | None, base: BaseModel) -> str:
-    """Return the fields that an unknown one may mean, of another section or of its own, and the section's fields."""
-    if model is None:
-        return "."
+def _unknown(names: list[str], value: object, model: type[BaseModel] | None, base: BaseModel) -> str:
+    """Return the message of an unknown field: the fields that it may mean, and those of its section."""
     section = "".join(f"{name}." for name in names[:-1])
-    elsewhere = [path for path in _paths(base) if path.endswith(f".{names[-1]}")]
-    meant = elsewhere[:_MOST_PATHS] or [*filter(None, [_nearest(names[-1], model)])]
+    typed = [*names]
+    while isinstance(value, Mapping) and len(value) == 1:  # a field of an unknown section
+        ((name, value),) = value.items()
+        typed.append(str(name))
+    inner = typed[len(names) :]
+    if inner and model and (nearest := nearest_name(names[-1], model.model_fields, _CLOSE)):
+        meant = [".".join([*names[:-1], nearest, *inner])]
+    else:
+        meant = _meant(typed[-1], section, None if inner else model, base)
     hint = f" Did you mean {' or '.join(map(repr, meant))}?" if meant else ""
-    return f".{hint} Fields{f' of {section[:-1]}' if section else ''}: {', '.join(model.model_fields)}"
+    fields = f" Fields{f' of {section[:-1]}' if section else ''}: {', '.join(model.model_fields)}" if model else ""
+    return f"{'.'.join(typed)}: unknown field.{hint}{fields}"
 
 
-def _paths(settings: BaseModel, section: str = "") -> Iterator[str]:
-    """Yield the path of every field of settings and of their sections."""
+def _meant(name: str, section: str, model: type[BaseModel] | None, base: BaseModel) -> list[str]:
+    """Return the paths that an unknown name may mean: equal ones, else a near one of its section.
+
+    A name without a section may also mean a near one of any section.
+    """
+    sections = [(path, type(settings)) for path, settings in _sections(base)]
+    if equal := [f"{path}{name}" for path, kind in sections if name in kind.model_fields]:
+        return equal[:_MOST_PATHS]
+    if model and (nearest := _nearest(name, model)):
+        return [f"{section}{nearest}"]
+    near = [f"{path}{nearest}" for path, kind in sections if (nearest := _nearest(name, kind, _CLOSE))]
+    return [] if section else near[:_MOST_PATHS]
+
+
+def _sections(settings: BaseModel, path: str = "") -> Iterator[tuple[str, BaseModel]]:
+    """Yield settings and their sections, each with the start of the paths of its fields."""
+    yield path, settings
     for name, value in settings:
-        yield f"{section}{name}"
         if isinstance(value, BaseModel):
-            yield from _paths(value, f"{section}{name}.")
+            yield from _sections(value, f"{path}{name}.")
 
 
 def _short(value: object) -> str:
@@ -138,7 +163,7 @@ def _has_mapping(kinds: Sequence[Any]) -> bool:
     return any(get_origin(kind) in (dict, Mapping) for kind in kinds)
 
 
-def _nearest(name: str, model: type[BaseModel]) -> str:
+def _nearest(name: str, model: type[BaseModel], cutoff: float = 0.6) -> str:
     """Return the field that contains the name as a word, that has the closest name, or is described by it.
 
     For example, "steps" finds `max_steps`, and "learning_rate" finds `lr`, described as "Peak learning rate".
@@ -146,7 +171,7 @@ def _nearest(name: str, model: type[BaseModel]) -> str:
     fields = model.model_fields
     if containing := [field for field in fields if name in field.split("_")]:
         return containing[0]
-    if nearest := nearest_name(name, fields):
+    if nearest := nearest_name(name, fields, cutoff):
         return nearest
     phrases: dict[str, str] = {}
     for field in fields:

@@ -69,5 +69,5 @@ def test_settings_of_a_flow_may_be_complete_changes_or_an_empty_form():
     assert received(config) is config
     assert received(None) is None
     assert received(dict.fromkeys(AdaptConfig.model_fields)) == AdaptConfig()
-    with pytest.raises(ParameterTypeError, match=r"training\.lrr: unknown field\. Did you mean 'lr'\?"):
+    with pytest.raises(ParameterTypeError, match=r"training\.lrr: unknown field\. Did you mean 'training\.lr'\?"):
         received({"training": {"lrr": 1}})

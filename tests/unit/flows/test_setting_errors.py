@@ -1,0 +1,51 @@
+"""Messages of wrong settings: paths that `--set` takes, the fields that may be meant, and one line for each fault."""
+
+import pytest
+
+from bsl.flows.cli.terminal.overrides import configured
+from tests.every import every
+
+MESSAGES = {
+    # an unknown field: of its section, of another one, of the top, and of an unknown section
+    "training.lrr=1": "training.lrr: unknown field. Did you mean 'training.lr'? Fields of training: objective, ",
+    "training.steps=9": "Did you mean 'training.max_steps'?",
+    "lr=1": "lr: unknown field. Did you mean 'training.lr'? Fields: pairs, training, ",
+    "seed=1": "'training.seed' or 'evaluation.bootstrap.seed' or 'evaluation.probe.seed'?",
+    "batchsize=1": "Did you mean 'training.batch_size' or 'evaluation.probe.batch_size'?",
+    "training.title=x": "Did you mean 'title'?",
+    "trainng.lr=1": "trainng.lr: unknown field. Did you mean 'training.lr'?",
+    "evaluation.bootstrp.seed=1": "Did you mean 'evaluation.bootstrap.seed'?",
+    "ingest.lr=1": "ingest.lr: unknown field. Did you mean 'training.lr'?",
+    "augmnt.no.such=1": "augmnt.no.such: unknown field. Did you mean 'augment.no.such'?",
+    "foo=1": "foo: unknown field. Fields: pairs, ",
+    "encoder.name=x": "encoder.name: unknown field.",
+    "encoder.cnn.width=1": "unknown field. Fields of encoder.cnn: kernels, channels, relu",
+    # items of lists, by number
+    "ingest.sources.0.limt=3": "Did you mean 'ingest.sources.0.limit'?",
+    "ingest.sources.0.limit=0": "ingest.sources.0.limit: Input should be greater than or equal to 1 (found 0)",
+    "ingest.sources.1.limit=3": "sources.1: expected the number of an item, below 1, or a complete list",
+    'ingest.sources=["a.txt"]': "ingest.sources.0: expected an object with the fields dataset, path, ",
+    "ingest.sources=[]": "ingest.sources: expected a list that is not empty (found [])",
+    "ingest.sources=a.txt": "ingest.sources: expected a list, for example [\"a.txt\"] (found 'a.txt')",
+    # names of objectives, filters and so on
+    "training.objective=simces": "training.objective.name: unknown name 'simces'. Did you mean 'simcse'? Expected",
+    "training.objective=[1]": "training.objective: expected a name, or an object with one (found [1])",
+    'augment.filters=["lengt"]': "augment.filters.0.name: unknown name 'lengt'. Did you mean 'length'?",
+    "augment.filters=[{}]": "augment.filters.0: has no name. Add one of capitals, loop, length, copy, language, ",
+}
+
+
+@every(MESSAGES.items())
+def test_wrong_setting_is_explained_in_one_line(setting, message):
+    with pytest.raises(ValueError, match=r"^[^\n]*$") as refused:
+        configured("tiny", [setting])
+    assert message in str(refused.value)
+
+
+def test_items_of_lists_are_changed_by_number():
+    base, changed = configured("tiny", []), configured("tiny", ["ingest.sources.0.limit=30"])
+    (source,) = base.ingest.sources
+    assert changed.ingest.sources == (source.model_copy(update={"limit": 30}),)
+    first, last = (configured("tiny-bsl-sbert", settings) for settings in ([], ["earlier.0.training.lr=0.5"]))
+    assert (first.earlier[0].training.lr, last.earlier[0].training.lr) == (1e-4, 0.5)
+    assert last.training == first.training
