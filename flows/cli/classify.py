@@ -9,11 +9,12 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from bsl.flows.cli.search import AskedEncoding
-from bsl.flows.cli.terminal.checks import check_encoders, check_files
+from bsl.flows.cli.terminal.checks import check_files
 from bsl.flows.cli.terminal.log_lines import printable
 from bsl.flows.cli.terminal.options import NOT_GIVEN, AskedPrecision, Output, Place
 from bsl.flows.cli.terminal.printing import print_json, print_table
 from bsl.flows.cli.terminal.start import begin_here
+from bsl.storage.sources.classifier_names import check_classifier
 from bsl.storage.sources.reading_config import FORMATS
 
 
@@ -40,7 +41,7 @@ def classify(
     from bsl.flows.run_context import run_context_of
 
     check_files(source)
-    check_encoders([model], run_context_of(place))
+    check_classifier(model, run_context_of(place).open_store())
     with begin_here(place, source) as site:
         from bsl.tasks.serving.classify import check_target, classified, find_classifier, read_input, write_table
         from bsl.tasks.stage.ui import progress_of

@@ -48,6 +48,8 @@ def mirror(
         raise ValueError(f"{folder} is not a folder on this machine. Fill a local folder and copy it there")
     if Path(folder).is_file():
         raise ValueError(f"{folder} is a file, expected a folder. Name a new folder, or the one to complete")
+    if settings and not any(name.startswith(RECIPE) for name in names):
+        raise ValueError(f"--set: has an effect only with a recipe. Name one: {RECIPE}NAME")
     from bsl.flows.hub import targets
     from bsl.flows.recipes.listing import own_files
     from bsl.flows.run_context import run_context_of
@@ -67,9 +69,8 @@ def mirror(
                 if not output.json:
                     print(printable(f"{outcome:<8} {file}"))
         except StorageError as error:
-            fault: object = error
-            if isinstance(error, HubSilentError):
-                fault = f"{error.finding}. Run this on a machine that reaches the Hub"
+            on_another = "Run this on a machine that reaches the Hub."
+            fault = f"{error.finding}. {on_another}" if isinstance(error, HubSilentError) else str(error)
             lacking[name] = f"{fault}{perhaps_meant(name)}"
             print(printable(f"lacking  {name}: {lacking[name]}"), file=sys.stderr)
     if output.json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Final, Literal
 
 from bsl.flows.recipes.distillation import DISTILLATION, MULTILINGUAL
@@ -43,6 +44,9 @@ def recipe(name: str) -> PipelineConfig:
         UnknownRecipeError: No recipe has that name; the message suggests the closest one.
     """
     if name not in RECIPES:
-        hint = did_you_mean(name, RECIPES)
+        from bsl.flows.recipes.published_rows import ROWS  # reads the recipes
+
+        is_row = f" It is a published row: bsl reproduce {shlex.quote(name)}." if name in ROWS else ""
+        hint = is_row or did_you_mean(name, RECIPES)
         raise UnknownRecipeError(f"unknown recipe {name!r}.{hint} `bsl recipes` lists all {len(RECIPES)} recipes")
     return RECIPES[name]()

@@ -26,6 +26,7 @@ from bsl.models.errors import EvaluationError
 from bsl.models.evaluation.probe.logistic import fit_logistic
 from bsl.models.evaluation.probe.problem import NESTED_SEED, stratified
 from bsl.models.evaluation.probe.search import STRENGTHS
+from bsl.storage.filesystem.model_folder import CLASSIFIER_SETTINGS
 from bsl.storage.filesystem.os_errors import first_line
 from bsl.storage.record import Record
 
@@ -35,9 +36,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-FOLDER: Final = "classifier"
-"""Folder of a classifier in the folder of its encoder."""
-WEIGHTS, SETTINGS = "classifier.safetensors", "classifier.json"
+WEIGHTS: Final = "classifier.safetensors"
 _FOLDS: Final = 5
 _FEWEST: Final = 2  # rows of a class: each fold is trained on one
 _HOTTEST: Final = 20.0  # the temperature and its inverse are at most this
@@ -100,7 +99,7 @@ class LinearClassifier:
         folder.mkdir(parents=True, exist_ok=True)
         # safetensors writes the memory of an array, whatever its strides.
         save_file({"weights": np.ascontiguousarray(self.weights), "bias": self.bias}, folder / WEIGHTS)
-        (folder / SETTINGS).write_text(self.settings.model_dump_json(indent=1), encoding="utf-8")
+        (folder / CLASSIFIER_SETTINGS).write_text(self.settings.model_dump_json(indent=1), encoding="utf-8")
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -110,18 +109,19 @@ class LinearClassifier:
             EvaluationError: A file is missing, damaged or of a newer format, or weights and settings do not agree.
         """
         try:
-            settings = ClassifierSettings.model_validate_json((folder / SETTINGS).read_bytes())
+            settings = ClassifierSettings.model_validate_json((folder / CLASSIFIER_SETTINGS).read_bytes())
             tensors = load_file(folder / WEIGHTS)
             weights_DC, bias_C = tensors["weights"], tensors["bias"]
         except Exception as error:  # each library has its own errors of damaged files
             raise EvaluationError(
-                f"{folder}: not a classifier ({first_line(error)}; expected {SETTINGS} and {WEIGHTS} of "
+                f"{folder}: not a classifier ({first_line(error)}; expected {CLASSIFIER_SETTINGS} and {WEIGHTS} of "
                 "`bsl adapt --labels`). Export it again."
             ) from error
         shape = (settings.width, len(settings.classes))
         if weights_DC.shape != shape or bias_C.shape != shape[1:]:
             raise EvaluationError(
-                f"{folder / WEIGHTS}: weights of shape {weights_DC.shape} (expected {shape}, as {SETTINGS} says). Copy "
+                f"{folder / WEIGHTS}: weights of shape {weights_DC.shape} (expected {shape}, as "
+                f"{CLASSIFIER_SETTINGS} says). Copy "
                 "both files of one classifier."
             )
         return cls(settings, weights_DC, bias_C)

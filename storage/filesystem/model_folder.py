@@ -13,6 +13,8 @@ PICKLED: Final = "pytorch_model.bin"
 GRAPH: Final = ".onnx"
 GRAPH_FOLDER: Final = "onnx"  # folder of graphs
 DEFAULT_GRAPH: Final = "model.onnx"
+CLASSIFIER: Final = "classifier"  # folder of a classifier on its encoder's vectors
+CLASSIFIER_SETTINGS: Final = "classifier.json"
 _WEIGHTS: Final = ("*.safetensors", "pytorch_model*.bin")
 
 

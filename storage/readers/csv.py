@@ -79,7 +79,9 @@ def columns(path: str, *, tabs: bool, encoding: str | None = None) -> tuple[str,
     """
     first = next(line_blocks(path, None, 1 << 20, encoding=encoding), None)
     if first is None:
-        raise SourceError(f"{path} is empty, expected a header line with column names")
+        raise SourceError(
+            f"{path} is empty, expected a header line with column names. Leave the file out, or write it again."
+        )
     return _header(path, first, tabs=tabs).names
 
 

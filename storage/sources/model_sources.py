@@ -149,7 +149,9 @@ def _on_hub(spec: str, revision: str | None) -> HubModel:
     known = [name if "/" in spec else name.removeprefix(f"{_OWNER}/") for name in cached_models()]
     hint = did_you_mean(spec, known).strip()
     remedy = f"{first}, check the name, {_INSTEAD}"
-    raise type(fault)(fault.finding, f"{hint} {remedy[0].upper()}{remedy[1:]}" if hint else remedy) from fault
+    raise type(fault)(
+        f"{fault.finding}{perhaps_path(spec)}", f"{hint} {remedy[0].upper()}{remedy[1:]}" if hint else remedy
+    ) from fault
 
 
 def _names(spec: str) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from bsl.storage.artifacts.refs import ENCODER, ClassifierRef
 from bsl.storage.datasets.registry import DATASETS
 from bsl.storage.errors import ArtifactMissingError, StoreWriteError
 from bsl.storage.filesystem.atomic import atomic_write
+from bsl.storage.filesystem.model_folder import CLASSIFIER, CLASSIFIER_SETTINGS
 from bsl.storage.filesystem.os_errors import explain_full_disk
 from bsl.tasks.evaluation.kinds import tables
 from bsl.tasks.rendering.escaping import code, plain
@@ -154,12 +155,12 @@ def additions(store: Store, ref: ArtifactRef, *, onnx: bool) -> Iterator[Path | 
 
 def copy_classifier(store: Store, checkpoint: ArtifactRef, folder: Path) -> None:
     """Copy the newest classifier on a checkpoint's vectors, if there is one, to an encoder's folder."""
-    from bsl.models.serving.classifier import FOLDER, SETTINGS, WEIGHTS  # torch
+    from bsl.models.serving.classifier import WEIGHTS  # torch
 
     if (ref := classifier_on(store, checkpoint)) is not None:
-        (folder / FOLDER).mkdir()
-        for name in (SETTINGS, WEIGHTS):
-            shutil.copyfile(store.fetch(ref) / name, folder / FOLDER / name)
+        (folder / CLASSIFIER).mkdir()
+        for name in (CLASSIFIER_SETTINGS, WEIGHTS):
+            shutil.copyfile(store.fetch(ref) / name, folder / CLASSIFIER / name)
 
 
 def classifier_on(store: Store, checkpoint: ArtifactRef) -> ClassifierRef | None:

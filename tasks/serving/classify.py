@@ -7,14 +7,13 @@ encoder (`classifier/`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
 
 from bsl.models.encoder.config import EncoderConfig
-from bsl.models.serving.classifier import FOLDER, SETTINGS, LinearClassifier
+from bsl.models.serving.classifier import LinearClassifier
 from bsl.storage.artifacts.lookup import find
 from bsl.storage.artifacts.refs import ArtifactRef, CheckpointRef, ClassifierRef
 from bsl.storage.errors import ArtifactMissingError, SourceError
@@ -24,6 +23,7 @@ from bsl.storage.readers.columns import Columns, known_shape, require
 from bsl.storage.readers.formats import columns_of, format_of, read_table
 from bsl.storage.readers.read_report import ReadReport
 from bsl.storage.readers.text_columns import SAMPLE, is_prose
+from bsl.storage.sources.classifier_names import ARTIFACTS, classifier_folder, no_classifier
 from bsl.tasks.embedding.encode import ResumableEncoding
 from bsl.tasks.embedding.encoders import resolve
 from bsl.tasks.reporting.export import classifier_on
@@ -31,6 +31,7 @@ from bsl.tasks.stage.progress import announce
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 
 MOST: Final = 3
 """Number of classes in a classified file."""
-_ARTIFACTS: Final = ("report/", "classifier/", "checkpoint/")
 _OPTION: Final = "with --text-column"
 _WRITERS: Final[dict[str, Callable[[pl.DataFrame, Path], None]]] = {
     ".csv": lambda frame, path: frame.write_csv(path),
@@ -84,18 +84,13 @@ def find_classifier(site: RunContext, name: str, precision: Precision) -> TextCl
 
 def _located(store: Store, name: str) -> tuple[str, Path]:
     """Return the name of the encoder, and the folder of the classifier."""
-    folder = Path(name).expanduser()
-    if (folder / FOLDER / SETTINGS).is_file():
-        return str(folder), folder / FOLDER
-    if name.startswith(_ARTIFACTS):
+    if (folder := classifier_folder(name)) is not None:
+        return str(folder.parent), folder
+    if name.startswith(ARTIFACTS):
         ref = _classifier_of(store, find(store, name))
         store.used(ref)
         return f"checkpoint/{store.manifest(ref).provenance.inputs['exported'].key}", store.fetch(ref)
-    found = "the folder has no such file" if folder.is_dir() else "no such folder"
-    raise SourceError(
-        f"{name}: {found} (expected the folder of an exported encoder, with {FOLDER}/{SETTINGS}). Name report/<key> of "
-        "`bsl adapt --labels`, or a folder of `bsl artifacts export`."
-    )
+    raise no_classifier(name)
 
 
 def _classifier_of(store: Store, ref: ArtifactRef) -> ClassifierRef:

@@ -10,7 +10,8 @@ from sklearn.linear_model import LogisticRegression
 from bsl.models.errors import EvaluationError
 from bsl.models.evaluation.labels import Labelled, class_accuracies
 from bsl.models.evaluation.probe.problem import senteval_order
-from bsl.models.serving.classifier import SETTINGS, WEIGHTS, LinearClassifier, fit_classifier, temperature
+from bsl.models.serving.classifier import WEIGHTS, LinearClassifier, fit_classifier, temperature
+from bsl.storage.filesystem.model_folder import CLASSIFIER_SETTINGS
 
 NAMES = ("a", "b", "c", "d")
 
@@ -95,7 +96,7 @@ def test_saved_classifier_gives_equal_probabilities(tmp_path):
     vectors_ND, gold_N = rows(80)
     found = fit_classifier(vectors_ND, gold_N, NAMES, text_column="body")
     found.save(tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {SETTINGS, WEIGHTS}
+    assert {path.name for path in tmp_path.iterdir()} == {CLASSIFIER_SETTINGS, WEIGHTS}
     again = LinearClassifier.load(tmp_path)
     assert again.settings == found.settings
     assert (again.probabilities(vectors_ND) == found.probabilities(vectors_ND)).all()

@@ -53,7 +53,7 @@ def test_mirror_command_where_the_hub_does_not_answer_sends_to_another_machine(t
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")  # nobody listens
     assert main(["mirror", str(tmp_path / "made"), "stsb/test"]) == 1
-    assert capsys.readouterr().err.endswith("Run this on a machine that reaches the Hub\n")
+    assert capsys.readouterr().err.endswith("Run this on a machine that reaches the Hub.\n")
 
 
 def test_misspelt_dataset_name_gets_a_suggestion():
