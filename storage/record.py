@@ -93,9 +93,10 @@ class Record(BaseModel):
     ) -> JsonSchemaValue:
         """Return pydantic's JSON schema with the descriptions of the fields."""
         made = handler(schema)
-        for name, shown in handler.resolve_ref_schema(made).get("properties", {}).items():
+        properties = handler.resolve_ref_schema(made).get("properties", {})
+        for name in cls.model_fields.keys() & properties.keys():
             if text := description(cls, name):
-                shown["description"] = text
+                properties[name]["description"] = text
         return made
 
 
