@@ -20,8 +20,7 @@ from torch import nn
 from bsl.models.encoder.heads import precise
 from bsl.models.encoder.layouts import Tokens, budget_batches
 from bsl.models.encoder.network import Encoder, tokens_per_pass
-from bsl.models.runtime.device import arithmetic, gather_shares, own_share
-from bsl.models.runtime.torch_settings import evaluating
+from bsl.models.runtime.device import frozen_passes, gather_shares, own_share
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -77,7 +76,7 @@ class CrossEncoder(Encoder):
         """Return the sigmoid of each pair's first logit, (B,) in [0, 1], without dropout; arguments as in `values`."""
         pairs = self._joined(tokens, first, second)
         scores = np.zeros(len(pairs))
-        with evaluating(self), torch.inference_mode(), arithmetic(self.device, bf16=bf16):
+        with frozen_passes(self, self.device, bf16=bf16):
             budget = tokens_per_pass(self.device)
             for part in budget_batches(pairs.lengths, budget):
                 values_BC = self._valued(self.embed(pairs, part, budget))

@@ -25,8 +25,7 @@ from bsl.models.encoder.pooling import POOLINGS, Pooling, pooling_of
 from bsl.models.encoder.transformer import rounded_copy
 from bsl.models.encoder.unpadded import run_packed
 from bsl.models.errors import EncoderError, NoEmbeddingError
-from bsl.models.runtime.device import Download, arithmetic, gather_shares, own_share, prefetch_one, uploaded
-from bsl.models.runtime.torch_settings import evaluating
+from bsl.models.runtime.device import Download, frozen_passes, gather_shares, own_share, prefetch_one, uploaded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -190,7 +189,7 @@ class Encoder(nn.Module):
         if device is not None:
             self.to(device)
         budget = batch_tokens or tokens_per_pass(self.device)
-        with evaluating(self), torch.inference_mode(), arithmetic(self.device, bf16=bf16):
+        with frozen_passes(self, self.device, bf16=bf16):
             frozen = self.rounded(tokens.pad_id) if bf16 and self.device.type == "cuda" else self
             passes = (
                 (rows, Download(frozen.embed(tokens, rows, budget))) for rows in budget_batches(tokens.lengths, budget)

@@ -30,7 +30,7 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from bsl.models.errors import TrainingError
-from bsl.models.runtime.torch_settings import ieee_products, without_cudnn_attention
+from bsl.models.runtime.torch_settings import evaluating, ieee_products, without_cudnn_attention
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -91,6 +91,16 @@ def arithmetic(device: torch.device, *, bf16: bool) -> Iterator[None]:
         without_cudnn_attention() if on_gpu else contextlib.nullcontext(),
         _product_mode(device, bf16),
     ):
+        yield
+
+
+@contextlib.contextmanager
+def frozen_passes(network: torch.nn.Module, device: torch.device, *, bf16: bool) -> Iterator[None]:
+    """Compute passes without dropout and gradients inside the block, by the device's `arithmetic`."""
+    # In inference mode autocast rounds the weights for every pass: a seventh of a small encoder's time on a CPU.
+    # On a GPU the weights of frozen passes are rounded before.
+    without_gradients = torch.no_grad() if bf16 and device.type == "cpu" else torch.inference_mode()
+    with evaluating(network), without_gradients, arithmetic(device, bf16=bf16):
         yield
 
 

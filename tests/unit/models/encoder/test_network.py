@@ -1,9 +1,12 @@
 """An encoder with a folded transform, or with weights in bf16, gives the transformed or rounded vectors."""
 
+from collections import Counter
+
 import numpy as np
 import polars as pl
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import AutoModel
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
@@ -87,6 +90,29 @@ def test_bf16_vectors_are_close_and_unaffected_by_autocast(architecture, setting
     assert rounded.supports_packing(PAD) == encoder.supports_packing(PAD)
     assert sum(isinstance(module, ProductWithGelu) for module in rounded.modules()) == products
     assert not any(isinstance(module, ProductWithGelu) for module in encoder.modules())
+
+
+class Rounded(TorchDispatchMode):
+    """Count the copies in bf16 of each weight."""
+
+    def __init__(self, weights):
+        super().__init__()
+        self.names, self.copies = {weight.data_ptr(): name for name, weight in weights}, Counter()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func is torch.ops.aten._to_copy.default and (name := self.names.get(args[0].data_ptr())):
+            self.copies[name] += 1
+        return func(*args, **(kwargs or {}))
+
+
+def test_bf16_rounds_each_weight_once_however_many_passes():
+    tokens, encoder = random_tokens([5, 9, 2, 9, 14, 12]), encoder_of("bert", {})
+    with Rounded(encoder.named_parameters()) as rounded:
+        encoder.encode(tokens, batch_tokens=14, bf16=True)
+    assert {name for name in rounded.copies if "layer.0" in name} == {
+        name for name, _ in encoder.named_parameters() if "layer.0" in name and "LayerNorm" not in name
+    }
+    assert set(rounded.copies.values()) == {1}
 
 
 @pytest.mark.parametrize("shape", [(7, 32), (3, 5, 32)])
