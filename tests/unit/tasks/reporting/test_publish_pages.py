@@ -13,6 +13,7 @@ from scipy.stats import rankdata
 
 from bsl.flows.comparison import compared
 from bsl.models.evaluation.signature import PRINTED
+from bsl.storage.artifacts.lineage import lineage
 from bsl.storage.artifacts.refs import ComparisonRef
 from bsl.storage.artifacts.store import Store
 from bsl.storage.errors import ArtifactMissingError
@@ -20,7 +21,7 @@ from bsl.tasks.evaluation.kinds import tables
 from bsl.tasks.figures import ClassifierFigures, EvaluationFigures, ResultFigures, ToLabelFigures, TrainingFigures
 from bsl.tasks.reporting.evaluation import Missing, summarise
 from bsl.tasks.reporting.export import additions
-from bsl.tasks.reporting.provenance import commit, lineage
+from bsl.tasks.reporting.provenance import commit
 from tests.golden import tiny_runs
 from tests.outline import Outline
 from tests.toy_sets import allow_any_rows

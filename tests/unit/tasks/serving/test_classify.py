@@ -78,13 +78,19 @@ def test_exported_folder_gives_the_same_probabilities_as_the_report(made, tmp_pa
     shutil.copytree(store.fetch(made.exported) / ENCODER, folder)
     copy_classifier(store, made.exported, folder)
     classifier = bsl.Classifier.load(folder, device="cpu")
+    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "checkpoint" / ENCODER).symlink_to(folder)  # as `bsl artifacts export checkpoint/KEY` writes it
+    assert bsl.Classifier.load(tmp_path / "checkpoint").predict_proba(texts[:2]) == pytest.approx(
+        classifier.predict_proba(np.array(texts[:2]))
+    )
     expected = bsl.Classifier.load(made.report.path, store=made.site.store, device="cpu")
     assert classifier.classes == ("account", "delivery", "refund")
     assert classifier.predict_proba(texts) == pytest.approx(expected.predict_proba(texts))
     assert classifier.predict(texts) == texts_of(300, 12)["queue"].to_list()
     assert classifier.predict_proba([]).shape == (0, 3)
-    with pytest.raises(TypeError, match=r"Pass \[text\]"):
-        classifier.predict("a text")
+    for wrong in ("a text", {"text": texts[:2]}, pl.DataFrame({"text": texts[:2]})):
+        with pytest.raises(TypeError, match="expected a list of strings"):
+            classifier.predict(wrong)
 
 
 def test_name_without_a_classifier_says_what_to_name(made, tmp_path):
