@@ -15,11 +15,9 @@ from bsl.models.training.config import AFS_CONFIG, AFS_CROSS_CONFIG
 from bsl.storage.errors import SourceError
 from bsl.storage.readers.benchmarks.afs import TOPICS
 from bsl.storage.sources.model_sources import resolve_model
-from bsl.tasks.evaluation.afs import AfsKind, find_afs_set, read_afs_set
+from bsl.tasks.evaluation.afs import find_afs_set, read_afs_set
 from bsl.tasks.evaluation.finetuning.afs import predict_afs, score_afs_predictions
 from bsl.tasks.evaluation.finetuning.finetune import FineTuning
-from bsl.tasks.evaluation.kinds import score
-from tests.corpora import publish_vectors
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 
 DRAWS = BootstrapConfig(resamples=100)
@@ -134,13 +132,6 @@ def test_afs_scores_match_scipy_per_topic_and_average():
         assert (rows["mean"]["n"], rows["GC"]["n"]) == (150, 50)
     with pytest.raises(EvaluationError, match=r"topics \['GC'\], expected at least two"):
         afs_scores(pairs.head(50), "unsupervised")
-
-
-def test_afs_stage_scores_frozen_vectors_by_topic(afs, site):
-    texts = afs().sentences().unique(maintain_order=True)
-    ref = publish_vectors(site, texts, np.random.default_rng(0).normal(size=(len(texts), 4)))
-    frozen = site.open_store().scan(score(site, ref, "m", "", AfsKind.title, (afs(),), DRAWS, None)).collect()
-    assert frozen["subset"].unique(maintain_order=True).to_list() == ["GC", "GM", "DP", "mean"]
 
 
 @pytest.mark.parametrize(
