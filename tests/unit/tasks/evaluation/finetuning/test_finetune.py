@@ -1,5 +1,9 @@
 """Fine-tuning by cosine regression equals a plain training loop; its stages score and aggregate seeds."""
 
+import logging
+import os
+import signal
+
 import numpy as np
 import polars as pl
 import pytest
@@ -7,23 +11,25 @@ import torch
 
 from bsl.models.encoder.config import CNNConfig, EncoderConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
-from bsl.models.errors import EvaluationError
+from bsl.models.errors import EvaluationError, TrainingError
 from bsl.models.evaluation.config import BootstrapConfig
 from bsl.models.evaluation.significance.seeds import over_seeds
+from bsl.models.training import loop
 from bsl.models.training.config import AFS_CONFIG, STSB_CONFIG, STSB_CROSS_CONFIG
 from bsl.models.training.loop import train
 from bsl.models.views.annotated_pairs import both_orders, graded_pairs
 from bsl.storage.artifacts.schemas import SCORES
+from bsl.storage.artifacts.store import Store
 from bsl.storage.sources.model_sources import resolve_model
 from bsl.tasks.corpus.evaluation_sets import resolve_scored_set
 from bsl.tasks.evaluation.finetuning.finetune import FineTuning
 from bsl.tasks.evaluation.finetuning.sts import score_supervised, summarise_seeds
-from tests.tiny_encoder import tiny_encoder, write_tiny
-from tests.tiny_finetuning import FIRST as ONE
-from tests.tiny_finetuning import GOLD as FIVES
-from tests.tiny_finetuning import SECOND as TWO
+from bsl.tasks.stage.progress import listening
+from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, tiny_encoder, write_tiny
 from tests.toy_sets import allow_any_rows
 
+ONE, TWO = ORIGINALS * 3, BACK_DE + BACK_DE[1:] + BACK_DE[:1] + BACK_FR
+FIVES = [5.0] * 4 + [0.0, 0.5, 1.0, 1.5] + [4.5] * 4
 GOLD = np.array(FIVES) / 5
 PAIRS = graded_pairs(pl.DataFrame({"sentence1": ONE, "sentence2": TWO, "score": 5 * GOLD}), 5)
 
@@ -99,28 +105,38 @@ def test_over_seeds_returns_mean_standard_deviation_and_interval_of_equal_seeds(
         over_seeds(pl.concat([rows({0: 0.8, 1: 0.9}), rows({0: 0.7}, metric="pearson")]))
 
 
-@pytest.mark.parametrize(
-    ("settings", "rate", "protocol", "made", "least"),
-    [(STSB_CONFIG, 3e-3, "supervised", "cosine", 0.8), (STSB_CROSS_CONFIG, 5e-3, "cross-encoder", "score", 0.4)],
-)
-def test_supervised_stages_score_each_seed_and_summarise_seeds(
-    site, tmp_path, monkeypatch, settings, rate, protocol, made, least
-):
+@pytest.fixture
+def scored(site, tmp_path, monkeypatch):
+    """Return a function that fine-tunes a tiny encoder on toy splits of STS-B in a store, and scores it."""
     allow_any_rows(monkeypatch, "stsb")
     (tmp_path / "stsb").mkdir()
     frame = pl.DataFrame({"sentence1": ONE, "sentence2": TWO, "score": FIVES})
     for split, repeats in (("train", 30), ("dev", 5), ("test", 5)):
         pl.concat([frame] * repeats).write_parquet(tmp_path / "stsb" / f"{split}.parquet")
-    site, store = site.model_copy(update={"mirror": str(tmp_path)}), site.open_store()
-    tuning = FineTuning(
-        encoder=resolve_model(str(write_tiny(tmp_path / "tiny", dropout=0.0, layers=1))),
-        network=EncoderConfig(model="tiny", max_length=24),
-        config=settings.model_copy(update={"batch_size": 16, "epochs": 2, "lr": rate}),
+    encoder = resolve_model(str(write_tiny(tmp_path / "tiny", dropout=0.0, layers=1)))
+    sets = tuple(
+        resolve_scored_set(site.model_copy(update={"mirror": str(tmp_path)}), f"stsb/{split}")
+        for split in ("train", "dev", "test")
     )
-    sets = tuple(resolve_scored_set(site, f"stsb/{split}") for split in ("train", "dev", "test"))
-    refs = tuple(
-        score_supervised(site, tuning, "tiny", "", sets, seed, BootstrapConfig(resamples=100)) for seed in (0, 1)
-    )
+
+    def call(config, seed, store=site.store):
+        settings = config.model_copy(update={"batch_size": 16, "epochs": 2})
+        tuning = FineTuning(encoder=encoder, network=EncoderConfig(model="tiny", max_length=24), config=settings)
+        place = site.model_copy(update={"store": str(store), "save_every": 1})
+        return score_supervised(place, tuning, "tiny", "", sets, seed, BootstrapConfig(resamples=100))
+
+    return call
+
+
+COSINE, CROSS = STSB_CONFIG.model_copy(update={"lr": 3e-3}), STSB_CROSS_CONFIG.model_copy(update={"lr": 5e-3})
+
+
+@pytest.mark.parametrize(
+    ("config", "protocol", "made", "least"),
+    [(COSINE, "supervised", "cosine", 0.8), (CROSS, "cross-encoder", "score", 0.4)],
+)
+def test_supervised_stages_score_each_seed_and_summarise_seeds(site, scored, config, protocol, made, least):
+    refs, store = tuple(scored(config, seed) for seed in (0, 1)), site.open_store()
     assert len({ref.key for ref in refs}) == 2
     single = store.scan(refs[1]).collect()
     assert single["seed"].unique().to_list() == [1]
@@ -128,3 +144,23 @@ def test_supervised_stages_score_each_seed_and_summarise_seeds(
     summary = store.scan(summarise_seeds(site, scores=refs)).collect()
     assert set(summary["protocol"]) == {f"{protocol}-mean", f"{protocol}-sd"}
     assert all(f"by:{made}|" in line for line in summary["signature"])
+
+
+@pytest.mark.parametrize("config", [COSINE, CROSS], ids=["cosine", "cross-encoder"])
+def test_stopped_fine_tuning_resumes_to_the_same_artifact(scored, tmp_path, monkeypatch, caplog, config):
+    monkeypatch.setattr(loop, "REPORT_S", 0)
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    expected = scored(config, 1, whole)
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+
+    def stop(event, value):
+        if event == "advances":
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with listening(stop), pytest.raises(TrainingError, match="stopped on request after step"):
+        scored(config, 1, stopped)
+    signal.signal(signal.SIGTERM, before)
+    caplog.set_level(logging.INFO)
+    assert scored(config, 1, stopped) == expected
+    assert any("resuming at step" in message for message in caplog.messages)
+    assert len({Store(str(folder)).manifest(expected).digest for folder in (whole, stopped)}) == 1
