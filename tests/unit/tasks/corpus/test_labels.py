@@ -82,15 +82,6 @@ def test_corpus_excludes_texts_with_test_labels(text, tmp_path, use):
     assert 0.6 < len(learnt) / 280 < 0.8
 
 
-def test_training_and_test_label_pairs_share_no_text(text, tmp_path):
-    """A question on the left of one pair and on the right of another puts both pairs in one part."""
-    pairs = [(f"What of number {n} here?", f"What of number {n + 1 if n % 4 else n + 500} here?") for n in range(200)]
-    rows = text.rows(_pairs(tmp_path, pairs), "adapt")
-    judge, teach = ({*own["text_1"], *own["text_2"]} for own in (rows.filter(part=part) for part in ("judge", "teach")))
-    assert judge.isdisjoint(teach)
-    assert rows.height == 200
-
-
 @pytest.mark.parametrize("rows", [12, 24, 48])
 def test_few_labels_are_offered_as_test_labels_only_if_that_works(text, tmp_path, rows):
     labels = _file(tmp_path, OTHERS[:rows])
@@ -134,11 +125,8 @@ def test_too_little_text_or_too_few_labels_raise_an_error(site, tmp_path):
     held_out = HeldOutSet(passages=text.ref, labels=None, use="judge", questions=100, store=site.store)
     with pytest.raises(EvaluationError, match=r"runs: 20, different sentences in them: 20\)\..*give labels"):
         check_enough(site, held_out, None, ("crops",))
-    few = _file(tmp_path, TEXTS[:12])
     with pytest.raises(EvaluationError, match=r"12 rows \(12 test labels\): 0 of 2 classes have enough rows"):
-        text.corpus(few, "judge")
-    with pytest.raises(EvaluationError, match=r"12 rows \(12 test labels, 0 training labels\): 0 of 2 classes"):
-        text.corpus(few, "adapt")
+        text.corpus(_file(tmp_path, TEXTS[:12]), "judge")
     more = [f"Another text of number {n} that stands nowhere else." for n in range(60)]
     joined = _file(tmp_path, [" ".join(TEXTS[:20]), *TEXTS[:20], *more])  # one group of rows has all training text
     with pytest.raises(EmptyCorpusError, match=r"all 10 training sentences occur in test labels.* Give text in add"):

@@ -157,18 +157,6 @@ def test_copy_without_blank_lines_is_refused_with_the_fix(tmp_path):
         list(fill_cache(tmp_path / "made", "cr", str(tmp_path)))
 
 
-@pytest.mark.parametrize(("name", "of_class", "blank"), [("cr", (1368, 2407), (2, 2)), ("mpqa", (7294, 3312), (2, 1))])
-def test_senteval_files_include_all_lines_and_blank_lines(tmp_path, name, of_class, blank):
-    lines = {}
-    for file, label in TRANSFER_SETS[name].files["all"]:
-        rows, blanks = of_class[int(label)], blank[int(label)]
-        lines[file] = "so it goes .\n" * (rows - blanks - 1) + "\n" * blanks + "and so on\n"
-    write_files(tmp_path, lines)
-    rows = rows_of(found_in(tmp_path, name))["all"]
-    assert rows["class"].value_counts(sort=True).sort("class")["count"].to_list() == list(of_class)
-    assert rows.filter(text="")["class"].to_list() == [0] * blank[0] + [1] * blank[1]
-
-
 @pytest.mark.real_data
 @pytest.mark.skipif(not MIRROR, reason="BSL_DATA_MIRROR names no mirror")
 @pytest.mark.parametrize("name", [name for name in TRANSFER_SETS if name != "sst5"])
