@@ -10,9 +10,7 @@ from bsl.models.corpus.normalize import split_sentences
 from bsl.models.corpus.passages import HoldOutConfig, passages
 from bsl.models.errors import EmptyCorpusError, EvaluationError
 from bsl.models.evaluation.labels import labelled_of
-from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import PassagesRef
-from bsl.storage.artifacts.schemas import PASSAGES
 from bsl.storage.sources.labels import label_source
 from bsl.storage.sources.own_text import text_sources
 from bsl.storage.sources.reading_config import ReadingConfig
@@ -21,6 +19,7 @@ from bsl.tasks.corpus.passages import read_passages, training_corpus
 from bsl.tasks.evaluation.own_text import HeldOutSet, check_enough
 from bsl.tasks.figures import LabelCounts
 from bsl.tasks.views.pairs import pair_own_labels
+from tests.corpora import publish
 
 TEXTS = [f"The boat of captain number {n} came late again." for n in range(400)]
 OTHERS = [f"Some other text of number {n}." for n in range(210)]
@@ -49,8 +48,7 @@ class Text:
         number = pl.int_range(pl.len(), dtype=pl.UInt32)
         part = pl.when(number >= held).then(pl.lit("train")).otherwise(pl.lit("report"))
         table = passages(rows, HoldOutConfig()).with_columns(unit=number, part=part)
-        with self.store.draft(self.ref, Provenance(stage_version=1, config={})) as draft:
-            draft.write(table.select(PASSAGES.names()).cast(PASSAGES))
+        publish(self.store, self.ref, table)
 
     def rows(self, labels, use):
         return labelled_rows(self.store, self.ref, labels, use=use)

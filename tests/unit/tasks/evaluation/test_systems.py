@@ -7,9 +7,10 @@ import pytest
 from bsl.models.encoder.config import EncoderConfig, EncoderOverrides
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.storage.artifacts.garbage_collection import collectable
-from bsl.storage.artifacts.manifest import InputEntry, Provenance
+from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import CheckpointRef, ReportRef
 from bsl.tasks.evaluation.systems import find_encoder_system, find_encoder_systems
+from tests.corpora import publish
 from tests.hostile import made_long_ago
 from tests.tiny_encoder import write_tiny
 
@@ -24,9 +25,7 @@ def stored(site, tmp_path):
     with store.draft(CHECKPOINT, Provenance(stage_version=1, config={})) as draft:
         config = EncoderConfig(model="tiny", pooling="cls", max_length=24)
         SentenceEncoder.load(write_tiny(tmp_path / "bare"), config).save(draft.folder / "encoder")
-    entry = InputEntry(kind="checkpoint", key=CHECKPOINT.key, digest=store.manifest(CHECKPOINT).digest)
-    with store.draft(REPORT, Provenance(stage_version=1, config={}, inputs={"checkpoint": entry})) as draft:
-        (draft.folder / "report.md").write_text("# A run\n")
+    publish(store, REPORT, inputs={"checkpoint": CHECKPOINT}, page="# A run")
     return site
 
 

@@ -8,21 +8,17 @@ import polars as pl
 import pytest
 
 from bsl.flows.cli.main import main
-from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import ScoresRef
-from bsl.storage.artifacts.schemas import SCORES
 from bsl.storage.artifacts.store import Store
 from bsl.storage.datasets.registry import DATASETS
 from bsl.storage.errors import StoreWriteError
 from bsl.tasks.reporting.export import FORMS, export_figures, folder_names, task_results
+from tests.corpora import publish, score_row
 
 
-def row(dataset, metric, value, **changed):
-    return {
-        "model": "org/mine", "dataset": dataset, "subset": "all", "split": "test", "metric": metric, "protocol": "all",
-        "value": value, "n": 10, "ci_low": 0.0, "ci_high": 1.0, "seed": 0, "checkpoint": "",
-        "signature": f"set:{dataset}/test|metric:{metric}", **changed,
-    }  # fmt: skip
+def row(dataset, metric, value, model="org/mine", **changed):
+    signature = f"set:{dataset}/test|metric:{metric}"
+    return score_row(dataset, value, model=model, metric=metric, signature=signature, **changed)
 
 
 ROWS = [
@@ -36,16 +32,11 @@ ROWS = [
 ]
 
 
-def publish(store, key, rows):
-    with store.draft(ScoresRef(key=key), Provenance(stage_version=1, config={})) as draft:
-        draft.write(pl.DataFrame(rows).select(SCORES.names()).cast(SCORES))
-
-
 @pytest.fixture
 def store(tmp_path, monkeypatch):
     monkeypatch.setenv("BSL_STORE", str(tmp_path / "store"))
     store = Store(str(tmp_path / "store"))
-    publish(store, f"{7:064x}", ROWS)
+    publish(store, ScoresRef(key=f"{7:064x}"), pl.DataFrame(ROWS))
     return store
 
 
@@ -84,7 +75,7 @@ EXPORTS = {
 
 @pytest.mark.parametrize(("rows", "name", "form", "text"), EXPORTS.values(), ids=EXPORTS)
 def test_export_command_writes_the_figures_or_says_why_not(store, tmp_path, capsys, rows, name, form, text):
-    publish(store, f"{8 << 252:064x}", rows)
+    publish(store, ScoresRef(key=f"{8 << 252:064x}"), pl.DataFrame(rows))
     command, target = ["artifacts", "export", "scores/8", str(tmp_path / name), "--as", form], tmp_path / name
     if form == "mteb":
         assert main(command) == 1
@@ -113,8 +104,9 @@ def test_mteb_export_has_a_folder_for_each_system(tmp_path, systems):
     store = Store(str(tmp_path / "store"))
     of_system = [(number / 10, system) for number, system in enumerate(systems)]
     metrics = ("spearman", "pearson")
-    publish(store, f"{7:064x}", [row("stsb", name, value, model=one) for value, one in of_system for name in metrics])
-    target = export_figures(store, ScoresRef(key=f"{7:064x}"), tmp_path / "mteb", "mteb")
+    rows = [row("stsb", name, value, model=one) for value, one in of_system for name in metrics]
+    ref = publish(store, ScoresRef(key=f"{7:064x}"), pl.DataFrame(rows))
+    target = export_figures(store, ref, tmp_path / "mteb", "mteb")
     names = folder_names(systems)
     assert sorted(path.name for path in target.iterdir()) == sorted(names.values())
     assert len({name.casefold() for name in names.values()}) == len(systems)

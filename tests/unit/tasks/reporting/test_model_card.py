@@ -15,11 +15,9 @@ from bsl.tasks.reporting.evaluation import Missing
 from bsl.tasks.reporting.model_card import CardSubject, run_card
 from bsl.tasks.reporting.run.report import report
 from bsl.tasks.serving.measures import form_card
+from tests.corpora import score_row
 
-ROW = {
-    "model": "after BSL", "dataset": "stsb", "subset": "all", "split": "test", "metric": "spearman", "protocol": "all",
-    "value": 0.5432, "ci_low": 0.5, "ci_high": 0.58,
-}  # fmt: skip
+ROW = score_row("stsb", 0.5432, model="after BSL", ci_low=0.5, ci_high=0.58)
 CHECKPOINT = CheckpointRef(key="c" * 64)
 VERDICT = Verdict("BETTER", "by 2", "Use it.")
 

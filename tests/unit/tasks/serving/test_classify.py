@@ -9,12 +9,12 @@ import pytest
 
 import bsl
 from bsl.flows.cli.main import main
-from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import ENCODER, ReportRef
 from bsl.storage.errors import ArtifactMissingError, SourceError
 from bsl.tasks.reporting.export import copy_classifier
 from bsl.tasks.serving.classify import find_classifier, read_input
 from tests.classified import classified, texts_of
+from tests.corpora import publish
 
 
 @pytest.fixture(scope="module")
@@ -92,8 +92,7 @@ def test_name_without_a_classifier_says_what_to_name(made, tmp_path):
         with pytest.raises(SourceError, match=rf"{message}.* Name report/<key>"):
             find_classifier(made.site, name, "fp32")
     other = ReportRef(key="3" * 64)
-    with made.site.open_store().draft(other, Provenance(stage_version=1, config={})) as draft:
-        (draft.folder / "report.md").write_text("A report without a classifier.")
+    publish(made.site.open_store(), other, page="A report without a classifier.")
     with pytest.raises(ArtifactMissingError, match=r"has no classifier .* bsl adapt TEXT --labels FILE"):
         find_classifier(made.site, other.path, "fp32")
 

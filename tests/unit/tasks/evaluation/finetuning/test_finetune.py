@@ -18,13 +18,13 @@ from bsl.models.training import loop
 from bsl.models.training.config import AFS_CONFIG, STSB_CONFIG, STSB_CROSS_CONFIG
 from bsl.models.training.loop import train
 from bsl.models.views.annotated_pairs import both_orders, graded_pairs
-from bsl.storage.artifacts.schemas import SCORES
 from bsl.storage.artifacts.store import Store
 from bsl.storage.sources.model_sources import resolve_model
 from bsl.tasks.corpus.evaluation_sets import resolve_scored_set
 from bsl.tasks.evaluation.finetuning.finetune import FineTuning
 from bsl.tasks.evaluation.finetuning.sts import score_supervised, summarise_seeds
 from bsl.tasks.stage.progress import listening
+from tests.corpora import score_row, scores_of
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, tiny_encoder, write_tiny
 from tests.toy_sets import allow_any_rows
 
@@ -82,13 +82,8 @@ def test_both_orders_doubles_pairs_with_swapped_texts():
 
 
 def rows(values, metric="spearman"):
-    fixed = {
-        "model": "m", "dataset": "stsb", "subset": "all", "split": "test", "metric": metric, "protocol": "supervised",
-        "n": 9, "ci_low": 0.0, "ci_high": 1.0, "checkpoint": "",
-        "signature": "set:stsb/test|protocol:supervised|len:64",
-    }  # fmt: skip
-    table = pl.DataFrame([{**fixed, "value": value, "seed": seed} for seed, value in values.items()])
-    return table.select(SCORES.names()).cast(SCORES)
+    fixed = {"metric": metric, "protocol": "supervised", "signature": "set:stsb/test|protocol:supervised|len:64"}
+    return scores_of([score_row("stsb", value, seed=seed, **fixed) for seed, value in values.items()])
 
 
 def test_over_seeds_returns_mean_standard_deviation_and_interval_of_equal_seeds():
