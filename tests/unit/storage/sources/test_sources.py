@@ -172,13 +172,6 @@ def test_mirror_may_contain_undeclared_and_original_files_in_a_folder_of_any_nam
     assert sentences(resolve_source(SourceSpec(dataset="ours"), mirror)) == [["hello"]]
 
 
-def test_embedded_datasets_are_read_as_sources():
-    source = resolve_source(SourceSpec(dataset="embedded:nli-sample"))
-    assert source.name == "nli-sample"
-    assert len(sentences(source)[0]) > 1000
-    assert read_sts(resolve_source(SourceSpec(dataset="embedded:stsb", split="dev"))).height == 1500
-
-
 def test_every_registered_dataset_has_licence_citation_and_revision():
     for name, dataset in DATASETS.items():
         assert name == dataset.name
