@@ -131,33 +131,8 @@ def test_pairs_of_a_run_are_ordered_by_their_rank_errors(made):
         assert cells[5:] == [f"{gold[first]:.0f}", f"{ranks[1][first]:.0f}"]
 
 
-def test_cards_of_a_run_have_its_test_scores(made):
-    scores = made.table(made.run, "scores").filter(PRINTED, split="test")
-    for name, system in (("model-card", -3), ("model-card-folded-0", -2), ("model-card-folded-1", -1)):
-        text = made.file(made.run, f"{name}.md").read_text()
-        header = ModelCard(text).data
-        value = scores["value"][len(scores) + system]
-        assert [result.metric_value for result in header.eval_results] == [round(value, 4)]
-        assert ("whitening" in header.tags) == ("folded" in name)
-        assert ("The last module is whitening, fitted on the sentences of the run." in text) == ("folded" in name)
 
 
-def test_adaptation_on_labels_has_a_classifier_and_one_without_asks_for_labels(made):
-    taught, adapted, inputs = made.text(made.taught), made.text(made.adapted), made.inputs(made.taught)
-    figures = made.store.manifest(inputs["classifier"]).figures_as(ClassifierFigures)
-    card = made.file(made.taught, "model-card.md").read_text()
-    for text in (taught, card, made.store.manifest(made.taught).figures["classifier"]):
-        assert f"is right on {100 * figures.accuracy:.1f} % of {figures.test_rows} test rows" in text
-        assert f"{100 * figures.original_accuracy:.1f} %. The most frequent class alone: " in text
-    assert f"bsl classify report/{made.taught.key[:12]} new.csv out.csv" in taught
-    assert "`bsl classify path/to/this/folder new.csv out.csv`" in card
-    assert "Labels are split by text" in taught
-    assert "Classifier" not in adapted
-    rows = made.store.manifest(made.inputs(made.adapted)["to_label"]).figures_as(ToLabelFigures).rows
-    assert pl.read_csv(made.file(made.adapted, "to-label.csv")).height == rows
-    assert f"to-label.csv, beside this page, has {rows} of your texts" in adapted
-    assert "| original | crop | crop-2 |" in adapted
-    assert "| original | bt-de |" in adapted
 
 
 def test_export_adds_the_newest_card_and_classifier_to_a_checkpoint(made):

@@ -31,27 +31,19 @@ def other(context: StageContext, sources: Sources, title: str) -> None:
     """Make another corpus, from arguments that look the same."""
 
 
-def first():
-    @stage(ref=ViewsRef, version=1)
-    def same_views(context: StageContext, corpus: str) -> None:
-        """Views of one kind."""
-
-    return same_views
-
-
-def second():
-    @stage(ref=ViewsRef, version=1)
-    def same_views(context: StageContext, corpus: str) -> None:
-        """Views of another kind."""
-
-    return same_views
-
-
 def test_second_stage_with_the_same_name_is_refused():
-    first()
-    first()  # the same function again, as after a second import
-    with pytest.raises(ValueError, match=r"stage 'same_views' is already defined in .*first"):
-        second()
+    def define():
+        @stage(ref=ViewsRef, version=1)
+        def same_views(context: StageContext, corpus: str) -> None:
+            """Views of one kind."""
+
+    define()
+    define()  # the same function again, as after a second import
+    with pytest.raises(ValueError, match=r"stage 'same_views' is already defined in .*define"):
+
+        @stage(ref=ViewsRef, version=1)
+        def same_views(context: StageContext, corpus: str) -> None:
+            """Views of another kind."""
 
 
 def test_stage_is_pickled_by_name():
