@@ -64,9 +64,13 @@ def left(store, older_than=MONTH):
     return leftovers(store, older_than, datetime.now(UTC))
 
 
-def test_artifact_on_s3_is_what_its_manifest_lists(store):
+def test_artifact_on_s3_is_what_its_manifest_lists_and_is_removed_with_its_copy_and_record(store):
     ref = put(store)
+    copy = store.fetch(ref)
+    store.used(ref)
     store.remove(ref)
+    assert not copy.exists()
+    assert not store.was_published(ref)
     with store.draft(ref, WHY) as draft:
         draft.write(VIEWS)
         (draft.folder / "encoder").mkdir()
@@ -94,15 +98,6 @@ def test_cached_copies_are_leftovers_if_unread_or_orphaned(store):
     assert left(store) == [copy]
     collect(store, [], [copy])
     assert not copy.exists()
-
-
-def test_remove_deletes_the_cached_copy_and_the_publication_record(store):
-    ref = put(store)
-    copy = store.fetch(ref)
-    store.used(ref)
-    store.remove(ref)
-    assert not copy.exists()
-    assert not store.was_published(ref)
 
 
 def test_leftovers_include_an_interrupted_fetch(store, monkeypatch):

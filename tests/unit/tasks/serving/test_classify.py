@@ -66,12 +66,6 @@ def test_json_counts_classes_and_names_added_columns(made, terminal, capsys):
     assert pl.read_csv("out.csv")["label"].to_list() == texts_of(200, 9)["queue"].to_list()
 
 
-def test_texts_of_another_script_are_named(made, terminal, capsys):
-    pl.DataFrame({"body": ["今日は", "明日は", "It is late."]}).write_csv("new.csv")
-    assert main(["classify", str(made.report), "new.csv", "out.csv"]) == 0
-    assert "2 of the first 3 texts consist mostly of words that" in capsys.readouterr().err
-
-
 def test_exported_folder_gives_the_same_probabilities_as_the_report(made, tmp_path):
     store, texts = made.site.open_store(), texts_of(300, 12)["body"].to_list()
     folder = tmp_path / "exported"
