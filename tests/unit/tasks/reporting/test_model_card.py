@@ -24,7 +24,7 @@ VERDICT = Verdict("BETTER", "by 2", "Use it.")
 
 def card(config, base=NO_CARD, **changed):
     pairs = (5_913,) * len(config.phases)
-    scores = pl.DataFrame([{**ROW, "model": config.systems[-1], **changed}])
+    scores = pl.DataFrame([{**ROW, "model": "another", "value": 0.1}, {**ROW, "model": config.systems[-1], **changed}])
     return run_card(config.title, config.settings, scores, CardSubject(CHECKPOINT, pairs, 64), VERDICT, base)
 
 
@@ -35,7 +35,7 @@ CARDS = {
     "tiny": (
         "tiny", [],
         ["\n**BETTER** than the original encoder: by 2. Use it.\n", "on 5,913 pairs of views (original, bt-de, bt-fr)",
-         "| stsb test: spearman, all | 54.32 [50.0, 58.0] |", "| contrastive_weight | 0.1 |",
+         "| 54.32 [50.0, 58.0] |", "| contrastive_weight | 0.1 |",
          "| original encoder | embedded:bert-mini | CC BY-SA 4.0 |", "| sentences | embedded:nli-sample | CC BY-SA 4.0",
          "| translation of views | embedded:marian-mini-en-mul |", "Zhang, He, Liu, Bing and Li, 2021"],
     ),
