@@ -49,16 +49,6 @@ def test_wrong_columns_are_neither_written_nor_read(store, monkeypatch):
         store.scan(REF)
 
 
-def test_store_url_that_is_a_file_or_has_a_password_is_refused(tmp_path):
-    (tmp_path / "file").write_text("")
-    for path in (tmp_path / "file", tmp_path / "file" / "store"):
-        with pytest.raises(StoreReadError, match=r"file is a file, expected a folder. Choose another folder"):
-            Store(path)
-    with pytest.raises(ValueError, match="FSSPEC_FTP_PASSWORD") as refusal:
-        Store("ftp://user:planted-secret@host/store")
-    assert "planted-secret" not in str(refusal.value)
-
-
 def fails(draft):
     draft.write(VIEWS)
     raise RuntimeError("half way")

@@ -59,7 +59,6 @@ def test_report_check_fails_above_max_bad_share_and_stores_the_first_20_bad_reco
 
 @every(
     [
-        {"path": ""},
         {"dataset": ""},
         {"path": "a.txt", "columns": ("text", "text")},
         {"path": "a.txt", "columns": ("text",), "label": "text"},

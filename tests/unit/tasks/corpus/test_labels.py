@@ -131,13 +131,6 @@ def test_too_little_text_or_too_few_labels_raise_an_error(site, tmp_path):
         Text(site, TEXTS[:20], held=10).learnt(joined, "judge")
 
 
-def test_empty_text_column_is_named_with_the_option_to_choose_another(site, tmp_path):
-    pl.DataFrame({"text": TEXTS, "notes": [None] * 400}).write_csv(tmp_path / "boats.csv")
-    sources = text_sources(ReadingConfig(columns=("notes",)), [str(tmp_path / "boats.csv")], None)
-    with pytest.raises(EmptyCorpusError, match=r"'notes' of boats\. Name the columns with text \(--columns\)"):
-        read_passages(site, sources=sources, config=HoldOutConfig())
-
-
 @pytest.mark.parametrize("use", ["judge", "adapt"])
 def test_label_row_order_leaves_corpus_and_pairs_unchanged(site, tmp_path, use):
     rows = pl.DataFrame({"text": TEXTS, "label": [("bad", "good", "fair")[n % 3] for n in range(len(TEXTS))]})

@@ -84,7 +84,6 @@ def test_invalid_encoder_output_error_names_dataset_and_row(scored, monkeypatch,
     ("encoder", "suite", "error", "message"),
     [
         (Letters(), [], UnknownSuiteError, "the suite is empty, expected at least one set"),
-        (Letters(), ["mnie/test"], UnknownSuiteError, "unknown suite or set 'mnie/test'"),
         (Letters(), ["stsb-supervised"], SourceError, "all requested sets fine-tune the encoder"),
         (5, ["embedded:stsb/dev"], TypeError, "the encoder is 5, expected a function, or an object with encode"),
     ],

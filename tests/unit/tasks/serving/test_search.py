@@ -158,20 +158,15 @@ def test_search_finds_the_sentence_itself_and_pairs_the_nearest(model, site, lin
     assert {first, second} == {corpus.texts[int(row)] for row in divmod(int(products.argmax()), 8)}
 
 
-def test_search_command_prints_json_and_commands_report_usage_errors(model, site, lines, capsys, monkeypatch):
+def test_search_command_prints_json_and_refuses_an_empty_query(model, site, lines, capsys, monkeypatch):
     monkeypatch.setenv("BSL_STORE", site.store)
     assert main(["search", model, lines.path, ORIGINALS[0], "--top", "1", "--device", "cpu", "--json"]) == 0
     said = capsys.readouterr()
     ((score, text),) = json.loads(said.out)[ORIGINALS[0]]
     assert (round(score, 5), text) == (1, ORIGINALS[0])
     assert "lines.txt: 8 of 9 texts read; excluded: 1 repeated\n" in said.err
-    queries = [["search", model, lines.path, *query] for query in ([], [" "], ["dinner", ""])]
-    for command, message in (
-        *((query, "expected a query") for query in queries),
-        (["embed", model, lines.path, "vectors.csv"], "vectors.csv: expected a name that ends in .parquet"),
-    ):
-        assert main(command) == 2
-        assert message in capsys.readouterr().err
+    assert main(["search", model, lines.path, "dinner", ""]) == 2
+    assert "expected a query" in capsys.readouterr().err
 
 
 def test_columns_are_copied_beside_vectors_and_shown_beside_hits(model, site, embedded, tmp_path):
