@@ -29,6 +29,12 @@ GOOD = {
     "a stray quote": ('id,text\n1,5" nails\n2,"6"" nails"\n3,a "b" c\n4,d\n', ['5" nails', '6" nails', 'a "b" c', "d"]),
     "NUL and a megabyte": (f"text,b\na{NUL}b,1\n{'x' * 1_000_000},2\nshort,\n", [f"a{NUL}b", "x" * 1_000_000, "short"]),
     "CSV with single quotes": ("a,text\n1,'it''s, so'\n2,x\n", ["it's, so", "x"]),
+    "apostrophes around words": ("a,text\n1,'one'\n2,'two'\n", ["'one'", "'two'"]),
+    "quotations with commas in TSV": ('a\ttext\n1\t"Yes, so."\n2\tHi, all\n', ['"Yes, so."', "Hi, all"]),
+    "a quotation with a comma and inches in TSV": ('a\ttext\n1\t"Yes, so."\n2\t6" nails\n', ['"Yes, so."', '6" nails']),
+    "a tab in quotes and inches in TSV": ('a\ttext\n1\t"a\tb"\n2\t6" nails\n', ["a\tb", '6" nails']),
+    "an empty string in TSV": ('a\ttext\n1\t""\n2\tplain\n3\t"say ""x"""\n', ["", "plain", 'say "x"']),
+    "a column in quotes in TSV": ('a\ttext\n1\t"one"\n2\t"two"\n', ["one", "two"]),
     "apostrophes beside quoted fields": (
         "a;text;b\n1;' so;0\n2;\"two\nlines\";1\n3;for ';1\n4;x;0\n",
         ["' so", "two\nlines", "for '", "x"],
@@ -43,7 +49,7 @@ GOOD = {
 
 @pytest.mark.parametrize(("content", "read"), GOOD.values(), ids=GOOD)
 def test_unusual_csv_records_are_read(write, report, content, read):
-    assert texts(write("a.csv", content), report) == read
+    assert texts(write("a.tsv" if "\t" in content else "a.csv", content), report) == read
     assert report.rejected == 0
 
 
@@ -74,6 +80,11 @@ BAD = {
         b'id,text\n1,one\n2,"two" and "half\n3,three\n4,"four ""4"", ""x"""\n5,five\n',
         ["one", "three", 'four "4", "x"', "five"],
         [(3, "text follows a closing quote")],
+    ),
+    "single quotes beside an apostrophe": (
+        b"a,text\n1,don't\n2,'a, b'\n3,x\n",
+        ["don't", "x"],
+        [(3, "3 fields, expected 2")],
     ),
     # In the last column, such a record would have the right number of fields.
     "an open quote": (
