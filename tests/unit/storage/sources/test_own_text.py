@@ -106,12 +106,10 @@ COLUMNS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
 @pytest.mark.parametrize(("rows", "options", "expected"), COLUMNS.values(), ids=COLUMNS)
-def test_columns_are_those_of_the_options_or_of_usual_names(tmp_path, suffix, rows, options, expected):
-    path = tmp_path / f"own.{suffix}"
-    rows.write_csv(path) if suffix == "csv" else rows.write_parquet(path)
-    source, table = found(path, **options)
+def test_columns_are_those_of_the_options_or_of_usual_names(tmp_path, rows, options, expected):
+    rows.write_parquet(tmp_path / "own.parquet")
+    source, table = found(tmp_path / "own.parquet", **options)
     texts, title, document = expected
     assert (source.texts, source.title, source.document) == expected
     assert table["text"].to_list() == [text for row in rows.select(texts).rows() for text in row]
