@@ -1,10 +1,11 @@
-"""Local copies are written where it is possible; else the message names folder, cause and variable."""
+"""Local copies are written where it is possible; else the message names folder, cause and variable.
+
+tests/differential/test_environment.py has users without a home and a name.
+"""
 
 import errno
 import logging
 import os
-import subprocess
-import sys
 import tempfile
 
 import pytest
@@ -12,7 +13,6 @@ import pytest
 from bsl.storage.errors import StoreWriteError
 from bsl.storage.filesystem import caches
 from bsl.storage.filesystem.caches import cache_folder, copy_folder, filling
-from tests.confined import SUPPORTED, USER, confined
 from tests.hostile import as_nobody
 
 
@@ -97,26 +97,6 @@ def test_home_folder_is_unchanged_or_that_of_the_user(monkeypatch):
     monkeypatch.setenv("HOME", "")
     caches.have_home()
     assert "HOME" not in os.environ  # the entry in /etc/passwd counts
-
-
-def ended(code, changes):
-    """Run Python as a user without home and passwd entry."""
-    known = {name: value for name, value in os.environ.items() if name not in ("HOME", "XDG_CACHE_HOME")}
-    command = confined([sys.executable, "-c", code])
-    return subprocess.run(command, env=known | changes, capture_output=True, text=True, check=False)
-
-
-@pytest.mark.skipif(not SUPPORTED, reason="needs user namespaces")
-def test_user_without_home_and_passwd_entry_has_temporary_folders(tmp_path):
-    code = "from bsl.storage.artifacts.store import Store; print(Store('memory://x').cache)"
-    done = ended(code, {"TMPDIR": str(tmp_path)})
-    assert done.stdout.startswith(f"{tmp_path}/bsl-cache-{USER}/"), done.stderr
-    assert "Traceback" not in done.stderr
-    code = "import os; from bsl.storage.filesystem.caches import have_home; have_home(); print(os.environ['HOME'])"
-    for home in ({}, {"HOME": ""}):
-        done = ended(code, {"TMPDIR": str(tmp_path)} | home)
-        assert done.stdout == f"{tmp_path}/bsl-home-{USER}\n", done.stderr
-        assert "Set HOME to a folder" in done.stderr
 
 
 def test_full_disk_of_a_given_cache_is_named(tmp_path):
