@@ -27,7 +27,7 @@ def publish(store, ref, table=None, name=None, *, inputs=None, figures=None, pag
     }
     with store.draft(ref, Provenance(stage_version=1, config={}, inputs=entries)) as draft:
         if table is not None and ref.kind != "embeddings":  # whose width is not declared
-            schema = TABLES[name or ref.kind]
+            schema = TABLES[name or ref.kind.partition("/")[0]]
             table = table.select(schema.names()).cast(dict(schema))
         if table is not None:
             draft.write(table, name)
