@@ -7,6 +7,7 @@ import errno
 import logging
 import os
 import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -97,6 +98,17 @@ def test_home_folder_is_unchanged_or_that_of_the_user(monkeypatch):
     monkeypatch.setenv("HOME", "")
     caches.have_home()
     assert "HOME" not in os.environ  # the entry in /etc/passwd counts
+
+
+def test_user_without_a_home_folder_has_temporary_ones(place, monkeypatch):
+    def no_entry(_):
+        raise RuntimeError("no entry in /etc/passwd")
+
+    monkeypatch.setattr(Path, "home", classmethod(no_entry))
+    assert cache_folder(None) == place / "temporary" / f"bsl-cache-{os.geteuid()}"
+    monkeypatch.setenv("HOME", "")
+    caches.have_home()
+    assert os.environ["HOME"] == str(place / "temporary" / f"bsl-home-{os.geteuid()}")
 
 
 def test_full_disk_of_a_given_cache_is_named(tmp_path):

@@ -36,12 +36,11 @@ def test_run_uses_embeddings_of_a_python_object_by_key(site, config):
     corpus = ingest(site, locate_sources(site, config.ingest), config.ingest)
     teachers = find_teachers(site, [EncoderConfig(model=made.path)])
     check_teaching(site, corpus, teachers, DistilConfig())
-    taught = teacher_vectors(site, corpus, teachers, "fp32")
-    assert taught == made
+    assert teacher_vectors(site, corpus, teachers, "fp32") == made
     store = site.open_store()
-    rows = store.scan(corpus).join(store.scan(taught), on="sentence_id").collect()
+    rows = store.scan(corpus).join(store.scan(made), on="sentence_id").collect()
     np.testing.assert_array_equal(rows["embedding"].to_numpy(), np.array(lengths(rows["text"].to_list())))
-    assert computation_of(store, taught) == {"vectors": "object lengths"}
+    assert computation_of(store, made) == {"vectors": "object lengths"}
     assert look_at_encoder(site, EncoderConfig(model=made.path)) == f"{made}, stored vectors of a teacher"
 
 
