@@ -8,16 +8,13 @@ import re
 import numpy as np
 import polars as pl
 import pytest
-from huggingface_hub import ModelCard
 from scipy.stats import rankdata
 
 from bsl.flows.comparison import compared
-from bsl.models.evaluation.signature import PRINTED
 from bsl.storage.artifacts.refs import ComparisonRef
 from bsl.storage.artifacts.store import Store
-from bsl.storage.errors import ArtifactMissingError
 from bsl.tasks.evaluation.kinds import tables
-from bsl.tasks.figures import ClassifierFigures, EvaluationFigures, ResultFigures, ToLabelFigures, TrainingFigures
+from bsl.tasks.figures import EvaluationFigures, ResultFigures, TrainingFigures
 from bsl.tasks.reporting.evaluation import Missing, summarise
 from bsl.tasks.reporting.export import additions
 from bsl.tasks.reporting.provenance import commit, lineage
@@ -147,10 +144,3 @@ def test_export_adds_the_newest_card_and_classifier_to_a_checkpoint(made):
     with additions(made.store, made.inputs(made.run)["folded.1"], onnx=False) as folder:
         card = made.file(made.run, "model-card-folded-1.md").read_text()
         assert (folder / "encoder" / "README.md").read_text() == card
-    with additions(made.store, made.run, onnx=False) as nothing:
-        assert nothing is None
-    with (
-        pytest.raises(ArtifactMissingError, match="--onnx needs a checkpoint"),
-        additions(made.store, made.run, onnx=True),
-    ):
-        pass
