@@ -168,5 +168,3 @@ def test_polars_snippet_of_each_kind_reads_its_table(
     )
     exec(kind.snippet, {})
     assert "shape:" in capsys.readouterr().out
-
-

@@ -127,10 +127,6 @@ def test_pairs_of_a_run_are_ordered_by_their_rank_errors(made):
         assert cells[5:] == [f"{gold[first]:.0f}", f"{ranks[1][first]:.0f}"]
 
 
-
-
-
-
 def test_export_adds_the_newest_card_and_classifier_to_a_checkpoint(made):
     exported, classifier = (made.inputs(made.taught)[name] for name in ("adapted", "classifier"))
     with additions(made.store, exported, onnx=False) as folder:
