@@ -155,7 +155,7 @@ def training_summary(views: Sequence[str], share: float) -> str:
     return f"Training goal: {goal}. Weights of the adapted encoder: {100 * share:g} % from the trained encoder{rest}."
 
 
-@stage(ref=ReportRef, version=17)
+@stage(ref=ReportRef, version=18)
 def adaptation(
     context: StageContext, artifacts: AdaptationArtifacts, content: AdaptationContent, command: RunCommand
 ) -> None:
