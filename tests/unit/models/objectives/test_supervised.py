@@ -80,14 +80,6 @@ def test_scl_contrastive_loss_equals_its_publication(similarity, temperature):
     assert_equal_losses(ours, restated_scl(*sides, batch_of(), temperature), [u, v], 1e-12, 1e-12)
 
 
-def test_anchors_are_entailed_rows_and_positives_share_their_premise():
-    contrasts = contrasts_of(batch_of(), SCLConfig())
-    assert contrasts.anchors.tolist() == [0, 3, 4, 7]
-    positives = [np.flatnonzero(row).tolist() for row in contrasts.positives]
-    assert positives == [[0, 3, 7], [0, 3, 7], [4], [0, 3, 7]]
-    assert (contrasts.negatives == ~contrasts.positives).all()
-
-
 @pytest.mark.parametrize(("positives", "negatives"), [(1, 1), (2, 3), (9, 9), (None, 2)])
 def test_sampled_positives_and_negatives_are_limited_to_the_available(positives, negatives):
     contrasts = contrasts_of(batch_of(), SCLConfig(positives=positives, negatives=negatives))
