@@ -8,7 +8,6 @@ from bsl.models.errors import TranslationError
 from bsl.models.translation.batching import Translation
 from bsl.models.translation.config import Pin, TranslatorConfig
 from bsl.models.translation.smoke_test import PLAIN_SENTENCES, smoke_test
-from tests.tiny_marian import build_tiny_marian, load_on_transformers
 
 GERMAN = dict(zip(PLAIN_SENTENCES["en"], PLAIN_SENTENCES["de"], strict=True))
 BOOK = "The boy is reading a book."
@@ -54,20 +53,6 @@ def test_valid_or_pinned_translations_pass_and_other_languages_are_skipped():
 def test_bad_translations_fail_the_smoke_test(phrases, pinned, fault):
     with pytest.raises(TranslationError, match=fault):
         smoke_test(PhraseBook(phrases), config("en", "de", pinned))
-
-
-@pytest.mark.parametrize(
-    ("weights", "fault"),
-    [
-        ({"gain": 20, "end_bias": 0}, r"3 of 3 are bad \(loop\)"),
-        ({"gain": 1, "end_bias": 5}, r"3 of 3 are bad \(empty\)"),
-        ({"gain": 1, "end_bias": 0}, "letter trigrams|the same translation"),
-    ],
-)
-def test_random_weights_fail_the_smoke_test(tmp_path, weights, fault):
-    translator = load_on_transformers(build_tiny_marian(tmp_path, **weights), config("en", "de"))
-    with pytest.raises(TranslationError, match=fault):
-        smoke_test(translator, config("en", "de"))
 
 
 def test_plain_sentences_distinguish_every_language():
