@@ -13,7 +13,6 @@ from pydantic import ValidationError
 
 from bsl.models.encoder import sentence_encoder as tokens_module
 from bsl.models.encoder.config import EncoderConfig, read_json
-from bsl.models.encoder.layouts import budget_batches
 from bsl.models.encoder.network import Encoder
 from bsl.models.encoder.pooling import POOLINGS
 from bsl.models.encoder.sentence_encoder import CachedEncoder, SentenceEncoder, token_ids
@@ -67,14 +66,6 @@ def test_micro_batches_pool_as_configured(loaded, pooling, normalize):
         torch.testing.assert_close(encoder.embed(tokens, ROWS, 30), expected, rtol=0, atol=1e-6)
         torch.testing.assert_close(encoder(ids_BT, mask_BT), expected, rtol=0, atol=1e-6)
     assert len(states.hidden_states) == 3
-
-
-def test_budget_batches_cover_all_rows_within_the_token_budget():
-    lengths = np.array([3, 50, 7, 7, 1, 64, 20, 7])
-    parts = list(budget_batches(lengths, 60))
-    assert sorted(np.concatenate(parts).tolist()) == list(range(8))
-    assert all(len(p) == 1 or len(p) * lengths[p].max() <= 60 for p in parts)
-    assert parts[0].tolist() == [5]
 
 
 def test_batch_not_divisible_among_processes_is_rejected(tmp_path):
