@@ -39,32 +39,20 @@ def test_token_vectors_match_a_padded_pass_in_row_order(tmp_path, monkeypatch, a
 SMALL = CNNConfig(kernels=(1, 3), channels=6)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return write_tiny(tmp_path_factory.mktemp("bare"))
-
-
-def bare(folder, cnn=SMALL):
-    return SentenceEncoder.load(folder, EncoderConfig(model="tiny", max_length=24, cnn=cnn))
-
-
-def test_convolutions_are_added_for_training_not_on_load(folder):
-    encoder = bare(folder).network
-    assert (len(encoder.token_heads), encoder.width) == (0, WIDTH)
-    grown = with_convolutions(encoder)
-    assert [type(head) for head in grown.token_heads] == [CNN, TokenReLU]
-    assert grown.width == 12
-    assert convolutions_of(grown.token_heads) == SMALL
-
-
 @pytest.mark.parametrize("relu", [True, False])
-def test_saved_convolutions_are_reused(folder, tmp_path, relu):
+def test_convolutions_are_added_for_training_and_reused_when_saved(tmp_path, relu):
+    def loaded(folder, cnn):
+        return SentenceEncoder.load(folder, EncoderConfig(model="tiny", max_length=24, cnn=cnn))
+
     asked = SMALL.model_copy(update={"relu": relu})
-    encoder = bare(folder, asked)
+    encoder = loaded(write_tiny(tmp_path / "bare"), asked)
+    assert (len(encoder.network.token_heads), encoder.width) == (0, WIDTH)
     grown = with_convolutions(encoder.network)
-    encoder.with_network(grown).save(tmp_path)
+    assert [type(head) for head in grown.token_heads] == [CNN, TokenReLU][: 1 + relu]
+    assert (grown.width, convolutions_of(grown.token_heads)) == (12, asked)
+    encoder.with_network(grown).save(tmp_path / "made")
     for config in (asked, None):
-        again = bare(tmp_path, config).network
+        again = loaded(tmp_path / "made", config).network
         assert with_convolutions(again) is again
         assert torch.equal(again.token_heads[0].convs[1].weight, grown.token_heads[0].convs[1].weight)
 

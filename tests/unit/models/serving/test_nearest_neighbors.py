@@ -38,4 +38,3 @@ def test_nearest_pairs_match_a_sort_of_all_products_above_the_threshold(vectors)
     scores, rows = nearest_pairs(vectors, 100, above=0.5)
     assert len(rows) == int((products[first, second] > 0.5).sum())
     assert (scores > 0.5).all()
-    assert unit_vectors(np.zeros((1, 3), dtype=np.float32)).tolist() == [[0, 0, 0]]
