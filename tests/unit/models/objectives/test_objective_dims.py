@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch.nn.functional import cosine_similarity
 
 from bsl.models.errors import TrainingError
 from bsl.models.objectives.bsl_config import BSLConfig
@@ -25,10 +26,6 @@ def vectors(encoder, batch):
     return [encoder.embed(batch.tokens, rows, 512) for rows in (batch.view_1, batch.view_2)]
 
 
-def cosine(a, b):
-    return (a * b).sum(-1) / ((a**2).sum(-1) * (b**2).sum(-1)).sqrt()
-
-
 def contrast(h1, h2, *_):
     return nt_xent(h1, h2, TEMPERATURE)
 
@@ -44,7 +41,8 @@ def bootstrap(h1, h2, objective, batch):
         h = torch.relu(h @ second.weight.T + second.bias)
         return h @ last.weight[:kept].T + last.bias[:kept]
 
-    return -0.5 * (cosine(predict(h1), targets[1]) + cosine(predict(h2), targets[0])).mean()
+    cosines = [cosine_similarity(predict(h1), targets[1]), cosine_similarity(predict(h2), targets[0])]
+    return -0.5 * sum(cosines).mean()
 
 
 def dropout_contrast(h1, _, objective, __):
