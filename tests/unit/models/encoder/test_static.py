@@ -57,9 +57,11 @@ def test_load_and_export_match_sentence_transformers_vectors(made, tmp_path, kin
     exported(encoder, tmp_path / "ours", TEXTS)
 
 
-def test_static_table_says_which_texts_it_does_not_know(made):
+def test_static_table_says_which_texts_it_does_not_know_and_refuses_one_without_tokens(made):
     encoder = SentenceEncoder.load(made()[0])
     assert encoder.are_unknown(encoder.tokenize(["a man", "สวัสดีครับ"])).tolist() == [False, True]
+    with pytest.raises(EncoderError, match="text 1 has no token"):
+        encoder.encode(["a man", " "])
 
 
 def test_static_table_truncates_only_at_a_set_max_length(made, tmp_path):
@@ -123,11 +125,6 @@ def test_model2vec_mapping_and_weights_are_applied_on_load(made):
     np.testing.assert_allclose(encoder.encode(TEXTS), expected, rtol=0, atol=2e-3)  # theirs rounds to fp16
     row = encoder.network.backbone.embedding.weight[9]
     torch.testing.assert_close(row, (folded["embeddings"][mapping[9]].double() * weights[9]).float())
-
-
-def test_a_text_without_tokens_is_an_error(made):
-    with pytest.raises(EncoderError, match="text 1 has no token"):
-        SentenceEncoder.load(made()[0]).encode(["a man", " "])
 
 
 WORDS = [
