@@ -190,3 +190,12 @@ def test_table_with_another_pre_tokenizer_has_no_words_config(tmp_path):
     saved(tmp_path)
     rewrite(tmp_path / "tokenizer.json", lambda core: core | {"pre_tokenizer": {"type": "Whitespace"}})
     assert read_saved(tmp_path).words is None
+
+
+def test_zero_vector_receives_no_gradient(tmp_path):
+    encoder = saved(tmp_path / "words")
+    tokens = token_ids(encoder.tokenizer, WORD_TEXTS, 16)
+    encoder.network.train().embed(tokens, np.arange(len(WORD_TEXTS)), 64).square().sum().backward()
+    slope = encoder.network.backbone.embedding.weight.grad
+    assert not slope[-1].any()
+    assert slope[0].any()

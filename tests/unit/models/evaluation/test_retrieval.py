@@ -58,14 +58,14 @@ def _held(documents=40, each=5):
 
 
 def test_probes_pair_neighbours_titles_and_crops():
-    held = _held()
+    held = _held().with_columns(unit=pl.col("document") // 2)
     found = retrieval_questions(held, questions=50)
     neighbour, title, crop = (found[name] for name in ("neighbour", "title", "crop"))
     for query, gold, own in zip(neighbour.queries, neighbour.gold, neighbour.own, strict=True):
         number = int(query.split()[1])
         assert neighbour.targets[gold] == query.replace(f"Word {number} ", f"Word {number + 1} ")
         assert neighbour.targets[own] == query
-    assert neighbour.unit.tolist() == [int(query.split()[-2]) for query in neighbour.queries]
+    assert neighbour.unit.tolist() == [int(query.split()[-2]) // 2 for query in neighbour.queries]
     assert all(title.targets[g] == f"Title {q.split()[-2]}" for q, g in zip(title.queries, title.gold, strict=True))
     assert (crop.own == -1).all()
     asked = {f"{q} {crop.targets[g]}" for q, g in zip(crop.queries, crop.gold, strict=True)}

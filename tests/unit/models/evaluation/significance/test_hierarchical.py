@@ -81,6 +81,8 @@ def test_interval_covers_the_standard_error_over_seeds():
     assert low < middle - error < middle + error < high
     stretched = difference_of(BootstrapDraws(np.zeros(1), np.zeros((20_000, 1))), draws)
     assert stretched.ci_high - stretched.ci_low > 2 * error
+    same = difference_of(draws, draws)  # seeds are drawn independently
+    assert same.ci_low < -error < error < same.ci_high
 
 
 def test_holm_correction_equals_hand_computed_p_values():
