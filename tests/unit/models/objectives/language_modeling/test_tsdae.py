@@ -17,7 +17,7 @@ from bsl.models.objectives.language_modeling import tsdae as module
 from bsl.models.objectives.language_modeling.config import TSDAEConfig
 from bsl.models.objectives.language_modeling.tsdae import TSDAE, Decoder
 from tests.equal_losses import assert_equal_losses
-from tests.tiny_encoder import BACK_DE, ORIGINALS, WIDTH, pairs_of, tiny_encoder, write_tiny
+from tests.tiny_encoder import BACK_DE, ORIGINALS, WIDTH, pairs_of, tiny_encoder
 
 SIZE = {"vocab_size": 60, "hidden_size": WIDTH, "num_hidden_layers": 2, "num_attention_heads": 4}
 USUAL = {**SIZE, "intermediate_size": 48, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
@@ -173,10 +173,9 @@ PAIRS = DAMAGED + DAMAGED[::-1], ORIGINALS + BACK_DE[::-1]
 
 @pytest.fixture(params=["bert", "roberta", "modernbert"])
 def setting(request, tmp_path):
-    folder = write_tiny(tmp_path, request.param, dropout=0.0)
-    encoder = SentenceEncoder.load(folder, EncoderConfig(model=str(folder), pooling="cls", max_length=24))
+    encoder, tokenizer = tiny_encoder(tmp_path, request.param, pooling="cls", dropout=0.0)
     torch.manual_seed(1)
-    return TSDAEConfig().build(encoder.network, encoder.tokenizer), pairs_of(encoder.tokenizer, *PAIRS)
+    return TSDAEConfig().build(encoder, tokenizer), pairs_of(tokenizer, *PAIRS)
 
 
 def test_loss_is_mean_negative_log_likelihood_of_next_tokens(setting):
@@ -195,6 +194,33 @@ def test_loss_is_mean_negative_log_likelihood_of_next_tokens(setting):
             total, count = total - scores.log_softmax(-1)[0, int(whole.ids[end])], count + 1
     # ModernBERT rotates positions in fp32.
     assert_equal_losses(objective(batch), total / count, objective.learning_parameters(), 2e-6, 1e-6)
+
+
+@pytest.mark.parametrize("architecture", ["bert", "roberta"])
+def test_loss_equals_the_sentence_transformers_loss(architecture, tmp_path):
+    """Compare with their loss on the same weights, where transformers has a decoder."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.losses import DenoisingAutoEncoderLoss
+
+    encoder = SentenceEncoder(*tiny_encoder(tmp_path / "start", architecture, pooling="cls", dropout=0.0))
+    objective = TSDAEConfig().build(encoder.network, encoder.tokenizer).eval()
+    encoder.save(tmp_path / "st")
+    model = SentenceTransformer(str(tmp_path / "st"), device="cpu")
+    peer = DenoisingAutoEncoderLoss(model, tie_encoder_decoder=True).eval()
+    head = peer.decoder.cls.predictions if architecture == "bert" else peer.decoder.lm_head
+    inner = head.transform if architecture == "bert" else head
+    norm = inner.LayerNorm if architecture == "bert" else inner.layer_norm
+    objective.head.linear.load_state_dict(inner.dense.state_dict())
+    objective.head.norm.load_state_dict(norm.state_dict())
+    layers = peer.decoder.base_model.encoder.layer
+    for layer, attention in zip(layers, objective.decoder.attentions, strict=True):
+        attention.value.load_state_dict(layer.crossattention.self.value.state_dict())
+        attention.output.load_state_dict(layer.crossattention.output.dense.state_dict())
+        attention.norm.load_state_dict(layer.crossattention.output.LayerNorm.state_dict())
+    with torch.no_grad():
+        ours = objective(pairs_of(encoder.tokenizer, *PAIRS))
+        theirs = peer([model.preprocess(texts) for texts in PAIRS], None)
+    assert ours.item() == pytest.approx(theirs.item(), abs=1e-5)
 
 
 def test_sentences_without_special_tokens_are_refused(setting):
