@@ -124,12 +124,9 @@ def test_advice_names_max_forgetting_that_allows_the_loss():
 @every([("decides", "classify"), ("reported", "group"), ("reported", "search"), ("vetoes", None)])
 def test_advice_says_if_a_classifier_on_the_original_encoder_is_as_good(role, use):
     """Whatever decides; silent if the classifier gains or loses significantly, or was not tested."""
-    said = (
-        "A classifier needs no adaptation: on 200 test rows, one on the original encoder's vectors is as good within "
-        "noise (accuracy × 100 50.0, on the adapted encoder's 50.2)."
-    )
+    said = "needs no adaptation: on 200 test rows, .* as good within noise .accuracy × 100 50.0, .* encoder's 50.2"
     others = [] if use == "classify" else [row("decides", 0.05, use="similarity"), row(role, -0.02, use=use)]
     for difference, half, is_same in [(0.002, 0.003, True), (0.002, 0.001, False), (-0.002, 0.001, False)]:
         own = row("decides" if use == "classify" else "reported", difference, half, "classify", "accuracy")
-        assert judged([*others, own]).advice.count(said) == is_same
+        assert bool(re.search(said, judged([*others, own]).advice)) == is_same
     assert "no adaptation" not in judged([row("decides", 0.0, use="similarity")]).advice

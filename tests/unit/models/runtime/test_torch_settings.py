@@ -94,8 +94,10 @@ def numbers():
 
 
 def test_number_of_threads_is_restored(three_threads):
-    with torch_threads(2), torch_threads(1):
-        assert numbers() == (1, 1)
+    with torch_threads(2):
+        with torch_threads(1):
+            assert numbers() == (1, 1)
+        assert numbers() == (2, 2)
     assert numbers() == (3, 3)
 
 
