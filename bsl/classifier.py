@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from bsl.imports import importing
+from bsl.models.encoder.texts import texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +57,7 @@ class Classifier:
         """Return the most probable class of each text.
 
         Raises:
-            TypeError: `texts` is a single text.
+            TypeError: `texts` is neither a list nor a column of texts.
             EncoderError: A text has no embedding.
         """
         return [self.classes[number] for number in self.predict_proba(texts).argmax(axis=1)]
@@ -65,9 +66,7 @@ class Classifier:
         """Return the calibrated probability of each class for each of n texts, (n, C).
 
         Raises:
-            TypeError: `texts` is a single text.
+            TypeError: `texts` is neither a list nor a column of texts.
             EncoderError: A text has no embedding.
         """
-        if isinstance(texts, str):
-            raise TypeError(f"expected a list of texts, found the text {texts[:40]!r}. Pass [text].")
-        return self._found.probabilities(list(texts))
+        return self._found.probabilities(texts_of(texts))

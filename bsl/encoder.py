@@ -53,6 +53,8 @@ class SentenceEncoder(sentence_encoder.SentenceEncoder):
         config: EncoderConfig | None = None,
         *,
         revision: str | None = None,
+        store: str | Path | None = None,
+        device: str | torch.device | None = None,
         **reading: JsonValue,
     ) -> Self:
         """Load an encoder, in fp32 and evaluation mode.
@@ -62,6 +64,8 @@ class SentenceEncoder(sentence_encoder.SentenceEncoder):
                 id, `checkpoint/<key>` or `report/<key>` of the store, or a file of word vectors.
             config: Complete encoder settings.
             revision: Commit, tag or branch of a Hub id.
+            store: Store of `checkpoint/<key>` and `report/<key>`; None for BSL_STORE.
+            device: Device of the network; None for the CPU.
             **reading: Single encoder settings, such as `pooling="cls"`, `max_length=128`, `prompt="query: "`; the
                 folder provides the others. Cannot be combined with `config`.
 
@@ -71,6 +75,7 @@ class SentenceEncoder(sentence_encoder.SentenceEncoder):
                 Hub id.
             SourceError, AssetError, ArtifactMissingError: The encoder does not exist.
             EncoderError: The encoder cannot be read, or has modules that this project cannot compute.
+            DeviceError: This machine has no such device.
         """
         if reading:
             if config is not None:
@@ -79,7 +84,10 @@ class SentenceEncoder(sentence_encoder.SentenceEncoder):
                 from bsl.flows.config import override
 
             config = override(EncoderConfig(model=str(folder)), reading)
-        return super().load(_folder(folder, revision), config)
+        encoder = super().load(_folder(folder, revision, store), config)
+        if device is not None:
+            encoder.network.to(_found(device))
+        return encoder
 
     @overload
     def encode(
@@ -149,9 +157,11 @@ class SentenceEncoder(sentence_encoder.SentenceEncoder):
             ValueError: `batch_size` is below 1.
             EncoderError: The tokenizer has no padding token.
             NoEmbeddingError: A text is not a valid string or has no token, or its vector is not finite.
+            DeviceError: This machine has no such device.
         """
         if batch_size is not None and batch_size < 1:
             raise ValueError(f"batch_size is {batch_size}, expected 1 or more")
+        device = None if device is None else _found(device)
         tokens = self.tokenize([texts] if isinstance(texts, str) else texts)
         if batch_size is not None and batch_tokens is None:
             batch_tokens = batch_size * max(map(int, tokens.lengths), default=1)
@@ -177,7 +187,7 @@ class SentenceEncoder(sentence_encoder.SentenceEncoder):
             TypeError, ValueError, NoEmbeddingError: As for `encode`, or vectors have another width than the encoder.
         """
         cosines: NDArray[np.float32] = self._units(first) @ self._units(second).T
-        return cosines
+        return cosines.clip(-1, 1)  # sums of squares may exceed 1 by rounding
 
     def _units(self, given: object) -> NDArray[np.float32]:
         vectors = as_vectors(given, self.width)
@@ -186,9 +196,19 @@ class SentenceEncoder(sentence_encoder.SentenceEncoder):
         return unit_vectors(vectors)
 
 
-def _folder(given: str | Path, revision: str | None) -> Path:
+def _found(device: str | torch.device) -> str:
+    """Return the name of a device, after checking that this machine has it."""
+    if str(device) == "cpu":
+        return "cpu"
+    with importing():
+        from bsl.tasks.stage.device import checked
+    return checked(device)
+
+
+def _folder(given: str | Path, revision: str | None, store: str | Path | None) -> Path:
     """Return the folder of an encoder; only a name that is not a local path is looked up in the store and the Hub."""
-    require_name(str(given), "the encoder")
+    if not require_name(str(given), "the encoder"):
+        raise ValueError("the encoder's name is empty, expected a folder, a name on the Hub or embedded:NAME")
     path = Path(os.path.expanduser(given))  # noqa: PTH111 - Path's raises an error for an unknown user
     name = str(path.absolute()) if isinstance(given, Path) else given  # a Path is not a Hub id
     if revision is None and name.startswith(EMBEDDED):
@@ -201,5 +221,5 @@ def _folder(given: str | Path, revision: str | None) -> Path:
         from bsl.tasks.embedding.encoders import encoder_folder, find_encoder
 
     check_revision(name, revision)
-    context = run_context_of()
+    context = run_context_of({"store": store and str(store)})
     return encoder_folder(context.open_store(), find_encoder(context, name, revision))

@@ -20,10 +20,12 @@ from bsl.flows.recipes.adaptation import AdaptConfig
 from bsl.flows.run_context import run_context_of
 from bsl.storage.artifacts.lookup import find_reports
 from bsl.storage.artifacts.refs import ReportRef
+from bsl.storage.assets.embedded import EMBEDDED
+from bsl.storage.errors import ArtifactMissingError
 from bsl.storage.filesystem.spelling import did_you_mean
-from bsl.storage.filesystem.values import require_name
+from bsl.storage.filesystem.values import described, require_name
 from bsl.storage.sources.label_names import set_with_label_columns, with_label_columns
-from bsl.tables import Files
+from bsl.tables import Files, is_column
 from bsl.tasks.embedding import python_encoders
 from bsl.tasks.embedding.python_encoders import name_of
 from bsl.tasks.evaluation import python_api
@@ -32,7 +34,7 @@ from bsl.tasks.reporting.publish import page_of
 from bsl.tasks.stage.run_context import RunContext
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     import polars as pl
     from pydantic import JsonValue
@@ -72,7 +74,16 @@ class Result:
 
     @property
     def scores(self) -> pl.DataFrame:
-        """Scores, one per row: model, dataset, split, metric, protocol, value, interval and signature."""
+        """Scores, one per row: model, dataset, split, metric, protocol, value, interval and signature.
+
+        Raises:
+            ArtifactMissingError: It is the result of an adaptation, whose scores are in `figures["uses"]`.
+        """
+        if "uses" in self.store.manifest(self.ref).figures:
+            raise ArtifactMissingError(
+                f"{self.ref}: an adaptation has no table of scores. figures['uses'] has the score of each use, before "
+                "and after; to score its encoder on sets, pass it to evaluate"
+            )
         return self.store.scan(self.ref, "scores").collect()
 
     @property
@@ -101,6 +112,8 @@ def run(config: str | PipelineConfig, changes: Mapping[str, Any] | None = None, 
         SourceError: A source, a set or a model is not available.
     """
     context = context_of(settings)
+    if not isinstance(config, str | PipelineConfig):
+        raise TypeError(f"config is {described(config)}, expected the name of a recipe or a configuration")
     complete = recipe(config, changes) if isinstance(config, str) else override(config, dict(changes or {}))
     return Result(context.open_store(), pipeline.run(complete, context).report)
 
@@ -111,7 +124,7 @@ def adapt(
     *,
     labels: object = None,
     label_column: str | None = None,
-    text_columns: Sequence[str] = (),
+    text_columns: str | Sequence[str] = (),
     document: str | None = None,
     labels_only_judge: bool = False,
     accept: bool = False,
@@ -147,11 +160,14 @@ def adapt(
     given = {name: value for name, value in chosen.items() if value is not None}
     context, config = context_of(settings), override(AdaptConfig(), dict(changes or {}), given)
     start = require_name(encoder or config.encoder.model, "the encoder")
+    if labels is None and (label_column or text_columns):
+        option = "label_column" if label_column else "text_columns"
+        raise ValueError(f"{option}: names a column of labels, but no labels are given. Pass labels=")
     with Files() as files:
-        named = files.texts(texts)
+        named = files.texts(texts, labelled=is_column(labels))
         of_labels = None if labels is None else files.labels(labels, texts)
         if of_labels is not None:
-            of_labels = with_label_columns(of_labels, label_column, text_columns)
+            of_labels = with_label_columns(of_labels, label_column, _columns(text_columns))
         report = adaptation.run_adapt(named, start, of_labels, config, context, labels_only_judge=labels_only_judge)
     return Result(context.open_store(), report)
 
@@ -162,7 +178,7 @@ def evaluate(
     *,
     name: str | None = None,
     label_column: str | None = None,
-    text_columns: Sequence[str] = (),
+    text_columns: str | Sequence[str] = (),
     document: str | None = None,
     **settings: object,
 ) -> python_api.Evaluation:
@@ -196,8 +212,9 @@ def evaluate(
     context = context_of(settings)
     found = _encoder_of(encoder)
     named = name or (str(encoder) if isinstance(encoder, str | Path) else None)
+    columns = _columns(text_columns)
     with Files() as files:
-        sets = [set_with_label_columns(one, label_column, text_columns, document) for one in files.suite(suite)]
+        sets = [set_with_label_columns(one, label_column, columns, document) for one in files.suite(suite)]
         result = python_api.evaluate(found, sets, context, name=named)
         return replace(result, scores=files.without_folder(result.scores))
 
@@ -216,11 +233,11 @@ def compare(
 
 @overload
 def compare(
-    runs: Sequence[str | Path | Result | TextEncoder] | Mapping[str, TextEncoder],
+    runs: Sequence[str | Path | Result | TextEncoder] | Mapping[str, str | Path | Result | TextEncoder],
     suite: object,
     *,
     label_column: str | None = None,
-    text_columns: Sequence[str] = (),
+    text_columns: str | Sequence[str] = (),
     document: str | None = None,
     **settings: object,
 ) -> pl.DataFrame: ...
@@ -231,7 +248,7 @@ def compare(
     suite: object = None,
     *,
     label_column: str | None = None,
-    text_columns: Sequence[str] = (),
+    text_columns: str | Sequence[str] = (),
     document: str | None = None,
     **settings: object,
 ) -> Result | pl.DataFrame:
@@ -263,18 +280,18 @@ def compare(
     """
     context = context_of(settings)
     if suite is not None:
+        columns = _columns(text_columns)
         with Files() as files:
-            sets = [set_with_label_columns(one, label_column, text_columns, document) for one in files.suite(suite)]
+            sets = [set_with_label_columns(one, label_column, columns, document) for one in files.suite(suite)]
             return files.without_folder(python_api.compare(_encoders_of(runs), sets, context))
     store = context.open_store()
-    listed = [runs] if isinstance(runs, str | Result) else runs  # one run is refused, not read letter by letter
-    names = [run.ref.key if isinstance(run, Result) else require_name(run, "a run") for run in listed]
+    names = [_run_named(run) for run in _listed(runs)]
     reports = tuple(ReportRef(key=ref.key) for ref in find_reports(store, names))
     return Result(store, comparison.compared(context, reports))
 
 
 def _encoders_of(
-    given: Iterable[str | Path | Result | TextEncoder] | Mapping[str, TextEncoder],
+    given: Sequence[str | Path | Result | TextEncoder] | Mapping[str, str | Path | Result | TextEncoder],
 ) -> dict[str, TextEncoder]:
     """Return encoders by their names in tables.
 
@@ -282,14 +299,36 @@ def _encoders_of(
         ValueError: Two encoders have the same name.
     """
     if isinstance(given, Mapping):
-        return dict(given)
+        return {name: _encoder_of(one) for name, one in given.items()}
     found: dict[str, TextEncoder] = {}
-    for one in given:
+    for one in _listed(given):
         name = one.ref.path if isinstance(one, Result) else str(one) if isinstance(one, str | Path) else name_of(one)
         if name in found:
             raise ValueError(f"two encoders have the name {name!r}. Pass a dictionary from names to encoders")
         found[name] = _encoder_of(one)
     return found
+
+
+def _columns(names: str | Sequence[str]) -> Sequence[str]:
+    return (names,) if isinstance(names, str) else names
+
+
+def _listed(given: Any) -> Sequence[Any]:  # noqa: ANN401 - runs or encoders
+    """Return runs or encoders as a list: a single one is refused later, not read letter by letter."""
+    return given if isinstance(given, list | tuple) else [given]
+
+
+def _run_named(run: object) -> str:
+    """Return the name of a finished run.
+
+    Raises:
+        TypeError: It is an encoder.
+    """
+    if isinstance(run, Result):
+        return run.ref.key
+    if not isinstance(run, str) or run.startswith(EMBEDDED):
+        raise TypeError(f"{described(run)} is no finished run. To compare encoders, name sets too")
+    return require_name(run, "a run")
 
 
 def _encoder_of(given: str | Path | Result | TextEncoder) -> TextEncoder:

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from bsl.models.encoder.texts import column_of, texts_of
+from bsl.storage.assets.embedded import EMBEDDED
 from bsl.storage.filesystem.values import described, require_name
+from bsl.storage.readers.formats import is_readable
 from bsl.storage.readers.text_columns import is_prose
 from bsl.storage.sources.labels import SET_PREFIX
 
@@ -29,6 +31,8 @@ _FORMS: Final = "a file, a list of texts, or a table of pandas, Polars, Arrow or
 _LABEL_FORMS: Final = (
     "a file, a table, a tuple (texts, labels) or (texts, texts, scores), or the labels of the given list of texts"
 )
+_PATH: Final = 256  # characters; a longer string is no name of a file
+_FEW: Final = 20  # strings that may all be misspelt names; more are texts
 _COLUMNS: Final = {2: ("text", "label"), 3: ("sentence1", "sentence2", "score")}
 
 
@@ -47,8 +51,12 @@ class Files:
     ) -> None:
         self._stack.close()
 
-    def texts(self, given: object) -> list[str]:
+    def texts(self, given: object, *, labelled: bool = False) -> list[str]:
         """Return names of files of texts; a list or column of texts, or a table, is written to one.
+
+        Args:
+            given: Names, texts or a table.
+            labelled: Whether the caller also gave a label for each text of the list.
 
         Raises:
             TypeError: It is none of these.
@@ -57,7 +65,7 @@ class Files:
             return [require_name(str(given), "texts")]
         if (table := _table(given)) is not None:
             return [self._written("texts", table)]
-        if _is_names(given):
+        if not labelled and _is_names(given):
             return [require_name(str(name), "texts") for name in given]
         if column_of(given) is None:
             raise TypeError(f"texts is {described(given)}, expected {_FORMS}")
@@ -79,7 +87,7 @@ class Files:
         table = _table(given)
         if table is None and isinstance(given, tuple) and len(given) in _COLUMNS:
             table = _of_columns(_COLUMNS[len(given)], given)
-        elif table is None and column_of(given) is not None and not _is_names(texts) and _table(texts) is None:
+        elif table is None and is_column(given) and column_of(texts) is not None and _table(texts) is None:
             table = _of_columns(_COLUMNS[2], (texts, given))
         if table is None:
             raise TypeError(f"labels is {described(given)}, expected {_LABEL_FORMS}")
@@ -91,15 +99,13 @@ class Files:
         Raises:
             TypeError: It is neither names nor tables.
         """
-        if isinstance(given, str):
+        if isinstance(given, _PATHS):
             given = [given]
         if _table(given) is not None or _is_labelled(given):
             given = [given]
         if not isinstance(given, Iterable):
             raise TypeError(f"suite is {described(given)}, expected names of suites and sets, or tables of labels")
-        return [
-            require_name(one, "suite") if isinstance(one, str) else f"{SET_PREFIX}{self.labels(one)}" for one in given
-        ]
+        return [_set_named(one) if isinstance(one, str) else f"{SET_PREFIX}{self.labels(one)}" for one in given]
 
     def without_folder(self, table: pl.DataFrame) -> pl.DataFrame:
         """Return a table without the name of the temporary folder in its names of sets."""
@@ -110,6 +116,8 @@ class Files:
     def _written(self, name: str, table: pl.DataFrame) -> str:
         if self._folder is None:
             self._folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="bsl-")))
+        if table.is_empty():
+            raise ValueError(f"the table of {name} is empty, expected rows and columns")
         path = self._folder / f"{name}.parquet"
         while path.exists():
             path = path.with_stem(f"{path.stem}-more")
@@ -159,13 +167,30 @@ def _from_dataset(dataset: Any) -> pl.DataFrame:  # noqa: ANN401 - `datasets` ha
     )
 
 
+def is_column(given: object) -> bool:
+    """Return whether a value is one column of labels: no name of a file, no table, no tuple of columns."""
+    return column_of(given) is not None and _table(given) is None and not _is_labelled(given)
+
+
 def _is_names(given: object) -> TypeGuard[Sequence[str | Path]]:
-    """Return whether a sequence is of names of files or datasets: paths, or strings that are no prose."""
+    """Return whether a sequence is of names of files or datasets: paths, or a few strings that are no prose."""
     if not isinstance(given, Sequence) or not all(isinstance(one, _PATHS) for one in given):
         return False
-    if any(isinstance(one, Path) or (len(one) < 256 and Path(one).exists()) for one in given):
+    if any(isinstance(one, Path) or (len(one) < _PATH and Path(one).exists()) for one in given):
         return True
-    return not is_prose(pl.Series([str(one) for one in given], dtype=pl.String))
+    # Texts may be short, or few and repeated. Names may be misspelt, so that no such file exists.
+    unlike = [one for one in given if not _looks_like_name(str(one))]
+    return not unlike or (len(given) <= _FEW and not is_prose(pl.Series(list(map(str, given)), dtype=pl.String)))
+
+
+def _looks_like_name(text: str) -> bool:
+    return is_readable(text) or text.startswith(EMBEDDED) or ("/" in text and not any(map(str.isspace, text)))
+
+
+def _set_named(name: str) -> str:
+    if len(require_name(name, "suite")) < _PATH and Path(name).is_file():
+        raise ValueError(f"{name} is a file, expected a set. Pass '{SET_PREFIX}{name}' or 'own:{name}'")
+    return name
 
 
 def _is_labelled(given: object) -> bool:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bsl.models.runtime.rows import on_cpu
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -30,7 +32,7 @@ def as_vectors(given: object, width: int) -> NDArray[np.float32] | None:
     """
     if isinstance(given, str) or not _is_numeric(given):
         return None
-    array = np.asarray(_on_cpu(given), dtype=np.float32)
+    array = np.asarray(on_cpu(given), dtype=np.float32)
     found = array[None] if array.ndim == 1 else array
     if found.ndim != 2 or found.shape[1] != width:
         raise ValueError(f"the vectors have shape {array.shape}, expected (n, {width}). Encode with this encoder.")
@@ -44,13 +46,6 @@ def _is_numeric(given: object) -> bool:
     if isinstance(given, list | tuple) and len(given):
         return isinstance(given[0], float | int) or _is_numeric(given[0])
     return False
-
-
-def _on_cpu(given: object) -> object:
-    """Return tensors as arrays, also inside a list: numpy refuses tensors of a GPU or with gradients."""
-    if isinstance(given, list | tuple):
-        return [_on_cpu(one) for one in given]
-    return given.detach().float().cpu().numpy() if hasattr(given, "detach") else given
 
 
 @contextmanager

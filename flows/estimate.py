@@ -44,7 +44,8 @@ def estimate(store: Store, to_make: Sequence[StageRun]) -> str:
     total = sum(seconds.values())
     parts = [f"{stage} {spelled(part)}" for stage, part in seconds.items() if part >= _LISTED * total]
     parts += [f"unknown: {', '.join(sorted(unknown))}"] if unknown else []
-    return f"expected, as in earlier runs: {spelled(total)} ({'; '.join(parts)})" if seconds else ""
+    least = "at least " if unknown else ""
+    return f"expected, as in earlier runs: {least}{spelled(total)} ({'; '.join(parts)})" if seconds else ""
 
 
 def _seconds(step: StageRun, earlier: Sequence[Manifest]) -> float | None:

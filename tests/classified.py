@@ -9,7 +9,7 @@ import polars as pl
 
 from bsl.models.corpus.passages import HoldOutConfig
 from bsl.models.encoder.config import EncoderConfig
-from bsl.storage.artifacts.manifest import InputEntry, Provenance
+from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import ENCODER, CheckpointRef, ClassifierRef, EmbeddingsRef, ReportRef
 from bsl.storage.assets.embedded import embedded_path
 from bsl.storage.filesystem.names import MANIFEST
@@ -21,6 +21,7 @@ from bsl.tasks.embedding.embed import embed
 from bsl.tasks.evaluation.own_text import HeldOutSet
 from bsl.tasks.stage.run_context import RunContext
 from bsl.tasks.training.classifier import train_classifier
+from tests.corpora import publish
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,10 +80,4 @@ def _exported(site: RunContext, *, adapted: bool) -> CheckpointRef:
 
 
 def _report(site: RunContext, classifier: ClassifierRef) -> ReportRef:
-    ref, store = ReportRef(key="2" * 64), site.open_store()
-    inputs = {
-        "classifier": InputEntry(kind=classifier.kind, key=classifier.key, digest=store.manifest(classifier).digest)
-    }
-    with store.draft(ref, Provenance(stage_version=1, config={}, inputs=inputs)) as draft:
-        (draft.folder / "report.md").write_text("A report.")
-    return ref
+    return publish(site.open_store(), ReportRef(key="2" * 64), inputs={"classifier": classifier}, page="A report.")

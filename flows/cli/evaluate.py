@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from cyclopts import Group, Parameter
 
 from bsl.flows.cli.terminal.checks import check_encoders, check_sets
+from bsl.flows.cli.terminal.log_lines import printable
 from bsl.flows.cli.terminal.options import (
     FIRST,
     LABELLED,
@@ -98,9 +100,12 @@ def evaluate(
     print_sets(suite, site.mirror)
     from bsl.flows.evaluation import evaluation
     from bsl.tasks.evaluation.kinds import named_sets
+    from bsl.tasks.evaluation.taught_rows import notes_on
     from bsl.tasks.figures import EvaluationFigures
 
     ref = start.run(evaluation, [], models=list(models), suite=list(suite), config=config)
+    for note in notes_on(site, models, suite):
+        print(printable(f"note: {note}"), file=sys.stderr)
     store = site.open_store()
     export = f"export:  bsl artifacts export {ref} TARGET --as markdown   (or latex, mteb)"
     print_result(store, ref, output, [export])

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import re
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -18,6 +19,7 @@ from bsl.models.encoder.config import ZERO_TOKEN
 from bsl.models.encoder.layouts import Tokens
 from bsl.models.encoder.texts import refuse_first_bad, texts_of
 from bsl.models.errors import EncoderError, NoEmbeddingError, is_panic
+from bsl.storage.filesystem.model_folder import CLASSIFIER, GRAPH_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
 
 CHUNK = 10_000  # texts per tokenizer call: enough for all its threads, few enough to bound memory
 # No padding: it would cost memory, and other callers may have enabled it.
+_FORM: Final = re.compile(
+    rf"{CLASSIFIER}|{GRAPH_FOLDER}|static|dims-\d+"
+)  # folders of an export beside the encoder's own
 _PLAIN: dict[str, Any] = {"truncation": True, "padding": False, "return_attention_mask": False, "verbose": False}
 DEFAULT_PROMPT = "default"  # saved name of a prompt that is not among the folder's named prompts
 
@@ -73,13 +78,19 @@ class SentenceEncoder:
         """Write a folder that `load` and sentence-transformers read.
 
         Raises:
-            EncoderError: See `bsl.models.encoder.serialization.save.write_modules`.
+            EncoderError: The folder has a classifier or other forms of the encoder that was saved there before; or see
+                `bsl.models.encoder.serialization.save.write_modules`.
         """
         from bsl.models.encoder.serialization.save import write_modules
         from bsl.models.encoder.serialization.settings import PROMPTS
         from bsl.models.encoder.weights import write_json
 
         path = Path(folder)
+        if stale := sorted(entry.name for entry in path.glob("*/") if _FORM.fullmatch(entry.name)):
+            raise EncoderError(
+                f"{path}: {', '.join(stale)} belong to the encoder that was saved there before. Save to a new folder, "
+                "or delete this one first."
+            )
         write_modules(self.network, self.own_tokenizer, path)
         names = {text: name for name, text in self.prompts.items()}
         default = names.get(self.prompt, DEFAULT_PROMPT) if self.prompt else None

@@ -32,7 +32,7 @@ def signature(fields: Mapping[str, object]) -> str:
     """Return the signature line of fields, in their order; true, false and None become `yes`, `no` and `none`.
 
     Raises:
-        EvaluationError: A field's name is not a lower-case word, or its value is empty or contains a bar or newline.
+        EvaluationError: A field's name is not a lower-case word, or its value is empty or contains a newline.
     """
     line = BAR.join(f"{name}:{_spelled(value)}" for name, value in fields.items())
     parse_signature(line)
@@ -92,7 +92,9 @@ def rows_digest(tables: Iterable[tuple[str, Iterable[tuple[object, ...]]]]) -> s
 
 
 def _spelled(value: object) -> str:
-    return _SPELLED[value] if value is None or isinstance(value, bool) else str(value)
+    if value is None or isinstance(value, bool):
+        return _SPELLED[value]
+    return str(value).replace(BAR, "/")  # in a path or a name that the user gave
 
 
 WHOLE: Final = "all"

@@ -20,6 +20,8 @@ EMBEDDED: Final = "embedded:"  # prefix of an embedded asset's name in recipes
 MANIFEST: Final = "manifest.json"
 ENCODERS: Final = ("sentence-encoder", "masked-lm")
 """Kinds of assets that embed sentences."""
+MODELS: Final = (*ENCODERS, "translation-model")
+"""Kinds of assets that a recipe names as models."""
 TEXTS: Final = ("labelled-pairs", "scored-pairs", "held-out-text")
 """Kinds of assets that contain sentences."""
 
@@ -54,7 +56,7 @@ def embedded_folder(name: str, root: Path | None = None, kinds: Collection[str] 
     listed = f"Known assets: {', '.join(known) or 'none'} (in {folder})"
     if name in embedded_names(folder):
         kind = _kind(folder / name / MANIFEST)
-        what = "a model" if kinds == ENCODERS else "text"
+        what = "a model" if kinds == MODELS else "text"
         raise AssetError(f"{EMBEDDED}{name} is not {what}: it contains {kind}, expected {' or '.join(kinds)}. {listed}")
     raise AssetError(f"unknown embedded asset {name!r}.{did_you_mean(name, known, prefix=EMBEDDED)} {listed}")
 

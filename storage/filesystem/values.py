@@ -16,8 +16,11 @@ def require_name(name: str, role: str) -> str:
     """Return the name of a file, set, recipe or encoder; a text or numbers in its place would fill every message.
 
     Raises:
+        TypeError: It is not a string.
         ValueError: It is longer than any path.
     """
+    if not isinstance(name, str):
+        raise TypeError(f"{role} is {described(name)}, expected a name or path")
     if len(name) > _LONGEST_NAME:
         raise ValueError(f"{role} is {brief(name)} of {len(name):,} characters, expected a name or path")
     return name

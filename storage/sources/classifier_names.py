@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from bsl.storage.artifacts.refs import ENCODER
 from bsl.storage.errors import SourceError
 from bsl.storage.filesystem.model_folder import CLASSIFIER, CLASSIFIER_SETTINGS
 
@@ -15,9 +16,13 @@ ARTIFACTS: Final = ("report/", "classifier/", "checkpoint/")
 
 
 def classifier_folder(name: str) -> Path | None:
-    """Return the folder of the classifier in an exported encoder's folder; None if there is none."""
-    folder = Path(name).expanduser() / CLASSIFIER
-    return folder if (folder / CLASSIFIER_SETTINGS).is_file() else None
+    """Return the folder of the classifier in the folder of an encoder, or of an exported report or checkpoint.
+
+    None if there is none.
+    """
+    given = Path(name).expanduser()
+    folders = (encoder / CLASSIFIER for encoder in (given, given / ENCODER))
+    return next((folder for folder in folders if (folder / CLASSIFIER_SETTINGS).is_file()), None)
 
 
 def no_classifier(name: str) -> SourceError:

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from bsl.models.errors import EvaluationError
+from bsl.models.runtime.rows import on_cpu
 from bsl.storage.artifacts.refs import CorpusRef, EmbeddingsRef
 from bsl.storage.filesystem.digests import file_sha256
 from bsl.storage.record import NotInKey, Record
@@ -86,11 +87,11 @@ def embed_texts(encoder: TextEncoder, texts: Sequence[str], places: Sequence[str
 
 def _matrix(given: ArrayLike, texts: list[str], place: str) -> NDArray[np.float32]:
     try:
-        vectors = np.asarray(given, dtype=np.float32)
-    except (TypeError, ValueError) as error:  # rows of several lengths, a tensor on a GPU
+        vectors = np.asarray(on_cpu(given), dtype=np.float32)
+    except (TypeError, ValueError) as error:  # rows of several lengths, a sparse matrix
         raise EvaluationError(
             f"{place}: encode() returned {type(given).__name__}, which is not a matrix ({error}; expected shape "
-            f"({len(texts)}, d)). Return vectors of one width, on the CPU."
+            f"({len(texts)}, d)). Return vectors of one width, dense."
         ) from error
     if vectors.ndim != 2 or len(vectors) != len(texts) or vectors.shape[1] == 0:
         raise EvaluationError(

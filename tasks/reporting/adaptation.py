@@ -64,7 +64,7 @@ _ANSWERS: Final = "What it is better for"
 _VIEWS: Final = {"dropout": "two encodings under dropout"}
 _MEASURED: Final = "The original and the adapted encoder, × 100, on held-out documents and labels, with 95 % intervals"
 _LIMITS: Final = (
-    "The figures hold for the text named below, not for other kinds of text. Bias in the original encoder and in that "
+    "The figures hold for this text, not for other kinds of text. Bias in the original encoder and in that "
     "text was neither measured nor removed."
 )
 

@@ -21,6 +21,10 @@ _NOTHING_LEARNED: Final = (
     " Within noise the classifier is no better than that: label more rows, above all of the rarer classes, and check "
     "that the labels follow from the texts."
 )
+_PLAIN: Final = (
+    "A classifier in scikit-learn with the same settings, without calibration; it also has the classes of too few rows "
+    "(the encoder's path is in the store):"
+)
 _CALIBRATED: Final = (
     "The classifier in the artifact is trained on all labels, after this test. Its probabilities are calibrated by a "
     "temperature, fitted on held-out folds of rows that the encoder was not trained on."
@@ -57,7 +61,7 @@ def classifier_part(
             class_table(confusion),
             Folded("Confusions", [confusion_table(confusion)]),
             Prose(_CALIBRATED, note=True),
-            Prose("The same classifier in scikit-learn, without calibration (the encoder's path is in the store):"),
+            Prose(_PLAIN),
             Code(scikit_learn(labels, encoder, figures.strength), "python"),
         ],
     )

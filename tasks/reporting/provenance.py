@@ -6,17 +6,9 @@ import json
 import subprocess
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
-from bsl.storage.errors import StorageError
 from bsl.storage.record import NotInKey, Record
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from bsl.storage.artifacts.manifest import Manifest
-    from bsl.storage.artifacts.refs import ArtifactRef
-    from bsl.storage.artifacts.store import Store
 
 HERE: Final = Path(__file__).resolve().parents[2]  # of a clone: its root, behind the link bsl/tasks
 _SECONDS: Final = 5.0
@@ -56,26 +48,3 @@ def _of_package() -> str:
     except PackageNotFoundError:
         return ""
     return str(origin.get("vcs_info", {}).get("commit_id", ""))
-
-
-def lineage(store: Store, refs: Iterable[ArtifactRef]) -> list[Manifest]:
-    """Return the manifests of artifacts and of all their direct and indirect inputs, inputs first.
-
-    A missing or unreadable input is skipped together with its own inputs.
-    """
-    manifests: dict[str, Manifest] = {}
-    for ref in refs:
-        _add(store, ref, manifests)
-    return list(manifests.values())
-
-
-def _add(store: Store, ref: ArtifactRef, manifests: dict[str, Manifest]) -> None:
-    if ref.path in manifests:
-        return
-    try:
-        manifest = store.manifest(ref)
-    except StorageError:
-        return
-    for entry in manifest.provenance.inputs.values():
-        _add(store, entry, manifests)
-    manifests[ref.path] = manifest

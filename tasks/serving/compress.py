@@ -27,10 +27,12 @@ from bsl.storage.sources.read import read_source
 from bsl.storage.sources.sources import SourceSpec, resolve_sources
 from bsl.tasks.embedding.encoders import encoder_folder, find_encoder
 from bsl.tasks.evaluation.python_api import embedded_by
+from bsl.tasks.evaluation.taught_rows import taught_notes
 from bsl.tasks.reporting.export import copy_classifier
 from bsl.tasks.serving.form_scores import form_rows, form_sets
 from bsl.tasks.serving.measures import Variant, card_of, dev_scorer, measured, stsb, variant_rows, write_cards
 from bsl.tasks.stage.device import computing
+from bsl.tasks.stage.progress import announce
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -88,7 +90,10 @@ def export_variants(
             copy_classifier(site.open_store(), found, output)
         rows = variant_rows(forms, stsb("test")["score"].to_numpy())
         scores = form_rows(makers.vectors, sets) if sets else []
-        write_cards(output, rows, card_of(site, name, found, folder), scores)
+        notes = taught_notes(site.open_store(), name, found, sets.sets.values()) if sets else []
+        for note in notes:
+            announce(note)
+        write_cards(output, rows, card_of(site, name, found, folder), scores, notes)
     return ExportedForms(rows, scores)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bsl.tasks.stage.run_context import RunContext
 
 TITLE: Final = "Scores of the forms × 100 on your sets, before (first form) and after"
-WORDS: Final[Mapping[str, str]] = {"above": "gains", "below": "loses", "no": "same"}
+WORDS: Final[Mapping[str, str]] = {"above": "gains", "below": "loses", "no": "no difference"}
 """Verdict of a difference → the word in the table."""
 
 

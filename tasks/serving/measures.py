@@ -181,11 +181,17 @@ def card_of(site: RunContext, name: str, found: CheckpointRef | ResolvedModel, f
     return card(Page(name, "", "", [], []), [model_material("encoder", name)], hub_id(name))
 
 
-def write_cards(folder: Path, rows: Sequence[dict[str, str]], card: str, scores: Sequence[dict[str, str]] = ()) -> None:
+def write_cards(
+    folder: Path,
+    rows: Sequence[dict[str, str]],
+    card: str,
+    scores: Sequence[dict[str, str]] = (),
+    notes: Sequence[str] = (),
+) -> None:
     """Write a card of all forms, below that of the full encoder, and one in the folder of each form that has one."""
     text = f"{card}\n## {TITLE}\n\n{_explained(rows)}\n\n{markdown_table(rows)}\n"
     if scores:
-        text += f"\n## {SCORES}\n\n{losses(scores)}\n\n{markdown_table(scores)}\n"
+        text += f"\n## {SCORES}\n\n{' '.join([losses(scores), *notes])}\n\n{markdown_table(scores)}\n"
     (folder / README).write_text(text, encoding="utf-8")
     for row in rows:
         if row["path"] != "." and (folder / row["path"]).is_dir():

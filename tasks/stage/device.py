@@ -14,6 +14,8 @@ from bsl.models.errors import ModelError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import torch
+
     from bsl.models.runtime.precision import Computed, Precision
     from bsl.tasks.stage.run_context import RunContext
 
@@ -31,7 +33,7 @@ def device_of(site: RunContext) -> str:
     if site.device == "cpu":
         return "cpu"
     if site.device != "auto":
-        return _checked(site.device)
+        return checked(site.device)
     if not _may_have_gpu():
         return "cpu"
     import torch
@@ -46,10 +48,18 @@ def precision_of(site: RunContext, configured: Precision) -> Computed:
     return configured if configured != "auto" else computed(configured, device_of(site))
 
 
-def _checked(device: str) -> str:
+def checked(device: str | torch.device) -> str:
+    """Return the name of a torch device.
+
+    Raises:
+        DeviceError: torch does not find it.
+    """
     import torch
 
+    device = str(device)
     kind, _, number = device.partition(":")
+    if kind == "cpu":
+        return device
     accelerator = torch.accelerator.current_accelerator()
     count = torch.accelerator.device_count() if accelerator is not None and accelerator.type == kind else 0
     if int(number or 0) >= count:

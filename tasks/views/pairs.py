@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from bsl.tasks.stage.run_context import RunContext
 
 SAMPLE_ROWS = 20
+OF_LABELS: Final = "labels"
+"""Source of the training pairs that are made of the user's labels."""
 
 
 def pairs_of(
@@ -91,7 +93,7 @@ def pair_own_labels(
         pairs = class_pairs(rows["text_1"].to_list(), classes)
     else:
         pairs = rows.select(sentence1="text_1", sentence2="text_2", score=shares(rows["label"].cast(pl.Float64)))
-    training = scored_pairs(pairs, 1.0, "labels", 0)
+    training = scored_pairs(pairs, 1.0, OF_LABELS, 0)
     rehearsed = {} if general is None else {general.name: read_scored_set(general)}
     if own is not None:
         rehearsed["own text"] = own_rehearsal(context.store.scan(own).collect()["text"], seed)

@@ -157,8 +157,6 @@ def test_every_number_field_refuses_what_no_database_can_hold():
 
 @every(
     [
-        ("tiny-flow", "transform.epochs=0", "transform.epochs: Input should be greater than or equal to 1 (found 0)"),
-        ("tiny", "training.seed=9223372036854775808", "training.seed: Input should be less than"),
         ("tiny", "training.lr=true", "training.lr: Input should be a number, not true or false (found True)"),
         ("tiny", 'training.epochs="3"', "training.epochs: Input should be a number, not text (found '3')"),
         ("tiny", 'augment.rewritings=[{"name":"crop","least":-1}]', "augment.rewritings.0.least: Input should"),

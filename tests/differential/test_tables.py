@@ -24,7 +24,7 @@ pytestmark = pytest.mark.differential
 
 CASES = range(FIRST, FIRST + count(105) // len(WRITERS))
 COMMAND = re.compile(r"`((?:cp|mv|sed|iconv) [^`]+)`")
-ENCODING = re.compile(r"`ingest.sources\[\].encoding`\): ([\w-]+)\.")
+ENCODING = re.compile(r"`ingest.sources\[\].encoding`\): ([\w-]+)")
 
 
 @pytest.mark.parametrize("writer", WRITERS, ids=lambda writer: writer.__name__)
@@ -75,6 +75,7 @@ def remedied(message, path, folder, *, is_plain):
     """Carry out the remedies of a message; return the names of what to read then."""
     assert path in message
     encodings = ENCODING.findall(message)
+    assert bool(encodings) == ("iconv" in message)
     names = [f"{path}#encoding={encoding}" for encoding in encodings]
     commands = COMMAND.findall(message)
     assert commands, f"no remedy in: {message}"

@@ -1,10 +1,9 @@
 """Every private name of a library that this package uses: whether it exists, and that the fallback gives the same.
 
-A failure of `test_private_name_exists` names the release that removed the name. The package still works then; decide
-whether the fallback suffices, and delete its line and the code that uses it.
+Ruff (SLF001) refuses other ones. A failure of `test_private_name_exists` names the release that removed the name. The
+package still works then; decide whether the fallback suffices, and delete its line and the code that uses it.
 """
 
-import ast
 import atexit
 import pkgutil
 import platform
@@ -71,50 +70,6 @@ def test_private_name_exists(private):
     fault = f"{private.package} {installed} has no {private.path}. Fallback of {private.used_in}: {private.fallback}"
     assert hasattr(pkgutil.resolve_name(owner), name), fault
     assert re.search(rf"\b{name}\b", (ROOT / private.used_in).read_text(encoding="utf-8"))
-
-
-def test_no_other_private_name_is_used():
-    listed, found = {owner_and_name(private)[1] for private in NAMES}, {}
-    for folder in ("bsl", "flows", "tasks", "models", "storage"):
-        for path in (ROOT / folder).glob("**/*.py"):
-            names = _private_names(ast.parse(path.read_text(encoding="utf-8"))) - listed
-            if names:
-                found[str(path.relative_to(ROOT))] = names
-    # The documented way to end a process at once, and a type of the standard library's stubs.
-    assert {path: names for path, names in found.items() if names != {"_exit"}} == {
-        "storage/readers/dialect.py": {"_csv"}
-    }
-
-
-def _private_names(module: ast.Module) -> set[str]:
-    """Return the private names that a module takes from libraries: imported, read as attributes, or named in text."""
-    libraries, found = set(), set()
-    for node in ast.walk(module):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            source = node.module or "" if isinstance(node, ast.ImportFrom) else ""
-            for alias in node.names:
-                path = f"{source}.{alias.name}".strip(".")
-                if path.partition(".")[0] not in ("bsl", "__future__"):
-                    libraries.add(alias.asname or alias.name.partition(".")[0])
-                    found |= {part for part in path.split(".") if _is_private(part)}
-    for node in ast.walk(module):
-        if isinstance(node, ast.Attribute) and _is_private(node.attr) and _root(node) in libraries:
-            found.add(node.attr)
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("getattr", "hasattr"):
-            name = node.args[1]
-            if isinstance(name, ast.Constant) and _is_private(name.value):
-                found.add(name.value)
-    return found - {"_fields"}  # of named tuples, documented
-
-
-def _is_private(name: str) -> bool:
-    return name.startswith("_") and not name.startswith("__")
-
-
-def _root(node: ast.expr) -> str:
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 @pytest.mark.parametrize("is_missing", [False, True])

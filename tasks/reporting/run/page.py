@@ -11,6 +11,7 @@ from bsl.models.evaluation.signature import PRINTED
 from bsl.models.evaluation.sweep import MEAN
 from bsl.models.runtime.partitions import bits_for, in_range
 from bsl.models.views.views import view_examples
+from bsl.storage.artifacts.lineage import lineage
 from bsl.tasks.corpus.evaluation_sets import read_scored_set
 from bsl.tasks.corpus.ingest import corpus_facts
 from bsl.tasks.figures import IngestFigures, PairsFigures, TrainingFigures, ViewsFigures
@@ -18,7 +19,6 @@ from bsl.tasks.rendering.blocks import Charts, Facts, Folded, Page, Part, Prose,
 from bsl.tasks.rendering.paper_tables import tables_of
 from bsl.tasks.rendering.score_tables import all_scores, missing_sets, signatures
 from bsl.tasks.reporting.evaluation import difference_part
-from bsl.tasks.reporting.provenance import lineage
 from bsl.tasks.reporting.run.tables import pair_tables, stage_table
 from bsl.tasks.reporting.sections import settings_part, use_part
 from bsl.tasks.views.augment import outcome_tables

@@ -16,7 +16,7 @@ import bsl.configs
 import bsl.encoder
 import bsl.runs
 from bsl.models.encoder.config import EncoderConfig
-from bsl.models.errors import EmptyCorpusError
+from bsl.models.errors import EmptyCorpusError, EncoderError
 from bsl.storage.assets.embedded import embedded_path
 from bsl.storage.errors import ArtifactMissingError, SourceError
 
@@ -92,6 +92,11 @@ def test_saved_encoder_opens_in_sentence_transformers(tmp_path):
     encoder.save(str(tmp_path / "saved"))
     theirs = SentenceTransformer(str(tmp_path / "saved"), device="cpu").encode(REVIEWS)
     np.testing.assert_allclose(encoder.encode(REVIEWS), theirs, rtol=1e-5, atol=1e-6)
+    assert encoder.similarity(REVIEWS, REVIEWS).max() <= 1
+    for form in ("classifier", "dims-64"):  # of the encoder that was saved before
+        (tmp_path / "saved" / form).mkdir()
+    with pytest.raises(EncoderError, match="saved: classifier, dims-64 belong to the encoder that was saved there"):
+        bsl.SentenceEncoder.load("embedded:bert-mini").save(tmp_path / "saved")
 
 
 def test_encoder_load_takes_other_settings_from_the_folder(tmp_path):

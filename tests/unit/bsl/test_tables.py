@@ -1,11 +1,14 @@
 """What people have in Python: tables of four libraries, lists and columns of texts and labels."""
 
+from pathlib import Path
+
 import datasets
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import torch
 
 import bsl
 from bsl.storage.errors import SourceError
@@ -80,9 +83,27 @@ def test_names_of_files_stay_names(tmp_path, monkeypatch):
         assert files.suite("sts") == ["sts"]
         assert files.suite(("sts", "trec")) == ["sts", "trec"]
         assert files.labels("labels.csv", TEXTS) == "labels.csv"
+        (tmp_path / "labels.csv").write_text("text,label\nx,y\n")
+        assert files.suite(Path("labels.csv")) == ["labels:labels.csv"]
+        with pytest.raises(ValueError, match=r"Pass 'labels:labels\.csv' or 'own:labels\.csv'"):
+            files.suite("labels.csv")
         path = files.labels(COLUMNS)
     with pytest.raises(SourceError):  # the file of a table is removed
         label_source(path)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [[f"reset password {number}" for number in range(40)], ["pizza", "pasta"] * 20, ["Where is my parcel?"] * 40],
+)
+def test_short_or_repeated_texts_are_no_names(texts, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with Files() as files:
+        (path,) = files.texts(texts)
+        assert pl.read_parquet(path)["text"].to_list() == texts
+        assert pl.read_parquet(*files.texts(texts[:4], labelled=True))["text"].to_list() == texts[:4]
+        labelled = pl.read_parquet(files.labels(["a", "b", "c", "d"], texts[:4]))
+        assert labelled.to_dict(as_series=False) == {"text": texts[:4], "label": ["a", "b", "c", "d"]}
 
 
 def letters(texts):
@@ -105,8 +126,14 @@ def test_evaluate_and_compare_take_tables_and_name_no_temporary_folder():
         for metric, value in table.select("metric", "value").iter_rows():
             assert value == pytest.approx(metrics[metric], abs=1e-9)
     assert table["value"].max() > 0
-    named = bsl.compare({"first": letters, "second": letters}, COLUMNS)
-    assert {*named["model"], *named["value"], *named["ci_high"]} == {"second", 0.0}
+    named = bsl.compare({"first": letters, "a|second": letters}, COLUMNS)
+    assert {*named["model"], *named["value"], *named["ci_high"]} == {"a|second", 0.0}
+    loaded = {"a": "embedded:bert-mini", "b": bsl.SentenceEncoder.load("embedded:bert-mini")}
+    assert {*bsl.compare(loaded, COLUMNS)["value"]} == {0.0}
+    tensors = bsl.evaluate(
+        lambda texts: [torch.tensor(row, requires_grad=True).bfloat16() for row in letters(texts)], COLUMNS
+    )
+    assert tensors.scores.height == scores[letters].height
     with pytest.raises(ValueError, match="two encoders have the name 'letters'"):
         bsl.compare([letters, letters], COLUMNS)
     with pytest.raises(bsl.models.errors.EvaluationError, match="letters: expected two or more encoders"):
@@ -134,6 +161,15 @@ WRONG = {
     "adapt: a dictionary of splits": lambda: bsl.adapt(datasets.DatasetDict(train=datasets.Dataset.from_dict(COLUMNS))),
     "adapt: long texts that are no file": lambda: bsl.adapt(["x" * 5000]),
     "adapt: a setting": lambda: bsl.adapt(TEXTS, changes={"training": {"lr": VECTORS.tolist()}}),
+    "adapt: an encoder that is loaded": lambda: bsl.adapt("notes.txt", bsl.SentenceEncoder),
+    "adapt: a column without labels": lambda: bsl.adapt("notes.txt", label_column="topic"),
+    "evaluate: an empty table": lambda: bsl.evaluate(len, pl.DataFrame()),
+    "run: nothing": lambda: bsl.run(None),
+    "compare: encoders without sets": lambda: bsl.compare([len, lengths]),
+    "compare: embedded encoders without sets": lambda: bsl.compare(["embedded:mini-sentence", "embedded:bert-mini"]),
+    "compare: one encoder": lambda: bsl.compare("embedded:mini-sentence", "embedded:stsb/test"),
+    "load: an empty name": lambda: bsl.SentenceEncoder.load(""),
+    "encode: another device": lambda: bsl.SentenceEncoder.load("embedded:mini-sentence").encode(TEXTS, device="hpu:9"),
     "evaluate: vectors": lambda: bsl.evaluate(VECTORS, "sts"),
     "evaluate: a suite of vectors": lambda: bsl.evaluate(len, VECTORS.tolist()),
     "evaluate: a number": lambda: bsl.evaluate(len, 3),

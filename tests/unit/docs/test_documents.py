@@ -18,7 +18,7 @@ from bsl.flows.recipes import RECIPES
 from bsl.flows.recipes.published_rows import row_of
 from bsl.flows.sweep.studies import OWN, STUDIES
 from bsl.storage.artifacts.schemas import TABLES, tables_of
-from docs.build import PICTURES, ROOT, assemble
+from docs.build import ROOT, assemble
 from docs.chart import CHART, MEMORY, chart, costs, marks, memory_chart
 from docs.kinds import KINDS, STORE, Kind
 from tests.documents import commands, mentions
@@ -168,10 +168,3 @@ def test_polars_snippet_of_each_kind_reads_its_table(
     )
     exec(kind.snippet, {})
     assert "shape:" in capsys.readouterr().out
-
-
-def test_pictures_are_small_used_and_have_alt_text() -> None:
-    pictures = {path.name: path.stat().st_size for path in PICTURES.iterdir()}
-    shown = [found for page in PAGES for found in re.findall(r"!\[(.+)\]\(pictures/(.+)\)", page.read_text("utf-8"))]
-    assert {name for _, name in shown} == set(pictures)
-    assert max(pictures.values()) <= 120_000

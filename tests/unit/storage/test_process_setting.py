@@ -14,18 +14,13 @@ def shared():
     return values, ProcessSetting(lambda: values[0], lambda value: values.__setitem__(0, value))
 
 
-def test_nested_or_failing_blocks_restore_the_outer_value(shared):
+def test_failing_block_restores_the_value_that_it_found(shared):
     values, setting = shared
-    with setting.set_to("outer"):
-        with setting.set_to("inner"):
-            assert values == ["inner"]
-        with pytest.raises(KeyError), setting.set_to("failing"):
-            raise KeyError
-        assert values == ["outer"]
-    assert values == ["host"]
-    values[0] = "changed"
     with setting.set_to("ours"):
         assert values == ["ours"]
+    values[0] = "changed"
+    with pytest.raises(KeyError), setting.set_to("failing"):
+        raise KeyError
     assert values == ["changed"]
 
 

@@ -25,24 +25,12 @@ class Inherited(Base):
     """Not used."""
 
 
-def test_description_is_the_field_s_own_or_the_docstring_below_it():
+def test_description_is_the_field_s_own_or_the_docstring_below_it_and_is_in_forms():
     assert [description(Base, name) for name in ("size", "plain")] == ["Number of\nparts.", ""]
-    names = ("size", "plain", "given")
-    assert [description(Inherited, name) for name in names] == [
-        "Number of\nparts.",
-        "Now with a docstring.",
-        "Its own.",
-    ]
-
-
-def test_json_schema_has_the_descriptions():
-    shown = Inherited.model_json_schema()["properties"]
-    assert [shown[name]["description"] for name in ("size", "plain", "given")] == [
-        "Number of\nparts.",
-        "Now with a docstring.",
-        "Its own.",
-    ]
     assert "description" not in Base.model_json_schema()["properties"]["plain"]
+    shown = Inherited.model_json_schema()["properties"]
+    for name, text in (("size", "Number of\nparts."), ("plain", "Now with a docstring."), ("given", "Its own.")):
+        assert description(Inherited, name) == shown[name]["description"] == text
 
 
 def test_record_without_source_has_no_descriptions():

@@ -1,9 +1,14 @@
-"""Small sets of scored pairs under names of their own."""
+"""An empty store, and small sets of scored pairs under names of their own."""
 
 import pytest
 
 from bsl.storage.datasets.declaration import Dataset
 from bsl.storage.datasets.registry import DATASETS
+
+
+@pytest.fixture
+def store(site):
+    return site.open_store()
 
 
 @pytest.fixture

@@ -29,12 +29,6 @@ def test_table_bytes_do_not_depend_on_frame_boundaries(tmp_path):
     assert store.manifest(ref).rows == whole.height
 
 
-def test_write_all_without_frames_raises_value_error(tmp_path):
-    store = Store(str(tmp_path / "store"))
-    with pytest.raises(ValueError, match="no frames"), store.draft(ViewsRef(key="0" * 64), WHY) as draft:
-        draft.write_all([])
-
-
 class Counts(Figures):
     rows: int = 0
     left_out: int = Field(0, alias="left out")

@@ -10,17 +10,14 @@ from bsl.storage.artifacts.garbage_collection import collect, collectable, lefto
 from bsl.storage.artifacts.leases import write_lease
 from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.storage.errors import CorruptArtifactError
-from bsl.storage.filesystem.names import MANIFEST
-from tests.hostile import a_pipe, folder_of, key, made_from, made_long_ago, put, rewrite
+from tests.corpora import publish
+from tests.hostile import key, made_from, made_long_ago, put, rewrite
 
 DAY = timedelta(days=1)
 
 
 def report_on(store, ref, kind="report"):
-    report = ArtifactRef(kind=kind, key=key(9))
-    with store.draft(report, made_from(store, ref)) as draft:
-        (draft.folder / "report.md").write_text("# Report")
-    return report
+    return publish(store, ArtifactRef(kind=kind, key=key(9)), inputs={"views": ref}, page="# Report")
 
 
 def paths(store, age, now=None):
@@ -93,20 +90,11 @@ def test_killed_garbage_collection_leaves_trash_and_no_half_artifact(store, monk
     assert leftovers(store, timedelta(0), datetime.now(UTC)) == [left]
 
 
-UNREADABLE = {
-    "newer": lambda store, ref: rewrite(store, ref, format=4),
-    "naive": lambda store, ref: rewrite(store, ref, created_at="2026-01-01T00:00:00"),
-    "of another artifact": lambda store, ref: rewrite(store, ref, key=key(1)),
-    "pipe": lambda store, ref: a_pipe(folder_of(store, ref) / MANIFEST),
-    "torn": lambda store, ref: (folder_of(store, ref) / MANIFEST).write_text("{"),
-}
-
-
-@pytest.mark.parametrize("spoil", UNREADABLE.values(), ids=UNREADABLE)
-def test_unreadable_manifest_stops_garbage_collection(store, spoil):
+@pytest.mark.parametrize("fields", [{"format": 4}, {"created_at": "2026-01-01T00:00:00"}, {"key": key(1)}], ids=str)
+def test_unreadable_manifest_stops_garbage_collection(store, fields):
     """Its inputs are unknown; one that names another artifact deletes least of all the named one."""
     needed = put(store, 1)
-    spoil(store, report_on(store, needed))
+    rewrite(store, report_on(store, needed), **fields)
     with pytest.raises(CorruptArtifactError, match=r"1 manifests cannot be read, .* nothing is deleted"):
         paths(store, timedelta(days=30), datetime(2100, 1, 1, tzinfo=UTC))
     assert [manifest.ref for manifest in readable_manifests(store)] == [ArtifactRef(kind="views", key=needed.key)]

@@ -6,6 +6,7 @@ from bsl.storage.artifacts.lookup import find
 from bsl.storage.artifacts.refs import ArtifactRef, CorpusRef, ReportRef
 from bsl.storage.artifacts.store import Store
 from bsl.storage.errors import ArtifactMissingError
+from tests.corpora import publish
 from tests.hostile import WHY, damage
 
 FIRST, SECOND = ReportRef(key=f"{0xA1:064x}"), ReportRef(key=f"{0xB2:x}".ljust(64, "0"))
@@ -17,7 +18,6 @@ def store(tmp_path):
     for ref, run in ((FIRST, "flow-1"), (SECOND, "flow-2")):
         with store.draft(ref, WHY.model_copy(update={"run": run})) as draft:
             (draft.folder / "report.md").write_text(run)
-            (draft.folder / "report.html").write_text(run)
     return store
 
 
@@ -31,8 +31,7 @@ def test_latest_finds_the_newest_artifact_of_its_kind(store):
 def test_find_prefers_a_whole_artifact_to_its_shards(store):
     shard, whole = (ArtifactRef(kind=kind, key=f"{0xC3:064x}") for kind in ("embeddings/shards", "embeddings"))
     for ref in (whole, shard):
-        with store.draft(ref, WHY) as draft:
-            (draft.folder / "notes.txt").write_text(ref.kind)
+        publish(store, ref, page=ref.kind)
     assert find(store, "embeddings/latest") == find(store, "embeddings/0000") == whole
 
 

@@ -4,13 +4,11 @@ Each failure gives a clear error or the right result and no partial artifact, an
 prints the number of faults.
 """
 
-import socket
 import sys
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from moto.server import DomainDispatcherApplication, create_backend_app
 from s3fs import S3FileSystem
 
 from bsl.storage.artifacts.garbage_collection import collectable, leftovers
@@ -19,45 +17,11 @@ from bsl.storage.artifacts.refs import ViewsRef
 from bsl.storage.artifacts.store import Store
 from bsl.storage.errors import CorruptArtifactError, StorageError, StoreReadError
 from tests.hostile import damage, key, put
-from tests.s3_server import s3_served
+from tests.s3_server import Moto, s3_served
 
 REF = ViewsRef(key=key(0))
 NOW = datetime(2999, 1, 1, tzinfo=UTC)
 FAULTS = ("403", "404", "500", "503", "500 though done", "closed", "cut", "other bytes")
-
-
-class Broken:
-    """moto's S3 with one failing request."""
-
-    def __init__(self):
-        self._inner = DomainDispatcherApplication(create_backend_app)
-        self.fail(-1, "")
-
-    def fail(self, number, fault):
-        """Break the request with this number from now on, or every request if there is no number."""
-        self.seen, self.met, self._number, self._fault = 0, False, number, fault
-
-    def __call__(self, environment, start):
-        self.seen += 1
-        if self._number is not None and self.seen - 1 != self._number:
-            return self._inner(environment, start)
-        listing = environment["REQUEST_METHOD"] == "GET" and environment["PATH_INFO"].strip("/").count("/") == 0
-        if listing and self._fault in {"404", "cut", "other bytes"}:
-            return self._inner(environment, start)  # no client can handle a store that lists its content wrongly
-        self.met = True
-        if self._fault == "closed":
-            environment["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
-            return [b""]
-        if self._fault.startswith(("4", "5")):
-            if self._fault.endswith("done"):
-                b"".join(self._inner(environment, lambda *_: None))
-            start(f"{self._fault[:3]} Fault", [("Content-Length", "0")])
-            return [b""]
-        said: list = []
-        content = b"".join(self._inner(environment, lambda *words: said.extend(words)))
-        start(*said[:2])
-        half = len(content) // 2
-        return [content[:half] if self._fault == "cut" else content[:half] + bytes(b ^ 1 for b in content[half:])]
 
 
 def read(store):
@@ -97,7 +61,7 @@ ACTS = {
 
 @pytest.fixture(scope="module")
 def s3():
-    broken = Broken()
+    broken = Moto()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_MAX_ATTEMPTS", "1")  # no retries, so that each fault is final
         patch.setattr(S3FileSystem, "retries", 1)

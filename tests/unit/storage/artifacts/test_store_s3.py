@@ -8,42 +8,22 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from moto.server import DomainDispatcherApplication, create_backend_app
 
 from bsl.storage.artifacts.garbage_collection import collect, leftovers
 from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.storage.artifacts.store import Store
 from bsl.storage.errors import CorruptArtifactError
 from tests.hostile import PART, VIEWS, WHY, damage, put
-from tests.s3_server import s3_served
+from tests.s3_server import Moto, s3_served
 
 MONTH = timedelta(days=30)
 
 
-class Counting:
-    """moto's S3, which records the files it sends."""
-
-    def __init__(self):
-        self._inner = DomainDispatcherApplication(create_backend_app)
-        self.sent: list[str] = []
-
-    def __call__(self, environment, start):
-        if environment["REQUEST_METHOD"] == "GET":
-            self.sent.append(environment["PATH_INFO"].rpartition("/")[2])
-        return self._inner(environment, start)
-
-    def files(self, act, *arguments):
-        """Return the result of a call and the files that it reads, without listings."""
-        self.sent.clear()
-        result = act(*arguments)
-        return result, {name for name in self.sent if "." in name}
-
-
 @pytest.fixture(scope="module")
 def traffic():
-    counting = Counting()
-    with s3_served(counting, "bucket"):
-        yield counting
+    moto = Moto()
+    with s3_served(moto, "bucket"):
+        yield moto
 
 
 @pytest.fixture
@@ -64,9 +44,13 @@ def left(store, older_than=MONTH):
     return leftovers(store, older_than, datetime.now(UTC))
 
 
-def test_artifact_on_s3_is_what_its_manifest_lists(store):
+def test_artifact_on_s3_is_what_its_manifest_lists_and_is_removed_with_its_copy_and_record(store):
     ref = put(store)
+    copy = store.fetch(ref)
+    store.used(ref)
     store.remove(ref)
+    assert not copy.exists()
+    assert not store.was_published(ref)
     with store.draft(ref, WHY) as draft:
         draft.write(VIEWS)
         (draft.folder / "encoder").mkdir()
@@ -94,15 +78,6 @@ def test_cached_copies_are_leftovers_if_unread_or_orphaned(store):
     assert left(store) == [copy]
     collect(store, [], [copy])
     assert not copy.exists()
-
-
-def test_remove_deletes_the_cached_copy_and_the_publication_record(store):
-    ref = put(store)
-    copy = store.fetch(ref)
-    store.used(ref)
-    store.remove(ref)
-    assert not copy.exists()
-    assert not store.was_published(ref)
 
 
 def test_leftovers_include_an_interrupted_fetch(store, monkeypatch):

@@ -6,21 +6,17 @@ from pathlib import Path
 import polars as pl
 
 from bsl.storage.artifacts.refs import ArtifactRef
-from tests.hostile import WHY, key
+from tests import corpora
+from tests.hostile import key
 
 MEMORY, OTHER = "0123456789abcdef", "fedcba9876543210"
 
 
 def publish(store, name, texts, memory=MEMORY):
-    ref = ArtifactRef(kind=f"translations/{memory}", key=key(name))
-    part = pl.DataFrame(
-        {"sentence_id": list(texts), "text": list(texts.values()), "lang": "de", "translator": memory,
-         "n_tokens": 1, "score": -0.5},
-        schema_overrides={"sentence_id": pl.UInt64, "n_tokens": pl.UInt32, "score": pl.Float32},
-    ).select("sentence_id", "text", "lang", "translator", "n_tokens", "score")  # fmt: skip
-    with store.draft(ref, WHY) as draft:
-        draft.write(part)
-    return ref
+    columns = {"lang": "de", "translator": memory, "n_tokens": 1, "score": -0.5}
+    ids = pl.Series("sentence_id", list(texts), pl.UInt64)
+    part = pl.DataFrame({"sentence_id": ids, "text": list(texts.values()), **columns})
+    return corpora.publish(store, ArtifactRef(kind=f"translations/{memory}", key=key(name)), part)
 
 
 def held(store, *seen, memory=MEMORY):

@@ -5,14 +5,13 @@ from datetime import UTC, datetime, timedelta
 
 import polars as pl
 import pytest
-from moto.server import DomainDispatcherApplication, create_backend_app
 
 from bsl.storage.artifacts.garbage_collection import collect, leftovers
 from bsl.storage.artifacts.refs import ViewsRef
 from bsl.storage.artifacts.store import Store
 from bsl.storage.filesystem.names import MANIFEST
 from tests.hostile import VIEWS, WHY, damage, key
-from tests.s3_server import s3_served
+from tests.s3_server import Moto, s3_served
 
 REF = ViewsRef(key=key(1))
 WRITES = 3  # two files and the manifest
@@ -20,7 +19,7 @@ WRITES = 3  # two files and the manifest
 
 @pytest.fixture(scope="module")
 def s3():
-    with s3_served(DomainDispatcherApplication(create_backend_app), "races") as address:
+    with s3_served(Moto(), "races") as address:
         yield address
 
 

@@ -19,11 +19,6 @@ def sample(tmp_path):
     return folder
 
 
-def test_unknown_asset_error_suggests_and_lists_known_assets(sample):
-    with pytest.raises(AssetError, match=r"'simple'\. Did you mean 'embedded:sample'\? Known assets: sample"):
-        embedded_path("simple", sample.parent)
-
-
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [

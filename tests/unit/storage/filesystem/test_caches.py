@@ -1,17 +1,19 @@
-"""Local copies are written where it is possible; else the message names folder, cause and variable."""
+"""Local copies are written where it is possible; else the message names folder, cause and variable.
 
+tests/differential/test_environment.py has users without a home and a name.
+"""
+
+import errno
 import logging
 import os
-import subprocess
-import sys
 import tempfile
+from pathlib import Path
 
 import pytest
 
 from bsl.storage.errors import StoreWriteError
 from bsl.storage.filesystem import caches
 from bsl.storage.filesystem.caches import cache_folder, copy_folder, filling
-from tests.confined import SUPPORTED, USER, confined
 from tests.hostile import as_nobody
 
 
@@ -98,42 +100,17 @@ def test_home_folder_is_unchanged_or_that_of_the_user(monkeypatch):
     assert "HOME" not in os.environ  # the entry in /etc/passwd counts
 
 
-confining = pytest.mark.skipif(not SUPPORTED, reason="needs user namespaces")
+def test_user_without_a_home_folder_has_temporary_ones(place, monkeypatch):
+    def no_entry(_):
+        raise RuntimeError("no entry in /etc/passwd")
+
+    monkeypatch.setattr(Path, "home", classmethod(no_entry))
+    assert cache_folder(None) == place / "temporary" / f"bsl-cache-{os.geteuid()}"
+    monkeypatch.setenv("HOME", "")
+    caches.have_home()
+    assert os.environ["HOME"] == str(place / "temporary" / f"bsl-home-{os.geteuid()}")
 
 
-def ended(code, *arguments, changes=None, full=None):
-    """Run Python as a user without home and passwd entry, perhaps with a full disk."""
-    known = {name: value for name, value in os.environ.items() if name not in ("HOME", "XDG_CACHE_HOME")}
-    command = confined([sys.executable, "-c", code, *map(str, arguments)], full=full)
-    return subprocess.run(command, env=known | (changes or {}), capture_output=True, text=True, check=False)
-
-
-@confining
-def test_user_without_home_and_passwd_entry_has_temporary_folders(tmp_path):
-    done = ended(
-        "from bsl.storage.artifacts.store import Store; print(Store('memory://x').cache)",
-        changes={"TMPDIR": str(tmp_path)},
-    )
-    assert done.stdout.startswith(f"{tmp_path}/bsl-cache-{USER}/"), done.stderr
-    assert "Traceback" not in done.stderr
-    code = "import os; from bsl.storage.filesystem.caches import have_home; have_home(); print(os.environ['HOME'])"
-    for home in ({}, {"HOME": ""}):
-        done = ended(code, changes={"TMPDIR": str(tmp_path)} | home)
-        assert done.stdout == f"{tmp_path}/bsl-home-{USER}\n", done.stderr
-        assert "Set HOME to a folder" in done.stderr
-
-
-@confining
 def test_full_disk_of_a_given_cache_is_named(tmp_path):
-    code = """
-import sys
-from pathlib import Path
-from bsl.storage.filesystem.caches import filling
-copy = Path(sys.argv[1]) / "copy"
-with filling(copy):
-    copy.write_bytes(bytes(1 << 20))
-"""
-    done = ended(code, tmp_path, full=tmp_path)
-    assert done.stderr.endswith(
-        f"cannot write to {tmp_path}/copy (BSL_CACHE): the disk is full. Free space or choose another folder.\n"
-    )
+    with pytest.raises(StoreWriteError, match=r"copy \(BSL_CACHE\): the disk is full"), filling(tmp_path / "copy"):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

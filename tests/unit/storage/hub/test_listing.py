@@ -25,9 +25,3 @@ def test_listing_that_cannot_be_saved_or_read_is_none(tmp_path, caplog, spoil, s
     spoil(tmp_path)
     assert saved_listing(tmp_path, "commit") is None
     assert said in caplog.text
-
-
-def test_saved_listing_is_that_of_its_commit(tmp_path):
-    save_listing(tmp_path, "commit", FILES)
-    assert saved_listing(tmp_path, "commit") == FILES
-    assert saved_listing(tmp_path, "other") is None

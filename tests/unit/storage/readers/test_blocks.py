@@ -39,16 +39,13 @@ PACK = {
     "GZ": gzip.compress,
 }
 READ = {
-    f"a.{form}.{suffix}": PACK[suffix](content.encode())
-    for form, content in CONTENT.items()
-    for suffix in ("gz", "zst")
-}
-READ |= {"a.txt.GZ": PACK["gz"](CONTENT["txt"].encode()), "a.csv.Zst": PACK["zst"](CONTENT["csv"].encode())}
-READ |= {"a.txt.zip": zipped(CONTENT["txt"].encode(), ["a.txt", "__MACOSX/._a.txt"])}
-READ |= {
-    f"{encoding}.{form}": content.encode(encoding)
-    for form, content in CONTENT.items()
-    for encoding in ("utf-16", "utf-32")  # with a byte order mark
+    "a.txt.GZ": PACK["gz"](CONTENT["txt"].encode()),
+    "a.csv.gz": PACK["gz"](CONTENT["csv"].encode()),
+    "a.jsonl.zst": PACK["zst"](CONTENT["jsonl"].encode()),
+    "a.csv.Zst": PACK["zst"](CONTENT["csv"].encode()),
+    "a.txt.zip": zipped(CONTENT["txt"].encode(), ["a.txt", "__MACOSX/._a.txt"]),
+    "utf-16.csv": CONTENT["csv"].encode("utf-16"),  # with a byte order mark
+    "utf-32.jsonl": CONTENT["jsonl"].encode("utf-32"),
 }
 
 
@@ -65,16 +62,11 @@ REFUSED = [
     ("a.txt.zip", b"PK\x03\x04 and no more", "the zip archive cannot be read"),
     ("a.txt.gz", gzip.compress(LINE * 1000)[:-20], "damaged gzip data"),
     ("a.txt.gz", b"no gzip", "damaged gzip data"),
-    ("a.jsonl.gz", gzip.compress(gzip.compress(LINE)), "contains gzip data"),
     ("a.txt.gz", gzip.compress(b"\0" * (96 << 20), 1), "longer than 64 MiB"),  # in bounded memory
-    *(
-        (f"a.{suffix}", packed, rf"contains {kind}.*give its name the suffix \.gz, \.zst")
-        for suffix in ("txt", "csv", "tsv", "jsonl")
-        for kind, packed in {
-            "gzip": gzip.compress(LINE), "zlib": zlib.compress(LINE), "Zstandard": PACK["zst"](LINE),
-            "zip": b"PK\x03\x04 a spreadsheet",
-        }.items()
-    ),
+    ("a.txt", gzip.compress(LINE), r"contains gzip.*give its name the suffix \.gz, \.zst"),
+    ("a.jsonl", zlib.compress(LINE), "contains zlib"),
+    ("a.tsv", PACK["zst"](LINE), "contains Zstandard"),
+    ("a.csv", b"PK\x03\x04 a spreadsheet", "contains zip"),
     ("a.txt", "a\nb".encode("utf-16")[:-1], r"a\.txt, line 2: byte 0x62 has no character in utf-16.*file -i"),
 ]  # fmt: skip
 
@@ -85,7 +77,7 @@ def test_damaged_or_unsupported_file_raises_source_error(write, report, name, co
         texts(write(name, content), report)
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.csv", "a.parquet"])
+@pytest.mark.parametrize("name", ["a.txt", "a.parquet"])
 def test_missing_file_raises_source_error(tmp_path, report, name):
     with pytest.raises(SourceError, match=rf"{tmp_path}/{name}: no such file\. Correct its path"):
         texts(str(tmp_path / name), report)
@@ -121,9 +113,8 @@ def test_small_or_incompressible_contents_are_read_whole(write, monkeypatch, rep
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
-@pytest.mark.parametrize("suffix", ["txt", "csv", "jsonl"])
-def test_unmarked_utf_16_is_refused_by_name_and_the_remedy_works(write, report, encoding, suffix):
-    path = write(f"a.{suffix}", 'text\n{"text": "A cat sits on the mat."}\n'.encode(encoding))
+def test_unmarked_utf_16_is_refused_by_name_and_the_remedy_works(write, report, encoding):
+    path = write("a.jsonl", 'text\n{"text": "A cat sits on the mat."}\n'.encode(encoding))
     with pytest.raises(SourceError, match=f"iconv -f {encoding} -t utf-8 .* name the encoding .*: {encoding}"):
         texts(path, report)
     assert b"A cat sits" in next(line_blocks(path, None, encoding=encoding)).content

@@ -33,11 +33,9 @@ def test_column_names_match_without_case_after_exact_matches(found, shape):
     assert known_shape(found) == shape
 
 
-@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
-def test_only_prose_column_is_chosen_as_text(tmp_path, suffix):
-    rows = pl.DataFrame({"Id": range(8), "Review": TEXTS, "Mood": ["good", "bad"] * 4})
-    path = tmp_path / f"rev.{suffix}"
-    {"csv": rows.write_csv, "jsonl": rows.write_ndjson, "parquet": rows.write_parquet}[suffix](path)
+def test_only_prose_column_is_chosen_as_text(tmp_path):
+    path = tmp_path / "rev.jsonl"
+    pl.DataFrame({"Id": range(8), "Review": TEXTS, "Mood": ["good", "bad"] * 4}).write_ndjson(path)
     assert check_columns(source(path)) == ("Review",)
     assert pl.concat(read_source(source(path), ReadReport("rev"), 0.0)).to_series().to_list() == TEXTS
     assert not is_nli(source(path))
@@ -46,9 +44,5 @@ def test_only_prose_column_is_chosen_as_text(tmp_path, suffix):
 @pytest.mark.parametrize("columns", [{"review": TEXTS, "answer": TEXTS[::-1]}, {"id": range(8), "mood": ["good"] * 8}])
 def test_zero_or_several_prose_columns_require_a_column_name(tmp_path, columns):
     pl.DataFrame(columns).write_csv(tmp_path / "rev.csv")
-    with pytest.raises(SourceError, match="expected one of the known sets") as said:
+    with pytest.raises(SourceError, match=r"expected one of the known sets .* Name the text columns with `--columns`"):
         check_columns(source(tmp_path / "rev.csv"))
-    assert str(said.value).endswith(
-        "or exactly one text column. Name the text columns with `--columns` (embed, search, pairs: `--column`; "
-        "recipes: `ingest.sources[].columns`)."
-    )

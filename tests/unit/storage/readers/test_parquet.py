@@ -18,7 +18,6 @@ from bsl.storage.readers.formats import columns_of, format_of, read_table
 from tests.reading import table, texts
 
 TEXT = pa.array(["a", "b"])
-PACK = {"": bytes, ".gz": gzip.compress, ".zst": partial(pa.compress, codec="zstd", asbytes=True)}
 ODD = {
     "decimal256": pa.array([decimal.Decimal(1), decimal.Decimal(2)], pa.decimal256(50, 2)),
     "+05:30": pa.array([1, 2], pa.timestamp("us", "+05:30")),
@@ -31,13 +30,6 @@ ODD = {
 @pytest.fixture
 def path(tmp_path):
     return str(tmp_path / "a.parquet")
-
-
-def test_null_text_is_an_empty_cell(path, report):
-    pl.DataFrame({"text": ["a", None, "c"], "label": [0, 1, -1]}).write_parquet(path)
-    assert table(path, Columns(("text",), ("label",)), report).rows() == [("a", 0), ("", 1), ("c", -1)]
-    assert (report.records, report.rejected, report.empty) == (3, 0, 1)
-    assert report.bytes_read == Path(path).stat().st_size
 
 
 def test_parquet_frames_have_at_most_batch_rows_rows(path, report, monkeypatch):
@@ -113,11 +105,21 @@ def test_damaged_or_truncated_file_raises_source_error(write, report, name, cont
         texts(write(name, content), report)
 
 
-@pytest.mark.parametrize("suffix", PACK)
-@pytest.mark.parametrize("form", ["stream", "file"])
-def test_arrow_file_and_stream_formats_are_read(write, report, form, suffix):
+FORMS = {
+    "a.parquet": ("parquet", bytes),
+    "a.arrow": ("file", bytes),
+    "stream.arrow": ("stream", bytes),
+    "a.arrow.gz": ("file", gzip.compress),
+    "stream.arrow.zst": ("stream", partial(pa.compress, codec="zstd", asbytes=True)),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_null_text_is_an_empty_cell_in_every_form(write, report, name):
+    form, compressed = FORMS[name]
     frame = pl.DataFrame({"text": ["a", None, "c"], "label": [0, 1, -1]})
-    path = write(f"a.arrow{suffix}", PACK[suffix](packed(frame, form)))
+    path = write(name, compressed(packed(frame, form)))
     assert table(path, Columns(("text",), ("label",)), report).rows() == [("a", 0), ("", 1), ("c", -1)]
-    assert report.empty == 1
-    assert columns_of(path, "arrow") == ("text", "label")
+    assert (report.records, report.rejected, report.empty) == (3, 0, 1)
+    assert report.bytes_read == Path(path).stat().st_size
+    assert columns_of(path, format_of(path)) == ("text", "label")

@@ -74,12 +74,10 @@ def test_unsuitable_column_of_groups_is_refused(tmp_path, document, message):
 
 
 def test_document_may_be_a_column_of_text_or_of_labels(tmp_path):
-    labels = _file(tmp_path, writer=WRITERS)
-    text = tmp_path / "text.csv"
+    labels, text = _file(tmp_path, writer=WRITERS), tmp_path / "text.csv"
     pl.DataFrame({"text": TEXTS, "chain": WRITERS}).write_csv(text)
     for column, of_text, of_labels in (("writer", None, "writer"), ("chain", "chain", None)):
         (source,), found = sources_and_labels(ReadingConfig(document=column), [str(text)], labels)
-        assert found is not None
         assert (source.document, found.document) == (of_text, of_labels)
     with pytest.raises(SourceError, match="column 'writers' is missing"):
         sources_and_labels(ReadingConfig(document="writers"), [str(text)], labels)

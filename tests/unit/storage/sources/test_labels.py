@@ -14,6 +14,7 @@ from bsl.storage.errors import SourceError
 from bsl.storage.sources.label_names import LabelFile, label_file, with_label_columns
 from bsl.storage.sources.labels import label_source, read_labels
 from tests.every import every
+from tests.toy_sets import write_files
 
 TEXTS = [f"A text of some words, number {n}." for n in range(12)]
 QUESTIONS = [f"How long does delivery number {n} take?" for n in range(300)]
@@ -85,8 +86,6 @@ def _written(rows, path):
     match path.suffix:
         case ".csv":
             rows.write_csv(path)
-        case ".tsv":
-            rows.write_csv(path, separator="\t")
         case ".jsonl":
             path.write_text("".join(f"{json.dumps(row)}\n" for row in rows.to_dicts()))  # Python's json writes NaN
         case _:
@@ -147,6 +146,12 @@ def test_text_file_has_no_labels(tmp_path):
         label_source(str(tmp_path / "a.txt"))
 
 
+def test_files_of_two_formats_are_refused(tmp_path):
+    write_files(tmp_path, {"a.csv": "", "b.jsonl": ""})
+    with pytest.raises(SourceError, match="files of csv and jsonl, expected one format"):
+        label_source(str(tmp_path))
+
+
 XY = [*"xyxyxyxyxyx"]
 NAMES = ["Our Shop", "our shop", " OUR  shop ", "Our Shop", "none", "None", "none", *"ab", *"BAB"]
 READ: dict[str, tuple[dict[str, list[Any]], list[str], tuple[str, ...]]] = {
@@ -180,9 +185,9 @@ READ: dict[str, tuple[dict[str, list[Any]], list[str], tuple[str, ...]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "parquet"])
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])  # the others: tests/differential/test_tables.py
 @pytest.mark.parametrize(("columns", "labels", "said"), READ.values(), ids=READ)
-def test_labels_are_read_without_missing_ones_in_every_format(tmp_path, suffix, columns, labels, said):
+def test_labels_are_read_without_missing_ones(tmp_path, suffix, columns, labels, said):
     source = label_source(_written(pl.DataFrame({"text": TEXTS, **columns}), tmp_path / f"labels.{suffix}"))
     assert source.kind == ("pairs" if "b" in columns else "classes")
     read = read_labels(source)
@@ -192,22 +197,18 @@ def test_labels_are_read_without_missing_ones_in_every_format(tmp_path, suffix, 
     assert all(word in source.summary for word in said)
 
 
-def test_texts_of_labels_stay_with_their_rows(tmp_path):
+def test_texts_of_pairs_stay_with_their_scores(tmp_path):
+    """For classes, tests/differential/test_tables.py shows it in every format."""
     rows = pl.DataFrame({"a": TEXTS, "b": TEXTS[::-1], "score": [None, *(n / 8 for n in range(1, 12))]})
-    read = read_labels(label_source(_written(rows, tmp_path / "pairs.jsonl")))
-    assert read.row(2) == (TEXTS[3], TEXTS[8], "0.375")
-    classes = rows.select(text="b", label=pl.Series([*XY, None]))
-    read = read_labels(label_source(_written(classes, tmp_path / "classes.jsonl")))
-    assert read.rows() == [(text, None, label) for text, label in zip(TEXTS[::-1], XY, strict=False)]
+    assert read_labels(label_source(_written(rows, tmp_path / "pairs.jsonl"))).row(2) == (TEXTS[3], TEXTS[8], "0.375")
 
 
 @pytest.mark.parametrize("score", ["inf", "-inf", "99999999999999999999999999", "-1e7"])
-@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
-def test_out_of_range_score_error_names_the_row(tmp_path, score, suffix):
+def test_out_of_range_score_error_names_the_row(tmp_path, score):
     first = f"{TEXTS[0]} Of two lines,\nand information about inf."
     rows = pl.DataFrame({"a": [first, *TEXTS[1:]], "b": TEXTS, "score": ["", *"1234", score, *"123456"]})
-    path = _written(rows, tmp_path / f"pairs.{suffix}")
-    said = f"pairs.{suffix}: row 6 has the score '{score}' in column 'score', expected a finite similarity within"
+    path = _written(rows, tmp_path / "pairs.csv")
+    said = f"pairs.csv: row 6 has the score '{score}' in column 'score', expected a finite similarity within"
     with pytest.raises(SourceError, match=said):
         label_source(path)
 
@@ -265,27 +266,6 @@ def test_unsuitable_named_column_is_refused(tmp_path, columns, message):
     path = _written(pl.DataFrame(rows), tmp_path / "labels.csv")
     with pytest.raises(SourceError, match=message):
         label_source(with_label_columns(path, **columns))
-
-
-def test_folder_of_parts_is_one_table_of_labels(tmp_path):
-    (tmp_path / "labels").mkdir()
-    rows = pl.DataFrame({"text": TEXTS, "label": ["x", "y"] * 6})
-    for number in range(3):
-        rows[number * 4 : number * 4 + 4].write_parquet(tmp_path / "labels" / f"part-{number}.parquet")
-    for path in (tmp_path / "labels", tmp_path / "labels" / "*.parquet"):
-        assert read_labels(label_source(str(path))).select("text_1", "label").rows() == rows.rows()
-    rows.write_csv(tmp_path / "labels" / "more.csv")
-    with pytest.raises(SourceError, match=r"files of csv and parquet, expected one format"):
-        label_source(str(tmp_path / "labels"))
-
-
-def test_labels_in_another_encoding_are_read_if_it_is_named(tmp_path):
-    path = tmp_path / "labels.csv"
-    rows = pl.DataFrame({"text": [f"“{text}”" for text in TEXTS], "label": ["é", "y"] * 6})
-    path.write_bytes(rows.write_csv().encode("cp1252"))
-    with pytest.raises(SourceError, match=r"Name the encoding with `--encoding` .*`iconv -f cp1252"):
-        label_source(str(path))
-    assert read_labels(label_source(f"{path}#encoding=cp1252"))["label"].to_list() == ["é", "y"] * 6
 
 
 def test_columns_in_a_name_are_known_options_or_part_of_the_path():

@@ -8,7 +8,6 @@ from bsl.flows.cli.main import main
 from bsl.flows.recipes import recipe
 from bsl.storage.errors import SourceError
 from bsl.storage.sources.mirror import fill_cache
-from bsl.storage.sources.sources import perhaps_meant
 from tests.toy_sets import write_files
 
 PAIRS = pl.DataFrame({"sentence1": ["a"] * 250, "sentence2": ["b"] * 250, "score": [1.5] * 250})
@@ -54,13 +53,6 @@ def test_mirror_command_where_the_hub_does_not_answer_sends_to_another_machine(t
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")  # nobody listens
     assert main(["mirror", str(tmp_path / "made"), "stsb/test"]) == 1
     assert capsys.readouterr().err.endswith("Run this on a machine that reaches the Hub.\n")
-
-
-def test_misspelt_dataset_name_gets_a_suggestion():
-    assert perhaps_meant("stsbb/test") == " (did you mean 'stsb/test'?)"
-    assert perhaps_meant("stsbb") == " (did you mean 'stsb'?)"
-    for name in ("stsb/test", "stsbb/of-somebody", "facebook/xnli", "model:stsb"):
-        assert perhaps_meant(name) == ""
 
 
 def test_mirror_command_rejects_a_target_that_is_no_folder_and_says_if_nothing_is_needed(tmp_path, monkeypatch, capsys):

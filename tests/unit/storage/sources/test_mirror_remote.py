@@ -46,17 +46,13 @@ def changed(elsewhere, name):
     fs.pipe_file(root, b'{"changed": true}')
 
 
-def test_remote_and_local_mirrors_give_the_same_digests(folder, elsewhere, tmp_path):
-    source = resolve_source(SourceSpec(dataset="snli"), elsewhere)
+def test_remote_and_local_mirrors_give_the_same_digests_and_copy_model_files_on_first_access(
+    folder, elsewhere, tmp_path
+):
+    source, cache = resolve_source(SourceSpec(dataset="snli"), elsewhere), tmp_path / "cache"
     assert source.digest == resolve_source(SourceSpec(dataset="snli"), folder).digest
-    found = resolve_model(MODEL, COMMIT, elsewhere, tmp_path / "cache")
-    assert found.identity == resolve_model(f"{folder}/models/{MODEL}").identity
-    assert not (tmp_path / "cache").exists()
-
-
-def test_remote_model_files_are_copied_on_first_access(folder, elsewhere, tmp_path):
-    cache = tmp_path / "cache"
     found = resolve_model(MODEL, COMMIT, elsewhere, cache)
+    assert found.identity == resolve_model(f"{folder}/models/{MODEL}").identity
     assert isinstance(found.location, Path if elsewhere.startswith("file") else MirroredModel)
     assert not cache.exists()
     assert (found.described / "1_Pooling" / "config.json").read_bytes() == b"{}"

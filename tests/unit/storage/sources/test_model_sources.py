@@ -36,6 +36,11 @@ def test_name_that_no_hub_has_is_refused_with_the_nearest(name, finding, tmp_pat
     check_model_name(name)  # a folder of that name
 
 
+def test_translator_of_the_package_is_a_model():
+    """Regression: `bsl run tiny` was refused, because its recipe names one."""
+    check_model_name("embedded:marian-mini-en-mul")
+
+
 def test_file_of_a_model_is_refused_with_the_name_of_its_folder(tmp_path):
     write_tiny(tmp_path)
     with pytest.raises(SourceError, match=rf"config\.json: is a file, .*\. Name its folder: {tmp_path}\."):

@@ -106,12 +106,10 @@ COLUMNS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
 @pytest.mark.parametrize(("rows", "options", "expected"), COLUMNS.values(), ids=COLUMNS)
-def test_columns_are_those_of_the_options_or_of_usual_names(tmp_path, suffix, rows, options, expected):
-    path = tmp_path / f"own.{suffix}"
-    rows.write_csv(path) if suffix == "csv" else rows.write_parquet(path)
-    source, table = found(path, **options)
+def test_columns_are_those_of_the_options_or_of_usual_names(tmp_path, rows, options, expected):
+    rows.write_parquet(tmp_path / "own.parquet")
+    source, table = found(tmp_path / "own.parquet", **options)
     texts, title, document = expected
     assert (source.texts, source.title, source.document) == expected
     assert table["text"].to_list() == [text for row in rows.select(texts).rows() for text in row]
@@ -184,13 +182,11 @@ def test_table_without_text_raises_source_error(tmp_path, name):
         text_sources(ReadingConfig(), [str(tmp_path / name)])
 
 
-def test_file_without_columns_is_refused(tmp_path):
-    (tmp_path / "empty.jsonl").write_text("{}\n{}\n")
-    with pytest.raises(SourceError, match="no columns, expected one with text"):
-        text_sources(ReadingConfig(), [str(tmp_path / "empty.jsonl")])
-
-
-def test_named_column_of_json_lists_is_refused(tmp_path):
-    (tmp_path / "nested.jsonl").write_text(f"{json.dumps({'text': [*PROSE], 'number': 7})}\n" * 3)
-    with pytest.raises(SourceError, match="field 'text' is a list, expected a string"):
-        text_sources(ReadingConfig(columns=("text",)), [str(tmp_path / "nested.jsonl")])
+def test_file_without_columns_or_with_a_named_column_of_lists_is_refused(tmp_path):
+    for content, columns, why in (
+        ({}, (), "no columns, expected one with text"),
+        ({"text": [*PROSE], "number": 7}, ("text",), "field 'text' is a list, expected a string"),
+    ):
+        (tmp_path / "own.jsonl").write_text(f"{json.dumps(content)}\n" * 3)
+        with pytest.raises(SourceError, match=why):
+            text_sources(ReadingConfig(columns=columns), [str(tmp_path / "own.jsonl")])

@@ -65,17 +65,6 @@ def test_hidden_files_are_listed_only_by_a_name_with_a_leading_dot(letters, patt
     assert text_sources(ReadingConfig(), [path])[0].files == listed(path)
 
 
-def test_folder_with_only_hidden_files_raises_source_error(tmp_path):
-    (tmp_path / ".git").mkdir()
-    (tmp_path / ".git" / "desc.txt").write_text(TEXT)
-    for find in (listed, lambda path: text_sources(ReadingConfig(), [path])):
-        with pytest.raises(SourceError, match=r"contains no files\. Correct the path"):
-            find(str(tmp_path))
-    (tmp_path / "letters.docx").write_text(TEXT)
-    with pytest.raises(SourceError, match="contains 1 files, none in a known format"):
-        listed(str(tmp_path))
-
-
 def test_symlink_to_a_parent_folder_is_not_followed(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.txt").write_text(TEXT)

@@ -10,9 +10,7 @@ from bsl.models.corpus.normalize import split_sentences
 from bsl.models.corpus.passages import HoldOutConfig, passages
 from bsl.models.errors import EmptyCorpusError, EvaluationError
 from bsl.models.evaluation.labels import labelled_of
-from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import PassagesRef
-from bsl.storage.artifacts.schemas import PASSAGES
 from bsl.storage.sources.labels import label_source
 from bsl.storage.sources.own_text import text_sources
 from bsl.storage.sources.reading_config import ReadingConfig
@@ -21,6 +19,7 @@ from bsl.tasks.corpus.passages import read_passages, training_corpus
 from bsl.tasks.evaluation.own_text import HeldOutSet, check_enough
 from bsl.tasks.figures import LabelCounts
 from bsl.tasks.views.pairs import pair_own_labels
+from tests.corpora import publish
 
 TEXTS = [f"The boat of captain number {n} came late again." for n in range(400)]
 OTHERS = [f"Some other text of number {n}." for n in range(210)]
@@ -49,8 +48,7 @@ class Text:
         number = pl.int_range(pl.len(), dtype=pl.UInt32)
         part = pl.when(number >= held).then(pl.lit("train")).otherwise(pl.lit("report"))
         table = passages(rows, HoldOutConfig()).with_columns(unit=number, part=part)
-        with self.store.draft(self.ref, Provenance(stage_version=1, config={})) as draft:
-            draft.write(table.select(PASSAGES.names()).cast(PASSAGES))
+        publish(self.store, self.ref, table)
 
     def rows(self, labels, use):
         return labelled_rows(self.store, self.ref, labels, use=use)
@@ -80,15 +78,6 @@ def test_corpus_excludes_texts_with_test_labels(text, tmp_path, use):
     learnt, rows = text.learnt(labels, use), text.rows(labels, use)
     assert {*rows.filter(pl.col("part") != "teach")["text_1"]} == {*TEXTS} - learnt
     assert 0.6 < len(learnt) / 280 < 0.8
-
-
-def test_training_and_test_label_pairs_share_no_text(text, tmp_path):
-    """A question on the left of one pair and on the right of another puts both pairs in one part."""
-    pairs = [(f"What of number {n} here?", f"What of number {n + 1 if n % 4 else n + 500} here?") for n in range(200)]
-    rows = text.rows(_pairs(tmp_path, pairs), "adapt")
-    judge, teach = ({*own["text_1"], *own["text_2"]} for own in (rows.filter(part=part) for part in ("judge", "teach")))
-    assert judge.isdisjoint(teach)
-    assert rows.height == 200
 
 
 @pytest.mark.parametrize("rows", [12, 24, 48])
@@ -134,22 +123,12 @@ def test_too_little_text_or_too_few_labels_raise_an_error(site, tmp_path):
     held_out = HeldOutSet(passages=text.ref, labels=None, use="judge", questions=100, store=site.store)
     with pytest.raises(EvaluationError, match=r"runs: 20, different sentences in them: 20\)\..*give labels"):
         check_enough(site, held_out, None, ("crops",))
-    few = _file(tmp_path, TEXTS[:12])
     with pytest.raises(EvaluationError, match=r"12 rows \(12 test labels\): 0 of 2 classes have enough rows"):
-        text.corpus(few, "judge")
-    with pytest.raises(EvaluationError, match=r"12 rows \(12 test labels, 0 training labels\): 0 of 2 classes"):
-        text.corpus(few, "adapt")
+        text.corpus(_file(tmp_path, TEXTS[:12]), "judge")
     more = [f"Another text of number {n} that stands nowhere else." for n in range(60)]
     joined = _file(tmp_path, [" ".join(TEXTS[:20]), *TEXTS[:20], *more])  # one group of rows has all training text
     with pytest.raises(EmptyCorpusError, match=r"all 10 training sentences occur in test labels.* Give text in add"):
         Text(site, TEXTS[:20], held=10).learnt(joined, "judge")
-
-
-def test_empty_text_column_is_named_with_the_option_to_choose_another(site, tmp_path):
-    pl.DataFrame({"text": TEXTS, "notes": [None] * 400}).write_csv(tmp_path / "boats.csv")
-    sources = text_sources(ReadingConfig(columns=("notes",)), [str(tmp_path / "boats.csv")], None)
-    with pytest.raises(EmptyCorpusError, match=r"'notes' of boats\. Name the columns with text \(--columns\)"):
-        read_passages(site, sources=sources, config=HoldOutConfig())
 
 
 @pytest.mark.parametrize("use", ["judge", "adapt"])

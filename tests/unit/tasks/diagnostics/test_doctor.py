@@ -31,13 +31,6 @@ def test_translator_checks_use_the_resolved_backend_and_precision(site, tmp_path
     assert home.found.startswith(found)
 
 
-def test_augment_backend_setting_applies_to_every_translator(site):
-    routes = (round_trip(MINI["en-de"], MINI["de-en"]),)
-    found = checks_of(site, "translator", AugmentConfig(translations=routes, backend="transformers", beam=1))
-    ways = [f"{way} on transformers in fp32 on cpu" for way in ("en→de", "de→en")]
-    assert [check.found.partition(":")[0] for check in found] == ways
-
-
 def test_device_check_detects_wrong_matrix_products(site, monkeypatch):
     (device,) = checks_of(site, "device", AugmentConfig())
     assert device.verdict == "ok"

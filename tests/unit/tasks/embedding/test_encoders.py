@@ -15,13 +15,13 @@ from bsl.flows.recipes.adaptation import AdaptConfig
 from bsl.models.encoder.config import EncoderConfig, EncoderOverrides
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.errors import EncoderError
-from bsl.storage.artifacts.manifest import InputEntry, Provenance
 from bsl.storage.artifacts.refs import CheckpointRef, ReportRef
 from bsl.tasks.diagnostics.doctor import look_at_encoder
 from bsl.tasks.embedding.encoders import can_drop, check_learns, encoder_folder, find_encoder, is_bare, resolve
 from bsl.tasks.evaluation.systems import find_encoder_system
 from bsl.tasks.stage.progress import listening
 from bsl.tasks.training.teachers import find_teachers
+from tests.corpora import publish
 from tests.tiny_encoder import write_tiny
 from tests.tiny_words import WIDTH, words
 
@@ -120,14 +120,10 @@ def test_recipe_of_an_unchanged_encoder_scores_it_as_saved(site, tmp_path, name)
     ],
 )
 def test_report_named_as_encoder_says_which_one_it_is(site, figures, described):
-    store, report = site.open_store(), ReportRef(key="d" * 64)
-    inputs = {"trained": InputEntry(kind="checkpoint", key="c" * 64, digest="e" * 64)}
-    with store.draft(report, Provenance(stage_version=1, config={}, inputs=inputs)) as draft:
-        (draft.folder / "page.html").write_text("page")
-        draft.note(figures)
-    heard = []
+    trained, heard = CheckpointRef(key="c" * 64), []
+    publish(site.open_store(), ReportRef(key="d" * 64), inputs={"trained": trained}, figures=figures, page="a page")
     with listening(lambda event, value: heard.append((event, value))):
-        assert find_encoder(site, "report/latest", None) == CheckpointRef(key="c" * 64)
+        assert find_encoder(site, "report/latest", None) == trained
     assert heard == [("tells", f"encoder: report/{'d' * 12}, {described}")]
 
 

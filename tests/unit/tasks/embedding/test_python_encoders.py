@@ -8,7 +8,6 @@ from bsl.flows.cli.terminal.overrides import configured
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.errors import EvaluationError
 from bsl.models.objectives.distillation_config import DistilConfig
-from bsl.storage.artifacts.manifest import InputEntry, Provenance
 from bsl.storage.artifacts.refs import CorpusRef, EmbeddingsRef
 from bsl.storage.errors import ArtifactMissingError, SourceError
 from bsl.tasks.corpus.ingest import ingest, locate_sources
@@ -17,6 +16,7 @@ from bsl.tasks.embedding.embed import embed_tfidf
 from bsl.tasks.embedding.python_encoders import embed_corpus
 from bsl.tasks.embedding.vectors import computation_of
 from bsl.tasks.training.teachers import check_teaching, find_teachers, teacher_vectors
+from tests.corpora import publish
 
 TEXTS = ["A man plays a guitar.", "A dog runs.", "Two women talk on the street."]
 
@@ -36,12 +36,11 @@ def test_run_uses_embeddings_of_a_python_object_by_key(site, config):
     corpus = ingest(site, locate_sources(site, config.ingest), config.ingest)
     teachers = find_teachers(site, [EncoderConfig(model=made.path)])
     check_teaching(site, corpus, teachers, DistilConfig())
-    taught = teacher_vectors(site, corpus, teachers, "fp32")
-    assert taught == made
+    assert teacher_vectors(site, corpus, teachers, "fp32") == made
     store = site.open_store()
-    rows = store.scan(corpus).join(store.scan(taught), on="sentence_id").collect()
+    rows = store.scan(corpus).join(store.scan(made), on="sentence_id").collect()
     np.testing.assert_array_equal(rows["embedding"].to_numpy(), np.array(lengths(rows["text"].to_list())))
-    assert computation_of(store, taught) == {"vectors": "object lengths"}
+    assert computation_of(store, made) == {"vectors": "object lengths"}
     assert look_at_encoder(site, EncoderConfig(model=made.path)) == f"{made}, stored vectors of a teacher"
 
 
@@ -57,16 +56,10 @@ def test_only_equal_vectors_share_a_teacher_artifact(site, config):
 def test_teacher_vectors_of_another_corpus_sparse_incomplete_or_missing_are_refused(site, config):
     corpus = ingest(site, locate_sources(site, config.ingest), config.ingest)
     few, other = EmbeddingsRef(key=f"{6:064x}"), CorpusRef(key=f"{5:064x}")
-    inputs = {"corpus": InputEntry(kind="corpus", key=corpus.key, digest="")}
-    with site.open_store().draft(few, Provenance(stage_version=1, config={}, inputs=inputs)) as draft:
-        vector = np.ones((1, 2), dtype=np.float32)
-        draft.write(pl.DataFrame({"sentence_id": pl.Series([1], dtype=pl.UInt64), "embedding": vector}))
+    vector = {"sentence_id": pl.Series([1], dtype=pl.UInt64), "embedding": np.ones((1, 2), dtype=np.float32)}
+    publish(site.open_store(), few, pl.DataFrame(vector), inputs={"corpus": corpus})
     for made, of, message in (
-        (
-            embed_corpus(lengths, config.ingest, site),
-            other,
-            r"vectors of corpus/.* \(expected corpus/0+5\)\. Embed",
-        ),
+        (embed_corpus(lengths, config.ingest, site), other, r"vectors of corpus/.* \(expected corpus/0+5\)\. Embed"),
         (embed_tfidf(site, corpus, corpus), corpus, r"contains 3 rows of sparse_embeddings \(expected one row of `emb"),
         (few, corpus, r"contains 1 rows of embeddings \(expected one row of `embeddings`"),
     ):

@@ -10,11 +10,10 @@ from bsl.models.errors import EvaluationError
 from bsl.models.evaluation.correlation import cosine_scores, sparse_cosines
 from bsl.models.evaluation.probe import search
 from bsl.models.evaluation.probe.problem import used_columns
-from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import EmbeddingsRef
 from bsl.storage.errors import SourceError
 from bsl.tasks.embedding.vectors import SPARSE, open_vectors, sparse_table
-from tests.corpora import publish_vectors
+from tests.corpora import publish, publish_vectors
 
 TEXTS = ["a cat", "a dog", "nothing known", "a cat and a dog"]
 MATRIX = np.array([[1, 0, 2, 0, 0], [1, 3, 0, 0, 0], [0, 0, 0, 0, 0], [2, 3, 2, 0, 1]], dtype=np.float64)
@@ -26,8 +25,7 @@ def opened(site):
     """Open the same vectors from a dense and a sparse artifact."""
     dense, sparse = publish_vectors(site, pl.Series("text", TEXTS), MATRIX), EmbeddingsRef(key=64 * "1")
     ids = pl.DataFrame({"text": TEXTS}).select(sentence_ids(pl.col("text"))).to_series()
-    with site.open_store().draft(sparse, Provenance(stage_version=1, config={})) as draft:
-        draft.write(sparse_table(ids, csr_array(MATRIX)), SPARSE)
+    publish(site.open_store(), sparse, sparse_table(ids, csr_array(MATRIX)), SPARSE)
     return [open_vectors(site.open_store(), ref) for ref in (dense, sparse)]
 
 

@@ -73,14 +73,7 @@ def test_sets_are_drawn_with_the_configured_seed_and_those_of_the_mean_with_the_
     assert found.rows() == [(figure.mean, figure.ci_low, figure.ci_high) for figure in expected]
 
 
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        (1.0, r"^one test, embeddings/1+ \(first scores = gold, second = cosine\): all 60 values of the second"),
-        (np.nan, r"^one test, embeddings/.*: the first vector of the pair in row 0 is not finite"),
-    ],
-)
-def test_compare_error_names_constant_or_non_finite_embeddings(sets, value, message):
+def test_compare_error_names_constant_embeddings(sets):
     site, sets = sets
-    with pytest.raises(EvaluationError, match=message):
-        compared(site, sets, drawn_by(0), lambda count: np.full((count, 4), value))
+    with pytest.raises(EvaluationError, match=r"^one test, embeddings/1+ .*: all 60 values of the second"):
+        compared(site, sets, drawn_by(0), lambda count: np.ones((count, 4)))

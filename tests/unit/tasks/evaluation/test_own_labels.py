@@ -9,7 +9,6 @@ from bsl.models.errors import EvaluationError
 from bsl.models.evaluation.config import BootstrapConfig, ScoringConfig
 from bsl.models.evaluation.labels import class_accuracies, labelled_of
 from bsl.storage.assets.embedded import embedded_path
-from bsl.storage.errors import SourceError
 from bsl.tasks.evaluation.kinds import available, kind_of, names_of
 from bsl.tasks.evaluation.python_api import evaluate
 from bsl.tasks.stage.run_context import RunContext
@@ -102,11 +101,9 @@ def test_interval_of_accuracy_draws_writers(classes):
     assert rows["ci_low"] != groups["ci_low"]
 
 
-def test_too_few_rows_and_a_missing_file_are_refused(tmp_path):
+def test_too_few_rows_are_refused(tmp_path):
     few = tmp_path / "few.csv"
     pl.DataFrame({"text": ["The river is wide.", "An engine is loud."] * 4, "label": ["a", "b"] * 4}).write_csv(few)
     with pytest.raises(EvaluationError, match="Label at least 10 rows of each class, or remove this set") as refused:
         available(RunContext(), [f"labels:{few}"])
     assert "held-out" not in str(refused.value)
-    with pytest.raises(SourceError, match="no such file"):
-        available(RunContext(), ["labels:nowhere.csv"])

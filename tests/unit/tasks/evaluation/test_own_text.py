@@ -4,7 +4,6 @@ import polars as pl
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
-from bsl.models.errors import EvaluationError
 from bsl.models.evaluation.config import BootstrapConfig, ScoringConfig
 from bsl.models.evaluation.uses import RECIPROCAL_RANK
 from bsl.tasks.evaluation.kinds import available, kind_of, names_of
@@ -69,10 +68,3 @@ def test_own_text_systems_share_bootstrap_draws_and_group(name, wanted):
         assert (first.draws[:, 0] == first.draws[:, 1]).all()
     titles = next(own for own in found if own.name.endswith("title")).systems
     assert titles[0].figures.mean() > titles[1].figures.mean()
-
-
-def test_own_text_with_too_few_documents_is_refused(tmp_path):
-    path = tmp_path / "short.txt"
-    path.write_text("One sentence about the river.\n")
-    with pytest.raises(EvaluationError, match="too few documents: "):
-        available(RunContext(), [f"own:{path}"])

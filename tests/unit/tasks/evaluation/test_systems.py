@@ -7,10 +7,10 @@ import pytest
 from bsl.models.encoder.config import EncoderConfig, EncoderOverrides
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.storage.artifacts.garbage_collection import collectable
-from bsl.storage.artifacts.manifest import InputEntry, Provenance
+from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import CheckpointRef, ReportRef
-from bsl.storage.errors import ArtifactMissingError
 from bsl.tasks.evaluation.systems import find_encoder_system, find_encoder_systems
+from tests.corpora import publish
 from tests.hostile import made_long_ago
 from tests.tiny_encoder import write_tiny
 
@@ -25,9 +25,7 @@ def stored(site, tmp_path):
     with store.draft(CHECKPOINT, Provenance(stage_version=1, config={})) as draft:
         config = EncoderConfig(model="tiny", pooling="cls", max_length=24)
         SentenceEncoder.load(write_tiny(tmp_path / "bare"), config).save(draft.folder / "encoder")
-    entry = InputEntry(kind="checkpoint", key=CHECKPOINT.key, digest=store.manifest(CHECKPOINT).digest)
-    with store.draft(REPORT, Provenance(stage_version=1, config={}, inputs={"checkpoint": entry})) as draft:
-        (draft.folder / "report.md").write_text("# A run\n")
+    publish(store, REPORT, inputs={"checkpoint": CHECKPOINT}, page="# A run")
     return site
 
 
@@ -51,21 +49,13 @@ def test_encoder_is_found_by_checkpoint_or_report_and_survives_garbage_collectio
     assert gone == {CHECKPOINT.path, REPORT.path} - {ref.path for ref in used}
 
 
-def test_bare_transformer_uses_requested_pooling_and_length(stored, tmp_path):
+def test_folder_is_named_by_its_last_parts_and_two_of_one_name_are_refused(stored, tmp_path):
     folder = str(tmp_path / "bare")
-    assert find_encoder_system(stored, folder, EncoderOverrides()).config.length == 64
-    found = find_encoder_system(stored, f"{folder}/", EncoderOverrides(pooling="cls", max_length=16))
-    assert (found.config.pooling, found.config.max_length) == ("cls", 16)
+    found = find_encoder_system(stored, f"{folder}/", EncoderOverrides())
+    assert found.config.length == 64
     assert found.label == f"{tmp_path.name}/bare"
     assert found.checkpoint.startswith("sha256:")
     (found,) = find_encoder_systems(stored, [folder], EncoderOverrides(), "bf16")
     assert found.label.endswith("bare (bf16)")
     with pytest.raises(ValueError, match="two models have the same name"):
         find_encoder_systems(stored, [folder, f"{folder}/"], EncoderOverrides(), "fp32")
-
-
-def test_missing_checkpoint_or_invalid_max_length_raises_an_error(stored):
-    with pytest.raises(ArtifactMissingError, match="matches nothing"):
-        find_encoder_system(stored, "checkpoint/ffff", EncoderOverrides())
-    with pytest.raises(ValueError, match="max_length"):
-        find_encoder_system(stored, "checkpoint/0000", EncoderOverrides(max_length=0))

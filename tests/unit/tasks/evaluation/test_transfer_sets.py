@@ -15,7 +15,6 @@ from bsl.storage.sources.mirror import fill_cache
 from bsl.storage.sources.read import read_source
 from bsl.storage.sources.sources import SourceSpec, resolve_source
 from bsl.tasks.corpus.evaluation_sets import rows_of, unique_sentences
-from bsl.tasks.evaluation.kinds import UnknownSuiteError, find_set
 from bsl.tasks.evaluation.transfer import TransferKind
 from bsl.tasks.stage.run_context import RunContext
 from tests.toy_sets import allow_any_rows, write_files
@@ -115,11 +114,9 @@ def test_damaged_table_or_file_is_refused_with_its_row(tmp_path, name, content, 
         rows_of(found_in(tmp_path, name))
 
 
-def test_unavailable_or_unknown_set_or_file_is_refused(hub, tmp_path):
+def test_unavailable_set_or_unknown_file_is_refused(hub, tmp_path):
     with pytest.raises(SourceError, match=r"datasets-for-simcse@e145e8b\w+: the Hub has no such repository"):
         rows_of(found_in(tmp_path, "mr"))
-    with pytest.raises(UnknownSuiteError, match="unknown suite or set 'imdb'"):
-        find_set(RunContext(), "imdb")
     (tmp_path / "reviews.txt").write_text("so good\n")
     source = resolve_source(SourceSpec(path=str(tmp_path / "reviews.txt"), format="senteval"))
     with pytest.raises(SourceError, match=r"reviews\.txt: not a file of SentEval, expected .* one of MR/"):
@@ -155,18 +152,6 @@ def test_copy_without_blank_lines_is_refused_with_the_fix(tmp_path):
         found_in(tmp_path, "cr").sentences()
     with pytest.raises(SourceError, match=words):
         list(fill_cache(tmp_path / "made", "cr", str(tmp_path)))
-
-
-@pytest.mark.parametrize(("name", "of_class", "blank"), [("cr", (1368, 2407), (2, 2)), ("mpqa", (7294, 3312), (2, 1))])
-def test_senteval_files_include_all_lines_and_blank_lines(tmp_path, name, of_class, blank):
-    lines = {}
-    for file, label in TRANSFER_SETS[name].files["all"]:
-        rows, blanks = of_class[int(label)], blank[int(label)]
-        lines[file] = "so it goes .\n" * (rows - blanks - 1) + "\n" * blanks + "and so on\n"
-    write_files(tmp_path, lines)
-    rows = rows_of(found_in(tmp_path, name))["all"]
-    assert rows["class"].value_counts(sort=True).sort("class")["count"].to_list() == list(of_class)
-    assert rows.filter(text="")["class"].to_list() == [0] * blank[0] + [1] * blank[1]
 
 
 @pytest.mark.real_data

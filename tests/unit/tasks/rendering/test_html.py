@@ -4,7 +4,6 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
 import polars as pl
 
 from bsl.tasks.rendering.blocks import (
@@ -17,7 +16,7 @@ from bsl.tasks.rendering.blocks import (
     Table,
     split_interval,
 )
-from bsl.tasks.rendering.charts import Mark, cosine_charts, score_chart, training_charts
+from bsl.tasks.rendering.charts import Mark, score_chart, training_charts
 from bsl.tasks.rendering.escaping import html_sentence, plain, sentence
 from bsl.tasks.rendering.html import html
 from bsl.tasks.rendering.markdown import markdown
@@ -42,18 +41,15 @@ def page_with(*blocks):
     return html(Page(title="t", word="WORSE", sentence="s", lead=[], parts=[Part("Where & why", blocks)]))
 
 
-def test_charts_use_page_colours_and_unique_ids():
-    gold, rng = np.linspace(0, 5, 60), np.random.default_rng(0)
+def test_charts_use_page_colours_and_unique_ids_and_their_texts_are_text():
     drawn = [
         score_chart([Mark(HOSTILE, "before", 50.0, 45.0, 55.0), Mark("x", "published", 60.0)], "ρ on a set"),
         *training_charts({r"costs $\frac{1 and $2": LOG, "second": LOG}),  # no formula
-        *cosine_charts("0", gold, {"before": rng.random(60), "after": rng.random(60)}),
-        *cosine_charts("1", gold, {"alone": rng.random(60)}),
     ]
     text = page_with(Charts(drawn), Charts(drawn[:0]))
     outline = Outline(text)
     assert outline.faults == []
-    assert outline.tags.count("svg") == 1 + 5 + 3 + 2
+    assert outline.tags.count("svg") == 1 + 5
     assert "script" not in outline.tags
     assert not set(re.findall(r"#[01]10[0-9]{3}\b", text))
     assert "var(--after)" in text

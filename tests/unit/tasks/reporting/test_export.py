@@ -2,27 +2,26 @@
 
 import errno
 import json
+import os
+import unicodedata
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from bsl.flows.cli.main import main
-from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import ScoresRef
-from bsl.storage.artifacts.schemas import SCORES
 from bsl.storage.artifacts.store import Store
 from bsl.storage.datasets.registry import DATASETS
 from bsl.storage.errors import StoreWriteError
 from bsl.tasks.reporting.export import FORMS, export_figures, folder_names, task_results
+from tests.corpora import publish, score_row
+from tests.every import every
 
 
-def row(dataset, metric, value, **changed):
-    return {
-        "model": "org/mine", "dataset": dataset, "subset": "all", "split": "test", "metric": metric, "protocol": "all",
-        "value": value, "n": 10, "ci_low": 0.0, "ci_high": 1.0, "seed": 0, "checkpoint": "",
-        "signature": f"set:{dataset}/test|metric:{metric}", **changed,
-    }  # fmt: skip
+def row(dataset, metric, value, model="org/mine", **changed):
+    signature = f"set:{dataset}/test|metric:{metric}"
+    return score_row(dataset, value, model=model, metric=metric, signature=signature, **changed)
 
 
 ROWS = [
@@ -36,16 +35,11 @@ ROWS = [
 ]
 
 
-def publish(store, key, rows):
-    with store.draft(ScoresRef(key=key), Provenance(stage_version=1, config={})) as draft:
-        draft.write(pl.DataFrame(rows).select(SCORES.names()).cast(SCORES))
-
-
 @pytest.fixture
 def store(tmp_path, monkeypatch):
     monkeypatch.setenv("BSL_STORE", str(tmp_path / "store"))
     store = Store(str(tmp_path / "store"))
-    publish(store, f"{7:064x}", ROWS)
+    publish(store, ScoresRef(key=f"{7:064x}"), pl.DataFrame(ROWS))
     return store
 
 
@@ -84,7 +78,7 @@ EXPORTS = {
 
 @pytest.mark.parametrize(("rows", "name", "form", "text"), EXPORTS.values(), ids=EXPORTS)
 def test_export_command_writes_the_figures_or_says_why_not(store, tmp_path, capsys, rows, name, form, text):
-    publish(store, f"{8 << 252:064x}", rows)
+    publish(store, ScoresRef(key=f"{8 << 252:064x}"), pl.DataFrame(rows))
     command, target = ["artifacts", "export", "scores/8", str(tmp_path / name), "--as", form], tmp_path / name
     if form == "mteb":
         assert main(command) == 1
@@ -108,43 +102,39 @@ CLASHES = {
 }
 
 
-@pytest.mark.parametrize("systems", CLASHES.values(), ids=CLASHES)
-def test_mteb_export_has_a_folder_for_each_system(tmp_path, systems):
-    store = Store(str(tmp_path / "store"))
-    of_system = [(number / 10, system) for number, system in enumerate(systems)]
-    metrics = ("spearman", "pearson")
-    publish(store, f"{7:064x}", [row("stsb", name, value, model=one) for value, one in of_system for name in metrics])
-    target = export_figures(store, ScoresRef(key=f"{7:064x}"), tmp_path / "mteb", "mteb")
-    names = folder_names(systems)
+@every(CLASHES.values())
+def test_folders_of_systems_have_different_names(systems):
+    names = [unicodedata.normalize("NFC", name).casefold() for name in folder_names(systems).values()]
+    assert len({*names}) == len(systems)
+    assert max(len(name.encode()) for name in names) <= 255
+    assert not {".", ".."} & {*names}
+    distinct = {"org/mine": "org__mine", "other": "other", ".hidden": "hidden"}
+    assert folder_names(distinct) == distinct
+
+
+def test_mteb_export_has_a_folder_for_each_system(tmp_path):
+    store, systems = Store(str(tmp_path / "store")), {"org/mine": 0.1, "org__mine": 0.2}
+    rows = [row("stsb", name, value, model=one) for one, value in systems.items() for name in ("spearman", "pearson")]
+    ref = publish(store, ScoresRef(key=f"{7:064x}"), pl.DataFrame(rows))
+    target, names = export_figures(store, ref, tmp_path / "mteb", "mteb"), folder_names(systems)
     assert sorted(path.name for path in target.iterdir()) == sorted(names.values())
-    assert len({name.casefold() for name in names.values()}) == len(systems)
-    for value, system in of_system:
+    for system, value in systems.items():
         result = json.loads((target / names[system] / "STSBenchmark.json").read_text())
-        assert result["dataset_revision"] == "b0fddb56ed78048fa8b90373c8a3cfc37b684831"
         assert result["scores"]["test"][0]["main_score"] == value
 
 
-def test_folder_names_of_distinct_systems_are_unchanged():
-    names = {"org/mine": "org__mine", "other": "other", ".hidden": "hidden"}
-    assert folder_names(names) == names
+def full_disk(path, text, **options):
+    path.write_bytes(text[:9].encode())
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_failed_export_leaves_nothing_and_can_be_repeated(store, tmp_path, monkeypatch, form):
     ref, target = store.refs("scores")[0], tmp_path / "exports" / "figures"
-    write, written = Path.write_text, []
-
-    def disk_with_room_for_one(path, text, **options):
-        write(path, text[: len(text) // 2], **options)
-        written.append(path)
-        if form != "mteb" or len(written) == 2:
-            raise OSError(errno.ENOSPC, "No space left on device", str(path))
-
     with monkeypatch.context() as full:
-        full.setattr(Path, "write_text", disk_with_room_for_one)
+        full.setattr(Path, "write_text", full_disk)
         with pytest.raises(StoreWriteError, match="the disk is full"):
             export_figures(store, ref, target, form)
-    assert written
     assert list(target.parent.iterdir()) == []
     assert export_figures(store, ref, target, form).exists()
     assert [path.name for path in target.parent.iterdir()] == ["figures"]

@@ -9,12 +9,12 @@ import pytest
 
 import bsl
 from bsl.flows.cli.main import main
-from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import ENCODER, ReportRef
 from bsl.storage.errors import ArtifactMissingError, SourceError
 from bsl.tasks.reporting.export import copy_classifier
 from bsl.tasks.serving.classify import find_classifier, read_input
 from tests.classified import classified, texts_of
+from tests.corpora import publish
 
 
 @pytest.fixture(scope="module")
@@ -66,25 +66,25 @@ def test_json_counts_classes_and_names_added_columns(made, terminal, capsys):
     assert pl.read_csv("out.csv")["label"].to_list() == texts_of(200, 9)["queue"].to_list()
 
 
-def test_texts_of_another_script_are_named(made, terminal, capsys):
-    pl.DataFrame({"body": ["今日は", "明日は", "It is late."]}).write_csv("new.csv")
-    assert main(["classify", str(made.report), "new.csv", "out.csv"]) == 0
-    assert "2 of the first 3 texts consist mostly of words that" in capsys.readouterr().err
-
-
 def test_exported_folder_gives_the_same_probabilities_as_the_report(made, tmp_path):
     store, texts = made.site.open_store(), texts_of(300, 12)["body"].to_list()
     folder = tmp_path / "exported"
     shutil.copytree(store.fetch(made.exported) / ENCODER, folder)
     copy_classifier(store, made.exported, folder)
     classifier = bsl.Classifier.load(folder, device="cpu")
+    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "checkpoint" / ENCODER).symlink_to(folder)  # as `bsl artifacts export checkpoint/KEY` writes it
+    assert bsl.Classifier.load(tmp_path / "checkpoint").predict_proba(texts[:2]) == pytest.approx(
+        classifier.predict_proba(np.array(texts[:2]))
+    )
     expected = bsl.Classifier.load(made.report.path, store=made.site.store, device="cpu")
     assert classifier.classes == ("account", "delivery", "refund")
     assert classifier.predict_proba(texts) == pytest.approx(expected.predict_proba(texts))
     assert classifier.predict(texts) == texts_of(300, 12)["queue"].to_list()
     assert classifier.predict_proba([]).shape == (0, 3)
-    with pytest.raises(TypeError, match=r"Pass \[text\]"):
-        classifier.predict("a text")
+    for wrong in ("a text", {"text": texts[:2]}, pl.DataFrame({"text": texts[:2]})):
+        with pytest.raises(TypeError, match="expected a list of strings"):
+            classifier.predict(wrong)
 
 
 def test_name_without_a_classifier_says_what_to_name(made, tmp_path):
@@ -92,8 +92,7 @@ def test_name_without_a_classifier_says_what_to_name(made, tmp_path):
         with pytest.raises(SourceError, match=rf"{message}.* Name report/<key>"):
             find_classifier(made.site, name, "fp32")
     other = ReportRef(key="3" * 64)
-    with made.site.open_store().draft(other, Provenance(stage_version=1, config={})) as draft:
-        (draft.folder / "report.md").write_text("A report without a classifier.")
+    publish(made.site.open_store(), other, page="A report without a classifier.")
     with pytest.raises(ArtifactMissingError, match=r"has no classifier .* bsl adapt TEXT --labels FILE"):
         find_classifier(made.site, other.path, "fp32")
 

@@ -13,13 +13,12 @@ from bsl.models.errors import TrainingError
 from bsl.models.objectives.bsl_config import BSLConfig
 from bsl.models.training.config import TrainingConfig
 from bsl.models.training.snapshots import read_snapshot
-from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import PairsRef
-from bsl.storage.artifacts.schemas import PAIRS
 from bsl.storage.sources.model_sources import resolve_model
 from bsl.tasks.training.distributed import train_together
 from bsl.tasks.training.train import train
 from bsl.tasks.training.worker import TrainingJob
+from tests.corpora import publish
 from tests.servers import children, is_alive
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 
@@ -54,9 +53,7 @@ def publish_pairs(site):
     frame = pl.DataFrame(texts).with_columns(
         **fixed, pair_id=pl.int_range(12), sentence_id=pl.int_range(12), label=None, score=None, group=None
     )
-    with site.open_store().draft(ref, Provenance(stage_version=1, config={})) as draft:
-        draft.write(frame.select(PAIRS.names()).cast(dict(PAIRS)))
-    return ref
+    return publish(site.open_store(), ref, frame)
 
 
 def job_of(site, arguments, work, **fields):

@@ -17,11 +17,6 @@ def sentences(*ids):
 
 
 @pytest.fixture
-def store(site):
-    return site.open_store()
-
-
-@pytest.fixture
 def recall(store, tmp_path):
     def of(*ids, bits=1):
         (tmp_path / "scratch").mkdir()

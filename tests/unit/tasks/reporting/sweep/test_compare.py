@@ -5,15 +5,14 @@ import pytest
 
 from bsl.models.evaluation.config import BootstrapConfig
 from bsl.models.evaluation.sweep import MEAN, Choice
-from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import CorpusRef, EmbeddingsRef, PassagesRef, ScoresRef
 from bsl.storage.artifacts.schemas import SCORES, SWEEP
 from bsl.tasks.reporting.provenance import RunCommand
 from bsl.tasks.reporting.sweep.compare import advice, compare_systems, forgetting_notes
 from bsl.tasks.reporting.sweep.inputs import OwnTextComparison, SweepSettings
 from bsl.tasks.reporting.sweep.system import SweepSystem
+from tests.corpora import publish
 
-MADE = Provenance(stage_version=1, config={})
 OTHERS = {"afs": ("pearson", "spearman"), "toy": ("average precision",), "twenty": ("v-measure",)}
 
 
@@ -43,11 +42,10 @@ def studied(site):
         for name, own in {"one": levels, "two": [0.40]}.items():
             keys = [f"{level:.2f}"[2:] * 32 for level in own]
             for key, level in zip(keys, own, strict=True):
-                with store.draft(EmbeddingsRef(key=key), MADE) as draft:
-                    row = pl.DataFrame({"sentence_id": [0], "embedding": [[1.0]]})
-                    draft.write(row.cast({"sentence_id": pl.UInt64, "embedding": pl.Array(pl.Float32, 1)}))
-                with store.draft(ScoresRef(key=key), MADE) as draft:
-                    draft.write(figures(level))
+                row = pl.DataFrame({"sentence_id": [0], "embedding": [[1.0]]})
+                vectors = row.cast({"sentence_id": pl.UInt64, "embedding": pl.Array(pl.Float32, 1)})
+                publish(store, EmbeddingsRef(key=key), vectors)
+                publish(store, ScoresRef(key=key), figures(level))
             refs = {"embeddings": tuple(EmbeddingsRef(key=key) for key in keys)}
             refs |= {"scores": tuple(ScoresRef(key=key) for key in keys)}
             systems.append(SweepSystem(label=name, faults=faults if name == "one" else (), **refs))
