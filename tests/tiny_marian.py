@@ -33,8 +33,6 @@ def build_tiny_marian(
     *,
     seed: int = 1,
     codes: tuple[str, ...] = (),
-    gain: float = 8.0,
-    end_bias: float = 1.5,
     safetensors: bool = True,
 ) -> Path:
     """Write config, weights, vocabulary and SentencePiece models to ``folder`` and return it."""
@@ -44,7 +42,7 @@ def build_tiny_marian(
     (folder / "vocab.json").write_text(json.dumps(vocab), encoding="utf-8")
     options = {"source_lang": "en", "target_lang": "de", "model_max_length": 512}
     (folder / "tokenizer_config.json").write_text(json.dumps(options), encoding="utf-8")
-    _write_model(folder, vocab, seed, gain, end_bias, safetensors)
+    _write_model(folder, vocab, seed, safetensors)
     MarianTokenizer.from_pretrained(folder)  # checks that transformers itself can read the folder
     return folder
 
@@ -63,9 +61,7 @@ def _train_pieces(folder: Path) -> list[str]:
     return [processor.id_to_piece(n) for n in range(processor.get_piece_size()) if not processor.is_control(n)][1:]
 
 
-def _write_model(
-    folder: Path, vocab: dict[str, int], seed: int, gain: float, end_bias: float, safetensors: bool
-) -> None:
+def _write_model(folder: Path, vocab: dict[str, int], seed: int, safetensors: bool) -> None:
     config = MarianConfig(
         vocab_size=len(vocab), d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
         decoder_attention_heads=4, encoder_ffn_dim=64, decoder_ffn_dim=64, max_position_embeddings=128,
@@ -77,8 +73,8 @@ def _write_model(
     with torch.no_grad():
         for name, weight in model.named_parameters():
             if weight.dim() > 1 and "embed_positions" not in name:
-                weight.mul_(gain)
-        model.final_logits_bias[0, 0] = end_bias
+                weight.mul_(8.0)
+        model.final_logits_bias[0, 0] = 1.5
     model.generation_config = GenerationConfig(  # like that of OPUS-MT models
         num_beams=4, max_length=128, bad_words_ids=[[vocab["<pad>"]]], forced_eos_token_id=0, renormalize_logits=True,
         pad_token_id=vocab["<pad>"], eos_token_id=0, decoder_start_token_id=vocab["<pad>"],

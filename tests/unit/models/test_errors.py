@@ -32,14 +32,11 @@ def test_an_error_survives_pickling_with_message_and_attributes(error):
     assert vars(again) == vars(error)
 
 
-def test_messages_name_evidence_and_next_step():
+def test_errors_are_documented_and_messages_name_evidence_and_next_step():
     loss, stop = (str(error) for error in EXAMPLES[:2])
     assert "loss is inf at step 7" in loss
     assert "[0, 1, 2, 3, 4, 5, 6, 7, … 20 rows]" in loss
     assert "after step 3 of 10. Its state is saved in work. Run again" in stop
-
-
-def test_every_error_derives_from_model_error_and_is_documented():
     kinds = {name: kind for name, kind in vars(errors).items() if inspect.isclass(kind) and issubclass(kind, Exception)}
     assert all(issubclass(kind, errors.ModelError) for kind in kinds.values())
     assert all(name in (errors.__doc__ or "") for name in kinds)

@@ -57,14 +57,6 @@ def test_statistics_count_every_sentence_by_outcome(build):
     assert {sample["text"] for sample in statistics.samples} == {"abc", "x" * 10}
 
 
-def test_megabyte_line_is_dropped_unless_max_chars_allows_it(build):
-    long = "word " * 200_000
-    _, statistics = build([chunk("short", long)])
-    assert (statistics.too_long, statistics.unique) == (1, 1)
-    (frame,), _ = build([chunk("short", long)], max_chars=2_000_000)
-    assert long.strip() in frame["text"].to_list()
-
-
 def test_parts_are_full_sorted_by_id_and_equal_on_disk_and_in_memory(build, monkeypatch):
     monkeypatch.setattr(corpus_module, "PART_ROWS", 100)
     chunks = [chunk(*numbered(950)[start : start + 100]) for start in range(0, 950, 100)]

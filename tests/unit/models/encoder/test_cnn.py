@@ -36,61 +36,23 @@ def test_token_vectors_match_a_padded_pass_in_row_order(tmp_path, monkeypatch, a
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("kernels", [(1,), (3, 1), (5, 7)])
-def test_packed_convolutions_equal_convolutions_of_single_sentences(kernels):
-    torch.manual_seed(3)
-    cnn, lengths = CNN(5, 4, kernels).double(), [1, 4, 2, 9, 1]
-    x_ND = torch.randn(sum(lengths), 5, dtype=torch.float64, requires_grad=True)
-    found = cnn.packed(x_ND, torch.arange(5).repeat_interleave(torch.tensor(lengths)))
-    alone = torch.cat([cnn(part[None])[0] for part in x_ND.split(lengths)])
-    torch.testing.assert_close(found, alone, rtol=0, atol=1e-12)
-    weights, learning = torch.randn_like(alone), [x_ND, *cnn.parameters()]
-    slopes = [torch.autograd.grad((y * weights).sum(), learning) for y in (found, alone)]
-    for packed, plain in zip(*slopes, strict=True):
-        torch.testing.assert_close(packed, plain, rtol=0, atol=1e-12)
-
-
 SMALL = CNNConfig(kernels=(1, 3), channels=6)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return write_tiny(tmp_path_factory.mktemp("bare"))
-
-
-def bare(folder, cnn=SMALL):
-    return SentenceEncoder.load(folder, EncoderConfig(model="tiny", max_length=24, cnn=cnn))
-
-
-def test_convolutions_are_added_for_training_not_on_load(folder):
-    state = torch.get_rng_state()
-    encoder = bare(folder).network
-    assert torch.equal(torch.get_rng_state(), state)
-    assert (len(encoder.token_heads), encoder.width) == (0, WIDTH)
-    grown = with_convolutions(encoder)
-    assert [type(head) for head in grown.token_heads] == [CNN, TokenReLU]
-    assert grown.width == 12
-    assert convolutions_of(grown.token_heads) == SMALL
-
-
-def test_seed_initialises_convolutions_like_torch_conv1d(folder):
-    torch.manual_seed(5)
-    plain = [torch.nn.Conv1d(WIDTH, 6, kernel) for kernel in (1, 3)]
-    torch.manual_seed(5)
-    grown = with_convolutions(bare(folder).network)
-    for conv, found in zip(plain, grown.token_heads[0].convs, strict=True):
-        assert torch.equal(conv.weight, found.weight)
-        assert torch.equal(conv.bias, found.bias)
-
-
 @pytest.mark.parametrize("relu", [True, False])
-def test_saved_convolutions_are_reused(folder, tmp_path, relu):
+def test_convolutions_are_added_for_training_and_reused_when_saved(tmp_path, relu):
+    def loaded(folder, cnn):
+        return SentenceEncoder.load(folder, EncoderConfig(model="tiny", max_length=24, cnn=cnn))
+
     asked = SMALL.model_copy(update={"relu": relu})
-    encoder = bare(folder, asked)
+    encoder = loaded(write_tiny(tmp_path / "bare"), asked)
+    assert (len(encoder.network.token_heads), encoder.width) == (0, WIDTH)
     grown = with_convolutions(encoder.network)
-    encoder.with_network(grown).save(tmp_path)
+    assert [type(head) for head in grown.token_heads] == [CNN, TokenReLU][: 1 + relu]
+    assert (grown.width, convolutions_of(grown.token_heads)) == (12, asked)
+    encoder.with_network(grown).save(tmp_path / "made")
     for config in (asked, None):
-        again = bare(tmp_path, config).network
+        again = loaded(tmp_path / "made", config).network
         assert with_convolutions(again) is again
         assert torch.equal(again.token_heads[0].convs[1].weight, grown.token_heads[0].convs[1].weight)
 

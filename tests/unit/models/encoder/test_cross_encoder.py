@@ -8,7 +8,7 @@ from tokenizers import processors
 from transformers import BertConfig, BertModel, RobertaConfig, RobertaModel
 
 from bsl.models.encoder.config import EncoderConfig
-from bsl.models.encoder.cross_encoder import CrossEncoder, joined, sentence_numbers
+from bsl.models.encoder.cross_encoder import CrossEncoder, joined
 from bsl.models.encoder.layouts import Tokens
 from bsl.models.encoder.network import Encoder
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
@@ -71,13 +71,6 @@ def test_roberta_has_two_separators_and_no_token_types():
     cross = CrossEncoder(Encoder(backbone, EncoderConfig(model="x")), 1)
     assert cross._separators == 2
     assert cross.inputs(torch.zeros(1, 3), None) == {}
-
-
-def test_sentence_numbers_match_for_padded_and_packed_rows():
-    padded = torch.tensor([[CLS, 9, 9, SEP, 8, SEP], [CLS, 9, SEP, 8, SEP, 0]])
-    assert sentence_numbers(padded, None).tolist() == [[0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 1, 1]]
-    flat, places = torch.cat([padded[0], padded[1, :5]])[None], torch.tensor([[*range(6), *range(5)]])
-    assert sentence_numbers(flat, places).tolist() == [[0, 0, 0, 0, 1, 1, 0, 0, 0, 1, 1]]
 
 
 @pytest.mark.parametrize("packs", [True, False])

@@ -1,6 +1,5 @@
 """Exported ONNX graphs give the vectors of the encoder; folders with a graph are read, and refused for training."""
 
-import importlib.util
 import platform
 import shutil
 import sys
@@ -10,8 +9,6 @@ import onnxruntime
 import pytest
 import torch
 from onnx import TensorProto, helper, save
-from sentence_transformers import SentenceTransformer
-from transformers.modeling_outputs import BaseModelOutput
 
 from bsl.models.encoder.cnn import CNN
 from bsl.models.encoder.config import EncoderConfig
@@ -32,7 +29,6 @@ from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder
 
 INT8 = GRAPHS["vnni"]
 TEXTS = [*ORIGINALS, *BACK_DE, *BACK_FR, "a man is playing " * 20, "x"]
-OPTIMUM = importlib.util.find_spec("optimum") and importlib.util.find_spec("optimum.onnxruntime")
 
 
 def inputs(tokenizer, texts):
@@ -113,33 +109,6 @@ def test_loaded_graph_matches_the_vectors_of_the_weights_and_of_onnx_runtime(gra
     for text in TEXTS:
         found = vectors(folder / GRAPH_FOLDER / name, encoder.tokenizer, [text])
         assert np.abs(found - encoder.encode([text])).max() <= 1e-6
-
-
-class Session(torch.nn.Module):
-    """The module that optimum puts in place of the transformer, with the call of sentence-transformers."""
-
-    def __init__(self, path, config):
-        super().__init__()
-        self.session, self.config = onnxruntime.InferenceSession(str(path)), config
-
-    def forward(self, input_ids, attention_mask, **_):
-        given = {"input_ids": input_ids.numpy(), "attention_mask": attention_mask.numpy()}
-        return BaseModelOutput(torch.from_numpy(self.session.run(["last_hidden_state"], given)[0]))
-
-
-def test_sentence_transformers_with_the_graph_gives_the_same_vectors(exported):
-    """sentence-transformers' own tokenizer, pooling and heads around the graph.
-
-    It loads graphs with optimum-onnx 0.1.0, which needs transformers < 4.58 and cannot be installed together with ours.
-    """
-    folder, expected = exported
-    if OPTIMUM:
-        peer = SentenceTransformer(str(folder), device="cpu", backend="onnx")
-    else:
-        peer = SentenceTransformer(str(folder), device="cpu")
-        peer[0].model = Session(folder / GRAPH_FOLDER / DEFAULT_GRAPH, peer[0].model.config)
-    # One by one: in a batch, the CNN of sentence-transformers takes padding for tokens.
-    assert np.abs(peer.encode(TEXTS, batch_size=1) - expected).max() <= 1e-5
 
 
 def test_graph_path_resolves_to_that_graph_and_weights_take_precedence_otherwise(exported):

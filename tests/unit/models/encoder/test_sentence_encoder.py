@@ -13,8 +13,6 @@ from pydantic import ValidationError
 
 from bsl.models.encoder import sentence_encoder as tokens_module
 from bsl.models.encoder.config import EncoderConfig, read_json
-from bsl.models.encoder.layouts import budget_batches
-from bsl.models.encoder.network import Encoder
 from bsl.models.encoder.pooling import POOLINGS
 from bsl.models.encoder.sentence_encoder import CachedEncoder, SentenceEncoder, token_ids
 from bsl.models.encoder.texts import is_foreign, texts_of
@@ -25,56 +23,11 @@ from tests.fake_processes import as_process
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder, write_tiny
 
 TEXTS = ORIGINALS + BACK_DE + BACK_FR + ["A man.", "dogs"]
-ROWS = np.array([5, 0, 13, 7, 7, 2])
 
 
 @pytest.fixture(params=["bert", "modernbert"])
 def loaded(request, tmp_path):
     return tiny_encoder(tmp_path, request.param)
-
-
-@pytest.mark.parametrize("batch_tokens", [1, 40, 4096])
-def test_encode_vectors_are_independent_of_batch_tokens(loaded, batch_tokens):
-    encoder, tokenizer = loaded
-    vectors = encoder.encode(token_ids(tokenizer, TEXTS, 24), batch_tokens=batch_tokens)
-    calls = [tokenizer(text, return_tensors="pt", truncation=True, max_length=24) for text in TEXTS]
-    with torch.inference_mode():
-        alone = torch.cat([encoder(call["input_ids"], call["attention_mask"]) for call in calls])
-    assert vectors.dtype == np.float32
-    np.testing.assert_allclose(vectors, alone.numpy(), rtol=0, atol=1e-6)
-
-
-@pytest.mark.parametrize("normalize", [False, True])
-@pytest.mark.parametrize("pooling", ["mean", "cls", "first-last", "mean-after-first"])
-def test_micro_batches_pool_as_configured(loaded, pooling, normalize):
-    encoder, tokenizer = loaded
-    encoder = Encoder(encoder.backbone, encoder.config.model_copy(update={"pooling": pooling, "normalize": normalize}))
-    tokens = token_ids(tokenizer, TEXTS, 24)
-    with torch.inference_mode():
-        ids_BT, mask_BT = tokens.padded(ROWS)
-        states = encoder.backbone(input_ids=ids_BT, attention_mask=mask_BT, output_hidden_states=True)
-        last = states.last_hidden_state
-        mixed = (states.hidden_states[1] + last) / 2  # 0 is the embedding layer
-        real = mask_BT.unsqueeze(-1)
-        expected = {
-            "mean": (last * real).sum(1) / real.sum(1),
-            "cls": last[:, 0],
-            "first-last": (mixed * real).sum(1) / real.sum(1),
-            "mean-after-first": (last * real)[:, 1:].sum(1) / (real.sum(1) - 1),
-        }[pooling]
-        if normalize:
-            expected = expected / expected.norm(dim=1, keepdim=True)
-        torch.testing.assert_close(encoder.embed(tokens, ROWS, 30), expected, rtol=0, atol=1e-6)
-        torch.testing.assert_close(encoder(ids_BT, mask_BT), expected, rtol=0, atol=1e-6)
-    assert len(states.hidden_states) == 3
-
-
-def test_budget_batches_cover_all_rows_within_the_token_budget():
-    lengths = np.array([3, 50, 7, 7, 1, 64, 20, 7])
-    parts = list(budget_batches(lengths, 60))
-    assert sorted(np.concatenate(parts).tolist()) == list(range(8))
-    assert all(len(p) == 1 or len(p) * lengths[p].max() <= 60 for p in parts)
-    assert parts[0].tolist() == [5]
 
 
 def test_batch_not_divisible_among_processes_is_rejected(tmp_path):
@@ -120,22 +73,20 @@ def test_mean_pooling_without_tokens_returns_zero(pooling):
     assert (none == 0).all()
 
 
-COLUMNS = {
-    "tuple": tuple,
-    "NumPy": np.array,
-    "NumPy objects": lambda texts: np.array(texts, dtype=object),
-    "pandas": pd.Series,
-    "pandas index": pd.Index,
-    "Polars": pl.Series,
-    "Arrow": pa.array,
-    "Arrow chunks": lambda texts: pa.chunked_array([texts[:1], texts[1:]]),
-    "datasets column": lambda texts: datasets.Dataset.from_dict({"text": texts})["text"],
-}
-
-
-@pytest.mark.parametrize("name", COLUMNS)
-def test_column_of_texts_is_the_list(name):
-    assert list(texts_of(COLUMNS[name](ORIGINALS))) == ORIGINALS
+@every(
+    [
+        (tuple(ORIGINALS),),
+        np.array(ORIGINALS),
+        pd.Series(ORIGINALS),
+        pd.Index(ORIGINALS),
+        pl.Series(ORIGINALS),
+        pa.array(ORIGINALS),
+        pa.chunked_array([ORIGINALS[:1], ORIGINALS[1:]]),
+        datasets.Dataset.from_dict({"text": ORIGINALS})["text"],
+    ]
+)
+def test_column_of_texts_is_the_list(column):
+    assert list(texts_of(column)) == ORIGINALS
 
 
 @pytest.mark.parametrize(

@@ -57,9 +57,11 @@ def test_load_and_export_match_sentence_transformers_vectors(made, tmp_path, kin
     exported(encoder, tmp_path / "ours", TEXTS)
 
 
-def test_static_table_says_which_texts_it_does_not_know(made):
+def test_static_table_says_which_texts_it_does_not_know_and_refuses_one_without_tokens(made):
     encoder = SentenceEncoder.load(made()[0])
     assert encoder.are_unknown(encoder.tokenize(["a man", "สวัสดีครับ"])).tolist() == [False, True]
+    with pytest.raises(EncoderError, match="text 1 has no token"):
+        encoder.encode(["a man", " "])
 
 
 def test_static_table_truncates_only_at_a_set_max_length(made, tmp_path):
@@ -95,20 +97,21 @@ def test_static_table_looks_up_token_vectors_and_receives_gradients(made, monkey
 @pytest.mark.parametrize(
     ("fields", "heads", "message"),
     [
-        ({"normalize": True}, [], None),
         ({"pooling": "cls"}, [], "a static table with pooling cls and no heads"),
         ({}, [CNN(WIDTH, 2)], "a static table with pooling mean and CNN heads"),
     ],
 )
-def test_table_built_in_memory_is_exported_if_sentence_transformers_can_read_it(tmp_path, fields, heads, message):
-    network = Encoder(StaticTable(table()), EncoderConfig(model="own", max_length=LONGEST, **fields), heads)
-    if message is None:
-        network = Encoder(network.backbone, network.config, [], [Dense(WIDTH, 4)]).eval()
-        exported(SentenceEncoder(network, static_tokenizer(tokeniser())), tmp_path, TEXTS)
-        return
+def test_table_that_sentence_transformers_cannot_read_is_not_exported(tmp_path, fields, heads, message):
+    network = Encoder(StaticTable(table()), EncoderConfig(model="own", **fields), heads)
     with pytest.raises(EncoderError, match=message):
         SentenceEncoder(network, static_tokenizer(tokeniser())).save(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_table_built_in_memory_is_exported_with_its_heads(tmp_path):
+    config = EncoderConfig(model="own", max_length=LONGEST, normalize=True)
+    network = Encoder(StaticTable(table()), config, [], [Dense(WIDTH, 4)]).eval()
+    exported(SentenceEncoder(network, static_tokenizer(tokeniser())), tmp_path, TEXTS)
 
 
 def test_model2vec_mapping_and_weights_are_applied_on_load(made):
@@ -122,15 +125,6 @@ def test_model2vec_mapping_and_weights_are_applied_on_load(made):
     np.testing.assert_allclose(encoder.encode(TEXTS), expected, rtol=0, atol=2e-3)  # theirs rounds to fp16
     row = encoder.network.backbone.embedding.weight[9]
     torch.testing.assert_close(row, (folded["embeddings"][mapping[9]].double() * weights[9]).float())
-
-
-def test_loading_draws_no_random_numbers_and_a_text_without_tokens_is_an_error(made):
-    folder, _ = made()
-    state = torch.get_rng_state()
-    encoder = SentenceEncoder.load(folder)
-    assert torch.equal(torch.get_rng_state(), state)
-    with pytest.raises(EncoderError, match="text 1 has no token"):
-        encoder.encode(["a man", " "])
 
 
 WORDS = [
@@ -192,6 +186,12 @@ def test_first_vector_of_a_repeated_word_is_used(tmp_path):
         write_words(tmp_path, [], WordsConfig())
 
 
+def test_table_with_another_pre_tokenizer_has_no_words_config(tmp_path):
+    saved(tmp_path)
+    rewrite(tmp_path / "tokenizer.json", lambda core: core | {"pre_tokenizer": {"type": "Whitespace"}})
+    assert read_saved(tmp_path).words is None
+
+
 def test_zero_vector_receives_no_gradient(tmp_path):
     encoder = saved(tmp_path / "words")
     tokens = token_ids(encoder.tokenizer, WORD_TEXTS, 16)
@@ -199,9 +199,3 @@ def test_zero_vector_receives_no_gradient(tmp_path):
     slope = encoder.network.backbone.embedding.weight.grad
     assert not slope[-1].any()
     assert slope[0].any()
-
-
-def test_table_with_another_pre_tokenizer_has_no_words_config(tmp_path):
-    saved(tmp_path)
-    rewrite(tmp_path / "tokenizer.json", lambda core: core | {"pre_tokenizer": {"type": "Whitespace"}})
-    assert read_saved(tmp_path).words is None

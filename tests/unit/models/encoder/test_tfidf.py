@@ -1,31 +1,10 @@
-"""TF-IDF cosine, computed by hand."""
+"""TF-IDF vectors are those of scikit-learn, fitted in chunks."""
 
-import math
-
-import numpy as np
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from bsl.models.encoder.tfidf import TfIdf
 from bsl.models.errors import EvaluationError
-from bsl.models.evaluation.correlation import sparse_cosines
-
-CORPUS = ["a dog runs", "a cat sleeps", "a dog sleeps"]
-
-
-def idf(documents):
-    return math.log((1 + len(CORPUS)) / (1 + documents)) + 1  # scikit-learn's smoothed idf
-
-
-def test_tfidf_cosines_match_hand_computed_values():
-    dog, runs, a, cat = idf(2), idf(1), idf(3), idf(1)
-    expected = dog * dog / (math.hypot(dog, runs) * math.hypot(dog, cat))
-    vectors = TfIdf([CORPUS[:1], CORPUS[1:]]).vectors(
-        ["Dog runs", "a a", "dog", "zebra", "cat dog", "A", "cat", "zebra"]
-    )
-    found = sparse_cosines(vectors[:4], vectors[4:])
-    assert a > 0
-    np.testing.assert_allclose(found, [expected, 1, 0, 0], atol=1e-12)
 
 
 def test_corpus_without_words_is_rejected():

@@ -179,9 +179,7 @@ def test_packing_trial_leaves_forward_passes_and_saved_files_unchanged(tokens, t
 
 
 def test_packed_sentences_around_the_short_limit_equal_padded():
-    config = CONFIG_MAPPING["bert"](vocab_size=50, max_position_embeddings=SHORT + 9, pad_token_id=PAD, **SIZES)
-    torch.manual_seed(0)
-    encoder = Encoder(AutoModel.from_config(config).eval(), EncoderConfig(model="x", max_length=SHORT + 9))
+    encoder = encoder_of("bert", max_position_embeddings=SHORT + 9)
     long, rows = random_tokens([SHORT + 1, SHORT, 3, SHORT + 9]), np.arange(4)
     torch.testing.assert_close(encoder.embed(long, rows, 999), padded(encoder, long, rows), rtol=0, atol=2e-6)
 
@@ -216,7 +214,7 @@ def test_fused_attention_takes_lengths_for_which_it_is_fast(dtype, learns, token
 
 def test_attention_dropout_applies_only_in_training(tokens):
     rates = {"attention_probs_dropout_prob": 0.5, "hidden_dropout_prob": 0.0}
-    encoder, rows = Encoder(network("bert", **rates), EncoderConfig(model="x", max_length=24)), np.arange(7)
+    encoder, rows = encoder_of("bert", **rates), np.arange(7)
 
     def vectors(seed):
         torch.manual_seed(seed)

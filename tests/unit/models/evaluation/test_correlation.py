@@ -6,10 +6,11 @@ import pytest
 import scipy.stats
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 from sklearn.metrics.pairwise import paired_cosine_distances
 
 from bsl.models.errors import EvaluationError
-from bsl.models.evaluation.correlation import average_ranks, cosine_scores, pearson, spearman
+from bsl.models.evaluation.correlation import average_ranks, cosine_scores, pearson, sparse_cosines, spearman
 
 ties = st.integers(2, 40).flatmap(lambda n: hnp.arrays(np.float64, (2, n), elements=st.integers(0, 6).map(float)))
 
@@ -31,6 +32,13 @@ def test_cosine_equals_scikit_learn(vectors):
     assume((np.abs(vectors).sum(axis=2) > 0).all())
     expected = 1 - paired_cosine_distances(a.astype(float), b.astype(float))
     np.testing.assert_allclose(cosine_scores(a, b), expected, atol=1e-12)
+
+
+def test_cosines_of_sparse_vectors_equal_those_of_dense_ones():
+    generator = np.random.default_rng(0)
+    a, b = generator.integers(0, 3, (2, 30, 4)).astype(np.float32)
+    a[3], b[4] = 0, 0
+    np.testing.assert_allclose(sparse_cosines(csr_array(a), csr_array(b)), cosine_scores(a, b), atol=1e-12)
 
 
 def test_pearson_of_tiny_scores_does_not_underflow_and_a_zero_vector_has_cosine_0():

@@ -30,10 +30,8 @@ def run_verdict(figures, dev="embedded:stsb/dev", kept_start=False, model="after
         ([(ON_TEST, NONE)], {}, "NO DIFFERENCE", "+2.00"),
         ([(ON_TEST, (-0.02, -0.05, 0.0, 0.06))], {}, "NO DIFFERENCE", "-2.00"),
         ([(ON_TEST, (0.0005, 0.0001, 0.0009, 0.01))], {}, "NO DIFFERENCE", "below 0.5 points"),
-        ([(ON_TEST, (-0.0005, -0.0009, -0.0001, 0.01))], {}, "NO DIFFERENCE", "below 0.5 points"),
         # The dev set selected the encoder, if there was one.
         ([(ON_DEV, GAIN)], {}, "NOT TESTED", "evaluation.sets"),
-        ([(ON_DEV, GAIN)], {"dev": "stsb/dev"}, "NOT TESTED", "evaluation.sets"),
         ([(ON_DEV, GAIN)], {"dev": None}, "BETTER", "on stsb dev"),
         ([(ON_DEV, GAIN), (ON_TEST, LOSS)], {"dev": None}, "WORSE", "on stsb test"),
         ([], {}, "NOT TESTED", "evaluation.sets"),
@@ -72,7 +70,6 @@ GROUPS = "better for grouping and few examples (--for group), Spearman × 100 50
 @every(
     [
         ([GAINED, row("vetoes", -0.004)], "BETTER for classifying", "Use the adapted encoder for classifying"),
-        ([GAINED, row("vetoes", -0.006)], "WORSE for general text", "-0.60 [-0.70, -0.50] on some set: the loss"),
         ([GAINED, row("vetoes", -0.006, 0.02)], "WORSE for general text", "although its interval includes 0"),
         ([row("decides", 0.0005), row("vetoes", 0.02)], "NO DIFFERENCE for classifying", "More labels may show"),
         ([replace(SAME, before=1.0, after=1.0)], "NO DIFFERENCE for classifying", "original encoder, which has"),
@@ -81,7 +78,6 @@ GROUPS = "better for grouping and few examples (--for group), Spearman × 100 50
         ([search(0.02, role="decides")], "BETTER for search in your text", "MRR × 100 50.0 → 52.0"),
         ([search(0.0, role="decides")], "NO DIFFERENCE for search in your text", "More text may show"),
         # Questions alone prove nothing: the widest interval says how many labels to give, 400 at least for the test.
-        ([search(0.02)], "NOT PROVED", "label about 800 rows (half are for the test)"),
         ([search(0.02), search(0.02, 0.05)], "NOT PROVED", "label about 2,600 rows (half are for the test)"),
         ([search(0.02), row("vetoes", 0.02)], "NOT PROVED", "--accept"),
         ([search(0.02), FORGOT], "WORSE for general text", "Train more gently"),
@@ -128,12 +124,9 @@ def test_advice_names_max_forgetting_that_allows_the_loss():
 @every([("decides", "classify"), ("reported", "group"), ("reported", "search"), ("vetoes", None)])
 def test_advice_says_if_a_classifier_on_the_original_encoder_is_as_good(role, use):
     """Whatever decides; silent if the classifier gains or loses significantly, or was not tested."""
-    said = (
-        "A classifier needs no adaptation: on 200 test rows, one on the original encoder's vectors is as good within "
-        "noise (accuracy × 100 50.0, on the adapted encoder's 50.2)."
-    )
+    said = "needs no adaptation: on 200 test rows, .* as good within noise .accuracy × 100 50.0, .* encoder's 50.2"
     others = [] if use == "classify" else [row("decides", 0.05, use="similarity"), row(role, -0.02, use=use)]
     for difference, half, is_same in [(0.002, 0.003, True), (0.002, 0.001, False), (-0.002, 0.001, False)]:
         own = row("decides" if use == "classify" else "reported", difference, half, "classify", "accuracy")
-        assert judged([*others, own]).advice.count(said) == is_same
+        assert bool(re.search(said, judged([*others, own]).advice)) == is_same
     assert "no adaptation" not in judged([row("decides", 0.0, use="similarity")]).advice

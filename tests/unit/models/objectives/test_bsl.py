@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import torch
+from torch.nn.functional import cosine_similarity
 
 from bsl.flows.recipes.paper import PAPER_TRAINING, RELEASED_TRAINING
 from bsl.models.objectives.bsl import BSL, Predictor, TargetNorm, ema_update
@@ -43,33 +44,21 @@ def mlp(h, weights, config, view):
     return h
 
 
-def cosine(a, b):
-    return (a * b).sum(-1) / ((a**2).sum(-1) * (b**2).sum(-1)) ** 0.5
-
-
 def contrast(h1, h2, temperature):
-    """Return InfoNCE from view 1 to view 2, row by row."""
-    total = 0.0
-    for i in range(len(h1)):
-        powers = [torch.exp(cosine(h1[i], h2[j]) / temperature) for j in range(len(h2))]
-        total = total - torch.log(powers[i] / sum(powers))
-    return total / len(h1)
+    """Return InfoNCE from view 1 to view 2."""
+    cosines = cosine_similarity(h1[:, None], h2[None], dim=-1)
+    return -(cosines / temperature).log_softmax(1).diagonal().mean()
 
 
 class Restated:
-    """θ, p and ξ as dictionaries of float64 tensors; one padded pass per view."""
+    """The equations on copies of the three networks; one padded pass per view."""
 
     def __init__(self, bootstrap, config):
-        self.encoder, self.config, self.statistics = copy.deepcopy(bootstrap.online), config, None
-        self.theta = {n: p.detach().clone().requires_grad_() for n, p in bootstrap.online.named_parameters()}
-        self.p = {n: p.detach().clone().requires_grad_() for n, p in bootstrap.predictor.named_parameters()}
-        self.xi = {n: p.detach().clone() for n, p in bootstrap.target.named_parameters()}
-
-    def f(self, weights, batch):
-        return torch.func.functional_call(self.encoder, weights, batch)
+        self.networks, self.config, self.statistics = copy.deepcopy(bootstrap), config, None
+        self.descent = torch.optim.SGD(self.networks.learning_parameters(), lr=RATE)
 
     def targets(self, views):
-        t = [self.f(self.xi, x).detach() for x in views]
+        t = [self.networks.target(*x).detach() for x in views]
         now = torch.cat(t).mean(0), torch.cat(t).var(0, unbiased=False)
         self.statistics = [0.9 * a + 0.1 * b for a, b in zip(self.statistics or now, now, strict=True)]
         mean, variance = self.statistics
@@ -79,22 +68,21 @@ class Restated:
 
     def loss(self, views):
         """Equation 2 at the configured scale, plus the weighted mean of InfoNCE in both directions."""
-        h = [self.f(self.theta, x) for x in views]
-        z, t = [mlp(x, self.p, self.config, view) for view, x in enumerate(h)], self.targets(views)
-        loss = -0.5 * (cosine(z[0], t[1]) + cosine(z[1], t[0])).mean()
+        h, weights = [self.networks.online(*x) for x in views], dict(self.networks.predictor.named_parameters())
+        z, t = [mlp(x, weights, self.config, view) for view, x in enumerate(h)], self.targets(views)
+        loss = -0.5 * (cosine_similarity(z[0], t[1]) + cosine_similarity(z[1], t[0])).mean()
         loss = 4 + 4 * loss if self.config.loss_scale == "released" else loss
         both = contrast(*h, self.config.temperature) + contrast(*h[::-1], self.config.temperature)
         return loss + self.config.contrastive_weight * both / 2
 
     def step(self, loss):
         """Equation 3 with a plain descent step, equation 4."""
-        places = [(kind, name) for kind in (self.theta, self.p) for name in kind]
-        slopes = torch.autograd.grad(loss, [kind[name] for kind, name in places], allow_unused=True)
-        for (kind, name), slope in zip(places, slopes, strict=True):
-            if slope is not None:
-                kind[name] = (kind[name] - RATE * slope).detach().requires_grad_()
-        for name, xi in self.xi.items():
-            self.xi[name] = self.config.momentum * xi + (1 - self.config.momentum) * self.theta[name].detach()
+        self.descent.zero_grad()
+        loss.backward()
+        self.descent.step()
+        networks, momentum = self.networks, self.config.momentum
+        for xi, theta in zip(networks.target.parameters(), networks.online.parameters(), strict=True):
+            xi.data = momentum * xi.data + (1 - momentum) * theta.data
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
@@ -107,7 +95,7 @@ def test_ten_training_steps_equal_equations_1_to_4(tmp_path, config):
         for p in bootstrap.target.parameters():
             p.add_(0.02 * torch.randn_like(p))
     restated, descent = Restated(bootstrap, config), torch.optim.SGD(bootstrap.learning_parameters(), lr=RATE)
-    before = {n: p.detach().clone() for n, p in bootstrap.target.named_parameters()}
+    before = {n: p.detach().clone() for n, p in bootstrap.named_parameters()}
     views = [pairs.tokens.padded(view) for view in (pairs.view_1, pairs.view_2)]
     for _ in range(STEPS):
         expected, loss = restated.loss(views), bootstrap(pairs)
@@ -117,10 +105,10 @@ def test_ten_training_steps_equal_equations_1_to_4(tmp_path, config):
         loss.backward()
         descent.step()
         bootstrap.update_target(config.momentum)
-    modules = (bootstrap.online, bootstrap.predictor, bootstrap.target)
-    for module, expected in zip(modules, (restated.theta, restated.p, restated.xi), strict=True):
-        assert max((p - expected[n]).abs().max().item() for n, p in module.named_parameters()) <= 1e-8
-    assert max((p - before[n]).abs().max().item() for n, p in bootstrap.target.named_parameters()) > 1e-3
+    found, expected = dict(bootstrap.named_parameters()), dict(restated.networks.named_parameters())
+    assert max((found[name] - expected[name]).abs().max().item() for name in before) <= 1e-8
+    for part in ("online", "predictor", "target"):
+        assert max((found[name] - before[name]).abs().max() for name in before if name.startswith(part)) > 1e-3
     assert all(p.grad is None and not p.requires_grad for p in bootstrap.target.parameters())
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from torch.nn.functional import cosine_similarity
 
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
@@ -27,40 +28,28 @@ CASES = {
 }
 
 
-def cosine(a, b):
-    return (a * b).sum() / ((a * a).sum() * (b * b).sum()).sqrt()
-
-
-def restated_divergence(h, t, others_of):
-    """Return KL(p ‖ q) as sums over the compared sentences, which differ by network and row."""
-    total = 0.0
-    for i in range(len(h)):
-        mine, theirs = others_of(i)
-        q = [torch.exp(cosine(h[i], other) / STUDENT_T) for other in mine]
-        p = [torch.exp(cosine(t[i], other) / TEACHER_T) for other in theirs]
-        q, p = [x / sum(q) for x in q], [x / sum(p) for x in p]
-        total = total + sum(a * (torch.log(a) - torch.log(b)) for a, b in zip(p, q, strict=True))
-    return total / len(h)
+def restated_divergence(h, t, queue):
+    """Return KL(p ‖ q) over the queue and the teacher's batch, or else over the other sentences of the batch."""
+    others = [torch.cat([queue, t])] * 2 if len(queue) else [h, t]
+    log_q, log_p = (
+        cosine_similarity(x[:, None], others[None], dim=-1) / temperature
+        for x, others, temperature in zip((h, t), others, (STUDENT_T, TEACHER_T), strict=True)
+    )
+    if not len(queue):
+        log_q, log_p = (x[~torch.eye(len(h)).bool()].view(len(h), -1) for x in (log_q, log_p))
+    log_q, log_p = log_q.log_softmax(1), log_p.log_softmax(1)
+    return (log_p.exp() * (log_p - log_q)).sum(1).mean()
 
 
 def restated_distance(h, t, kind):
-    if kind == "mse":
-        return ((h - t) ** 2).sum() / h.numel()
-    return sum(1 - cosine(h[i], t[i]) for i in range(len(h))) / len(h)
+    return ((h - t) ** 2).mean() if kind == "mse" else (1 - cosine_similarity(h, t)).mean()
 
 
 def restated(config, h, t, queue):
     """Return the loss of one view."""
     if config.loss == "vectors":
         return restated_distance(h, t, config.distance)
-
-    def others_of(i):
-        if config.queue:
-            return [*queue, *t], [*queue, *t]
-        rest = [j for j in range(len(h)) if j != i]
-        return [h[j] for j in rest], [t[j] for j in rest]
-
-    loss = restated_divergence(h, t, others_of)
+    loss = restated_divergence(h, t, queue)
     return loss + config.vectors_weight * restated_distance(h, t, config.distance) if config.vectors_weight else loss
 
 

@@ -2,11 +2,13 @@
 
 import pytest
 import torch
+from torch.nn.functional import cosine_similarity
 
 from bsl.models.errors import TrainingError
 from bsl.models.objectives.bsl_config import BSLConfig
 from bsl.models.objectives.contrastive_config import ContrastiveConfig, SimCSEConfig
 from bsl.models.objectives.distillation_config import DistilConfig
+from bsl.models.objectives.info_nce import info_nce, nt_xent
 from bsl.models.objectives.supervised_config import RegressionConfig, SCLConfig
 from tests.equal_losses import assert_equal_losses
 from tests.tiny_encoder import WIDTH, every_field, pairs_of, tiny_encoder
@@ -24,18 +26,8 @@ def vectors(encoder, batch):
     return [encoder.embed(batch.tokens, rows, 512) for rows in (batch.view_1, batch.view_2)]
 
 
-def cosine(a, b):
-    return (a * b).sum(-1) / ((a**2).sum(-1) * (b**2).sum(-1)).sqrt()
-
-
 def contrast(h1, h2, *_):
-    both = torch.cat([h1, h2])
-    logits = cosine(both[:, None], both[None]) / TEMPERATURE
-    losses = []
-    for row in range(8):
-        others = [n for n in range(8) if n != row]
-        losses.append(logits[row, others].logsumexp(0) - logits[row, (row + 4) % 8])
-    return sum(losses) / len(losses)
+    return nt_xent(h1, h2, TEMPERATURE)
 
 
 def bootstrap(h1, h2, objective, batch):
@@ -49,15 +41,15 @@ def bootstrap(h1, h2, objective, batch):
         h = torch.relu(h @ second.weight.T + second.bias)
         return h @ last.weight[:kept].T + last.bias[:kept]
 
-    return -0.5 * (cosine(predict(h1), targets[1]) + cosine(predict(h2), targets[0])).mean()
+    cosines = [cosine_similarity(predict(h1), targets[1]), cosine_similarity(predict(h2), targets[0])]
+    return -0.5 * sum(cosines).mean()
 
 
 def dropout_contrast(h1, _, objective, __):
     """Return SimCSE's loss without dropout in the transformer: both views are equal."""
     kept, dense = h1.shape[1], objective.head[0]
     z = torch.tanh(h1 @ dense.weight[:kept, :kept].T + dense.bias[:kept])
-    logits = cosine(z[:, None], z[None]) / TEMPERATURE
-    return (logits.logsumexp(1) - logits.diagonal()).mean()
+    return info_nce(z, z, TEMPERATURE)
 
 
 CASES = [

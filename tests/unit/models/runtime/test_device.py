@@ -1,11 +1,10 @@
 """Copies to a device; products by oneDNN equal those of torch, and only fp32 on the CPU goes to oneDNN."""
 
-import numpy as np
 import pytest
 import torch
 
 from bsl.models.runtime import device
-from bsl.models.runtime.device import Download, arithmetic, has_onednn_linear, prefetch_one, uploaded
+from bsl.models.runtime.device import arithmetic, has_onednn_linear, prefetch_one
 
 CPU = torch.device("cpu")
 ONEDNN = pytest.mark.skipif(not has_onednn_linear(), reason="no x86, or torch without oneDNN")
@@ -23,11 +22,6 @@ def test_prefetch_one_yields_after_making_the_next_item():
     assert seen == [(0, 2), (1, 3), (2, 4), (3, 4)]
     assert list(prefetch_one(iter([7]))) == [7]
     assert list(prefetch_one(iter([]))) == []
-
-
-def test_upload_and_download_preserve_the_array():
-    array = np.arange(6, dtype=np.float32).reshape(2, 3)
-    assert (Download(uploaded(array, CPU)).numpy() == array).all()
 
 
 def draw(shape, dtype=torch.float32, bias=True):

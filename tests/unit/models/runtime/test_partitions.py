@@ -33,11 +33,8 @@ def test_concatenated_partitions_equal_the_sorted_table(tmp_path, bits, memory_b
         parts[1 << bits]
 
 
-def test_empty_partitions_preserve_the_schema(tmp_path):
+def test_ranges_cover_the_smallest_and_largest_id_and_may_be_empty(tmp_path):
     assert [part.schema for part in Partitions(tmp_path, SCHEMA, bits=1)] == [SCHEMA, SCHEMA]
-
-
-def test_in_range_covers_the_smallest_and_largest_id():
     ends = pl.LazyFrame({"sentence_id": [0, 2**63 - 1, 2**63, 2**64 - 1]}, schema={"sentence_id": pl.UInt64})
     assert in_range(ends, 0, 1).collect()["sentence_id"].to_list() == [0, 2**63 - 1]
     assert in_range(ends, 1, 1).collect()["sentence_id"].to_list() == [2**63, 2**64 - 1]

@@ -23,20 +23,6 @@ def _restored():
         switch.fp32_precision = value
 
 
-@pytest.mark.parametrize("allowed", ["highest", "high", "medium"])
-@pytest.mark.parametrize("kind", ["cpu", "cuda"])
-def test_products_are_ieee_whatever_the_caller_allows(allowed, kind):
-    """The switches are torch's own and exist without a GPU too; convolutions use TF32 by default."""
-    torch.set_float32_matmul_precision(allowed)
-    for switch in NEWER[2:]:
-        switch.fp32_precision = "tf32"
-    before = [switch.fp32_precision for switch in NEWER]
-    with arithmetic(torch.device(kind), bf16=False):
-        assert {switch.fp32_precision for switch in NEWER} == {"ieee"}
-    assert [switch.fp32_precision for switch in NEWER] == before
-    assert torch.get_float32_matmul_precision() == allowed
-
-
 def older():
     """Return the switches that libraries read; torch raises an error where older and newer ones contradict."""
     return [torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32]
@@ -44,11 +30,13 @@ def older():
 
 @pytest.mark.parametrize("allowed", ["highest", "high", "medium"])
 @pytest.mark.parametrize("tf32", [True, False])
-def test_older_switches_agree_with_newer_ones_inside_and_after(monkeypatch, allowed, tf32):
+def test_products_are_ieee_whatever_the_caller_allows(monkeypatch, allowed, tf32):
+    """The switches are torch's own and exist without a GPU too; convolutions use TF32 by default."""
     torch.set_float32_matmul_precision(allowed)
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", tf32)
     before = [*older(), *(switch.fp32_precision for switch in NEWER)]
-    with ieee_products():
+    with arithmetic(torch.device("cpu"), bf16=False):
+        assert {switch.fp32_precision for switch in NEWER} == {"ieee"}
         assert older() == [False, False]
         assert torch.get_float32_matmul_precision() == "highest"
         with torch.backends.cudnn.flags(enabled=True):  # as `torch.export` reads and restores them
@@ -106,8 +94,10 @@ def numbers():
 
 
 def test_number_of_threads_is_restored(three_threads):
-    with torch_threads(2), torch_threads(1):
-        assert numbers() == (1, 1)
+    with torch_threads(2):
+        with torch_threads(1):
+            assert numbers() == (1, 1)
+        assert numbers() == (2, 2)
     assert numbers() == (3, 3)
 
 

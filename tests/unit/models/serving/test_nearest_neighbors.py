@@ -15,14 +15,11 @@ def vectors(request, monkeypatch):
     return unit_vectors(np.random.default_rng(0).standard_normal((11, 5)).astype(np.float32))
 
 
-def test_nearest_matches_a_sort_of_all_products(vectors):
+def test_nearest_matches_a_sort_of_all_products_also_of_few_targets_or_no_queries(vectors):
     scores, rows = nearest(vectors[:7], vectors, 3)
     products = vectors[:7] @ vectors.T
     np.testing.assert_array_equal(rows, np.argsort(-products, axis=1)[:, :3])
     np.testing.assert_allclose(scores, -np.sort(-products, axis=1)[:, :3], rtol=1e-6)
-
-
-def test_nearest_of_few_targets_or_no_queries(vectors):
     assert nearest(vectors[:2], vectors[:3], 9)[0].shape == (2, 3)
     scores, rows = nearest(vectors[:0], vectors, 3)
     assert (scores.shape, rows.shape, scores.dtype, rows.dtype) == ((0, 3), (0, 3), np.float32, np.int64)
@@ -38,4 +35,3 @@ def test_nearest_pairs_match_a_sort_of_all_products_above_the_threshold(vectors)
     scores, rows = nearest_pairs(vectors, 100, above=0.5)
     assert len(rows) == int((products[first, second] > 0.5).sum())
     assert (scores > 0.5).all()
-    assert unit_vectors(np.zeros((1, 3), dtype=np.float32)).tolist() == [[0, 0, 0]]

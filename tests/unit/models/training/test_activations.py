@@ -16,11 +16,15 @@ from tests.tiny_encoder import write_tiny
 from tests.tiny_training import PAIRS
 
 
+def loaded(folder, architecture="bert", **changes):
+    write_tiny(folder, architecture)
+    return SentenceEncoder.load(folder, EncoderConfig(model=str(folder), max_length=24, **changes))
+
+
 @pytest.mark.parametrize("architecture", ["bert", "modernbert", "roberta"])
 @pytest.mark.parametrize("settings", [BSLConfig(momentum=0.9), ContrastiveConfig(), MaskedLMConfig()])
 def test_gradients_are_the_same_bits_and_memory_is_freed(tmp_path, architecture, settings):
-    folder = write_tiny(tmp_path / "encoder", architecture)
-    encoder = SentenceEncoder.load(folder, EncoderConfig(model=str(folder), max_length=24, dropout=0.1))
+    encoder = loaded(tmp_path / "encoder", architecture, dropout=0.1)
     data = open_token_cache(tmp_path / "data", PAIRS.lazy(), encoder, settings.needs)
     batch, found = data.take(np.arange(8)), []
     for memory in (1 << 50, 1):
@@ -41,8 +45,7 @@ def test_gradients_are_the_same_bits_and_memory_is_freed(tmp_path, architecture,
 
 
 def test_estimate_grows_with_tokens_layers_and_width_of_learning_transformers(tmp_path):
-    folder = write_tiny(tmp_path / "encoder")
-    encoder = SentenceEncoder.load(folder, EncoderConfig(model=str(folder), max_length=24))
+    encoder = loaded(tmp_path)
     size = encoder.network.transformer.config
     objective = BSLConfig(momentum=0.9).build(encoder.network, encoder.own_tokenizer)
     assert kept_bytes(objective, 100) == 180 * 100 * size.num_hidden_layers * size.hidden_size
@@ -51,7 +54,6 @@ def test_estimate_grows_with_tokens_layers_and_width_of_learning_transformers(tm
 
 
 def test_objective_that_changes_layers_keeps_its_activations(tmp_path):
-    folder = write_tiny(tmp_path / "encoder")
-    encoder = SentenceEncoder.load(folder, EncoderConfig(model=str(folder), max_length=24))
+    encoder = loaded(tmp_path / "encoder")
     data = open_token_cache(tmp_path / "data", PAIRS.lazy(), encoder)
     assert not compute_again_if_large(TSDAEConfig().build(encoder.network, encoder.own_tokenizer), data, 8, 1)

@@ -74,15 +74,12 @@ def test_sizes_of_batches(pairs, fields, sizes):
         assert len(set(np.concatenate(epoch).tolist())) == sum(sizes)
 
 
-@pytest.mark.parametrize(("pairs", "epochs", "limit", "steps"), [(10, 3, None, 6), (10, 3, 5, 5), (4, 1, 9, 1)])
-def test_max_steps_limits_the_number_of_steps(pairs, epochs, limit, steps):
-    assert count_steps(pairs, TrainingConfig(batch_size=4, epochs=epochs, max_steps=limit)) == steps
-
-
-@pytest.mark.parametrize(("pairs", "drop_last"), [(1, False), (3, True)])
-def test_too_few_pairs_are_refused(pairs, drop_last):
-    with pytest.raises(TrainingError, match=f"{pairs} pairs, expected at least one batch of 4"):
-        count_steps(pairs, TrainingConfig(batch_size=4, drop_last=drop_last))
+def test_max_steps_limits_the_number_of_steps_and_too_few_pairs_are_refused():
+    for pairs, epochs, limit, steps in ((10, 3, None, 6), (10, 3, 5, 5), (4, 1, 9, 1)):
+        assert count_steps(pairs, TrainingConfig(batch_size=4, epochs=epochs, max_steps=limit)) == steps
+    for pairs, drop_last in ((1, False), (3, True)):
+        with pytest.raises(TrainingError, match=f"{pairs} pairs, expected at least one batch of 4"):
+            count_steps(pairs, TrainingConfig(batch_size=4, drop_last=drop_last))
 
 
 def test_group_order_splits_no_group_and_depends_on_epoch_and_seed():

@@ -58,9 +58,6 @@ def test_two_bad_evaluations_or_a_bad_last_stop_training(sick, kind):
 )
 def test_finding_at_the_end_depends_on_start_and_end(first, last, kind):
     assert stopped([later(0, **first), later(5, **last)], final=True) == kind
-
-
-def test_disabled_collapse_check_never_stops_training():
     assert not stopped([START, later(1, std=0.0)], final=True, config=CONFIG.model_copy(update={"collapse": None}))
 
 

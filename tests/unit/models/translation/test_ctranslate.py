@@ -11,7 +11,6 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-import sacrebleu
 import torch
 from transformers import MarianMTModel
 
@@ -117,11 +116,6 @@ def test_no_repeat_ngram_gives_equal_texts_in_both_backends(loaded):
     assert agreement(loaded(TINY).translate(texts), found) < 40  # random weights do repeat
 
 
-def test_batches_and_order_do_not_change_a_translation(loaded):
-    texts = held_out(60)
-    assert agreement(loaded(GERMAN).translate(texts), loaded(GERMAN, 1).translate(texts[::-1])[::-1]) == 60
-
-
 _ENDS_EARLY = """
 import gc, sys
 from pathlib import Path
@@ -152,15 +146,6 @@ def test_blank_and_punctuation_texts_are_returned_unchanged(loaded, backend):
     assert [(each.text, each.n_tokens) for each in found] == [(text, 0) for text in passed]
     assert [first, last] == translator.translate(["Anna sings.", "Tom is asleep."])
     assert translator.translate([]) == []
-
-
-@pytest.mark.parametrize("beam", [1, 4])
-def test_int8_translations_are_close_to_full_precision(loaded, beam):
-    texts = held_out(40)
-    full, small = (loaded(GERMAN, precision=kind, beam=beam).translate(texts) for kind in ("fp32", "int8"))
-    alike = sacrebleu.corpus_chrf([each.text for each in small], [[each.text for each in full]])
-    assert alike.score >= 80  # CPUs round differently; 94 and more were seen
-    assert full != small  # otherwise int8 was not used
 
 
 class _Payload:

@@ -2,8 +2,6 @@
 
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from bsl.models.translation import filters
@@ -124,18 +122,3 @@ def test_drop_table_counts_and_shows_the_shortest_examples(monkeypatch):
         ("bt-de", "kept: copy of the source", 1, 0.2, ["OK."], ["OK."]),
         ("bt-fr", "kept", 1, 1.0, ["A cat sleeps."], ["Un chat dort."]),
     ]
-
-
-WORDS = st.sampled_from(["der", "alte", "Mann", "the", "old", "man", "ja", "…", ""])
-
-
-@given(st.lists(st.tuples(st.lists(WORDS, max_size=12), st.none() | st.lists(WORDS, max_size=12)), max_size=20))
-def test_drop_table_counts_sum_to_all_rows(rows):
-    texts = [(" ".join(source), None if view is None else " ".join(view)) for source, view in rows]
-    frame = pl.LazyFrame(texts, schema={"source": pl.String, "text": pl.String}, orient="row")
-    reason = translation_reason(Texts(pl.col("source"), pl.col("text"), "de"), FILTERS)
-    judged = frame.with_columns(reason, method=pl.lit("mt-de"), hop=1)
-    table = drop_table([count_drops(judged)])
-    assert table["n"].sum() == len(rows)
-    kept = table.filter(pl.col("outcome").str.starts_with("kept"))["n"].sum()
-    assert kept == judged.filter(pl.col("reason").is_null()).collect().height

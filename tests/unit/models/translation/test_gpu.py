@@ -37,11 +37,6 @@ def _no_cached_answers():
     loading._warn.cache_clear()
 
 
-class FailsAtLoad:
-    def __init__(self, *_, **__):
-        raise RuntimeError(MISSING)
-
-
 class FailsAtFirstBatch:
     num_translators = 1
 
@@ -50,8 +45,6 @@ class FailsAtFirstBatch:
 
     def score_batch(self, *_, **__):
         raise RuntimeError(MISSING)
-
-    translate_batch = score_batch
 
 
 class ComputesOnTheCpu:
@@ -88,9 +81,8 @@ def simulated(monkeypatch):
     return play
 
 
-@pytest.mark.parametrize("translator", [FailsAtLoad, FailsAtFirstBatch])
-def test_missing_gpu_libraries_fall_back_to_transformers(simulated, translator, tiny, tmp_path, caplog):
-    simulated(translator)
+def test_missing_gpu_libraries_fall_back_to_transformers(simulated, tiny, tmp_path, caplog):
+    simulated(FailsAtFirstBatch)
     with caplog.at_level(logging.WARNING):
         settled = [resolve(AUTO.model_copy(update={"beam": beam}), "cuda") for beam in (1, 2, 3)]
     assert {(config.backend, config.precision) for config in settled} == {("transformers", "fp16")}
@@ -132,7 +124,6 @@ def test_int8_on_gpu_computes_other_operations_in_fp16(simulated):
         (ComputesOnTheCpu, "mps", "fp16", "it runs only on CPUs and NVIDIA GPUs"),
         (ComputesOnTheCpu, "cuda:1", "fp16", "found 1 NVIDIA GPUs, expected cuda:1"),
         (ComputesOnTheCpu, "cuda", "bf16", "GPU 0 does not support bf16"),
-        (ComputesWrongly, "cuda", "fp32", "GPU 0 computes wrong products in fp32 (found a first log-probability of -"),
         (ComputesWrongly, "cuda", "int8", "GPU 0 computes wrong products in int8 (found a first log-probability of -"),
     ],
 )

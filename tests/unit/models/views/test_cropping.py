@@ -81,13 +81,10 @@ def test_deletion_removes_the_given_share_and_preserves_word_order(share):
         assert all(word in whole for word in WORDS(after))
 
 
-def test_deletion_leaves_a_word_and_skips_wordless_texts():
+def test_deletion_leaves_a_word_and_takes_contractions_and_punctuation_for_words():
     first, *others = deleted(["Hello there, world!", "Stop", "", "…"], share=0.999)
     assert len(WORDS(first)) == 1
     assert others == ["Stop", "", "…"]
-
-
-def test_deletion_treats_contractions_and_punctuation_as_words():
     text = "She isn't here (yet), is she?"
     assert deleted([text], share=1e-9) == [text]
     parts = {deleted([text], [seed], share=0.6)[0] for seed in range(200)}

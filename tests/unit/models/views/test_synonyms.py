@@ -1,13 +1,11 @@
 """Words replaced by WordNet synonyms: a tiny database in the real format, and the installed one if any."""
 
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bsl.models.views.config import SynonymView
-from bsl.models.views.synonyms import FILES, FUNCTION_WORDS, count_replacements, replace_synonyms, wordnet_synonyms
-from bsl.storage.assets.embedded import embedded_path
+from bsl.models.views.synonyms import FILES, count_replacements, replace_synonyms, wordnet_synonyms
 from bsl.storage.errors import SourceError
 from bsl.storage.sources import word_vectors
 from bsl.storage.sources.word_vectors import find_wordnet
@@ -137,23 +135,3 @@ def test_missing_wordnet_error_gives_the_install_command(installed):
     (write_tiny_wordnet(installed) / "verb.exc").unlink()
     with pytest.raises(SourceError, match=r"without verb\.exc\. Install"):
         find_wordnet(FILES)
-
-
-def _installed():
-    try:
-        return find_wordnet(FILES).folder
-    except SourceError:
-        return None
-
-
-@pytest.mark.skipif(_installed() is None, reason="needs WordNet: apt-get install wordnet-base")
-@pytest.mark.parametrize("inflect", [False, True])
-def test_installed_wordnet_replaces_30_percent_of_words_by_expected_synonyms(inflect):
-    synonyms = wordnet_synonyms(_installed(), inflect=inflect)
-    assert {"kid", "youngster"} <= set(synonyms("child"))
-    assert not inflect or ({"kids", "youngsters"} <= set(synonyms("children")) and "consumed" in synonyms("ate"))
-    assert all(synonyms(word) == () for word in FUNCTION_WORDS)
-    premises = pl.read_parquet(embedded_path("nli-sample") / "train.parquet")["premise"].unique(maintain_order=True)
-    counts = count_replacements(premises.head(3000), synonyms, SynonymView(inflect=inflect))
-    assert abs((counts["replaced"] + counts["shortfall"]) / counts["words"] - 0.3) < 0.01
-    assert counts["shortfall"] < 0.01 * counts["words"]

@@ -68,12 +68,8 @@ def test_view_has_the_id_of_its_original_sentence(corpus, route):
 
 def test_drop_table_counts_dropped_sentences_by_hop(corpus, route):
     table = drop_table([count_drops(judged_route(route, "bt-de"))])
-    assert dict(table.select("outcome", "n").rows()) == {
-        "hop 1: empty": 1,
-        "hop 2: loop": 1,
-        "kept": 2,
-        "kept: copy of the source": 1,
-    }
+    drops = [("hop 1: empty", 1), ("hop 2: loop", 1), ("kept", 2), ("kept: copy of the source", 1)]
+    assert sorted(table.select("outcome", "n").rows()) == drops
     assert dict(table.select("outcome", "source").rows())["hop 2: loop"] == ["She sings loudly."]
     alone = follow_hop(begin_route(corpus), memory({"OK.": "OK."}), 1, FILTERS)
     assert alone.collect()["reason"].to_list().count("missing") == 4

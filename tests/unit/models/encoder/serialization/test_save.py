@@ -10,7 +10,7 @@ from bsl.models.encoder.pooling import POOLINGS
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.storage.assets.embedded import embedded_path
 from tests.exports import exported
-from tests.tiny_encoder import BACK_DE, ORIGINALS, tiny_encoder, write_tiny
+from tests.tiny_encoder import BACK_DE, ORIGINALS, write_tiny
 
 TEXTS = [*ORIGINALS, *BACK_DE, "a man is playing " * 20, "x"]
 
@@ -56,13 +56,3 @@ def test_export_without_heads_matches_the_recorded_digests(tmp_path):
     files = {str(path.relative_to(tmp_path)): path for path in tmp_path.rglob("*") if path.is_file()}
     assert set(files) - set(PLAIN) == {"config.json", "tokenizer.json", "tokenizer_config.json"}
     assert {name: hashlib.sha256(files[name].read_bytes()).hexdigest() for name in PLAIN} == PLAIN
-
-
-def test_the_same_encoder_exports_the_same_bytes(tmp_path):
-    for name in ("one", "two"):
-        encoder, tokenizer = tiny_encoder(tmp_path / "in")
-        SentenceEncoder(encoder, tokenizer).save(tmp_path / name)
-    files = sorted(p.relative_to(tmp_path / "one") for p in (tmp_path / "one").rglob("*") if p.is_file())
-    assert len(files) >= 7
-    for file in files:
-        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()

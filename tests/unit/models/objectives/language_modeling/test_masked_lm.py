@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 import transformers as hf
+from torch.nn import functional
 
 from bsl.models.errors import EncoderError
 from bsl.models.objectives.language_modeling import masked_lm as module
@@ -35,13 +36,11 @@ def restated(objective, hidden):
     table = objective.online.backbone.get_input_embeddings().weight
     for row in range(len(shown)):
         some = slice(int(shown.offsets[row]), int(shown.offsets[row + 1]))
-        ids = torch.from_numpy(shown.ids[some]).long()[None]
-        states = objective.online.backbone(input_ids=ids).last_hidden_state[0]
-        for state, asked, token in zip(states, chosen[some], truth[some], strict=True):
-            if asked:
-                inner = objective.head.norm(torch.nn.functional.gelu(objective.head.linear(state)))
-                scores = torch.stack([inner @ row for row in table]) + objective.head.bias
-                total, count = total - torch.log(scores.exp()[int(token)] / scores.exp().sum()), count + 1
+        ids, asked = torch.from_numpy(shown.ids[some]).long()[None], torch.from_numpy(chosen[some])
+        states = objective.online.backbone(input_ids=ids).last_hidden_state[0, asked]
+        scores = objective.head.norm(functional.gelu(objective.head.linear(states))) @ table.T + objective.head.bias
+        labels = torch.from_numpy(truth[some]).long()[asked]
+        total, count = total + functional.cross_entropy(scores, labels, reduction="sum"), count + len(labels)
     return total / count
 
 
