@@ -33,7 +33,7 @@ from bsl.tasks.stage.run_context import RunContext
 from tests.cluster import dask_cluster, double, fail, slow
 from tests.flows.test_own import WORDS
 from tests.flows.test_translate import content, hop_of, identified, site_in, translate_all
-from tests.interrupt import interrupted_after
+from tests.interrupt import interrupted_when
 from tests.tiny_encoder import write_tiny
 from tests.tiny_marian import SENTENCES, build_tiny_marian
 from tests.unit.tasks.embedding.test_embed import CORPUS, ROWS
@@ -115,11 +115,11 @@ def test_on_cluster_raises_the_error_of_a_remote_call(cluster):
 
 
 def test_keyboard_interrupt_cancels_pending_cluster_calls(cluster, tmp_path):
-    with pytest.raises(KeyboardInterrupt), interrupted_after(2):
+    with pytest.raises(KeyboardInterrupt), interrupted_when(lambda: any(tmp_path.iterdir())):
         list(on_cluster(cluster, RunContext(), slow, [(str(tmp_path), n) for n in range(200)]))
-    time.sleep(1)
+    time.sleep(0.5)  # the running call ends
     begun = len(list(tmp_path.iterdir()))
-    time.sleep(2)
+    time.sleep(1)  # two calls would begin
     assert len(list(tmp_path.iterdir())) == begun < 50
 
 
@@ -194,9 +194,16 @@ def test_runs_that_no_worker_would_start_are_refused(server, monkeypatch):
     assert states(server, deployment) == ["SCHEDULED"]  # the first run
 
 
-def test_keyboard_interrupt_cancels_runs_on_the_work_pool(server):
+def test_keyboard_interrupt_cancels_runs_on_the_work_pool(server, monkeypatch):
+    awaited, wait = [], pool.wait_for_flow_run
+
+    async def noted(run, **how):
+        awaited.append(run)
+        return await wait(run, **how)
+
+    monkeypatch.setattr(pool, "wait_for_flow_run", noted)
     deployment = deploy(server)
-    with pytest.raises(KeyboardInterrupt), interrupted_after(4):
+    with pytest.raises(KeyboardInterrupt), interrupted_when(lambda: len(awaited) == 2):
         send(count=3, at_once=2)
     assert states(server, deployment) == ["CANCELLED", "CANCELLED"]
 
