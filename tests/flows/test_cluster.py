@@ -3,6 +3,7 @@
 import itertools
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import dask
@@ -13,6 +14,7 @@ from prefect import flow
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.filters import FlowRunFilter
+from prefect.exceptions import ObjectNotFound
 
 from bsl.flows.own_options import OwnRequest
 from bsl.flows.pipeline import pipeline
@@ -157,10 +159,10 @@ def send(count=1, at_once=2):
 def server(prefect_server):
     with get_client(sync_client=True) as client:
         yield client
-        for deployment in client.read_deployments():
-            client.delete_deployment(deployment.id)
-        for work_pool in client.read_work_pools():
-            client.delete_work_pool(work_pool.name)
+        with suppress(ObjectNotFound):
+            client.delete_deployment(client.read_deployment_by_name(pool.DEPLOYMENT).id)
+        with suppress(ObjectNotFound):
+            client.delete_work_pool("idle")
 
 
 def deploy(client, limit=None):
