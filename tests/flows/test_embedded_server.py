@@ -147,7 +147,7 @@ SLOW = [
 
 
 @pytest.mark.parametrize(("name", "state"), [("SIGINT", "CANCELLED"), *SLOW])
-def test_server_answers_own_pages_alone_despite_a_proxy_until_a_signal_ends_command_and_run(
+def test_server_answers_own_pages_alone_until_a_signal_ends_command_and_run(
     tmp_path, home, monkeypatch, name, state
 ):
     """The proxy would answer every request with an error. SIGINT goes to the process group, as a terminal sends it."""
