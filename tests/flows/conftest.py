@@ -122,6 +122,16 @@ def new_site(tmp_path_factory) -> Callable[[], RunContext]:
 
 
 @pytest.fixture(scope="module")
+def site(new_site) -> RunContext:
+    return new_site()
+
+
+@pytest.fixture(scope="module")
+def store(site) -> Store:
+    return site.open_store()
+
+
+@pytest.fixture(scope="module")
 def few_stsb_rows(new_site, tmp_path_factory) -> Iterator[RunContext]:
     """Return a context whose mirror has the first rows of STS-B: all rows take half the time of an adaptation."""
     mirror = tmp_path_factory.mktemp("mirror")

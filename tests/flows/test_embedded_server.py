@@ -147,9 +147,7 @@ SLOW = [
 
 
 @pytest.mark.parametrize(("name", "state"), [("SIGINT", "CANCELLED"), *SLOW])
-def test_server_answers_own_pages_alone_until_a_signal_ends_command_and_run(
-    tmp_path, home, monkeypatch, name, state
-):
+def test_server_answers_own_pages_alone_until_a_signal_ends_command_and_run(tmp_path, home, monkeypatch, name, state):
     """The proxy would answer every request with an error. SIGINT goes to the process group, as a terminal sends it."""
     for variable in ("HTTP_PROXY", "https_proxy", "ALL_PROXY"):
         monkeypatch.setenv(variable, "http://127.0.0.1:9")

@@ -23,16 +23,6 @@ SIGNED = [
 
 
 @pytest.fixture(scope="module")
-def site(new_site):
-    return new_site()
-
-
-@pytest.fixture(scope="module")
-def store(site):
-    return site.open_store()
-
-
-@pytest.fixture(scope="module")
 def quick(alone):
     training = {**alone["training"], "precision": "fp32"}
     return {**alone, "training": training, "evaluation": {**alone["evaluation"], "dev": None}}
