@@ -140,15 +140,23 @@ def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
         merged["revision"] = None  # the pinned commit belongs to the replaced model
     for name, value in changes.items():
         inner = merged.get(name)
-        if isinstance(value, str) and isinstance(inner, Mapping) and "name" in inner:
-            value = {"name": value}  # only a name; the fields stay if the name is unchanged
-        if isinstance(value, Mapping) and isinstance(inner, Mapping):
-            is_other = "name" in inner and value.get("name", inner["name"]) != inner["name"]
-            value = _merged({} if is_other else inner, value)  # another objective has other fields
-        elif isinstance(value, Mapping) and isinstance(inner, tuple):
-            value = _with_items(name, inner, value)
-        merged[name] = value
+        if isinstance(value, Mapping) and isinstance(inner, tuple):
+            merged[name] = _with_items(name, inner, value)
+        else:
+            merged[name] = _changed(inner, value)
     return merged
+
+
+def _changed(inner: Any, value: Any) -> Any:  # noqa: ANN401 - a value of any setting
+    """Return the new value of a setting; of a section, what is not changed stays, unless it becomes another kind."""
+    if not isinstance(inner, Mapping):
+        return value
+    if isinstance(value, str) and "name" in inner:
+        value = {"name": value}  # only a name; the fields stay if the name is unchanged
+    if not isinstance(value, Mapping):
+        return value
+    is_other = "name" in inner and value.get("name", inner["name"]) != inner["name"]
+    return _merged({} if is_other else inner, value)  # another objective has other fields
 
 
 def _with_items(name: str, items: tuple[Any, ...], changes: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -157,9 +165,7 @@ def _with_items(name: str, items: tuple[Any, ...], changes: Mapping[str, Any]) -
     for number, value in changes.items():
         if not number.isdecimal() or int(number) >= len(items):
             raise ValueError(f"{name}.{number}: expected the number of an item, below {len(items)}, or a complete list")
-        inner = changed[int(number)]
-        both = isinstance(inner, Mapping) and isinstance(value, Mapping)
-        changed[int(number)] = _merged(inner, value) if both else value
+        changed[int(number)] = _changed(changed[int(number)], value)
     return tuple(changed)
 
 

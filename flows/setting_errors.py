@@ -36,33 +36,32 @@ def explained(error: ValidationError, base: BaseModel) -> str:
 
 def _explained(problem: ErrorDetails, base: BaseModel) -> str:
     names, model, kinds = _located(problem, base)
-    path = ".".join(names)
-    if problem["type"] == "value_error" and not path:
-        return str(problem["ctx"]["error"])  # a validator of the whole configuration; its message is complete
-    if problem["type"] == "extra_forbidden":
-        return _unknown(names, problem["input"], model, base)
-    if problem["type"] == "union_tag_invalid":
-        tags = problem["ctx"]["expected_tags"].replace("'", "").split(", ")
-        hint = did_you_mean(problem["ctx"]["tag"], tags)
-        return f"{path}.name: unknown name {problem['ctx']['tag']!r}.{hint} Expected one of {', '.join(tags)}"
-    if problem["type"] == "union_tag_not_found":
-        known = [kind.model_fields["name"].default for kind in kinds if hasattr(kind, "model_fields")]
-        return f"{path}: has no name. Add one of {', '.join(known)}, as in {json.dumps({'name': known[0]})}"
+    path, value, context = ".".join(names), problem["input"], problem.get("ctx", {})
     message = problem["msg"].removeprefix("Value error, ")
-    if problem["type"] == "string_pattern_mismatch" and model and names[-1] in model.model_fields:
-        message = f"expected: {description(model, names[-1])}"
-    if problem["type"] == "model_type":
-        message = f"expected an object with the fields {', '.join(_fields_of(kinds, problem['ctx']['class_name']))}"
-    if problem["type"] == "model_attributes_type":
-        message = "expected a name, or an object with one"
-    if problem["type"] == "too_short":
-        message = "expected a list that is not empty"
-    if problem["type"] == "tuple_type":
-        example = (
-            f", for example {json.dumps([value])}" if isinstance(value := problem["input"], str | int | float) else ""
-        )
-        message = f"expected a list{example}"
-    return f"{path}: {message} (found {_short(problem['input'])})"
+    match problem["type"]:
+        case "value_error" if not path:
+            return str(context["error"])  # a validator of the whole configuration; its message is complete
+        case "extra_forbidden":
+            return _unknown(names, value, model, base)
+        case "union_tag_invalid":
+            tags = context["expected_tags"].replace("'", "").split(", ")
+            hint = did_you_mean(context["tag"], tags)
+            return f"{path}.name: unknown name {context['tag']!r}.{hint} Expected one of {', '.join(tags)}"
+        case "union_tag_not_found":
+            known = [kind.model_fields["name"].default for kind in kinds if hasattr(kind, "model_fields")]
+            return f"{path}: has no name. Add one of {', '.join(known)}, as in {json.dumps({'name': known[0]})}"
+        case "string_pattern_mismatch" if model and names[-1] in model.model_fields:
+            message = f"expected: {description(model, names[-1])}"
+        case "model_type":
+            message = f"expected an object with the fields {', '.join(_fields_of(kinds, context['class_name']))}"
+        case "model_attributes_type":
+            message = "expected a name, or an object with one"
+        case "too_short":
+            message = "expected a list that is not empty"
+        case "tuple_type":
+            example = f", for example {json.dumps([value])}" if isinstance(value, str | int | float) else ""
+            message = f"expected a list{example}"
+    return f"{path}: {message} (found {_short(value)})"
 
 
 def _unknown(names: list[str], value: object, model: type[BaseModel] | None, base: BaseModel) -> str:

@@ -11,7 +11,7 @@ from typing import Annotated, Final
 from cyclopts import Parameter
 
 from bsl.flows.cli.terminal.log_lines import printable
-from bsl.flows.cli.terminal.options import Changes, Output
+from bsl.flows.cli.terminal.options import EXISTING, Changes, Output
 from bsl.flows.cli.terminal.overrides import configured
 from bsl.flows.cli.terminal.printing import print_json, print_rows
 from bsl.storage.errors import HubSilentError, StorageError
@@ -34,6 +34,7 @@ def mirror(
     settings: Changes = (),
     own: Annotated[
         str | None,
+        EXISTING,
         Parameter(
             name="--mirror", help="folder of your own files; files in it are not downloaded [env: BSL_DATA_MIRROR]"
         ),

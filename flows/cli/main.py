@@ -9,7 +9,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Final
 
-from cyclopts import CycloptsError, UnusedCliTokensError
+from cyclopts import CycloptsError, UnknownOptionError, UnusedCliTokensError
 
 from bsl.flows.cli.commands import application
 from bsl.flows.cli.terminal.log_lines import printable, start_lines
@@ -172,8 +172,22 @@ def refusal(error: CycloptsError) -> str:
     message = str(error)
     if isinstance(error, UnusedCliTokensError):
         message = f"unexpected argument {' '.join(error.unused_tokens or ())!r}"
+    elif isinstance(error, UnknownOptionError):
+        message = _unknown_option(error)
     end = "" if message.endswith((".", "?")) else "."
     return f"{message}{end} See `{f'bsl {command}'.rstrip()} --help`"
+
+
+def _unknown_option(error: UnknownOptionError) -> str:
+    """Return the message with the nearest option; cyclopts' own also suggests those that share little but dashes."""
+    from bsl.storage.filesystem.spelling import nearest_name
+
+    word = error.token.keyword or error.token.value
+    if os.path.exists(word):  # noqa: PTH110 - as the user wrote it
+        return f"Unknown option: {word}. For the file of this name, write ./{word}"
+    known = {name.lstrip("-"): name for option in error.argument_collection if option.parse for name in option.names}
+    near = nearest_name(word.lstrip("-").partition("=")[0], known)
+    return f"Unknown option: {word}.{f' Did you mean {known[near]}?' if near else ''}"
 
 
 if __name__ == "__main__":

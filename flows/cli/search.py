@@ -185,26 +185,27 @@ def _using(model: str, path: str, use: Use) -> Iterator[tuple[RunContext, Source
     check_files(path)
     with begin_here(use.place, path) as site:
         check_encoders([model], site)
-        from bsl.models.runtime.precision import explained
         from bsl.storage.sources.sources import SourceSpec
+
+        spec = SourceSpec(path=path, columns=tuple(filter(None, [use.column])), encoding=use.encoding)
+        _check_columns(spec, use)
+        from bsl.models.runtime.precision import explained
         from bsl.tasks.stage.device import device_of
 
         precision = use.precision or "auto"
         print(printable(f"precision: {explained(precision, device_of(site))}"), file=sys.stderr)
-        spec = SourceSpec(path=path, columns=tuple(filter(None, [use.column])), encoding=use.encoding)
-        _print_columns(spec, use.column)
         yield site, spec, precision
 
 
-def _print_columns(spec: SourceSpec, named: str | None) -> None:
-    """Print which columns of tables are guessed to be text."""
-    from bsl.storage.sources.read import check_columns
+def _check_columns(spec: SourceSpec, use: Use) -> None:
+    """Check the named columns, and print which columns of tables are guessed to be text."""
+    from bsl.storage.sources.read import check_beside, check_columns
     from bsl.storage.sources.sources import resolve_sources
 
-    if named is not None:
-        return
-    found = [source for source in resolve_sources(spec) if source.format != "txt"]
-    columns = dict.fromkeys(column for source in found for column in check_columns(source))
-    if columns:
+    sources = resolve_sources(spec)
+    check_beside(sources, use.keep)
+    found = {source.format: check_columns(source) for source in sources}
+    columns = dict.fromkeys(name for kind, names in found.items() if kind != "txt" for name in names)
+    if columns and use.column is None:
         listed = " and ".join(f"`{column}`" for column in columns)
         print(printable(f"{spec.path}: text in {listed} (change it with --column)"), file=sys.stderr)

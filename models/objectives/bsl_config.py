@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 from pydantic import Field
 
 from bsl.models.objectives.settings import VectorSettings
+
+_SLOW: Final = 0.99  # from a trained encoder, other targets collapse at momentum 0 and hold at 0.999
 
 
 class BSLConfig(VectorSettings):
@@ -67,6 +69,9 @@ class BSLConfig(VectorSettings):
 
     def collapse_advice(self) -> str:
         """See `ObjectiveSettings.collapse_advice`."""
+        if self.momentum < _SLOW:
+            now = f"training.objective.momentum (now {self.momentum:g})"
+            return f"Raise {now} to 0.999, so that the target changes slowly"
         if self.target_norm == "none":
             return (
                 "Set training.objective.target_norm to 'standardize' or 'center', so that the target has no constant "

@@ -9,12 +9,19 @@ import hashlib
 import json
 from importlib.resources import files
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from bsl.storage.errors import AssetError
 
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
 EMBEDDED: Final = "embedded:"  # prefix of an embedded asset's name in recipes
 MANIFEST: Final = "manifest.json"
+ENCODERS: Final = ("sentence-encoder", "masked-lm")
+"""Kinds of assets that embed sentences."""
+TEXTS: Final = ("labelled-pairs", "scored-pairs", "held-out-text")
+"""Kinds of assets that contain sentences."""
 
 
 def assets_root() -> Path:
@@ -22,40 +29,59 @@ def assets_root() -> Path:
     return Path(str(files("bsl.storage"))) / "assets"
 
 
-def embedded_names(root: Path | None = None) -> list[str]:
-    """Return the names of the existing assets, sorted."""
-    return sorted(path.parent.name for path in (root or assets_root()).glob(f"*/{MANIFEST}"))
+def embedded_names(root: Path | None = None, kinds: Collection[str] = ()) -> list[str]:
+    """Return the names of the existing assets, sorted; with `kinds`, only those of these kinds."""
+    manifests = sorted((root or assets_root()).glob(f"*/{MANIFEST}"))
+    return [path.parent.name for path in manifests if not kinds or _kind(path) in kinds]
 
 
-def embedded_folder(name: str, root: Path | None = None) -> Path:
+def embedded_folder(name: str, root: Path | None = None, kinds: Collection[str] = ()) -> Path:
     """Return the folder of an asset, without checking its files.
 
+    Args:
+        name: name of the asset.
+        root: folder of the assets; by default the package's own.
+        kinds: the kinds that the caller can use; by default all.
+
     Raises:
-        AssetError: there is no such asset.
+        AssetError: there is no such asset, or it is of another kind.
     """
     folder = root or assets_root()
-    if name in (known := embedded_names(folder)):
+    if name in (known := embedded_names(folder, kinds)):
         return folder / name
     from bsl.storage.filesystem.spelling import did_you_mean  # not needed to load an encoder
 
-    hint = did_you_mean(name, known, prefix=EMBEDDED)
-    raise AssetError(f"unknown embedded asset {name!r}.{hint} Known assets: {', '.join(known) or 'none'} (in {folder})")
+    listed = f"Known assets: {', '.join(known) or 'none'} (in {folder})"
+    if name in embedded_names(folder):
+        kind = _kind(folder / name / MANIFEST)
+        what = "a model" if kinds == ENCODERS else "text"
+        raise AssetError(f"{EMBEDDED}{name} is not {what}: it contains {kind}, expected {' or '.join(kinds)}. {listed}")
+    raise AssetError(f"unknown embedded asset {name!r}.{did_you_mean(name, known, prefix=EMBEDDED)} {listed}")
 
 
-def embedded_path(name: str, root: Path | None = None) -> Path:
+def _kind(manifest: Path) -> str:
+    """Return the kind of an asset; empty if its manifest is damaged."""
+    try:
+        return str(json.loads(manifest.read_bytes())["kind"])
+    except (ValueError, KeyError, TypeError):
+        return ""
+
+
+def embedded_path(name: str, root: Path | None = None, kinds: Collection[str] = ()) -> Path:
     """Return the folder of an embedded asset, after checking every file's sha256 against the manifest.
 
     Args:
         name: name of the asset, such as `marian-mini-en-mul`.
         root: folder of the assets; by default the package's own.
+        kinds: the kinds that the caller can use; by default all.
 
     Returns:
         A local folder, valid for `from_pretrained` or a Parquet reader; callers must not write to it.
 
     Raises:
-        AssetError: there is no such asset, its manifest cannot be read, or a file is missing or damaged.
+        AssetError: as for `embedded_folder`, or its manifest cannot be read, or a file is missing or damaged.
     """
-    folder = embedded_folder(name, root)
+    folder = embedded_folder(name, root, kinds)
     if problem := _problem(folder):
         raise AssetError(f"{folder}/{problem}. Reinstall bsl-pipeline.")
     return folder

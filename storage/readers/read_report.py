@@ -95,6 +95,8 @@ class ReadReport:
                 "write the file again, for example as JSON lines."
             )
         if first.endswith("expected a string"):
+            if "an object" in first or "a list" in first:
+                return f"Name another column {NAME_COLUMNS}, or write the text of these values in the file as strings."
             return "Put quotes around these values in the file, or name another column " + NAME_COLUMNS + "."
         return (
             f"Correct them, name the right columns {NAME_COLUMNS}, or in a recipe set `ingest.sources[].format` or "

@@ -84,6 +84,12 @@ def scores(values: pl.Series) -> pl.Series:
     return known
 
 
+def decimal_comma(values: pl.Series) -> str:
+    """Return the first score whose comma is read as a decimal comma; empty if there is none."""
+    changed = values.filter(values.str.contains(",", literal=True) & (scores(values) != values))
+    return str(changed[0]) if len(changed) else ""
+
+
 def non_number(values: pl.Series) -> str | None:
     """Return the first score that is not a number; None if all are numbers."""
     known = scores(values).drop_nulls()

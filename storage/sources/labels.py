@@ -19,7 +19,7 @@ from bsl.storage.record import NotInKey, Record
 from bsl.storage.sources.label_columns import EXPECTED, label_columns, obstacle, prose_columns, remedy
 from bsl.storage.sources.label_groups import group_names, likely_group, require_groups
 from bsl.storage.sources.label_names import SET_PREFIX, label_file
-from bsl.storage.sources.label_values import class_labels, folded_spellings, scores, words_as_classes
+from bsl.storage.sources.label_values import class_labels, decimal_comma, folded_spellings, scores, words_as_classes
 from bsl.storage.sources.own_text import TITLES, TextSource, text_sources
 from bsl.storage.sources.paths import listed
 
@@ -69,6 +69,8 @@ class LabelSource(Record):
     """Column that looks like `document`, if that is None."""
     spellings: Annotated[tuple[tuple[str, str, int], ...], NotInKey] = ()
     """Labels that differ from their class in case or blanks: spelling, class, number of rows."""
+    comma: Annotated[str, NotInKey] = ""
+    """A score with a decimal comma."""
 
     @property
     def summary(self) -> str:
@@ -85,6 +87,7 @@ class LabelSource(Record):
             *([together] if self.document else []),
             *(f"`{name}` is not used" for name in self.unused),
             *(f"{word!r} ({rows:,} rows) is a class, not a missing label" for word, rows in self.words),
+            *([f"the score {self.comma} is read as {self.comma.replace(',', '.')}"] if self.comma else []),
             *([f"equal but for case and blanks: {', '.join(folded)}"] if self.spellings else []),
         ]
         hint = ""
@@ -138,6 +141,7 @@ def label_source(name: str, document: str | None = None) -> LabelSource:
         unused=tuple(title for title in table.columns if title.lower() in TITLES and title not in (*texts, label)),
         words=words_as_classes(table[label]) if kind == "classes" else (),
         spellings=folded_spellings(table[label]) if kind == "classes" else (),
+        comma=decimal_comma(table[label]) if kind == "pairs" else "",
     )
     rows = _labelled(source, table)
     classes = rows["label"].n_unique() if kind == "classes" else 0

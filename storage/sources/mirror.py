@@ -56,7 +56,9 @@ def fill_cache(folder: Path, target: str | SourceSpec, mirror: str | None = None
 def _model(cache: Path, target: str, mirror: str | None) -> Outcome:
     hub_id, _, revision = target.removeprefix(MODEL).partition("@")
     if not _HUB_ID.fullmatch(hub_id) or ".." in hub_id:
-        raise SourceError(f"{target!r}: expected {MODEL}<organisation>/<name> or {MODEL}<name>")
+        raise SourceError(
+            f"{target!r}: only models on the Hub are fetched, expected {MODEL}<organisation>/<name> or {MODEL}<name>"
+        )
     if mirror and (found := find_mirrored(mirror, hub_id, revision or None)) is not None:
         place = found.location
         return place.address if isinstance(place, MirroredModel) else str(place), "folder"

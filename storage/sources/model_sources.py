@@ -13,7 +13,7 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
 from bsl.storage.assets.catalog import embedded_manifest
-from bsl.storage.assets.embedded import EMBEDDED, embedded_folder, embedded_names, embedded_path
+from bsl.storage.assets.embedded import EMBEDDED, ENCODERS, embedded_folder, embedded_names, embedded_path
 from bsl.storage.errors import HubError, HubSilentError, SourceError
 from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.caches import copy_folder, filling
@@ -232,7 +232,7 @@ def check_model_name(spec: str, mirror: str | None = None) -> None:
             no model.
     """
     is_embedded = without_password(spec).startswith(EMBEDDED)
-    path = embedded_folder(spec.removeprefix(EMBEDDED)) if is_embedded else Path(at_home(spec))
+    path = embedded_folder(spec.removeprefix(EMBEDDED), kinds=ENCODERS) if is_embedded else Path(at_home(spec))
     with suppress(OSError):  # `resolve_model` explains an invalid or unreadable path
         if path.is_dir():
             _check_model(spec, (file.name for file in path.iterdir()))
@@ -242,12 +242,13 @@ def check_model_name(spec: str, mirror: str | None = None) -> None:
         return
     if is_path or path.is_file():
         raise _no_folder(spec)
+    known = embedded_names(kinds=ENCODERS)
     if _HUB_NAME.fullmatch(spec) is None:
         raise SourceError(
-            f"{spec[:100]}: no such model.{did_you_mean(spec, [f'{EMBEDDED}{name}' for name in embedded_names()])} "
+            f"{spec[:100]}: no such model.{did_you_mean(spec, [f'{EMBEDDED}{name}' for name in known])} "
             f"Expected a folder, a name on the Hub (OWNER/NAME), or {EMBEDDED}NAME. Correct the name."
         )
-    if spec in embedded_names():
+    if spec in known:
         raise SourceError(f"{spec}: is an embedded model. Write {EMBEDDED}{spec}.")
 
 

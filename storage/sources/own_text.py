@@ -13,8 +13,7 @@ import fsspec
 import polars as pl
 from pydantic import Field
 
-from bsl.storage.assets.catalog import embedded_manifest
-from bsl.storage.assets.embedded import EMBEDDED
+from bsl.storage.assets.embedded import EMBEDDED, TEXTS, embedded_folder
 from bsl.storage.errors import SourceError
 from bsl.storage.filesystem.digests import joint_sha256
 from bsl.storage.filesystem.secrets import without_password
@@ -179,7 +178,7 @@ def check_named(path: str, mirror: str | None = None) -> None:
     if spec is None:
         listed(path)
     elif path.startswith(EMBEDDED):
-        embedded_manifest(path.removeprefix(EMBEDDED))
+        embedded_folder(path.removeprefix(EMBEDDED), kinds=TEXTS)
     else:
         mirrored_table(spec, None)  # raises an error if a declared dataset has no such split
 

@@ -15,10 +15,10 @@ from bsl.storage.hub.datasets import table_files
 from bsl.storage.readers.columns import SCORED_SHAPES, SHAPES, Columns, known_shape, require
 from bsl.storage.readers.formats import columns_of, format_of, read_table
 from bsl.storage.readers.read_report import NAME_COLUMNS
-from bsl.storage.readers.text_columns import first_records, is_prose, require_header
+from bsl.storage.readers.text_columns import check_texts, first_records, is_prose, require_header
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from bsl.storage.readers.formats import Format
     from bsl.storage.readers.read_report import ReadReport
@@ -155,13 +155,28 @@ def local_files(source: ResolvedSource) -> tuple[str, ...]:
     return source.files if source.hub is None else table_files(source.hub)
 
 
+def check_beside(sources: Sequence[ResolvedSource], names: Sequence[str]) -> None:
+    """Check that columns to copy or show beside the sentences exist.
+
+    Raises:
+        SourceError: a file or column is missing.
+    """
+    for source in sources if names else ():
+        require(source.name, source_columns(source), names, "after --keep")
+
+
 def check_columns(source: ResolvedSource) -> tuple[str, ...]:
     """Return the text columns that would be read, over all files of a source.
 
     Raises:
-        SourceError: a file or column is missing, or the columns have no known shape.
+        SourceError: a file or column is missing, the columns have no known shape, or the first records no strings.
     """
-    return tuple(dict.fromkeys(text for file in _files(source) for text in _shape(source, *file).texts))
+    columns: dict[str, None] = {}
+    for path, kind in _files(source):
+        texts = _shape(source, path, kind).texts
+        check_texts(path, kind, texts, encoding=source.encoding)
+        columns |= dict.fromkeys(texts)
+    return tuple(columns)
 
 
 def _files(source: ResolvedSource) -> list[tuple[str, Format]]:

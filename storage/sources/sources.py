@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import fsspec
 from pydantic import ConfigDict, Field, model_validator
 
-from bsl.storage.assets.embedded import EMBEDDED, embedded_path
+from bsl.storage.assets.embedded import EMBEDDED, TEXTS, embedded_path
 from bsl.storage.datasets.declaration import Dataset
 from bsl.storage.datasets.registry import DATASETS
 from bsl.storage.errors import SourceError
@@ -243,7 +243,7 @@ def _originals(spec: SourceSpec, dataset: Dataset, mirror: str | None) -> tuple[
 
 
 def _embedded(name: str, split: str | None) -> tuple[str, ...]:
-    folder = embedded_path(name)
+    folder = embedded_path(name, kinds=TEXTS)
     path = folder / f"{split or 'train'}.parquet"
     if not path.is_file():
         splits = ", ".join(sorted(file.stem for file in folder.glob("*.parquet")))

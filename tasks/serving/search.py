@@ -20,9 +20,9 @@ from bsl.models.runtime.partitions import equal_frames
 from bsl.storage.errors import SourceError
 from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.os_errors import writing
-from bsl.storage.readers.columns import Columns, require
+from bsl.storage.readers.columns import Columns
 from bsl.storage.readers.read_report import ReadReport
-from bsl.storage.sources.read import check_columns, read_columns, read_source, source_columns
+from bsl.storage.sources.read import check_beside, check_columns, read_columns, read_source
 from bsl.storage.sources.sources import SourceSpec, resolve_sources
 from bsl.tasks.corpus.config import IngestConfig
 from bsl.tasks.corpus.ingest import ingest, locate_sources, summary_of
@@ -105,7 +105,7 @@ def index(site: RunContext, model: str, corpus: SourceSpec, precision: Precision
 
     config = IngestConfig(sources=(corpus,), corpus=CorpusConfig(normalize=NormalizeConfig(max_chars=_ANY_LENGTH)))
     sources = resolve_sources(corpus, site.mirror)
-    _check_kept(sources, keep)
+    check_beside(sources, keep)
     located = locate_sources(site, config)  # before the slower search for the encoder
     found = resolve(site, EncoderConfig(model=model))
     sentences = ingest(site, located, config)
@@ -168,7 +168,7 @@ def embed_file(
         raise SourceError(
             f"--keep {taken.pop()}: the new file has this column anyway. Remove it, or rename the column."
         )
-    _check_kept(sources, keep)
+    check_beside(sources, keep)
     found = resolve(site, EncoderConfig(model=model))
     encoding = ResumableEncoding(site, found.encoder, found.config, precision)
     for note in encoding.notes(_frames(sources)):
@@ -184,12 +184,6 @@ def embed_file(
         table.sink_parquet(path)
     shutil.rmtree(folder)
     return total
-
-
-def _check_kept(sources: Sequence[ResolvedSource], keep: tuple[str, ...]) -> None:
-    """Check that columns to copy or show exist."""
-    for source in sources if keep else ():
-        require(source.name, source_columns(source), keep, "after --keep")
 
 
 def _unfinished(target: Path, sources: Sequence[ResolvedSource], encoder: ResolvedEncoder, precision: str) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from os.path import getsize, isfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -54,13 +55,13 @@ def check_sets(names: Sequence[str], site: RunContext) -> None:
         ValueError: A name is neither a suite nor a set; the message suggests the closest name.
     """
     from bsl.storage.assets.embedded import EMBEDDED
-    from bsl.storage.datasets.registry import ALL, DATASETS, OTHER_SETS, suites_of
+    from bsl.storage.datasets.registry import DATASETS
     from bsl.storage.filesystem.spelling import did_you_mean
     from bsl.storage.sources import labels, own_text
     from bsl.storage.sources.label_names import label_file
     from bsl.storage.sources.sources import SourceSpec, mirrored_table
 
-    known = (*suites_of(DATASETS.values()), ALL, *DATASETS, *OTHER_SETS)
+    known = _known_sets()
     for name in names:
         dataset, _, split = name.removeprefix(EMBEDDED).partition("/")
         if name.startswith(own_text.SET_PREFIX):
@@ -129,5 +130,14 @@ def check_encoders(names: Sequence[str | None], site: RunContext) -> None:
             find(site.open_store(), name)
         elif is_vectors_file(name):
             check_vectors_name(name)
+        elif name in _known_sets() and not Path(name).exists():
+            raise ValueError(f"{name} is an evaluation set, expected an encoder. Score on it with --suite {name}")
         else:
             check_model_name(name, site.mirror)
+
+
+def _known_sets() -> tuple[str, ...]:
+    """Return the names of all suites and sets."""
+    from bsl.storage.datasets.registry import ALL, DATASETS, OTHER_SETS, suites_of
+
+    return (*suites_of(DATASETS.values()), ALL, *DATASETS, *OTHER_SETS)

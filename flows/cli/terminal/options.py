@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from types import GenericAlias, NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypedDict, Union, get_args, get_origin
 
@@ -37,6 +38,19 @@ SEVERAL: Final = Parameter(consume_multiple=(1, None))
 """One or more words after an option."""
 COUNT: Final = Parameter(validator=Number(gte=1))
 """A number of at least 1."""
+
+
+def _check_exists(_: object, address: str | None) -> None:
+    """Refuse a local path that does not exist."""
+    from bsl.storage.filesystem.spelling import perhaps_path
+    from bsl.storage.filesystem.urls import at_home
+
+    if address is not None and "://" not in address and not Path(at_home(address)).exists():
+        raise ValueError(f"No such folder{perhaps_path(address)}. Correct the name.")
+
+
+EXISTING: Final = Parameter(validator=_check_exists)
+"""A folder or an address; a folder must exist."""
 _SENTENCE: Final = re.compile(r"(?<=[.])\s")
 
 
@@ -101,10 +115,10 @@ if TYPE_CHECKING:
 else:
     StoreUrl = option_of(RunContext, "store", Parameter(group=PLACE))
     _PLACE = ("store", "mirror", "device", "threads")
-    Place = options_of(RunContext, _PLACE, PLACE)
-    Site = options_of(RunContext, (*_PLACE, "cluster"), PLACE)
-    RunSite = options_of(RunContext, (*_PLACE, "cluster", "processes"), PLACE)
-    SweepSite = options_of(RunContext, (*_PLACE, "cluster", "pool"), PLACE)
+    Place = options_of(RunContext, _PLACE, PLACE, mirror=EXISTING)
+    Site = options_of(RunContext, (*_PLACE, "cluster"), PLACE, mirror=EXISTING)
+    RunSite = options_of(RunContext, (*_PLACE, "cluster", "processes"), PLACE, mirror=EXISTING)
+    SweepSite = options_of(RunContext, (*_PLACE, "cluster", "pool"), PLACE, mirror=EXISTING)
 """Runtime options of one process, of a run, of a run of one recipe, and of a sweep."""
 
 Debug = Annotated[bool, Parameter(group=OUTPUT, help="show tracebacks and Prefect's log")]

@@ -3,6 +3,7 @@
 import pytest
 
 from bsl.flows.cli.terminal.overrides import configured
+from bsl.models.translation.filters import CopyFilter
 from tests.every import every
 
 MESSAGES = {
@@ -49,3 +50,6 @@ def test_items_of_lists_are_changed_by_number():
     first, last = (configured("tiny-bsl-sbert", settings) for settings in ([], ["earlier.0.training.lr=0.5"]))
     assert (first.earlier[0].training.lr, last.earlier[0].training.lr) == (1e-4, 0.5)
     assert last.training == first.training
+    # An item that becomes another kind loses the fields of the former; its name alone is enough.
+    for setting in ("augment.filters.0.name=copy", "augment.filters.0=copy"):
+        assert configured("tiny", [setting]).augment.filters[0] == CopyFilter()

@@ -81,6 +81,7 @@ def test_dev_drop_with_high_effective_rank_is_a_decline():
     [
         (BSLConfig(), "Set training.objective.target_norm to 'standardize'"),
         (BSLConfig(target_norm="center"), "Set training.objective.contrastive_weight to 0.1"),
+        (BSLConfig(momentum=0, target_norm="standardize"), "Raise training.objective.momentum (now 0) to 0.999"),
         (BSLConfig(target_norm="center", contrastive_weight=0.1), "Lower training.lr"),
         (ContrastiveConfig(), "Lower training.lr"),
     ],

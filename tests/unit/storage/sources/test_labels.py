@@ -170,7 +170,8 @@ READ: dict[str, tuple[dict[str, list[Any]], list[str], tuple[str, ...]]] = {
         {"b": TEXTS[::-1], "score": ["0,512", "0,734", "1234,567"] * 4}, ["0.512", "0.734", "1234.567"] * 4, (),
     ),
     "decimal commas": (
-        {"b": TEXTS[::-1], "score": ["0,5", "-1,25", "3", "NA"] * 3}, ["0.5", "-1.25", "3"] * 3, ("score in `score`",),
+        {"b": TEXTS[::-1], "score": ["0,5", "-1,25", "3", "NA"] * 3}, ["0.5", "-1.25", "3"] * 3,
+        ("score in `score`; the score 0,5 is read as 0.5",),
     ),
     "scores of pairs": (
         {"b": [*TEXTS[1:], None], "label": [None, *(n + 0.5 for n in range(1, 12))]}, [f"{n}.5" for n in range(1, 11)],
