@@ -69,10 +69,10 @@ def prefect_server(migrated, tmp_path_factory, pytestconfig):
         process = detached(command, {**os.environ, **clients, **light}, folder / "server.log")
         wait_until_healthy(clients["PREFECT_API_URL"])
         if not migrated.exists():
-            whole = folder / "migrated.db"
+            whole = migrated.with_suffix(f".{process}")  # another session may make it too
             with closing(sqlite3.connect(database)) as own, closing(sqlite3.connect(whole)) as new:
                 own.backup(new)
-            shutil.move(whole, migrated)
+            whole.replace(migrated)
         return process, port
 
     with ExitStack() as using:
