@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[1]
 PREFECT = Path(sys.executable).with_name("prefect")
 SERVER = (str(PREFECT), "server", "start", "--host", "127.0.0.1")
 SECONDS_TO_START = 300.0  # on a busy machine
+SECONDS_TO_END = 60.0
 
 
 def free_port() -> int:
@@ -94,7 +95,8 @@ def shared(folder: Path, start: Callable[[], tuple[int, int]]) -> Iterator[int]:
                 fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 known.unlink()
                 os.kill(process, signal.SIGTERM)
-                while is_alive(process):
+                end = time.monotonic() + SECONDS_TO_END
+                while is_alive(process) and time.monotonic() < end:
                     time.sleep(0.05)
 
 

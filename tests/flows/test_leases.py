@@ -53,6 +53,10 @@ def heard(flows):
     return flows.stdout.readline().split()
 
 
+def is_quiet(flows):
+    return not select.select([flows.stdout], [], [], 0)[0]
+
+
 def collect_everything(url):
     """Delete with no minimum age; return the artifacts that are left."""
     assert main([*DELETE, url]) == 0
@@ -109,7 +113,9 @@ def test_gc_without_a_minimum_age_beside_a_run_of_short_stages_deletes_nothing_t
     store = Store(str(tmp_path))
     start(flows, store.url, 6)
     rounds = 0
-    while not select.select([flows.stdout], [], [], 0)[0]:
+    while is_quiet(flows) and not any(tmp_path.iterdir()):
+        time.sleep(0.01)
+    while is_quiet(flows):
         now = store_time(store)
         listed = collectable(store, timedelta(0), now)
         collect(store, listed, leftovers(store, timedelta(0), now), now)
