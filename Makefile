@@ -22,8 +22,9 @@ WEAK := tests/flows/test_adapt.py tests/unit/models/training \
   tests/unit/models/encoder/test_int8.py tests/unit/models/translation/test_ctranslate.py \
   tests/unit/models/runtime/test_device.py tests/unit/tasks/embedding/test_embed.py
 
-# Whole runs as users start them: from the Hub, by a deployment, in processes, from a wheel
+# Whole runs as users start and stop them: from the Hub, by a deployment, in processes, from a wheel, until a signal
 JOURNEYS := tests/flows/test_recipes_from_the_hub.py \
+  tests/flows/test_embedded_server.py::test_server_answers_own_pages_alone_until_a_signal_ends_command_and_run \
   tests/flows/test_deployment.py::test_deployed_run_evaluation_and_pool_sweep_report_equal_scores \
   tests/flows/test_seams.py tests/flows/test_wheel.py \
   tests/flows/test_workers.py::test_two_workers_produce_the_same_artifacts \

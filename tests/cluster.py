@@ -55,9 +55,10 @@ def die(site: RunContext, number: int) -> int:
 
 
 def note_process(site: RunContext, folder: str, number: int) -> int:
-    """Return after 3 s, or at once as call 1; leave the process in a file for each attempt."""
+    """Return when there is a file `go`, or at once as call 1; leave the process in a file for each attempt."""
     attempt = len(list(Path(folder).glob(f"{number}-*")))
-    time.sleep(0.0 if number == 1 else 3.0)
+    while number != 1 and not Path(folder, "go").exists():
+        time.sleep(0.05)
     Path(folder, f"{number}-{attempt}").write_text(str(os.getpid()))
     return number
 

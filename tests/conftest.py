@@ -18,7 +18,12 @@ os.environ.pop("PREFECT_API_URL", None)  # tests start servers of their own
 
 settings.register_profile("house", deadline=None)  # the first call of torch takes longer than the default 200 ms
 settings.load_profile("house")
-PINS, PAGES = "tests/golden/test_stages.py", "tests/unit/tasks/reporting/test_publish_pages.py"
+TOGETHER = {  # file → file in whose process it runs
+    "tests/unit/tasks/reporting/test_publish_pages.py": "tests/golden/test_stages.py",  # they share the tiny runs
+    # Their deployments and work pools have the same names on the one Prefect server.
+    "tests/flows/test_recipes_from_the_hub.py": "tests/flows/test_cluster.py",
+    "tests/flows/test_wheel.py": "tests/flows/test_cluster.py",
+}
 
 
 def pytest_xdist_auto_num_workers() -> int:
@@ -28,7 +33,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """With `--dist loadfile`, also run the two files that share the tiny runs in one process."""
+    """With `--dist loadfile`, also run some files in one process."""
     if config.getvalue("dist") != "loadfile":
         return None
     from xdist.scheduler import LoadFileScheduling
@@ -36,7 +41,7 @@ def pytest_xdist_make_scheduler(config, log):
     class SharedRuns(LoadFileScheduling):
         def _split_scope(self, nodeid):
             file = super()._split_scope(nodeid)
-            return PINS if file == PAGES else file
+            return TOGETHER.get(file, file)
 
     return SharedRuns(config, log)
 

@@ -195,7 +195,7 @@ def evaluate(_: Path) -> None:
     """Score an encoder and a function."""
     import bsl
 
-    bsl.evaluate("embedded:mini-sentence", ["embedded:stsb/test"])
+    bsl.evaluate("embedded:mini-sentence", (10 * TEXTS, 10 * ["animal", "animal", "news", "news"]))
     bsl.evaluate(lambda texts: [[len(text), 1.0] for text in texts], ["embedded:stsb/test"], name="lengths")
 
 

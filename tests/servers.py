@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import signal
@@ -16,12 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 ROOT = Path(__file__).parents[1]
 PREFECT = Path(sys.executable).with_name("prefect")
 SERVER = (str(PREFECT), "server", "start", "--host", "127.0.0.1")
 SECONDS_TO_START = 300.0  # on a busy machine
+SECONDS_TO_END = 60.0
 
 
 def free_port() -> int:
@@ -67,6 +69,42 @@ def wait_until_healthy(url: str) -> None:
         except (urllib.error.URLError, ConnectionError, TimeoutError):
             time.sleep(0.5)
     raise TimeoutError(f"{url} is not healthy after {SECONDS_TO_START:.0f} s")
+
+
+@contextlib.contextmanager
+def shared(folder: Path, start: Callable[[], tuple[int, int]]) -> Iterator[int]:
+    """Use a server that the first of several processes starts, and the last one ends; yield its port.
+
+    Args:
+        folder: folder of its database, the same for all processes.
+        start: starts the server, waits until it answers, and returns its process and port.
+    """
+    known = folder / "server.json"
+    with (folder / "turn.lock").open("w") as turn, (folder / "users.lock").open("w") as users:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        if not known.exists():
+            known.write_text(json.dumps(start()))
+        process, port = json.loads(known.read_text())
+        fcntl.flock(users, fcntl.LOCK_SH)
+        fcntl.flock(turn, fcntl.LOCK_UN)
+        try:
+            yield port
+        finally:
+            fcntl.flock(turn, fcntl.LOCK_EX)
+            with contextlib.suppress(BlockingIOError):  # others use it
+                fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                known.unlink()
+                os.kill(process, signal.SIGTERM)
+                end = time.monotonic() + SECONDS_TO_END
+                while is_alive(process) and time.monotonic() < end:
+                    time.sleep(0.05)
+
+
+def detached(command: Sequence[str], environment: Mapping[str, str], log: Path) -> int:
+    """Start a process that may outlive this one, and return its id."""
+    with log.open("wb") as output:
+        shell = ["sh", "-c", '"$@" >&2 & echo $!', "sh", *command]
+        return int(subprocess.run(shell, env=environment, stdout=subprocess.PIPE, stderr=output, check=True).stdout)
 
 
 def is_alive(process: int) -> bool:

@@ -1,18 +1,23 @@
 """Small inputs of the commands, and the environments in which machines start them."""
 
 import hashlib
+import io
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import polars as pl
+import pytest
 
+from bsl.flows.cli.main import main
 from tests.confined import confined
 from tests.tiny_encoder import write_tiny
 
@@ -149,11 +154,24 @@ def execute(command, environment, inputs, base):
         check=False,
         timeout=600,
     )
-    result = (
-        json.loads(done.stdout.replace(json.dumps(str(work), ensure_ascii=False)[1:-1], "")) if done.stdout else None
-    )
     store = base / "store" if "BSL_STORE" in environment.variables else work / ".bsl" / "store"
-    return Outcome(done.returncode, done.stderr, _without_places(result), digests_of(store))
+    return _outcome(done.returncode, done.stderr, done.stdout, work, store)
+
+
+def execute_here(command, inputs, base):
+    """Execute a command that needs no server in this process, which has the libraries: each start takes seconds."""
+    work = base / "work"
+    shutil.copytree(inputs, work)
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as printed:
+        patch.chdir(work)
+        patch.setenv("BSL_DEVICE", "cpu")
+        code = main(words_of(command)[1:])
+    return _outcome(code, "", printed.getvalue(), work, work / ".bsl" / "store")
+
+
+def _outcome(code, messages, printed, work, store):
+    result = json.loads(printed.replace(json.dumps(str(work), ensure_ascii=False)[1:-1], "")) if printed else None
+    return Outcome(code, messages, _without_places(result), digests_of(store))
 
 
 def variables_of(environment, base):

@@ -12,7 +12,7 @@ import pytest
 
 from tests.confined import SUPPORTED
 from tests.differential.cases import FIRST, count
-from tests.differential.environments import COMMANDS, ENVIRONMENTS, Environment, execute, write_inputs
+from tests.differential.environments import COMMANDS, ENVIRONMENTS, Environment, execute, execute_here, write_inputs
 
 PLAIN = Environment("plain")
 _ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
@@ -48,7 +48,8 @@ def plain(inputs, tmp_path_factory):
 
     @cache
     def outcome(command):
-        return execute(command, PLAIN, inputs, tmp_path_factory.mktemp(command))
+        base = tmp_path_factory.mktemp(command)
+        return execute_here(command, inputs, base) if command == "search" else execute(command, PLAIN, inputs, base)
 
     return outcome
 

@@ -1,10 +1,8 @@
 """Fixtures of all flow tests: one Prefect server, and small settings of recipe `tiny`."""
 
-import fcntl
 import os
 import shutil
 import sqlite3
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from importlib.metadata import version
@@ -24,7 +22,7 @@ from bsl.storage.artifacts.store import Store
 from bsl.storage.assets.embedded import embedded_path
 from bsl.tasks.rendering import charts
 from bsl.tasks.stage.run_context import RunContext
-from tests.servers import SERVER, clients_of, free_port, wait_until_healthy
+from tests.servers import SERVER, clients_of, detached, free_port, shared, wait_until_healthy
 from tests.tiny_encoder import write_tiny
 from tests.toy_sets import allow_any_rows
 
@@ -50,35 +48,38 @@ def migrated(pytestconfig) -> Path:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def prefect_server(migrated, tmp_path_factory):
-    """Serve on a copy of the migrated database: the migrations take longer than all else of a start."""
-    folder, port = tmp_path_factory.mktemp("prefect"), free_port()
-    database, clients = folder / "prefect.db", clients_of(port, folder)
-    light = {
-        "PREFECT__SERVER_EPHEMERAL": "1",  # this and the next as in prefect_test_harness
-        "PREFECT_UI_ENABLED": "0",
-        "PREFECT_SERVER_SERVICES_TRIGGERS_ENABLED": "0",  # no test has automations, or reads events
-        "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_ENABLED": "0",
-    }
-    with ExitStack() as running:
-        with migrated.with_suffix(".lock").open("w") as lock, (folder / "server.log").open("wb") as log:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if is_migrated := migrated.exists():
-                shutil.copy(migrated, database)
-                fcntl.flock(lock, fcntl.LOCK_UN)
-            command = [*SERVER, "--port", str(port)]
-            process = subprocess.Popen(command, env={**os.environ, **clients, **light}, stdout=log, stderr=log)
-            running.callback(process.wait, 60)
-            running.callback(process.terminate)
-            wait_until_healthy(clients["PREFECT_API_URL"])
-            if not is_migrated:
-                whole = migrated.with_suffix(".new")
-                with closing(sqlite3.connect(database)) as own, closing(sqlite3.connect(whole)) as new:
-                    own.backup(new)
-                whole.replace(migrated)
-        running.enter_context(temporary_settings({PREFECT_API_URL: clients["PREFECT_API_URL"]}))
+def prefect_server(migrated, tmp_path_factory, pytestconfig):
+    """Serve all processes of a session, on a copy of the migrated database: migrations take longer than all else."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if hasattr(pytestconfig, "workerinput") else base) / "prefect"
+    folder.mkdir(exist_ok=True)
+
+    def start() -> tuple[int, int]:
+        port, database = free_port(), folder / "prefect.db"
+        clients = clients_of(port, folder)
+        light = {
+            "PREFECT__SERVER_EPHEMERAL": "1",  # this and the next as in prefect_test_harness
+            "PREFECT_UI_ENABLED": "0",
+            "PREFECT_SERVER_SERVICES_TRIGGERS_ENABLED": "0",  # no test has automations, or reads events
+            "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_ENABLED": "0",
+        }
+        if migrated.exists():
+            shutil.copy(migrated, database)
+        command = [*SERVER, "--port", str(port)]
+        process = detached(command, {**os.environ, **clients, **light}, folder / "server.log")
+        wait_until_healthy(clients["PREFECT_API_URL"])
+        if not migrated.exists():
+            whole = migrated.with_suffix(f".{process}")  # another session may make it too
+            with closing(sqlite3.connect(database)) as own, closing(sqlite3.connect(whole)) as new:
+                own.backup(new)
+            whole.replace(migrated)
+        return process, port
+
+    with ExitStack() as using:
+        url = clients_of(using.enter_context(shared(folder, start)), folder)["PREFECT_API_URL"]
+        using.enter_context(temporary_settings({PREFECT_API_URL: url}))
         # Threads begin with the global settings; prefect_test_harness replaces them in the same way.
-        running.enter_context(prefect.context._temporary_global_settings_context(get_settings_context()))
+        using.enter_context(prefect.context._temporary_global_settings_context(get_settings_context()))
         yield
         APILogWorker.drain_all()  # else its threads look for the server after its end
         EventsWorker.drain_all()
@@ -118,6 +119,16 @@ def alone(encoder) -> dict[str, object]:
 def new_site(tmp_path_factory) -> Callable[[], RunContext]:
     """Return a function that makes a run context with an empty store."""
     return lambda: RunContext(store=str(tmp_path_factory.mktemp("run") / "store"), device="cpu", threads=1)
+
+
+@pytest.fixture(scope="module")
+def site(new_site) -> RunContext:
+    return new_site()
+
+
+@pytest.fixture(scope="module")
+def store(site) -> Store:
+    return site.open_store()
 
 
 @pytest.fixture(scope="module")

@@ -67,11 +67,6 @@ def site(few_stsb_rows):
 
 
 @pytest.fixture(scope="module")
-def store(site):
-    return site.open_store()
-
-
-@pytest.fixture(scope="module")
 def made(store):
     return lambda ref, name, kind: kind(key=store.manifest(ref).provenance.inputs[name].key)
 

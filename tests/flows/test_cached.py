@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from fsspec.implementations.local import LocalFileSystem
 from prefect import flow, get_client
+from prefect.client.schemas.filters import TaskRunFilter
 from prefect.client.schemas.sorting import TaskRunSort
 from pydantic import BaseModel, ConfigDict
 
@@ -68,7 +69,10 @@ def run(tmp_path):
     def call(rows=3):
         calls.clear()
         state = both(site, rows, return_state=True)
+        call.runs.append(state.state_details.flow_run_id)
         return list(calls), state.result(), site.open_store()
+
+    call.runs = []  # ids of the flow runs
 
     return call
 
@@ -103,8 +107,8 @@ def test_second_run_executes_no_stage_and_is_shown_as_cached(run, caplog):
     assert heard == made + [event for event in made if event[0] != "makes"]
     assert caplog.text.count("Finished in state Cached(type=COMPLETED)") == 2
     with get_client(sync_client=True) as client:
-        tasks = client.read_task_runs(sort=TaskRunSort.EXPECTED_START_TIME_ASC, limit=200)
-    stages = [task for task in tasks if task.name.startswith(("sentences-", "doubled-"))][-4:]
+        of_runs = TaskRunFilter.model_validate({"flow_run_id": {"any_": run.runs}})
+        stages = client.read_task_runs(task_run_filter=of_runs, sort=TaskRunSort.EXPECTED_START_TIME_ASC)
     for upstream, downstream in (stages[:2], stages[2:]):
         assert [entry.id for entry in downstream.task_inputs["arguments"]] == [upstream.id]
     assert [task.state_name for task in stages] == ["Completed", "Completed", "Cached", "Cached"]

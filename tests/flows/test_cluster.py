@@ -3,6 +3,7 @@
 import itertools
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import dask
@@ -13,6 +14,7 @@ from prefect import flow
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.filters import FlowRunFilter
+from prefect.exceptions import ObjectNotFound
 
 from bsl.flows.own_options import OwnRequest
 from bsl.flows.pipeline import pipeline
@@ -33,7 +35,7 @@ from bsl.tasks.stage.run_context import RunContext
 from tests.cluster import dask_cluster, double, fail, slow
 from tests.flows.test_own import WORDS
 from tests.flows.test_translate import content, hop_of, identified, site_in, translate_all
-from tests.interrupt import interrupted_after
+from tests.interrupt import interrupted_when
 from tests.tiny_encoder import write_tiny
 from tests.tiny_marian import SENTENCES, build_tiny_marian
 from tests.unit.tasks.embedding.test_embed import CORPUS, ROWS
@@ -115,11 +117,11 @@ def test_on_cluster_raises_the_error_of_a_remote_call(cluster):
 
 
 def test_keyboard_interrupt_cancels_pending_cluster_calls(cluster, tmp_path):
-    with pytest.raises(KeyboardInterrupt), interrupted_after(2):
+    with pytest.raises(KeyboardInterrupt), interrupted_when(lambda: any(tmp_path.iterdir())):
         list(on_cluster(cluster, RunContext(), slow, [(str(tmp_path), n) for n in range(200)]))
-    time.sleep(1)
+    time.sleep(0.5)  # the running call ends
     begun = len(list(tmp_path.iterdir()))
-    time.sleep(2)
+    time.sleep(1)  # two calls would begin
     assert len(list(tmp_path.iterdir())) == begun < 50
 
 
@@ -157,10 +159,10 @@ def send(count=1, at_once=2):
 def server(prefect_server):
     with get_client(sync_client=True) as client:
         yield client
-        for deployment in client.read_deployments():
-            client.delete_deployment(deployment.id)
-        for work_pool in client.read_work_pools():
-            client.delete_work_pool(work_pool.name)
+        with suppress(ObjectNotFound):
+            client.delete_deployment(client.read_deployment_by_name(pool.DEPLOYMENT).id)
+        with suppress(ObjectNotFound):
+            client.delete_work_pool("idle")
 
 
 def deploy(client, limit=None):
@@ -194,9 +196,16 @@ def test_runs_that_no_worker_would_start_are_refused(server, monkeypatch):
     assert states(server, deployment) == ["SCHEDULED"]  # the first run
 
 
-def test_keyboard_interrupt_cancels_runs_on_the_work_pool(server):
+def test_keyboard_interrupt_cancels_runs_on_the_work_pool(server, monkeypatch):
+    awaited, wait = [], pool.wait_for_flow_run
+
+    async def noted(run, **how):
+        awaited.append(run)
+        return await wait(run, **how)
+
+    monkeypatch.setattr(pool, "wait_for_flow_run", noted)
     deployment = deploy(server)
-    with pytest.raises(KeyboardInterrupt), interrupted_after(4):
+    with pytest.raises(KeyboardInterrupt), interrupted_when(lambda: len(awaited) == 2):
         send(count=3, at_once=2)
     assert states(server, deployment) == ["CANCELLED", "CANCELLED"]
 

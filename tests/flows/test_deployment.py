@@ -128,6 +128,14 @@ def test_deploying_again_keeps_paused_and_added_schedules(cluster):
 
     for _ in range(2):
         add_schedules(cluster.environment)
+    scheduled = {
+        "flow_runs": {"state": {"type": {"any_": ["SCHEDULED"]}}},
+        "deployments": {"id": {"any_": [nli()["id"]]}},
+    }
+    end = time.monotonic() + 120
+    while not cluster.ask("/flow_runs/filter", scheduled):  # the server's own libraries once failed at this
+        assert time.monotonic() < end, "the server creates no runs for the schedule"
+        time.sleep(0.5)
     (weekly,) = nli()["schedules"]
     assert (weekly["schedule"]["cron"], weekly["active"]) == ("0 2 * * 0", True)
     name = "bsl-pipeline/nli"

@@ -28,16 +28,6 @@ def models(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def site(new_site):
-    return new_site()
-
-
-@pytest.fixture(scope="module")
-def store(site):
-    return site.open_store()
-
-
-@pytest.fixture(scope="module")
 def evaluated(site, models):
     return evaluation(models, SUITE, None, site)
 
@@ -52,12 +42,6 @@ def test_evaluation_scores_and_compares_encoders_and_reports_missing_sets(store,
     first, second = scores.filter(metric="spearman")["value"]
     assert row["value"] == pytest.approx(second - first)
     assert row["ci_low"] <= row["value"] <= row["ci_high"]
-
-
-def test_second_evaluation_is_cached_and_publishes_no_artifact(site, store, models, evaluated, contents):
-    before = contents(store)
-    assert evaluation(models, SUITE, None, site) == evaluated
-    assert contents(store) == before
 
 
 def test_evaluation_without_available_sets_raises_source_error(site, models):

@@ -1,6 +1,9 @@
 """`bsl artifacts gc` keeps artifacts that a running process uses, and deletes them afterwards."""
 
+import json
 import os
+import select
+import signal
 import subprocess
 import sys
 import time
@@ -8,7 +11,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from prefect.settings import get_current_settings
 
 from bsl.flows.cli.main import main
 from bsl.storage.artifacts.garbage_collection import collect, collectable, leftovers
@@ -29,56 +31,75 @@ def url(request, tmp_path):
         yield "s3://bucket/store"
 
 
-def started(url, count=0):
-    environment = os.environ | get_current_settings().to_environment_variables(exclude_unset=True)
-    return subprocess.Popen(
-        [sys.executable, str(ROOT / "tests" / "flows" / "use_artifacts.py"), url, str(count)],
-        cwd=ROOT, env=environment | {"PYTHONPATH": str(ROOT)}, text=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+@pytest.fixture(scope="module")
+def flows(environment):
+    """Start the process of use_artifacts.py, which describes what it reads and prints."""
+    with subprocess.Popen(
+        [sys.executable, str(ROOT / "tests" / "flows" / "use_artifacts.py")],
+        cwd=ROOT, env=environment | {"PYTHONPATH": str(ROOT)}, text=True, bufsize=1,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        yield process
+        process.stdin.close()
+
+
+def start(flows, url, count=0):
+    of_s3 = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+    print(json.dumps([url, count, of_s3]), file=flows.stdin)
+
+
+def heard(flows):
+    """Return the words of the next line."""
+    return flows.stdout.readline().split()
+
+
+def is_quiet(flows):
+    return not select.select([flows.stdout], [], [], 0)[0]
 
 
 def collect_everything(url):
     """Delete with no minimum age; return the artifacts that are left."""
-    assert main(["artifacts", "gc", "--older-than", "0h", "--delete", "--store", url]) == 0
+    assert main([*DELETE, url]) == 0
     return {ref.path for ref in Store(url).refs()}
 
 
-AHEAD = """
+AT_OTHER_TIMES = """
 import datetime, sys, time
-skew, at = float(sys.argv.pop(1)), time.time
+at = time.time
 class Shifted(datetime.datetime):
     @classmethod
     def now(cls, tz=None):
-        return cls.fromtimestamp(at() + skew, tz)
-datetime.datetime, time.time = Shifted, lambda: at() + skew
+        return cls.fromtimestamp(time.time(), tz)
+datetime.datetime = Shifted
 from bsl.flows.cli.main import main
-sys.exit(main(sys.argv[1:]))
+for hours in (-2, 2):
+    time.time = lambda: at() + 3600 * hours
+    assert main(sys.argv[1:]) == 0
 """
+DELETE = ["artifacts", "gc", "--older-than", "0h", "--delete", "--store"]
 
 
-def test_gc_deletes_artifacts_only_after_their_process_ends(url):
+def test_gc_deletes_artifacts_only_after_their_process_ends(flows, url):
     """Also on a machine whose clock is two hours behind or ahead; S3 has one of its own."""
-    run = started(url)
-    corpus = run.stdout.readline().strip()
+    start(flows, url)
+    _, corpus = heard(flows)
     assert corpus.startswith("corpus/")
     assert collect_everything(url) == {corpus}
-    for hours in () if url.startswith("s3:") else (-2, 2):
-        command = [sys.executable, "-c", AHEAD, str(3600 * hours), "artifacts", "gc", "--older-than", "0h", "--delete"]
-        subprocess.run([*command, "--store", url], cwd=ROOT, check=True)
+    if not url.startswith("s3:"):
+        subprocess.run([sys.executable, "-c", AT_OTHER_TIMES, *DELETE, url], cwd=ROOT, check=True)
         assert {ref.path for ref in Store(url).refs()} == {corpus}
         assert len([*Path(url, ".leases").glob("*.json")]) == 1
-    _, messages = run.communicate("\n", timeout=120)
-    assert run.returncode == 0, messages
+    print(file=flows.stdin)
+    assert heard(flows) == ["ended", "0"]
     assert collect_everything(url) == set()
 
 
-def test_lease_of_killed_process_protects_artifacts_until_it_expires(tmp_path):
+def test_lease_of_killed_process_protects_artifacts_until_it_expires(flows, tmp_path):
     url = str(tmp_path)
-    run = started(url)
-    corpus = run.stdout.readline().strip()
-    run.kill()
-    run.communicate()
+    start(flows, url)
+    process, corpus = heard(flows)
+    os.kill(int(process), signal.SIGKILL)
+    assert heard(flows) == ["ended", "-9"]
     assert collect_everything(url) == {corpus}
     (lease,) = (tmp_path / ".leases").glob("*.json")
     long_ago = time.time() - EXPIRES.total_seconds() - 1
@@ -87,20 +108,21 @@ def test_lease_of_killed_process_protects_artifacts_until_it_expires(tmp_path):
     assert not lease.exists()
 
 
-def test_gc_without_a_minimum_age_beside_a_run_of_short_stages_deletes_nothing_that_it_needs(tmp_path):
+def test_gc_without_a_minimum_age_beside_a_run_of_short_stages_deletes_nothing_that_it_needs(flows, tmp_path):
     """Every artifact is younger than the run, before and after the run's lease names it."""
     store = Store(str(tmp_path))
-    run, rounds = started(store.url, 6), 0
-    os.set_blocking(run.stdout.fileno(), False)
-    while run.poll() is None and not any(tmp_path.iterdir()):
+    start(flows, store.url, 6)
+    rounds = 0
+    while is_quiet(flows) and not any(tmp_path.iterdir()):
         time.sleep(0.01)
-    while run.poll() is None and not run.stdout.readline():
+    while is_quiet(flows):
         now = store_time(store)
         listed = collectable(store, timedelta(0), now)
         collect(store, listed, leftovers(store, timedelta(0), now), now)
         rounds += 1
+    _, word = heard(flows)
     pairs = [ref.kind for ref in store.refs()].count("pairs")
-    _, messages = run.communicate("\n", timeout=120)
-    assert (run.returncode, pairs) == (0, 11), messages
+    print(file=flows.stdin)
+    assert (word, heard(flows), pairs) == ("done", ["ended", "0"], 11)
     assert rounds > 10
     assert collect_everything(store.url) == set()

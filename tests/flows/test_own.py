@@ -38,11 +38,6 @@ def site(few_stsb_rows):
 
 
 @pytest.fixture(scope="module")
-def store(site):
-    return site.open_store()
-
-
-@pytest.fixture(scope="module")
 def sweep(site, text, shallow):
 
     def call(points, changes=CHANGES, *, labels=text):  # outside of Prefect, where test_sweep.py runs a sweep

@@ -48,14 +48,18 @@ def test_end_crashed_runs_changes_only_earlier_running_runs():
     def work() -> None:
         """Never called."""
 
-    end_crashed_runs(datetime.now(UTC))  # ends runs of other tests' killed commands on the same server
+    first, between, last = (datetime(2001, 1, day, tzinfo=UTC) for day in (1, 2, 3))  # before runs of other tests
     with get_client(sync_client=True) as client:
-        states = [Running(), Scheduled(), Completed()]
-        runs = [client.create_flow_run(work, state=state).id for state in states]
-        now = datetime.now(UTC)
-        later = client.create_flow_run(work, state=Running()).id  # simulates a command that starts meanwhile
-        assert end_crashed_runs(now) == 1
+
+        def created(state, expected):
+            run = client.create_flow_run(work, state=Scheduled(scheduled_time=expected)).id
+            client.set_flow_run_state(run, state, force=True)
+            return run
+
+        runs = [created(state, first) for state in (Running(), Scheduled(scheduled_time=first), Completed())]
+        later = created(Running(), last)  # simulates a command that starts meanwhile
+        assert end_crashed_runs(between) == 1
         found = [client.read_flow_run(run).state for run in (*runs, later)]
         assert [state.type.value for state in found] == ["CRASHED", "SCHEDULED", "COMPLETED", "RUNNING"]
         assert "run it again" in found[0].message.lower()
-        assert end_crashed_runs(now) == 0
+        assert end_crashed_runs(between) == 0

@@ -17,6 +17,7 @@ from tests.hub.server import StandInHub
 from tests.hub.world import needs_the_hub, publish_all, write_own_files
 from tests.servers import runs_in
 
+pytestmark = pytest.mark.slow  # each recipe runs several times
 FEW = {
     "nli": "Parquet, pickled translators, a masked LM, gz JSONL, an archive",
     "multilingual-sup": "a folder of sentence-transformers, a set of several configurations",
@@ -59,13 +60,12 @@ def travel(journeys, monkeypatch):
     return made
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name != QUICK)) for name in NAMES])
+@pytest.mark.parametrize("name", NAMES)
 def test_recipe_runs_from_hub_cache_and_mirror(travel, name):
     for step in [step for step in travel.steps if step != "deployment"]:
         travel.steps[step](name)
 
 
-@pytest.mark.slow
 def test_worker_runs_a_deployed_hub_recipe(travel, journeys):
     _, folder, _ = journeys
     with worker(folder):

@@ -35,11 +35,6 @@ def site(few_stsb_rows):
     return few_stsb_rows
 
 
-@pytest.fixture(scope="module")
-def store(site):
-    return site.open_store()
-
-
 def checkpoints(store, ref):
     inputs = store.manifest(ref).provenance.inputs.values()
     return [CheckpointRef(key=entry.key) for entry in inputs if entry.kind == "checkpoint"]

@@ -13,6 +13,7 @@ import pytest
 from bsl.storage.artifacts.store import Store
 from bsl.storage.assets.embedded import embedded_path
 
+pytestmark = pytest.mark.slow  # copies of the packages run whole commands
 ROOT = Path(__file__).parents[2]
 TOYS = ROOT / "tests" / "toys"  # each file at its path in the packages
 ROOMS = ("flows", "tasks", "models", "storage")
@@ -138,7 +139,6 @@ def finished(house, environment, settings, *words):
     return Store(str(house / words[0]))
 
 
-@pytest.mark.slow
 def test_own_study_asks_the_toy_question(house, environment):
     rows = pl.read_parquet(embedded_path("nli-sample") / "train.parquet").head(600)
     numbered = rows.select(text="premise").with_row_index("number")

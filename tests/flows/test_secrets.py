@@ -10,7 +10,7 @@ import pytest
 
 from bsl.storage.artifacts.store import Store
 from tests.log_lines import JSON_LINES, published
-from tests.servers import ROOT, SERVER, clients_of, free_port, prepare, wait_until_healthy
+from tests.servers import ROOT, SERVER, clients_of, free_port, prepare
 
 AUTH = "admin:planted-password-of-the-server"
 PLANTED = {
@@ -42,7 +42,6 @@ def server(tmp_path, new_home):
             stdout=log,
             stderr=log,
         )
-        wait_until_healthy(own["PREFECT_API_URL"])
         yield {**os.environ, **own, **PLANTED}
         process.terminate()
         process.wait(60)
@@ -55,9 +54,9 @@ def bsl(environment, folder, *words):
 
 @pytest.mark.slow
 def test_server_password_is_required_and_no_file_contains_secrets(server, tmp_path):
+    prepare(server)  # it waits until the server answers
     with pytest.raises(urllib.error.HTTPError, match="401"):
         urllib.request.urlopen(f"{server['PREFECT_API_URL']}/admin/version")
-    prepare(server)
     calls = [bsl(server, tmp_path, *words) for words in (["run", "tiny-avg", *FEW], ["doctor", "tiny-avg"])]
     assert [call.returncode for call in calls] == [0, 0], [call.stderr for call in calls]
     store, told = Store(server["BSL_STORE"]), published(calls[0].stderr)

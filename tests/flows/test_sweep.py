@@ -9,6 +9,7 @@ from bsl.flows.cli.main import main
 from bsl.flows.sweep.sweep import ablation, reproduction
 from bsl.models.errors import EvaluationError, TrainingError
 from bsl.models.evaluation.signature import parse_signature
+from bsl.storage.artifacts.lookup import find
 
 pytestmark = pytest.mark.usefixtures("without_charts")
 
@@ -22,18 +23,9 @@ SIGNED = [
 
 
 @pytest.fixture(scope="module")
-def site(new_site):
-    return new_site()
-
-
-@pytest.fixture(scope="module")
-def store(site):
-    return site.open_store()
-
-
-@pytest.fixture(scope="module")
 def quick(alone):
-    return {**alone, "evaluation": {**alone["evaluation"], "dev": None}}
+    training = {**alone["training"], "precision": "fp32"}
+    return {**alone, "training": training, "evaluation": {**alone["evaluation"], "dev": None}}
 
 
 @pytest.fixture(scope="module")
@@ -103,22 +95,6 @@ def harmful(alone):
     return {**alone, "training": {**training, "collapse": {"max_dev_drop": 0.01, "patience": 1}}}
 
 
-@pytest.mark.usefixtures("named_server")
-def test_stopped_training_sets_page_json_and_exit_code(new_site, harmful, capsys):
-    store = new_site().open_store()
-    settings = [part for name, value in harmful.items() for part in ("--set", f"{name}={json.dumps(value)}")]
-    assert main(["run", "tiny", *settings, "--json", "--store", store.url, "--device", "cpu"]) == 1
-    outcome = json.loads(capsys.readouterr().out)
-    assert outcome["verdict"] == "STOPPED"
-    assert " by step 1: " in outcome["reason"]
-    assert outcome["advice"] == "The figures are of the original encoder."
-    page = (store.fetch(*store.refs("report")) / "report.md").read_text()
-    assert page.split("\n\n")[1].startswith("**STOPPED** ")
-    figures = {row["model"]: row["value"] for row in outcome["scores"] if row["metric"] == "spearman"}
-    before, after = (figure for name, figure in figures.items() if name.startswith(("before", "after")))
-    assert before == after
-
-
 def scored(store, study):
     """Return seeds of each point, and whether it has a figure."""
     return store.scan(study).select("seeds", pl.col("mean").is_not_null()).collect().rows()
@@ -134,10 +110,27 @@ def test_stopped_point_gets_no_score_in_sweep_and_reproduction(site, store, harm
         sweep("tiny", {"training.collapse": [harmful["training"]["collapse"]]}, 1, harmful, site=site)
 
 
-def test_nan_loss_shows_a_dash_and_reason_in_sweep(site, store, alone):
-    """Cosines divided by this temperature are infinite in fp32."""
-    changes = {**alone, "training": {**alone["training"], "precision": "fp32"}}
-    study = ablation("tiny", {"training.objective.temperature": [0.05, 1e-40]}, 1, changes, site=site)
+@pytest.mark.usefixtures("named_server")
+def test_stopped_training_sets_page_json_and_exit_code(site, store, harmful, capsys):
+    """The training is that of the sweep above, and is in the store."""
+    settings = [part for name, value in harmful.items() for part in ("--set", f"{name}={json.dumps(value)}")]
+    assert main(["run", "tiny", *settings, "--json", "--store", store.url, "--device", "cpu"]) == 1
+    outcome = json.loads(capsys.readouterr().out)
+    assert outcome["verdict"] == "STOPPED"
+    assert " by step 1: " in outcome["reason"]
+    assert outcome["advice"] == "The figures are of the original encoder."
+    page = (store.fetch(find(store, outcome["report"])) / "report.md").read_text()
+    assert page.split("\n\n")[1].startswith("**STOPPED** ")
+    figures = {row["model"]: row["value"] for row in outcome["scores"] if row["metric"] == "spearman"}
+    before, after = (figure for name, figure in figures.items() if name.startswith(("before", "after")))
+    assert before == after
+
+
+def test_nan_loss_shows_a_dash_and_reason_in_sweep(site, store, swept, half):
+    """Cosines divided by this temperature are infinite in fp32. The other point is one of the first sweep."""
+    before = store.refs("checkpoint")
+    study = ablation("tiny", {"training.objective.temperature": [0.05, 1e-40]}, 1, half, site=site)
+    assert store.refs("checkpoint") == before
     assert scored(store, study) == [(1, True), (0, False)]
     page = (store.fetch(study) / "sweep.md").read_text()
     assert "| temperature 1e-40 | – |" in page

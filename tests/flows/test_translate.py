@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,9 +15,10 @@ from prefect import flow
 from prefect.settings import get_current_settings
 
 from bsl.models.corpus.normalize import sentence_ids
-from bsl.models.errors import TranslationError
+from bsl.models.errors import TranslationError, TranslationStoppedError
 from bsl.models.runtime.partitions import in_range
 from bsl.models.translation.config import Pin, TranslatorConfig
+from bsl.tasks.stage.progress import listening
 from bsl.tasks.stage.run_context import RunContext
 from bsl.tasks.stage.shards import plan_shards
 from bsl.tasks.translation.translate import MemoryLookup, translate_missing
@@ -75,7 +77,7 @@ def content(site):
 
 def test_every_sentence_is_translated_once_also_of_a_grown_corpus(site, model):
     hop = hop_of(site, model)
-    cost = one_hop(site, hop, 100, 32)
+    cost = one_hop.fn(site, hop, 100, 32)
     assert cost["sentences"] == 100
     store = site.open_store()
     memory = dict(store.intact(f"translations/{hop.fingerprint}"))
@@ -86,7 +88,7 @@ def test_every_sentence_is_translated_once_also_of_a_grown_corpus(site, model):
     assert cost["target_tokens"] == table["n_tokens"].sum()
     before = content(site)
     for count, new in ((100, 0), (102, 2)):
-        assert one_hop(site, hop, count, 32)["sentences"] == new
+        assert one_hop.fn(site, hop, count, 32)["sentences"] == new
     after = content(site)
     assert before.items() <= after.items()
     assert len(after) == len(before) + 1
@@ -106,16 +108,10 @@ def test_shards_are_independent_of_which_others_are_finished(tmp_path):
     assert whole[0].read().select(*lengths).max().item() <= whole[-1].read().select(*lengths).min().item()
 
 
-def test_translator_fingerprint_depends_on_content_not_on_path(site, model, tmp_path):
-    copy = tmp_path / "elsewhere"
-    copy.mkdir()
-    for file in model.iterdir():
-        (copy / file.name).write_bytes(file.read_bytes())
-    assert hop_of(site, copy).fingerprint == hop_of(site, model).fingerprint
+def test_translator_fingerprint_depends_on_the_content_of_its_files(site, model, tmp_path):
+    copy = shutil.copytree(model, tmp_path / "elsewhere")
     (copy / "vocab.json").write_text((copy / "vocab.json").read_text() + " ")
     assert hop_of(site, copy).fingerprint != hop_of(site, model).fingerprint
-    beam = TranslatorConfig(model=str(model), source_lang="sv", target_lang="nb", beam=2)
-    assert find_translator(site, beam).fingerprint != hop_of(site, model).fingerprint
 
 
 def test_translator_that_differs_from_its_pins_translates_nothing(site, model):
@@ -123,44 +119,46 @@ def test_translator_that_differs_from_its_pins_translates_nothing(site, model):
     hop = find_translator(site, TranslatorConfig(model=str(model), source_lang="sv", target_lang="nb", pinned=(pin,)))
     assert hop.fingerprint == hop_of(site, model).fingerprint
     with pytest.raises(TranslationError, match=r"1 of 1 differ .* expected 'Anna läser en lång bok hemma.', found '"):
-        one_hop(site, hop, 8, 8)
+        one_hop.fn(site, hop, 8, 8)
     assert content(site) == {}
-
-
-def start(site, model, log=None, **settings):
-    script = f"import runpy; runpy.run_path({__file__!r}, run_name='worker')"
-    environment = os.environ | {
-        "PREFECT_API_URL": str(get_current_settings().api.url), "PYTHONPATH": str(ROOT),
-        "WORKER_STORE": site.store, "WORKER_MODEL": str(model), "WORKER_CACHE": str(site.cache), **settings,
-    }  # fmt: skip
-    with (log or Path(os.devnull)).open("wb") as errors:
-        return subprocess.Popen([sys.executable, "-c", script], env=environment, cwd=ROOT, stderr=errors)
 
 
 def undisturbed(folder, model, count):
     site = site_in(folder / "undisturbed")
-    one_hop(site, hop_of(site, model), count, SHARD_ROWS)
+    one_hop.fn(site, hop_of(site, model), count, SHARD_ROWS)
     return content(site)
 
 
-def test_sigterm_finishes_the_current_shard_and_rerun_resumes(site, model, tmp_path):
-    log = tmp_path / "worker.log"
-    worker = start(site, model, log, WORKER_COUNT=str(FEWER), WORKER_STOPS_AT="2")
-    assert worker.wait(timeout=120) == -signal.SIGTERM
-    told = log.read_text()
-    assert "SIGTERM: finishing the current unit of work first" in told
-    assert "They are saved; run again to translate the others" in told
-    done = len(content(site))
-    assert done == 2, "the shard at hand was published, and no other"
-    scratch = (Path(site.store) / ".scratch").rglob("*")
-    assert not [path for path in scratch if path.is_file()], "a shard was begun and not finished"
-    assert one_hop(site, hop_of(site, model), FEWER, SHARD_ROWS)["sentences"] == FEWER - SHARD_ROWS * done
+def test_sigterm_finishes_the_current_shard_and_rerun_resumes(site, model, tmp_path, caplog):
+    begun, received = [], []
+
+    def stop_in_second(event, _):
+        if event == "makes":
+            begun.append(event)
+            if len(begun) == 2:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    former = signal.signal(signal.SIGTERM, lambda *_: received.append("after the block"))
+    try:
+        with listening(stop_in_second), pytest.raises(TranslationStoppedError, match=f"with 16 of {FEWER} missing"):
+            one_hop.fn(site, hop_of(site, model), FEWER, SHARD_ROWS)
+    finally:
+        signal.signal(signal.SIGTERM, former)
+    assert received == ["after the block"]
+    assert "They are saved; run again to translate the others" in caplog.text
+    assert len(content(site)) == len(begun) == 2, "the shard at hand was published, and no other was begun"
+    assert one_hop.fn(site, hop_of(site, model), FEWER, SHARD_ROWS)["sentences"] == FEWER - SHARD_ROWS * 2
     assert content(site) == undisturbed(tmp_path, model, FEWER)
 
 
 @pytest.mark.slow
 def test_two_workers_sharing_a_store_produce_the_same_bytes(site, model, tmp_path):
-    worker = start(site, model)
+    script = f"import runpy; runpy.run_path({__file__!r}, run_name='worker')"
+    environment = os.environ | {
+        "PREFECT_API_URL": str(get_current_settings().api.url), "PYTHONPATH": str(ROOT),
+        "WORKER_STORE": site.store, "WORKER_MODEL": str(model), "WORKER_CACHE": str(site.cache),
+    }  # fmt: skip
+    worker = subprocess.Popen([sys.executable, "-c", script], env=environment, cwd=ROOT)
     while not list(Path(site.store).glob("translations/*/*/manifest.json")):
         assert worker.poll() is None, "the worker ended before it published"
         time.sleep(0.01)
@@ -169,23 +167,6 @@ def test_two_workers_sharing_a_store_produce_the_same_bytes(site, model, tmp_pat
     assert content(site) == undisturbed(tmp_path, model, COUNT)
 
 
-def stop_at(count):
-    """Send this process SIGTERM when its ``count``-th shard is about to be published, at any load of the machine."""
-    published = 0
-
-    def watch(event, arguments):
-        nonlocal published
-        if event == "os.rename" and "/translations/" in str(arguments[1]):
-            published += 1
-            if published == count:
-                os.kill(os.getpid(), signal.SIGTERM)
-
-    sys.addaudithook(watch)
-
-
 if __name__ == "worker":
     place = RunContext(store=os.environ["WORKER_STORE"], cache=os.environ["WORKER_CACHE"], device="cpu", threads=1)
-    found = hop_of(place, Path(os.environ["WORKER_MODEL"]))
-    if "WORKER_STOPS_AT" in os.environ:
-        stop_at(int(os.environ["WORKER_STOPS_AT"]))
-    one_hop(place, found, int(os.environ.get("WORKER_COUNT", COUNT)), SHARD_ROWS)
+    one_hop(place, hop_of(place, Path(os.environ["WORKER_MODEL"])), COUNT, SHARD_ROWS)

@@ -9,7 +9,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from bsl.flows.recipes.shared import beside_original
-from bsl.models.errors import TrainingError, TranslationError
+from bsl.models.errors import TranslationError
 from bsl.models.translation.config import TranslatorConfig
 from bsl.models.translation.filters import LengthFilter, LoopFilter, OverlapFilter
 from bsl.models.views.config import (
@@ -235,16 +235,6 @@ def test_augment_counts_an_outcome_for_every_sentence(site, corpus, models):
     assert store.scan(pairs).collect().height == methods["bt-nb"] - counted["kept: copy of the source"]
 
 
-def test_augment_rerun_translates_only_new_sentences(site, corpus, models):
-    views_and_pairs(site, corpus, through(models), ROUND_TRIPS)
-    grown, _ = views_and_pairs(
-        site, publish_corpus(site, [*CORPUS, "A new sentence."], "sv"), through(models), ROUND_TRIPS
-    )
-    there, back = site.open_store().manifest(grown).figures["hops"]
-    assert there["sentences"] == 1
-    assert back["sentences"] <= 1
-
-
 def test_views_key_depends_on_the_search_and_not_on_the_path_of_the_model(site, corpus, models, tmp_path):
     elsewhere = shutil.copytree(models[0], tmp_path / "out"), shutil.copytree(models[1], tmp_path / "back")
     first, again, beam = (
@@ -262,8 +252,3 @@ def test_translator_that_fails_its_smoke_test_stops_the_run(site, corpus, models
     with pytest.raises(TranslationError, match=r"en→de translator .* fails its smoke test: 3 of 3"):
         views_and_pairs(site, english, config, ROUND_TRIPS)
     assert [ref.kind for ref in site.open_store().refs()] == ["corpus", "corpus"]
-
-
-def test_pairing_with_missing_view_raises_missing_view_error(site, corpus):
-    with pytest.raises(TrainingError, match=r"original\|bt-nb gives no pairs: 32 sentences have only the first view"):
-        views_and_pairs(site, corpus, AugmentConfig(), ROUND_TRIPS)

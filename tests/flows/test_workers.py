@@ -76,6 +76,7 @@ def test_call_whose_workers_all_die_is_named_and_the_others_end(two_workers, cap
 def test_result_that_was_lost_with_its_worker_is_computed_again(two_workers, tmp_path):
     ended = outcomes_on_cluster(*two_workers, note_process, [(str(tmp_path), n) for n in (1, 2)])
     assert next(ended) == (0, 1)
+    (tmp_path / "go").touch()
     end = time.monotonic() + SECONDS
     while not (tmp_path / "2-0").exists() and time.monotonic() < end:
         time.sleep(0.1)

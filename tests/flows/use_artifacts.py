@@ -1,9 +1,12 @@
-"""Run a flow of short stages: `use_artifacts.py STORE COUNT`. It pauses until a line comes on standard input.
+"""Run flows of short stages, each in a fork of this process, which reads lines `[STORE, COUNT, VARIABLES]`.
 
-With COUNT 0 it makes a corpus, prints its path, pauses, and uses it. Otherwise it makes COUNT corpora and their pairs,
-each other one from the cache, prints a line, and pauses.
+With COUNT 0 a flow makes a corpus, pauses, and uses it. Otherwise it makes COUNT corpora and their pairs, each other
+one from the cache, and pauses. A pause prints the process id and the corpus, and lasts until a line comes on standard
+input. After each flow this process prints the exit code. The modules are imported once for all flows.
 """
 
+import json
+import os
 import sys
 
 from prefect import flow
@@ -27,12 +30,22 @@ def waiting(site: RunContext) -> None:
     doubled(site, corpus, Size(rows=1))
 
 
-def pause(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+def pause(word: str) -> None:
+    say(f"{os.getpid()} {word}")
     sys.stdin.readline()
 
 
+def say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
 if __name__ == "__main__":
-    site, count = RunContext(store=sys.argv[1]), int(sys.argv[2])
-    chain(site, count) if count else waiting(site)
+    while line := sys.stdin.readline():
+        store, count, variables = json.loads(line)
+        if not (child := os.fork()):
+            os.environ.update(variables)
+            site = RunContext(store=store)
+            chain(site, count) if count else waiting(site)
+            sys.exit()
+        say(f"ended {os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}")

@@ -1,11 +1,6 @@
 """Services in docker/ keep secrets and ports closed, and their automations are valid; no image is built here."""
 
-import os
 import re
-import subprocess
-import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from uuid import uuid4
 
@@ -48,28 +43,3 @@ def test_automations_are_valid_and_match_only_tagged_runs(name):
     AutomationCore.model_validate(rule)
     assert rule["trigger"]["match_related"]["prefect.resource.id"] == f"prefect.tag.{TAG}"
     assert f"inspect {rule['name']} " in (DOCKER / "server-setup.sh").read_text()
-
-
-def test_server_setup_waits_until_the_server_answers(tmp_path):
-    """`prefect server start --background` returns before the server answers."""
-    asked = []
-
-    class Starting(BaseHTTPRequestHandler):
-        def do_GET(self):
-            asked.append(self.path)
-            self.send_response(500 if len(asked) == 1 else 200)
-            self.end_headers()
-            self.wfile.write(b"true")
-
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Starting)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    (tmp_path / "prefect").symlink_to("/bin/true")
-    own = {"PATH": f"{tmp_path}:{Path(sys.executable).parent}:{os.environ['PATH']}", "PREFECT_HOME": str(tmp_path)}
-    url = f"http://127.0.0.1:{server.server_port}/api"
-    subprocess.run([DOCKER / "server-setup.sh"], env={**os.environ, **own, "PREFECT_API_URL": url}, check=True)
-    server.shutdown()
-    server.server_close()
-    assert asked == ["/api/health", "/api/health"]

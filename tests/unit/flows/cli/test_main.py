@@ -10,15 +10,12 @@ import sys
 
 import pytest
 
-from bsl.flows.cli.main import main
-
 EMBEDDED = "evaluate embedded:bert-mini --suite"
 LABELS = "names a column of labels, but no file of labels is given. Add"
 SMALL = "too little text: sentences of 20 to 1,000 characters: 1, documents: 1; none is left"
 REFUSED = [  # call, exit code, part of the message
     ("runn", 2, 'bsl: Unknown command "runn". Did you mean "run"? Available commands: run, sweep, '),
     ("xyzzy", 2, "evaluate, compare, embed, ... See `bsl --help`\n"),
-    ("--json", 2, 'bsl: Unknown command "--json". Available commands: run, '),
     ("run tiny --sett x", 2, "bsl: Unknown option: --sett. Did you mean --set? See `bsl run --help`\n"),
     ("run tiny nli", 2, "bsl: unexpected argument 'nli'. See `bsl run --help`\n"),
     ("run", 2, "RECIPE requires an argument. See `bsl run --help`"),
@@ -36,8 +33,6 @@ REFUSED = [  # call, exit code, part of the message
     ("mirror hub stsb/test --set training.lr=1", 2, "--set: has an effect only with a recipe. Name one: recipe:NAME"),
     ("artifacts show report/abc", 1, "store (--store, BSL_STORE), expected the key of one artifact. List them with"),
     ("run tiny --set training.objective.momentun=1", 2, "training.objective.momentun: unknown field. Did you mean"),
-    ("run tiny --set training.leraning_rate=1", 2, "unknown field. Did you mean 'training.lr'?"),
-    ("run tiny --set training.steps=9", 2, "unknown field. Did you mean 'training.max_steps'? Fields of"),
     ("run tiny-flow --set training.objective.k=8", 2, "tiny-flow does not train. Set training.objective as well"),
     ("run tiny --set training.lr", 2, "--set training.lr: expected FIELD=VALUE"),
     ("run tiny --set training..lr=1", 2, "--set training..lr=1: expected FIELD=VALUE"),
@@ -49,7 +44,6 @@ REFUSED = [  # call, exit code, part of the message
     ("doctor tiny --set training.lr=" + "[" * 100_000, 2, "nested too deeply"),
     ("artifacts gc --older-than soon", 2, 'unable to convert "soon" into timedelta. See `bsl artifacts gc --help`'),
     ("artifacts gc --older-than=-1d", 2, "expected a time up to 36500d, such as 12h or 30d"),
-    ("artifacts gc --older-than 999999d", 2, "expected a time up to 36500d, such as 12h or 30d"),
     ("artifacts ls --store own.txt", 1, "own.txt is a file, expected a folder. Choose another folder"),
     ("artifacts gc --store own.txt/store", 1, "own.txt is a file, expected a folder. Choose another folder"),
     ("compare sweep/latest report/latest", 2, "sweep/latest: expected report/<key>"),
@@ -138,7 +132,6 @@ REFUSED = [  # call, exit code, part of the message
     ("adapt own.txt --config null.json --suite sts", 2, "evaluation is None, expected a JSON object of settings"),
     ("adapt own.csv --columns boddy", 1, "column 'boddy' is missing"),
     ("adapt own.csv --title subject", 1, ". Name the right columns with `--title`.\n"),
-    ("adapt own.csv --document thread", 1, ". Name the right columns with `--document`.\n"),
     ("adapt latin.txt", 1, "latin.txt, line 1: not UTF-8"),
     ("adapt latin.txt", 1, "iconv -f "),
     ("adapt own.txt", 1, SMALL),
@@ -149,7 +142,6 @@ REFUSED = [  # call, exit code, part of the message
         2,
         "seed: unknown field. Did you mean 'bootstrap.seed' or 'probe.seed' ",
     ),
-    ("evaluate embedded:bert-mini --set stsb.epoch=1", 2, "stsb.epoch: unknown field. Did you mean"),
     ("evaluate embedded:bert-mini --cnn 1,2", 2, "--cnn 1,2: expected odd numbers such as 1,3,5"),
     ("evaluate embedded:bert-mini --pooling cls+maen", 2, "reading.pooling: unknown pooling 'maen', expected"),
     ("evaluate embedded:bert-mini --label-column queue", 2, f"--label-column: {LABELS} --suite labels:FILE"),
@@ -186,11 +178,13 @@ REFUSED = [  # call, exit code, part of the message
 CODE = """
 import contextlib, io, json, sys
 from bsl.flows.cli.main import main
+ended = []
 for call in json.load(sys.stdin):
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        main(call)
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        code = main(call)
     heavy = [name for name in ("prefect", "torch", "transformers", "sklearn") if name in sys.modules]
-    assert not heavy, (call, heavy)
+    ended.append([code, out.getvalue(), err.getvalue(), heavy])
+print(json.dumps(ended))
 """
 FILES = {
     "own.txt": "A dog runs across a field of snow.\n",
@@ -220,22 +214,16 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("folder")
-def test_wrong_call_is_refused_with_its_remedy(capsys):
-    for call, expected, message in REFUSED:
-        code = main(shlex.split(call))
-        out, err = capsys.readouterr()
-        assert (code, out) == (expected, ""), (call[:99], err)
+def test_wrong_call_is_refused_with_its_remedy_before_heavy_imports():
+    """One process makes all calls: a heavy import of any of them would be seen after it."""
+    asked = json.dumps([shlex.split(call) for call, _, _ in REFUSED])
+    done = subprocess.run([sys.executable, "-c", CODE], input=asked, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    for (call, expected, message), (code, out, err, heavy) in zip(REFUSED, json.loads(done.stdout), strict=True):
+        assert (code, out, heavy) == (expected, "", []), (call[:99], err)
         assert message in err, call[:99]
         assert "pydantic" not in err, call[:99]
         assert err.count("\n") == 1, call[:99]
-
-
-@pytest.mark.usefixtures("folder")
-def test_wrong_call_is_refused_before_heavy_imports():
-    """One process makes all calls: a heavy import of any of them would be seen after it."""
-    asked = json.dumps([shlex.split(call) for call, _, _ in REFUSED])
-    ended = subprocess.run([sys.executable, "-c", CODE], input=asked, capture_output=True, text=True, check=False)
-    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_main_raises_gc_threshold_and_freezes_objects_at_exit():

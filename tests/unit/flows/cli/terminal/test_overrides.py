@@ -48,8 +48,6 @@ def test_fields_of_a_named_objective_or_transform_may_be_set_too():
         ("title=a\udcffb", r"title.* [uU]nicode"),  # such as the undecodable bytes of a command line
         (f"training.seed={'9' * 5000}", r"training\.seed"),
         ("training.objective.momentum=2", r"momentum: Input should be less than or equal to 1 \(found 2\)"),
-        ("encoder.cnn.kernel=1", "Did you mean 'encoder.cnn.kernels'. Fields of encoder.cnn: kernels, channels, relu$"),
-        ("encoder.cnn.width=1", r"^encoder.cnn.width: unknown field\. Fields of encoder.cnn: kernels, channels, relu$"),
     ]
 )
 def test_hostile_or_wrong_setting_is_refused(setting, message):
