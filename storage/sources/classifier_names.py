@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from bsl.storage.artifacts.refs import ENCODER
 from bsl.storage.errors import SourceError
 from bsl.storage.filesystem.model_folder import CLASSIFIER, CLASSIFIER_SETTINGS
 
@@ -20,6 +19,8 @@ def classifier_folder(name: str) -> Path | None:
 
     None if there is none.
     """
+    from bsl.storage.artifacts.refs import ENCODER  # fsspec, which no help needs
+
     given = Path(name).expanduser()
     folders = (encoder / CLASSIFIER for encoder in (given, given / ENCODER))
     return next((folder for folder in folders if (folder / CLASSIFIER_SETTINGS).is_file()), None)
