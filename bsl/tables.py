@@ -188,7 +188,7 @@ def _looks_like_name(text: str) -> bool:
 
 
 def _set_named(name: str) -> str:
-    if len(require_name(name, "suite")) < _PATH and Path(name).is_file():
+    if len(require_name(name, "suite")) < _PATH and is_readable(name) and Path(name).is_file():
         raise ValueError(f"{name} is a file, expected a set. Pass '{SET_PREFIX}{name}' or 'own:{name}'")
     return name
 

@@ -33,10 +33,9 @@ if TYPE_CHECKING:
     from bsl.models.runtime.progress import OnProgress
 
 CHUNK = 10_000  # texts per tokenizer call: enough for all its threads, few enough to bound memory
+_FORM: Final = re.compile(rf"{CLASSIFIER}|{GRAPH_FOLDER}|static|dims-\d+")
+"""Folders that an export adds to those of the encoder itself."""
 # No padding: it would cost memory, and other callers may have enabled it.
-_FORM: Final = re.compile(
-    rf"{CLASSIFIER}|{GRAPH_FOLDER}|static|dims-\d+"
-)  # folders of an export beside the encoder's own
 _PLAIN: dict[str, Any] = {"truncation": True, "padding": False, "return_attention_mask": False, "verbose": False}
 DEFAULT_PROMPT = "default"  # saved name of a prompt that is not among the folder's named prompts
 
