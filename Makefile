@@ -81,7 +81,7 @@ mutants: develop  ## tests against COUNT small faults in FOLDER, after `make cov
 lint: develop
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers 2
 	$(BIN)/lint-imports
 
 bench: develop  ## ratios against peers measured in the same run; prints tables for BENCHMARKS.md
