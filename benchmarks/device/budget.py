@@ -48,10 +48,11 @@ def within(section: str, rows: Iterable[Finding | Rate], budget_s: float, *, mus
         try:
             with _interrupted(remaining):
                 row = next(results, None)
-        except OutOfTimeError:
-            yield not_run(name, f"cut after {budget_s:.3g} s")
-            return
-        except FAULTS as error:
+        except (OutOfTimeError, *FAULTS) as error:
+            # A library may turn the interruption into an error of its own.
+            if isinstance(error, OutOfTimeError) or time.monotonic() - began >= remaining:
+                yield not_run(name, f"cut after {budget_s:.3g} s")
+                return
             reason = f"{type(error).__name__}: {(str(error).strip() or 'no message').splitlines()[0]}"
             yield holds(name, False, reason) if must else not_run(name, reason)
             return
