@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from bsl.classifier import Classifier
     from bsl.configs import recipe, recipes
     from bsl.encoder import SentenceEncoder
-    from bsl.runs import Result, adapt, compare, embed_corpus, evaluate, run
+    from bsl.results import Result
+    from bsl.runs import adapt, compare, embed_corpus, evaluate, run
     from bsl.storage.artifacts.store import Store
 
 __all__ = [
@@ -40,9 +41,10 @@ _MODULES: Final = {
     "Classifier": "bsl.classifier",
     "SentenceEncoder": "bsl.encoder",
     "Store": "bsl.storage.artifacts.store",
+    "Result": "bsl.results",
     "recipe": "bsl.configs",
     "recipes": "bsl.configs",
-} | dict.fromkeys(("Result", "adapt", "compare", "embed_corpus", "evaluate", "run"), "bsl.runs")
+} | dict.fromkeys(("adapt", "compare", "embed_corpus", "evaluate", "run"), "bsl.runs")
 
 
 def __getattr__(name: str) -> object:

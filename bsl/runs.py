@@ -7,96 +7,34 @@ such as BSL_STORE, BSL_DATA_MIRROR and BSL_DEVICE.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from bsl.configs import recipe
-from bsl.encoder import SentenceEncoder
 from bsl.flows import adaptation, comparison, pipeline
 from bsl.flows.config import PipelineConfig, override
 from bsl.flows.recipes.adaptation import AdaptConfig
 from bsl.flows.run_context import run_context_of
+from bsl.results import GivenEncoder, Result, encoders_of, listed, run_named
 from bsl.storage.artifacts.lookup import find_reports
 from bsl.storage.artifacts.refs import ReportRef
-from bsl.storage.assets.embedded import EMBEDDED
-from bsl.storage.errors import ArtifactMissingError
 from bsl.storage.filesystem.spelling import did_you_mean
 from bsl.storage.filesystem.values import described, require_name
 from bsl.storage.sources.label_names import set_with_label_columns, with_label_columns
 from bsl.tables import Files, is_column
 from bsl.tasks.embedding import python_encoders
-from bsl.tasks.embedding.python_encoders import name_of
 from bsl.tasks.evaluation import python_api
-from bsl.tasks.figures import ResultFigures
-from bsl.tasks.reporting.publish import page_of
 from bsl.tasks.stage.run_context import RunContext
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import polars as pl
-    from pydantic import JsonValue
 
     from bsl.models.evaluation.uses import UseName
-    from bsl.storage.artifacts.refs import ArtifactRef
-    from bsl.storage.artifacts.store import Store
     from bsl.tasks.embedding.python_encoders import TextEncoder
-
-
-@dataclass(frozen=True)
-class Result:
-    """Result of a run in the store.
-
-    Attributes:
-        store: Store that contains the result.
-        ref: Reference of the artifact; `ref.path` is its name in commands, as in `bsl evaluate report/<key>`.
-    """
-
-    store: Store
-    ref: ArtifactRef
-
-    @property
-    def page(self) -> Path:
-        """Path of the HTML page; a local copy if the store is remote."""
-        return page_of(self.store, self.ref)
-
-    @property
-    def figures(self) -> dict[str, JsonValue]:
-        """Figures in the manifest, such as the verdict and the reason for it."""
-        return dict(self.store.manifest(self.ref).figures)
-
-    @property
-    def finding(self) -> str:
-        """The verdict, the uses that it holds for, and advice, as commands print them; empty without a comparison."""
-        return " ".join(self.store.manifest(self.ref).figures_as(ResultFigures).findings)
-
-    @property
-    def scores(self) -> pl.DataFrame:
-        """Scores, one per row: model, dataset, split, metric, protocol, value, interval and signature.
-
-        Raises:
-            ArtifactMissingError: It is the result of an adaptation, whose scores are in `figures["uses"]`.
-        """
-        if "uses" in self.store.manifest(self.ref).figures:
-            raise ArtifactMissingError(
-                f"{self.ref}: an adaptation has no table of scores. figures['uses'] has the score of each use, before "
-                "and after; to score its encoder on sets, pass it to evaluate"
-            )
-        return self.store.scan(self.ref, "scores").collect()
-
-    @property
-    def encoder(self) -> SentenceEncoder:
-        """The trained encoder.
-
-        Raises:
-            ArtifactMissingError: The run trained no encoder.
-        """
-        from bsl.tasks.embedding.encoders import encoder_folder, find_encoder
-
-        context = RunContext(store=self.store.url)
-        return SentenceEncoder.load(encoder_folder(self.store, find_encoder(context, self.ref.path, None)))
 
 
 def run(config: str | PipelineConfig, changes: Mapping[str, Any] | None = None, **settings: object) -> Result:
@@ -173,7 +111,7 @@ def adapt(
 
 
 def evaluate(
-    encoder: str | Path | TextEncoder,
+    encoder: str | Path | Result | TextEncoder,
     suite: object = ("sts",),
     *,
     name: str | None = None,
@@ -185,8 +123,8 @@ def evaluate(
     """Score an encoder on the papers' sets.
 
     Args:
-        encoder: A name that `SentenceEncoder.load` accepts, an object with `encode(list[str]) -> array`, or a callable
-            with that signature.
+        encoder: A name that `SentenceEncoder.load` accepts, a result, an object with `encode(list[str]) -> array`, or
+            a callable with that signature.
         suite: Suites such as `sts`, `senteval` or `all`; sets such as `stsb/dev` or `trec`; tables of labels, as for
             `adapt`; lists (texts, classes) or (texts, texts, scores). One needs no list.
         name: Name of the encoder in signatures.
@@ -197,7 +135,8 @@ def evaluate(
         **settings: Runtime settings by name.
 
     Returns:
-        `scores`, one score per row, and `missing`, the unavailable sets and the reason for each.
+        `scores`, one score per row, and `missing`, the unavailable sets and the reason for each. A warning says how
+        many rows of labels trained the encoder, if it is named or a result.
 
     Raises:
         UnknownSuiteError: A suite or set is unknown.
@@ -210,18 +149,17 @@ def evaluate(
         True
     """
     context = context_of(settings)
-    found = _encoder_of(encoder)
-    named = name or (str(encoder) if isinstance(encoder, str | Path) else None)
-    columns = _columns(text_columns)
+    given = GivenEncoder.of(encoder, context, name)
     with Files() as files:
-        sets = [set_with_label_columns(one, label_column, columns, document) for one in files.suite(suite)]
-        result = python_api.evaluate(found, sets, context, name=named)
+        sets = _sets(files, suite, label_column, text_columns, document)
+        result = python_api.evaluate(given.encoder, sets, context, name=given.name)
+        _warn(given.notes(sets), files)
         return replace(result, scores=files.without_folder(result.scores))
 
 
 @overload
 def compare(
-    runs: Sequence[str | Result],
+    runs: Iterable[str | Result],
     suite: None = None,
     *,
     label_column: None = None,
@@ -233,7 +171,7 @@ def compare(
 
 @overload
 def compare(
-    runs: Sequence[str | Path | Result | TextEncoder] | Mapping[str, str | Path | Result | TextEncoder],
+    runs: Iterable[str | Path | Result | TextEncoder] | Mapping[str, str | Path | Result | TextEncoder],
     suite: object,
     *,
     label_column: str | None = None,
@@ -280,61 +218,15 @@ def compare(
     """
     context = context_of(settings)
     if suite is not None:
-        columns = _columns(text_columns)
         with Files() as files:
-            sets = [set_with_label_columns(one, label_column, columns, document) for one in files.suite(suite)]
-            return files.without_folder(python_api.compare(_encoders_of(runs), sets, context))
+            sets, encoders = _sets(files, suite, label_column, text_columns, document), encoders_of(runs, context)
+            found = python_api.compare({one.name: one.encoder for one in encoders}, sets, context)
+            _warn([note for one in encoders for note in one.notes(sets)], files)
+            return files.without_folder(found)
     store = context.open_store()
-    names = [_run_named(run) for run in _listed(runs)]
+    names = [run_named(run) for run in listed(runs)]
     reports = tuple(ReportRef(key=ref.key) for ref in find_reports(store, names))
     return Result(store, comparison.compared(context, reports))
-
-
-def _encoders_of(
-    given: Sequence[str | Path | Result | TextEncoder] | Mapping[str, str | Path | Result | TextEncoder],
-) -> dict[str, TextEncoder]:
-    """Return encoders by their names in tables.
-
-    Raises:
-        ValueError: Two encoders have the same name.
-    """
-    if isinstance(given, Mapping):
-        return {name: _encoder_of(one) for name, one in given.items()}
-    found: dict[str, TextEncoder] = {}
-    for one in _listed(given):
-        name = one.ref.path if isinstance(one, Result) else str(one) if isinstance(one, str | Path) else name_of(one)
-        if name in found:
-            raise ValueError(f"two encoders have the name {name!r}. Pass a dictionary from names to encoders")
-        found[name] = _encoder_of(one)
-    return found
-
-
-def _columns(names: str | Sequence[str]) -> Sequence[str]:
-    return (names,) if isinstance(names, str) else names
-
-
-def _listed(given: Any) -> Sequence[Any]:  # noqa: ANN401 - runs or encoders
-    """Return runs or encoders as a list: a single one is refused later, not read letter by letter."""
-    return given if isinstance(given, list | tuple) else [given]
-
-
-def _run_named(run: object) -> str:
-    """Return the name of a finished run.
-
-    Raises:
-        TypeError: It is an encoder.
-    """
-    if isinstance(run, Result):
-        return run.ref.key
-    if not isinstance(run, str) or run.startswith(EMBEDDED):
-        raise TypeError(f"{described(run)} is no finished run. To compare encoders, name sets too")
-    return require_name(run, "a run")
-
-
-def _encoder_of(given: str | Path | Result | TextEncoder) -> TextEncoder:
-    if isinstance(given, Result):
-        return given.encoder
-    return SentenceEncoder.load(given) if isinstance(given, str | Path) else given
 
 
 def embed_corpus(
@@ -366,3 +258,20 @@ def context_of(settings: Mapping[str, object]) -> RunContext:
             hint = did_you_mean(name, RunContext.model_fields)
             raise TypeError(f"unknown runtime setting {name!r}.{hint} Settings: {', '.join(RunContext.model_fields)}")
     return run_context_of({name: str(value) if isinstance(value, Path) else value for name, value in settings.items()})
+
+
+def _sets(
+    files: Files, suite: object, label_column: str | None, text_columns: str | Sequence[str], document: str | None
+) -> list[str]:
+    """Return the names of sets; tables and lists are written to files."""
+    columns = _columns(text_columns)
+    return [set_with_label_columns(one, label_column, columns, document) for one in files.suite(suite)]
+
+
+def _columns(names: str | Sequence[str]) -> Sequence[str]:
+    return (names,) if isinstance(names, str) else names
+
+
+def _warn(notes: Iterable[str], files: Files) -> None:
+    for note in notes:
+        warnings.warn(files.without_folder_in(note), stacklevel=3)  # the line of the caller

@@ -113,6 +113,10 @@ class Files:
             return table
         return table.with_columns(pl.col(pl.String).str.replace_all(f"{self._folder}/", "", literal=True))
 
+    def without_folder_in(self, text: str) -> str:
+        """Return a text alike."""
+        return text if self._folder is None else text.replace(f"{self._folder}/", "")
+
     def _written(self, name: str, table: pl.DataFrame) -> str:
         if self._folder is None:
             self._folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="bsl-")))

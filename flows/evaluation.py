@@ -17,6 +17,7 @@ from bsl.tasks.evaluation.config import EvaluationSettings
 from bsl.tasks.evaluation.kind import FrozenKind
 from bsl.tasks.evaluation.kinds import available, kind_of, names_of, score, tables
 from bsl.tasks.evaluation.systems import NamedEncoder, System, find_encoder_systems
+from bsl.tasks.evaluation.taught_rows import taught_notes
 from bsl.tasks.reporting.evaluation import Missing, summarise
 from bsl.tasks.stage.log_context import show_logs
 
@@ -68,7 +69,9 @@ def evaluation(
         ),
     ]
     compared = differences(context, systems[0], systems[1:], found, settings) if systems else ()
-    return summarise(context, tuple(scores), compared, Missing.of(found.missing), tables())
+    store, sets = context.open_store(), found.sets.values()
+    notes = tuple(note for one in candidates for note in taught_notes(store, one.label, one.encoder, sets))
+    return summarise(context, tuple(scores), compared, Missing.of(found.missing), notes, tables())
 
 
 def encoder_system(site: RunContext, candidate: NamedEncoder, found: FoundSets, precision: Precision) -> System:

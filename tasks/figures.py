@@ -161,9 +161,10 @@ class ResultFigures(Figures):
 
 
 class EvaluationFigures(Figures):
-    """The missing sets of an evaluation, with reasons."""
+    """The missing sets of an evaluation, with reasons, and notes about its scores."""
 
     missing: dict[str, str]
+    notes: list[str]
 
 
 class SweepFigures(Figures):

@@ -100,17 +100,16 @@ def evaluate(
     print_sets(suite, site.mirror)
     from bsl.flows.evaluation import evaluation
     from bsl.tasks.evaluation.kinds import named_sets
-    from bsl.tasks.evaluation.taught_rows import notes_on
     from bsl.tasks.figures import EvaluationFigures
 
     ref = start.run(evaluation, [], models=list(models), suite=list(suite), config=config)
-    for note in notes_on(site, models, suite):
-        print(printable(f"note: {note}"), file=sys.stderr)
     store = site.open_store()
+    figures = store.manifest(ref).figures_as(EvaluationFigures)
+    for note in figures.notes:
+        print(printable(f"note: {note}"), file=sys.stderr)
     export = f"export:  bsl artifacts export {ref} TARGET --as markdown   (or latex, mteb)"
     print_result(store, ref, output, [export])
-    missing = store.manifest(ref).figures_as(EvaluationFigures).missing
-    return 1 if missing.keys() & {*named_sets(suite)} else 0
+    return 1 if figures.missing.keys() & {*named_sets(suite)} else 0
 
 
 def _convolutions(kernels: str | None) -> CNNConfig | None:

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from bsl.tasks.stage.run_context import RunContext
 
 
-def notes_on(site: RunContext, models: Sequence[str], suite: Sequence[str]) -> list[str]:
-    """Return `taught_notes` of encoders and sets by their names, as in `bsl evaluate`."""
+def notes_on(site: RunContext, model: str, suite: Sequence[str]) -> list[str]:
+    """Return `taught_notes` of an encoder and of sets by their names, as in `bsl evaluate`."""
     labelled = [kind_of(name).find(site, name) for name in suite if name.startswith(SET_PREFIX)]
-    made_here = [name for name in models if is_made_here(name)] if labelled else []
-    found = ((name, find_encoder(site, name, None)) for name in made_here)
-    return [note for name, encoder in found for note in taught_notes(site.open_store(), name, encoder, labelled)]
+    if not labelled or not is_made_here(model):
+        return []
+    return taught_notes(site.open_store(), model, find_encoder(site, model, None), labelled)
 
 
 def taught_notes(

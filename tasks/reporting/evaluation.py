@@ -52,22 +52,26 @@ class Missing(Record):
         return cls(names=tuple(reasons), reasons=dict(reasons))
 
 
-@stage(ref=ArtifactRef, kind="evaluation", version=8)
+@stage(ref=ArtifactRef, kind="evaluation", version=9)
 def summarise(
     context: StageContext,
     scores: tuple[ScoresRef, ...],
     comparisons: tuple[ComparisonRef, ...],
     missing: Missing,
+    notes: tuple[str, ...],
     tables: tuple[PaperTable, ...],
 ) -> None:
-    """Publish the page, and the scores of all systems as one table; `tables` are the layouts of the papers."""
+    """Publish the page, and the scores of all systems as one table.
+
+    `notes` are sentences about the scores, and `tables` the layouts of the papers.
+    """
     table = pl.concat([context.store.scan(ref).collect() for ref in scores])
     comparison = write_figures(context, table, comparisons)
     draws = draws_of(context.store, comparisons)
     findings = list(findings_of(table, comparison))
-    context.draft.note(EvaluationFigures(missing=missing.reasons))
+    context.draft.note(EvaluationFigures(missing=missing.reasons, notes=[*notes]))
     context.draft.note(ResultFigures(findings=findings, draws=draws))
-    publish(context, evaluation_page(table, comparison, missing.reasons, tables, draws))
+    publish(context, evaluation_page(table, comparison, missing.reasons, notes, tables, draws))
 
 
 def draws_of(store: Store, comparisons: Sequence[ComparisonRef]) -> int | None:
@@ -93,6 +97,7 @@ def evaluation_page(
     scores: pl.DataFrame,
     comparison: pl.DataFrame | None,
     missing: Mapping[str, str],
+    notes: Sequence[str],
     tables: Iterable[PaperTable],
     draws: int | None = None,
 ) -> Page:
@@ -111,7 +116,7 @@ def evaluation_page(
         Part("Signatures", [signatures(scores)]),
     ]
     title = f"Evaluation of {_listed([*system_names(scores['model'].unique(maintain_order=True)).values()])}"
-    return Page.of_result(title, [" ".join(findings_of(scores, comparison))], system_chart(scores), parts)
+    return Page.of_result(title, [" ".join(findings_of(scores, comparison)), *notes], system_chart(scores), parts)
 
 
 def difference_part(comparison: pl.DataFrame | None, draws: int | None = None) -> Part:

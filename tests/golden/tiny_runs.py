@@ -223,7 +223,7 @@ def _single_calls(site, trained):
     (shard,) = write_shards([sentences], Path())
     embed_shard(site, encoder, shard, EncoderConfig(model=encoder.identity), "fp32")
     embed_tfidf(site, corpus, corpus)
-    summarise(site, trained.scores, (), Missing.of({"sts12": "absent"}), tables())
+    summarise(site, trained.scores, (), Missing.of({"sts12": "absent"}), (), tables())
 
 
 def _finetuned(site):

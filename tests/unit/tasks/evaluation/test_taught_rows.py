@@ -1,17 +1,26 @@
 """Rows of labels that trained an encoder are counted where they score it."""
 
-import polars as pl
+import shutil
+import warnings
 
+import polars as pl
+import pytest
+
+import bsl
+from bsl.flows.evaluation import evaluation
 from bsl.models.views.annotated_pairs import scored_pairs
 from bsl.storage.artifacts.manifest import InputEntry, Provenance
 from bsl.storage.artifacts.refs import CheckpointRef, PairsRef
+from bsl.storage.assets.embedded import embedded_path
+from bsl.tasks.evaluation.config import EvaluationSettings
 from bsl.tasks.evaluation.taught_rows import notes_on
+from bsl.tasks.figures import EvaluationFigures
 from bsl.tasks.stage.run_context import RunContext
 
 TEXTS = [f"The parcel number {number} came late." for number in range(60)]
 
 
-def test_rows_whose_texts_trained_an_encoder_are_counted_unless_it_is_the_original(tmp_path, monkeypatch, capsys):
+def test_rows_whose_texts_trained_an_encoder_are_counted_unless_it_is_the_original(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     site = RunContext(store="store", device="cpu")
     store = site.open_store()
@@ -26,9 +35,18 @@ def test_rows_whose_texts_trained_an_encoder_are_counted_unless_it_is_the_origin
         with store.draft(
             CheckpointRef(key=f"{number:064x}"), Provenance(stage_version=1, config={}, inputs=inputs)
         ) as draft:
-            (draft.folder / "encoder").write_text("")
+            shutil.copytree(embedded_path("bert-mini"), draft.folder / "encoder")
             draft.note({"adapted": adapted})
     trained, original = (f"checkpoint/{number:064x}" for number in (2, 3))
-    (note,) = notes_on(site, [trained, original, "embedded:bert-mini"], ["labels:labels.csv", "stsb/dev"])
-    assert note.startswith(f"25 of the 60 rows of labels:labels.csv trained {trained}, so its score there tells ")
-    assert notes_on(site, [trained], ["stsb/dev"]) == []
+    labels, note = "labels:labels.csv", f"25 of the 60 rows of labels:labels.csv trained {trained}, so its score"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # nothing is said of other encoders and sets
+        bsl.compare([original, "embedded:bert-mini"], labels, store="store")
+    with pytest.warns(UserWarning, match=note):
+        bsl.compare([original, trained], labels, store="store")
+    with pytest.warns(UserWarning, match="25 of the 60 rows of labels:labels.parquet trained"):
+        bsl.evaluate(bsl.Result(store, CheckpointRef(key=f"{2:064x}")), pl.read_csv("labels.csv"))
+    page = evaluation.fn([trained], [labels], EvaluationSettings(bootstrap={"resamples": 100}), site)
+    (told,) = store.manifest(page).figures_as(EvaluationFigures).notes
+    assert told.startswith("25 of the 60 rows of labels:labels.csv trained checkpoint/0000")
+    assert notes_on(site, trained, ["stsb/dev"]) == []

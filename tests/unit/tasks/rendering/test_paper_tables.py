@@ -124,13 +124,13 @@ FINDINGS = {
 
 @pytest.mark.parametrize(("comparison", "finding"), FINDINGS.values(), ids=FINDINGS)
 def test_evaluation_page_opens_with_a_finding(comparison, finding):
-    assert evaluation_page(SCORES, comparison, {}, tables()).sentence.startswith(finding)
+    assert evaluation_page(SCORES, comparison, {}, (), tables()).sentence.startswith(finding)
 
 
 def test_evaluation_page_has_means_and_differences_and_short_names_only_if_they_differ():
-    page = markdown(evaluation_page(SCORES, COMPARISON, {}, tables(), draws=999))
+    page = markdown(evaluation_page(SCORES, COMPARISON, {}, (), tables(), draws=999))
     assert "| mean of 2 test sets: spearman, all | 50.00 | 60.00 |" in page
     assert "| a/mine | b/theirs | sts12 test | +10.00 [+5.00, +20.00] | ≤ 0.002 |" in page
     assert page.index("### All lines of the papers") > page.index("## Differences")
     same = pl.DataFrame([row("sts12", 0.5, model=model) for model in ("a/model", "b/model")])
-    assert evaluation_page(same, None, {}, tables()).title == "Evaluation of a/model and b/model"
+    assert evaluation_page(same, None, {}, (), tables()).title == "Evaluation of a/model and b/model"

@@ -35,7 +35,8 @@ class Made:
         self.taught, self.adapted, self.untrained = tiny_runs.adapted(site)
         self.sweep = compared(site, (self.run, self.untrained), "bsl compare A B")
         differences = (ComparisonRef(key=self.inputs(self.run)["comparisons.0"].key),)
-        self.evaluation = summarise(site, run.scores, differences, Missing.of({"sts12": "absent"}), tables())
+        missing, notes = Missing.of({"sts12": "absent"}), ("12 rows trained it.",)
+        self.evaluation = summarise(site, run.scores, differences, missing, notes, tables())
 
     def inputs(self, ref):
         return dict(self.store.manifest(ref).provenance.inputs)
@@ -82,7 +83,9 @@ def test_evaluation_has_findings_draws_and_missing_sets(made):
     assert f"No significant difference of {systems['model']} from {systems['reference']} on stsb" in page
     assert figures.findings[0] in page
     assert "| sts12 | absent |" in page
-    assert manifest.figures_as(EvaluationFigures).missing == {"sts12": "absent"}
+    assert "12 rows trained it." in page
+    told = manifest.figures_as(EvaluationFigures)
+    assert (told.missing, told.notes) == ({"sts12": "absent"}, ["12 rows trained it."])
 
 
 def test_run_shows_its_stages_and_its_training(made):
