@@ -24,12 +24,14 @@ def compare(
     """Compare finished runs on the same pairs."""
     from bsl.flows.run_context import run_context_of
     from bsl.storage.artifacts.lookup import find_reports
+    from bsl.tasks.reporting.sweep.runs import run_names
 
     site = run_context_of(place)
     store = site.open_store()
-    names = [str(ref) for ref in find_reports(store, runs)]  # a misspelt name raises before the flow starts
+    reports = find_reports(store, runs)
+    run_names(store, reports)  # raises, like the line above, before the flow starts
     start = begin(site, output)
     from bsl.flows.comparison import comparing
 
-    ref = start.run(comparing, [], runs=names)
+    ref = start.run(comparing, [], runs=[str(ref) for ref in reports])
     print_result(store, ref, output)

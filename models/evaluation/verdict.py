@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import ceil
+from math import ceil, sqrt
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import polars as pl
@@ -137,7 +137,9 @@ def deciding_comparison(
     return next(first, None)
 
 
-def adaptation_verdict(rows: Sequence[AdaptationComparison], max_forgetting: float, smaller_share: str) -> Verdict:
+def adaptation_verdict(
+    rows: Sequence[AdaptationComparison], max_forgetting: float, smaller_share: str, most_frequent: float = 0
+) -> Verdict:
     """Return the verdict on an adapted encoder for the use that decides.
 
     Losses of other uses are in its reason. Its advice says if a classifier needs no adaptation.
@@ -146,9 +148,15 @@ def adaptation_verdict(rows: Sequence[AdaptationComparison], max_forgetting: flo
         rows: All comparisons; the first with the role `decides` decides.
         max_forgetting: Points that a general set may lose.
         smaller_share: Setting that adopts less of the training, as `--set` takes it.
+        most_frequent: Share of the most frequent class among the test rows; 0 without classes.
     """
     verdict = _decided(rows, max_forgetting, smaller_share)
-    return replace(verdict, advice=f"{verdict.advice}{_frozen(rows)}")
+    return replace(verdict, advice=f"{verdict.advice}{_frozen(rows, most_frequent)}")
+
+
+def exceeds_most_frequent(accuracy: float, rows: int, most_frequent: float) -> bool:
+    """Return whether an accuracy on test rows is two standard errors above the share of the most frequent class."""
+    return accuracy - 2 * sqrt(accuracy * (1 - accuracy) / rows) > most_frequent
 
 
 def _decided(rows: Sequence[AdaptationComparison], max_forgetting: float, smaller_share: str) -> Verdict:
@@ -187,10 +195,13 @@ def _with_losses(verdict: Verdict, others: Sequence[AdaptationComparison]) -> Ve
     return replace(verdict, reason=f"{verdict.reason}, {link} {subject}{' and '.join(losses)}")
 
 
-def _frozen(rows: Sequence[AdaptationComparison]) -> str:
-    """Return a sentence if a classifier of the original encoder's vectors is as good; empty if not, or not tested."""
+def _frozen(rows: Sequence[AdaptationComparison], most_frequent: float) -> str:
+    """Return a sentence if a classifier of the original encoder's vectors is as good; empty if not, or not tested.
+
+    It is also empty for a classifier that has learned nothing: then the labels do not tell what it needs.
+    """
     row = next((row for row in rows if row.use == "classify" and row.answer == "same"), None)
-    if row is None:
+    if row is None or not exceeds_most_frequent(row.before, row.n, most_frequent):
         return ""
     return (
         f" A classifier needs no adaptation: on {row.n:,} test rows, one on the original encoder's vectors is as good "

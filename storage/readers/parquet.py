@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 BATCH_ROWS: Final = 131_072
 _FILE_MAGIC: Final = b"ARROW1"
+_STREAM_END: Final = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 Kind = Literal["Parquet", "Arrow"]
 
 
@@ -74,7 +75,16 @@ def batches_of(
         file = pa.ipc.open_file(stream if stream.seekable() else stream.read())
         return file.schema, (file.get_batch(number) for number in range(file.num_record_batches))
     reader = pa.ipc.open_stream(stream)
-    return reader.schema, iter(reader)
+    return reader.schema, _whole(reader, stream)
+
+
+def _whole(reader: pa.RecordBatchReader, stream: IO[bytes]) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a stream, which Arrow also reads without its end mark, as after a killed writer."""
+    yield from reader
+    if stream.seekable():
+        stream.seek(stream.tell() - len(_STREAM_END))
+        if stream.read() != _STREAM_END:
+            raise pa.ArrowInvalid("its end mark is missing, so batches may be missing, or something follows it")
 
 
 def _complete(table: pq.ParquetFile, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:

@@ -13,7 +13,7 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
 from bsl.storage.assets.catalog import embedded_manifest
-from bsl.storage.assets.embedded import EMBEDDED, ENCODERS, MODELS, embedded_folder, embedded_names, embedded_path
+from bsl.storage.assets.embedded import EMBEDDED, MODELS, embedded_folder, embedded_names, embedded_path
 from bsl.storage.errors import HubError, HubSilentError, SourceError
 from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.caches import copy_folder, filling
@@ -242,7 +242,7 @@ def check_model_name(spec: str, mirror: str | None = None) -> None:
         return
     if is_path or path.is_file():
         raise _no_folder(spec)
-    known = embedded_names(kinds=ENCODERS)
+    known = embedded_names(kinds=MODELS)
     if _HUB_NAME.fullmatch(spec) is None:
         raise SourceError(
             f"{spec[:100]}: no such model.{did_you_mean(spec, [f'{EMBEDDED}{name}' for name in known])} "

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from math import sqrt
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from bsl.models.evaluation.verdict import exceeds_most_frequent
 from bsl.tasks.rendering.blocks import Code, Folded, Part, Prose, Row, Table
 from bsl.tasks.training.classifier import class_table
 
@@ -34,19 +34,14 @@ _CALIBRATED: Final = (
 def classifier_summary(figures: ClassifierFigures) -> str:
     """Return the accuracy of a classifier and of the baseline, as a sentence."""
     trained = figures.training_rows
+    has_learned = exceeds_most_frequent(figures.accuracy, figures.test_rows, figures.majority_accuracy)
     by = f"trained on the {trained:,} training rows" if trained else "cross-validated"
     return (
         f"A linear classifier on the exported encoder's vectors is right on {100 * figures.accuracy:.1f} % of "
         f"{figures.test_rows:,} test rows ({by}); on the original encoder's vectors on "
         f"{100 * figures.original_accuracy:.1f} %. The most frequent class alone: "
-        f"{100 * figures.majority_accuracy:.1f} %.{'' if _has_learned(figures) else _NOTHING_LEARNED}"
+        f"{100 * figures.majority_accuracy:.1f} %.{'' if has_learned else _NOTHING_LEARNED}"
     )
-
-
-def _has_learned(figures: ClassifierFigures) -> bool:
-    """Return whether the accuracy is more than two standard errors above that of the most frequent class."""
-    error = sqrt(figures.accuracy * (1 - figures.accuracy) / figures.test_rows)
-    return figures.accuracy - 2 * error > figures.majority_accuracy
 
 
 def classifier_part(

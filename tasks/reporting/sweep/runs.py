@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bsl.storage.artifacts.manifest import Manifest
+    from bsl.storage.artifacts.refs import ArtifactRef
     from bsl.storage.artifacts.store import Store
 
 _LETTERS: Final = 40  # maximum letters of a title in a run's name
@@ -70,7 +71,7 @@ def result_scores(store: Store, names: Sequence[str], reports: Sequence[ReportRe
     )
 
 
-def run_names(store: Store, reports: Sequence[ReportRef]) -> list[str]:
+def run_names(store: Store, reports: Sequence[ArtifactRef]) -> list[str]:
     """Return a letter and the shortened title of each run, in their order.
 
     Raises:
@@ -80,8 +81,8 @@ def run_names(store: Store, reports: Sequence[ReportRef]) -> list[str]:
     for ref, origin in origins.items():
         if origin.stage != report.name:
             raise ArtifactMissingError(
-                f"{ref}: not the report of a recipe's run (made by {origin.stage}). Name only "
-                "reports that `bsl run` printed."
+                f"{ref}: not the report of a recipe's run (made by {origin.stage}), so it has no vectors to compare. "
+                f"Score the encoders on the same sets: bsl evaluate {' '.join(map(str, reports))} --suite sts"
             )
     titles = [str(origin.config["title"]) for origin in origins.values()]
     return [

@@ -46,8 +46,8 @@ def test_verdict_of_a_run_requires_a_relevant_difference_on_a_test_set(figures, 
     assert said in found.sentence
 
 
-def judged(rows, max_forgetting=0.5):
-    return adaptation_verdict(rows, max_forgetting, "proof.shares=[0.125]")
+def judged(rows, max_forgetting=0.5, most_frequent=0):
+    return adaptation_verdict(rows, max_forgetting, "proof.shares=[0.125]", most_frequent)
 
 
 def row(role, difference, half=0.001, use=None, metric="Spearman"):
@@ -129,4 +129,6 @@ def test_advice_says_if_a_classifier_on_the_original_encoder_is_as_good(role, us
     for difference, half, is_same in [(0.002, 0.003, True), (0.002, 0.001, False), (-0.002, 0.001, False)]:
         own = row("decides" if use == "classify" else "reported", difference, half, "classify", "accuracy")
         assert bool(re.search(said, judged([*others, own]).advice)) == is_same
+        assert bool(re.search(said, judged([*others, own], most_frequent=0.4).advice)) == is_same
+        assert not re.search(said, judged([*others, own], most_frequent=0.45).advice)  # the classifier learned nothing
     assert "no adaptation" not in judged([row("decides", 0.0, use="similarity")]).advice

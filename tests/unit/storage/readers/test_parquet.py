@@ -88,7 +88,7 @@ def test_error_names_the_file_whichever_byte_is_damaged(write, report, form):
 
 
 NUMBERS = pl.DataFrame({"text": [f"{number}" * 9 for number in range(5000)]})
-ARROW = packed(pl.DataFrame({"text": ["a"]}), "file")
+ARROW, STREAM = (packed(pl.DataFrame({"text": ["a"]}), form) for form in ("file", "stream"))
 DAMAGED = {
     "no Parquet": ("a.parquet", b"PAR1 this is not it"),
     "zeros in Parquet": ("a.parquet", packed(NUMBERS, "parquet")[:200] + bytes(200) + packed(NUMBERS, "parquet")[400:]),
@@ -96,6 +96,8 @@ DAMAGED = {
     "no stream": ("a.arrow", b"no stream"),
     "no schema": ("a.arrow", b"\xff\xff\xff\xff\x10\x00\x00\x00"),
     "a cut file": ("a.arrow", ARROW[:-9]),
+    "a stream cut after a batch": ("a.arrow", STREAM[:-8]),
+    "two streams in one file": ("a.arrow", STREAM * 2),
 }
 
 

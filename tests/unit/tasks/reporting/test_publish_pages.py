@@ -14,11 +14,13 @@ from bsl.flows.comparison import compared
 from bsl.storage.artifacts.lineage import lineage
 from bsl.storage.artifacts.refs import ComparisonRef
 from bsl.storage.artifacts.store import Store
+from bsl.storage.errors import ArtifactMissingError
 from bsl.tasks.evaluation.kinds import tables
 from bsl.tasks.figures import EvaluationFigures, ResultFigures, TrainingFigures
 from bsl.tasks.reporting.evaluation import Missing, summarise
 from bsl.tasks.reporting.export import additions
 from bsl.tasks.reporting.provenance import commit
+from bsl.tasks.reporting.sweep.runs import run_names
 from tests.golden import tiny_runs
 from tests.outline import Outline
 from tests.toy_sets import allow_any_rows
@@ -74,6 +76,12 @@ def test_page_is_well_formed_and_says_how_to_repeat_it(made, name):
     figures = made.store.manifest(ref).figures
     if "verdict" in figures:
         assert page.partition("\n\n")[2].startswith(f"**{figures['verdict']}**")
+
+
+def test_adaptation_is_no_run_to_compare_but_its_encoder_can_be_scored(made):
+    advice = rf"not the report of a recipe's run .*: bsl evaluate {made.run} {made.taught} --suite sts"
+    with pytest.raises(ArtifactMissingError, match=advice):
+        run_names(made.store, [made.run, made.taught])
 
 
 def test_evaluation_has_findings_draws_and_missing_sets(made):
