@@ -7,6 +7,7 @@ labels.
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -31,6 +32,11 @@ _FORMS: Final = "a file, a list of texts, or a table of pandas, Polars, Arrow or
 _LABEL_FORMS: Final = (
     "a file, a table, a tuple (texts, labels) or (texts, texts, scores), or the labels of the given list of texts"
 )
+_NOTE: Final = re.compile(
+    r"(`?--[a-z-]+`?) \((?:name of a set|embed, search)[^()]*\)"
+)  # the same option in other commands
+_OPTION: Final = re.compile(r"`?--([a-z][a-z-]+)`?")
+_PARAMETERS: Final = {"columns": "texts=table['NAME']", "text-column": "text_columns", "for": "used_for"}
 _PATH: Final = 256  # characters; a longer string is no name of a file
 _FEW: Final = 20  # strings that may all be misspelt names; more are texts
 _COLUMNS: Final = {2: ("text", "label"), 3: ("sentence1", "sentence2", "score")}
@@ -49,6 +55,8 @@ class Files:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if isinstance(error, Exception) and [type(one) for one in error.args[:1]] == [str]:
+            error.args = (_of_a_call(self.without_folder_in(error.args[0])), *error.args[1:])
         self._stack.close()
 
     def texts(self, given: object, *, labelled: bool = False) -> list[str]:
@@ -130,6 +138,12 @@ class Files:
         return str(path)
 
 
+def _of_a_call(message: str) -> str:
+    """Return an error's message with parameters in the place of a command's options."""
+    said = _NOTE.sub(r"\1", message)
+    return _OPTION.sub(lambda found: _PARAMETERS.get(found[1], found[1].replace("-", "_")), said)
+
+
 def _table(given: object) -> pl.DataFrame | None:
     """Return a table of any library as strings and numbers; None for anything else."""
     package, kind = type(given).__module__.partition(".")[0], type(given).__name__
@@ -206,9 +220,7 @@ def _of_columns(names: Sequence[str], columns: Sequence[object]) -> pl.DataFrame
     for name, column, found in zip(names, columns, lists, strict=True):
         if found is None:
             raise TypeError(f"{name} of the labels is {described(column)}, expected a list or a column of a table")
-    sizes = {len(found) for found in lists if found is not None}
-    if len(sizes) > 1:
-        raise ValueError(
-            f"{' and '.join(names)} have {' and '.join(map(str, sorted(sizes)))} values, expected the same number"
-        )
+    sizes = [len(found) for found in lists if found is not None]
+    if len({*sizes}) > 1:
+        raise ValueError(f"{' and '.join(names)} have {' and '.join(map(str, sizes))} values, expected the same number")
     return pl.DataFrame({name: pl.Series(found, strict=False) for name, found in zip(names, lists, strict=True)})

@@ -185,12 +185,13 @@ def available(site: RunContext, names: Iterable[str], *, skip_failed_downloads: 
         except SourceError as error:
             if isinstance(error, HubError) and not skip_failed_downloads:
                 raise
-            logger.warning("%s is not available: %s", name, error)
             missing[name] = str(error)
     if not sets:
         first, *others = missing.values() or ("no set is named. Name one, such as stsb/test.",)
         more = f" Also missing: {len(others)} more." if others else ""
         raise SourceError(f"none of the sets is available: {first}{more}")
+    for name, reason in missing.items():
+        logger.warning("%s is not available: %s", name, reason)
     return FoundSets(sets, missing)
 
 

@@ -1,5 +1,6 @@
 """What people have in Python: tables of four libraries, lists and columns of texts and labels."""
 
+import re
 from pathlib import Path
 
 import datasets
@@ -197,3 +198,27 @@ def test_wrong_value_is_refused_in_one_short_message(call, tmp_path, monkeypatch
     message = str(found.value)
     assert len(message) <= _LONGEST, message
     assert message.count("\n") <= 3, message
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: bsl.evaluate(letters, COLUMNS, label_column="z"), "right columns with label_column."),
+        (lambda: bsl.evaluate(letters, COLUMNS, text_columns="z"), "right columns with text_columns."),
+        (lambda: bsl.compare([letters, lengths], {"a": [1, 2], "b": [3, 4]}), "text column with text_columns: a."),
+        (
+            lambda: bsl.adapt({"a": [*range(40)]}),
+            "texts.parquet: no text column in 'a', expected",
+        ),
+        (lambda: bsl.adapt({"a": [*range(40)]}), "Name the text columns with texts=table['NAME']."),
+        (lambda: bsl.adapt(TEXTS, document="writer"), "right columns with document."),
+        (lambda: bsl.adapt(TEXTS, labels=TOPICS[1:]), f"text and label have {len(TEXTS)} and {len(TOPICS) - 1} values"),
+    ],
+)
+def test_error_names_parameters_and_no_temporary_folder(call, told, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises((ValueError, bsl.storage.errors.StorageError)) as found:
+        call()
+    message = str(found.value)
+    assert told in message
+    assert not re.search("--|/", message), message
