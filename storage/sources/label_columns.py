@@ -108,12 +108,11 @@ def _score(path: str, table: pl.DataFrame, others: Sequence[str], label: str | N
                 f"Correct it, or name one text column {NAME_TEXT}."
             )
         return label
-    found = [
-        name
-        for name in named(others, _SCORES)
-        if non_number(table[name]) is None and scores(table[name]).drop_nulls().n_unique() > 1
-    ]
-    return _only(path, table, found)
+    return _only(path, table, [name for name in named(others, _SCORES) if _is_scores(table[name])])
+
+
+def _is_scores(values: pl.Series) -> bool:
+    return non_number(values) is None and scores(values).drop_nulls().n_unique() > 1
 
 
 def _class(path: str, table: pl.DataFrame, others: Sequence[str], label: str | None) -> str | None:
@@ -180,8 +179,16 @@ def remedy(form: str, table: pl.DataFrame, texts: Sequence[str], unread: Sequenc
         return f"Write {', '.join(map(repr, wrong))} as strings: the values have another type."
     if not texts:
         return f"Name the text column {NAME_TEXT}: {table.columns[0]}."
-    candidates = [*dict.fromkeys((*named(table.columns, _CLASSES), *table.columns))]
-    found = [name for name in candidates if name not in texts and 2 <= _count(table[name]) <= table.height // 2]
+    names = named(table.columns, _SCORES if len(texts) == 2 else _CLASSES)
+    candidates = [name for name in dict.fromkeys((*names, *table.columns)) if name not in texts]
+    found = [name for name in candidates if 2 <= _count(table[name]) <= table.height // 2]
+    if len(texts) == 2:
+        classes, found = found, [name for name in candidates if _is_scores(table[name])]
+        if classes and not found:
+            return (
+                f"Scores of two texts are numbers. For classes of one text, name it {NAME_TEXT}: {texts[0]}; and the "
+                f"label {NAME_LABEL}: {classes[0]}."
+            )
     if not found:
         return "Rename the columns or correct their values."
     listed = " or ".join(f"`{name}`: {_count(table[name]):,} values" for name in found[:_SUGGESTED])

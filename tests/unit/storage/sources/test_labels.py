@@ -237,6 +237,14 @@ UNCLEAR = {
     "two texts": (
         {"question": TEXTS, "answer": TEXTS[::-1], "label": ["a", "b"] * 6}, "'question' and 'answer' may be the text",
     ),
+    "words for scores": (
+        {"one": TEXTS, "two": TEXTS[::-1], "score": ["high", "low"] * 6},
+        "'score' contains 'high', which is not a number.* For classes of one text, name it .*: one; and the label",
+    ),
+    "scores of an unusual name": (
+        {"one": TEXTS, "two": TEXTS[::-1], "id": [7] * 12, "human": [n / 7 for n in range(12)]},
+        "Did you mean `human`: 12 values",
+    ),
     "a blank name": ({"text": TEXTS, "": ["a", "b"] * 6}, "Did you mean ``: 2 values"),
 }  # fmt: skip
 
@@ -246,9 +254,11 @@ def test_unclear_columns_are_asked_for_and_naming_them_works(tmp_path, columns, 
     path = _written(pl.DataFrame(columns), tmp_path / "labels.csv")
     with pytest.raises(SourceError, match=message) as refusal:
         label_source(path)
-    option, column = re.findall(r"--(label|text)-column` \(.*?\): (.*?)\.(?:$| )", str(refusal.value))[-1]
-    source = label_source(with_label_columns(path, **{"label": column} if option == "label" else {"texts": [column]}))
-    assert column in (source.label, *source.texts)
+    named = dict(re.findall(r"--(label|text)-column` \(.*?\): (.*?)[.;](?:$| )", str(refusal.value)))
+    texts = {"texts": [named["text"]]} if "text" in named else {}
+    source = label_source(with_label_columns(path, named.get("label"), **texts))
+    assert {*named.values()} <= {source.label, *source.texts}
+    assert source.kind == ("pairs" if "human" in columns else "classes")
 
 
 @pytest.mark.parametrize(
