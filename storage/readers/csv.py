@@ -33,6 +33,7 @@ from bsl.storage.readers.dialect import (
     is_quoted,
     is_torn,
     misfits,
+    quotes_more_than_needed,
     reader,
     records_of,
     separator_of,
@@ -220,7 +221,7 @@ def _quote_of_tsv(path: str, bodies: Callable[[], Iterator[Block]], dialect: Dia
         quoted = _evidence(bodies(), Dialect(dialect.separator, quote), width)
         plain_bad = sum(_is_misfit(line, dialect.separator, width) for line in decoded_lines(bodies()))
         if dialect.quote == quote:
-            return quote if quoted.bad <= plain_bad else None
+            return quote if quoted.bad <= plain_bad or quoted.is_quoted_throughout else None
         if is_quoted(path, plain_bad, quoted, quote):
             return quote
     return None
@@ -264,7 +265,11 @@ def _records(
         else:
             fields = [field.replace(RETURN, "\r") for field in found]
             fault = _fault(fields, len(record), width)
-            has_swallowed = len(record) >= _SWALLOWED and is_torn(record, dialect, width)
+            has_swallowed = (
+                len(record) >= _SWALLOWED
+                and is_torn(record, dialect, width)
+                and not quotes_more_than_needed(found, "".join(record), dialect)  # else the lines would be quoted too
+            )
         if has_swallowed and len(record) > 1:
             fault = f"it takes in the records up to line {first + len(record) - 1}, because a quote is not closed"
             del record[1:]

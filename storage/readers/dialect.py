@@ -32,6 +32,7 @@ RETURN: Final = "\udc0d"
 SEPARATORS: Final = (",", ";", "\t", "|")
 LONE_RETURN: Final = re.compile(r"\r(?!\n)")
 _SAMPLE: Final = 200  # records that decide the separator
+_FEW: Final = 10  # a file is quoted throughout if it has so many fields in quotes for each line that cannot be read
 _NUMBER: Final = re.compile(r"[-+]?[\d.,]+(?:[eE][-+]?\d+)?%?")
 
 
@@ -139,21 +140,26 @@ class Evidence:
 
     Attributes:
         bad: lines of records that cannot be read, or have another number of fields than the header.
-        needed: quoted fields that contain the separator, a line break or a quote.
+        torn: lines of records of several lines, each of which is a record too if quotes are ordinary characters.
+        needed: quoted fields that contain the separator, a line break or a quote, without those that make records torn.
         bare: unquoted fields that contain the quote character.
         free: quoted fields that contain nothing that needs quotes.
         with_comma: quoted fields that contain a comma but nothing else that needs quotes.
         comma_outside: unquoted fields with a comma.
+        first_bad, first_torn: line of the first such record.
         first_needed, first_bare, first_unneeded: line of the first field of each kind.
         quoted_columns, plain_columns: columns with quoted fields, and with unquoted fields other than numbers.
     """
 
     bad: int = 0
+    torn: int = 0
     needed: int = 0
     bare: int = 0
     free: int = 0
     with_comma: int = 0
     comma_outside: int = 0
+    first_bad: int = 0
+    first_torn: int = 0
     first_needed: int = 0
     first_bare: int = 0
     first_unneeded: int = 0
@@ -173,6 +179,22 @@ class Evidence:
         return bool(self.quoted_columns) and not self.bare and not self.unneeded
 
     @property
+    def is_clear(self) -> bool:
+        """Whether quotes are also around fields that do not make records torn."""
+        return self.needed + self.free + self.with_comma > 0
+
+    @property
+    def is_quoted_throughout(self) -> bool:
+        """Whether some columns are always quoted, and few lines cannot be read so."""
+        enclosed = self.needed + self.free + self.with_comma
+        return (
+            self.free > 0
+            and not self.bare
+            and not self.quoted_columns & self.plain_columns
+            and self.bad * _FEW <= enclosed
+        )
+
+    @property
     def contradicts(self) -> bool:
         """Whether some fields fit only a file with quoted fields, and others only a file without."""
         return self.needed > 0 and (self.bare > 0 or self.unneeded > 0)
@@ -190,16 +212,23 @@ def evidence_of(lines: Iterable[str], first_line: int, dialect: Dialect, width: 
     """
     found = Evidence()
     for number, record, fields in records_of(lines, first_line, dialect):
-        if isinstance(fields, csv.Error) or (
-            fields
-            and (
-                len(fields) != width or len(record) > MAX_LINES or (len(record) > 1 and is_torn(record, dialect, width))
-            )
-        ):
+        if isinstance(fields, csv.Error) or (fields and (len(fields) != width or len(record) > MAX_LINES)):
             found.bad += len(record)
+            found.first_bad = found.first_bad or number
         elif fields:
-            _count(found, fields, "".join(record), number, dialect)
+            is_both = len(record) > 1 and is_torn(record, dialect, width)
+            if is_both:
+                found.torn += len(record)
+                found.first_torn = found.first_torn or number
+            _count(found, fields, "".join(record), number, dialect, is_both=is_both)
     return found
+
+
+def quotes_more_than_needed(fields: list[str], raw: str, dialect: Dialect) -> bool:
+    """Return whether a record has a quoted field that needs no quotes, as if its writer quotes whole columns."""
+    found = Evidence()
+    _count(found, fields, raw, 1, dialect)
+    return found.free > 0
 
 
 def is_torn(lines: Sequence[str], dialect: Dialect, width: int) -> bool:
@@ -207,15 +236,19 @@ def is_torn(lines: Sequence[str], dialect: Dialect, width: int) -> bool:
     return width > 1 and bool(lines) and all(line.count(dialect.separator) == width - 1 for line in lines)
 
 
-def _count(found: Evidence, fields: list[str], raw: str, number: int, dialect: Dialect) -> None:
-    """Count the quoted and unquoted fields of one record."""
+def _count(
+    found: Evidence, fields: list[str], raw: str, number: int, dialect: Dialect, *, is_both: bool = False
+) -> None:
+    """Count the quoted and unquoted fields of one record; `is_both` if its lines may be records too."""
     quote, place = str(dialect.quote), 0
     for column, text in enumerate(fields):
         is_quoted = raw.startswith(quote, place)
         if is_quoted:
             place += 2 + len(text) + text.count(quote)
             if text:  # Polars writes an empty string in quotes
-                _count_quoted(found, column, text, number, dialect)
+                found.quoted_columns.add(column)
+                if not (is_both and "\n" in text):
+                    _count_quoted(found, text, number, dialect)
         else:
             place += len(text)
             if quote in text:
@@ -227,8 +260,7 @@ def _count(found: Evidence, fields: list[str], raw: str, number: int, dialect: D
         place += 1
 
 
-def _count_quoted(found: Evidence, column: int, text: str, number: int, dialect: Dialect) -> None:
-    found.quoted_columns.add(column)
+def _count_quoted(found: Evidence, text: str, number: int, dialect: Dialect) -> None:
     if any(mark in text for mark in (dialect.separator, str(dialect.quote), "\n", "\r", RETURN)):
         found.needed += 1
         found.first_needed = found.first_needed or number
@@ -250,25 +282,48 @@ def is_quoted(path: str, plain_bad: int, quoted: Evidence, quote: str) -> bool:
     Raises:
         SourceError: the evidence contradicts itself.
     """
-    if quoted.bad != plain_bad:
-        return quoted.bad < plain_bad
+    if quoted.bad > plain_bad:
+        if quoted.is_quoted_throughout and quote == '"':
+            raise SourceError(
+                _ambiguous(
+                    path,
+                    f"line {quoted.first_unneeded} has a field in quotes, as all records that can be read so, but line "
+                    f"{quoted.first_bad} cannot be read so",
+                )
+            )
+        return False
+    if quoted.bad + quoted.torn < plain_bad:
+        return True
     if quoted.contradicts and quote == '"':
-        raise SourceError(_ambiguous(path, quoted))
-    return quoted.fits
+        raise SourceError(_ambiguous(path, _contradiction(quoted)))
+    if quoted.fits and not quoted.is_clear and quote == '"':
+        raise SourceError(
+            _ambiguous(
+                path,
+                f"line {quoted.first_torn} begins a record of several lines, each of which is a record too if quotes "
+                "are text",
+            )
+        )
+    return quoted.fits and quoted.is_clear
 
 
-def _ambiguous(path: str, quoted: Evidence) -> str:
-    name = shlex.quote(path)
-    stem = path[: -len(".tsv")] if path.lower().endswith(".tsv") else path
-    target = shlex.quote(f"{stem}.quoted.csv")
+def _contradiction(quoted: Evidence) -> str:
     against = (
         f"line {quoted.first_bare} has a quote inside a field without quotes"
         if quoted.bare
         else f"line {quoted.first_unneeded} has a field in quotes that needs none"
     )
     return (
-        f"{path}: a quote may be part of the text or enclose a field (line {quoted.first_needed} has a field in quotes "
-        f"that contains a quote, a tab or a line break, but {against}). If quotes enclose fields, give the file the "
-        f"suffix .csv: `cp {name} {target}`. If they are text, quote every field: "
+        f"line {quoted.first_needed} has a field in quotes that contains a quote, a tab or a line break, but {against}"
+    )
+
+
+def _ambiguous(path: str, why: str) -> str:
+    name = shlex.quote(path)
+    stem = path[: -len(".tsv")] if path.lower().endswith(".tsv") else path
+    target = shlex.quote(f"{stem}.quoted.csv")
+    return (
+        f"{path}: a quote may be part of the text or enclose a field ({why}). If quotes enclose fields, give the file "
+        f"the suffix .csv: `cp {name} {target}`. If they are text, quote every field: "
         f'`sed \'s/\\r$//; s/"/""/g; s/[^\\t]*/"&"/g\' {name} > {target}`.'
     )

@@ -19,6 +19,8 @@ MARKS = (
     "N/A",
 )  # fmt: skip
 BREAKS = ("\n", "\r\n", "\t", "\n\n")
+PASTED = ("{0}\n{1}{s}{2}", "{0}{s}{1}\n{2}", "{0}{s}{1}\n{2}{s}x", "{0}{s}{1}\n{2}{s}{s}x\n{0}{s}y")
+"""Rows pasted into one cell; of some tables, each line then has as many separators as a record."""
 POOLS = (("refund", "delivery", "other"), ("0", "1"), ("1.5", "2"), ("NA", "EU"), ("é", "b"), ("a, b", 'c "d"', "e;f"))
 
 
@@ -29,7 +31,8 @@ class Row:
     label: str | None
 
 
-def rows_of(random, *, marks=True, breaks=True):
+def rows_of(random, *, marks=True, breaks=True, pasted=0.0):
+    """Draw rows; `pasted` is the share of texts that are rows of a table with tabs."""
     pool = random.choice(POOLS)
     often = random.choice((0.02, 0.2, 0.6))
     rows = []
@@ -42,6 +45,8 @@ def rows_of(random, *, marks=True, breaks=True):
         text = " ".join(words)
         if breaks and random.random() < often / 3:
             text = text.replace(" ", random.choice(BREAKS), 1)
+        if random.random() < pasted:
+            text = random.choice(PASTED).format(*words, s="\t")
         label = pool[number % len(pool)]
         rows.append(Row(number, None if random.random() < 0.03 else text, None if random.random() < 0.04 else label))
     return rows
@@ -57,7 +62,8 @@ def frame_of(rows):
 def by_csv(rows, folder, random):
     """Write by Python's csv module in any dialect; `'` is the quote character only if it shows in the file."""
     separator, quote = random.choice(",;\t|"), random.choice('""\'')
-    if not any("'" in row.text or separator in row.text for row in rows if row.text):
+    shows = (row for row in rows if row.text and "\n" not in row.text)  # lines of a cell may also be records
+    if not any("'" in row.text or separator in row.text for row in shows):
         quote = '"'
     path = folder / ("rows.tsv" if separator == "\t" and random.random() < 0.7 else "rows.csv")
     with path.open("w", newline="", encoding=random.choice(("utf-8", "utf-8-sig", "utf-16"))) as file:

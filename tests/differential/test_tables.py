@@ -18,7 +18,7 @@ from bsl.storage.sources.labels import label_source, read_labels
 from bsl.storage.sources.own_text import records, text_sources
 from bsl.storage.sources.reading_config import ReadingConfig
 from tests.differential.cases import FIRST, count
-from tests.differential.tables import WRITERS, by_hand, by_spreadsheet, rows_of
+from tests.differential.tables import WRITERS, by_csv, by_hand, by_pandas, by_polars, by_spreadsheet, rows_of
 
 pytestmark = pytest.mark.differential
 
@@ -29,10 +29,19 @@ ENCODING = re.compile(r"`ingest.sources\[\].encoding`\): ([\w-]+)")
 
 @pytest.mark.parametrize("writer", WRITERS, ids=lambda writer: writer.__name__)
 def test_rows_are_read_as_written_or_refused_with_a_remedy_that_works(writer, tmp_path):
+    check(writer, tmp_path)
+
+
+@pytest.mark.parametrize("writer", [by_csv, by_pandas, by_polars], ids=lambda writer: writer.__name__)
+def test_cells_with_pasted_rows_are_read_as_written_or_refused(writer, tmp_path):
+    check(writer, tmp_path, pasted=0.1)
+
+
+def check(writer, tmp_path, **drawn):
     for case in CASES:
         random, folder = Random(f"{writer.__name__} {case}"), tmp_path / str(case)
         folder.mkdir()
-        rows = rows_of(random, breaks=writer is not by_hand)
+        rows = rows_of(random, breaks=writer is not by_hand, **drawn)
         path = str(writer(rows, folder, random))
         names, refusal = [path], ""
         try:

@@ -40,6 +40,22 @@ GOOD = {
         ["' so", "two\nlines", "for '", "x"],
     ),
     "commas in a header": ("id;title, short;text\n1;a;x\n2;b;y, z\n", ["x", "y, z"]),
+    "ten lines like records in one of quoted fields": (
+        '"a","text"\n' + '"x","' + "p, q\n" * 10 + 'r, s"\n"y","two"\n',
+        ["p, q\n" * 10 + "r, s", "two"],
+    ),
+    "lines like records in one cell of a column in quotes in TSV": (
+        'a\ttext\n1\t"one"\n2\t"Sizes:\nM\t12"\n3\t"two"\n',
+        ["one", "Sizes:\nM\t12", "two"],
+    ),
+    "lines like records in one cell beside another with a tab in TSV": (
+        'a\ttext\n1\tone\n2\t"Sizes:\nM\t12"\n3\t"two\t2"\n',
+        ["one", "Sizes:\nM\t12", "two\t2"],
+    ),
+    "a quotation over two records of TSV with inches": (
+        'a\ttext\n1\t"Go away.\n2\tI stay."\n3\t6" nails\n',
+        ['"Go away.', 'I stay."', '6" nails'],
+    ),
     "lines of one text": (
         'id,text\n1,"one, two\nthree, four\nfive, six"\n2,seven\n',
         ["one, two\nthree, four\nfive, six", "seven"],
@@ -63,6 +79,27 @@ def test_tsv_with_both_kinds_of_quotes_or_no_tab_is_refused_and_the_remedies_wor
         assert texts(str(tmp_path / "a.quoted.csv"), report) == read
     with pytest.raises(SourceError, match=r"no line has a tab, but all have equally many fields by ','.*`mv "):
         texts(write("b.tsv", "id,text\n1,one\n2,two\n"), report)
+
+
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [
+        ('1\tone\n2\t"Sizes:\nM\t12"\n3\ttwo\n', "line 3 begins a record of several lines, each of which is a record"),
+        (
+            '1\t"so ""he"" said" I\n' + '2\t"one"\n' * 20,
+            "line 3 has a field in quotes, .* but line 2 cannot",
+        ),
+    ],
+)
+def test_tsv_that_may_be_quoted_or_not_is_refused(write, report, rows, why):
+    with pytest.raises(SourceError, match=why):
+        texts(write("a.tsv", f"a\ttext\n{rows}"), report)
+
+
+def test_a_bad_record_does_not_change_how_others_are_read_if_all_names_are_quoted(write, report):
+    path = write("a.tsv", '"a"\t"text"\n' + '"1"\t"one"\n' * 20 + '"2"\t"two" and\n')
+    assert texts(path, report) == ["one"] * 20
+    assert where(report) == [(22, "text follows a closing quote")]
 
 
 BAD = {
