@@ -129,11 +129,12 @@ def embed(
         from bsl.tasks.serving.search import embed_file
         from bsl.tasks.stage.ui import progress_of
 
-        count = embed_file(site, model, spec, target, precision, progress_of("embedding, sentences"), use.keep)
+        rows, empty = embed_file(site, model, spec, target, precision, progress_of("embedding, sentences"), use.keep)
     if output.json:
-        print_json({"sentences": count, "file": target})
+        print_json({"sentences": rows - empty, "rows": rows, "empty": empty, "file": target})
     else:
-        print(printable(f"{count:,} sentences: {target}"))
+        note = f"; rows without text, with a null as vector: {empty:,}" if empty else ""
+        print(printable(f"{rows - empty:,} sentences{note}: {target}"))
 
 
 def pairs(

@@ -84,6 +84,11 @@ def normalize(text: pl.Expr) -> pl.Expr:
     return pl.when(text.str.contains(_NEEDS_WORK)).then(rewritten).otherwise(text)
 
 
+def has_text(text: pl.Expr) -> pl.Expr:
+    """Return whether something of each string is left after normalisation; a null has no text."""
+    return (normalize(text) != "").fill_null(value=False)
+
+
 def sentence_ids(text: pl.Expr) -> pl.Expr:
     """Return the id of each normalised sentence: XXH64 with seed 0 of its UTF-8 bytes, as UInt64.
 

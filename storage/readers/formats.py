@@ -164,11 +164,18 @@ def columns_of(
 
 
 def read_table(
-    path: str, kind: Format, requested: Columns, report: ReadReport, *, encoding: str | None = None
+    path: str,
+    kind: Format,
+    requested: Columns,
+    report: ReadReport,
+    *,
+    encoding: str | None = None,
+    keep_nulls: bool = False,
 ) -> Iterator[pl.DataFrame]:
     """Yield the requested columns of a file in frames of bounded size; `report` counts unreadable records.
 
-    A text that is null, or absent from a record, is an empty string, as in CSV; `report` counts empty texts.
+    A text that is null, or absent from a record, is an empty string, as in CSV, unless `keep_nulls`; `report` counts
+    empty texts.
 
     Raises:
         SourceError: the file or a column is missing, or the file is damaged.
@@ -178,7 +185,7 @@ def read_table(
     for frame in FORMATS[kind].read(path, requested, report, **_options(kind, encoding)):
         filled = frame.with_columns(pl.col(texts).fill_null("")) if texts else frame
         report.empty += sum(int((filled[name].str.strip_chars() == "").sum()) for name in texts)
-        yield filled
+        yield frame if keep_nulls else filled
 
 
 def _options(kind: Format, encoding: str | None) -> dict[str, Any]:

@@ -31,14 +31,19 @@ _CODES: Final = {spelled: code for code, name in enumerate(LABELS) for spelled i
 STS: Final = pl.Schema({"subset": pl.String, "sentence1": pl.String, "sentence2": pl.String, "score": pl.Float64})
 
 
-def read_source(source: ResolvedSource, report: ReadReport, max_bad_share: float) -> Iterator[pl.DataFrame]:
+def read_source(
+    source: ResolvedSource, report: ReadReport, max_bad_share: float, *, keep_nulls: bool = False
+) -> Iterator[pl.DataFrame]:
     """Yield a source's sentences, as frames of its text columns; `report` counts what is read and rejected.
+
+    A null text is an empty string, unless `keep_nulls`.
 
     Raises:
         SourceError: a file or column is missing, or the share of unreadable records exceeds `max_bad_share`.
     """
     for path, kind in _files(source):
-        yield from read_table(path, kind, Columns(_shape(source, path, kind).texts), report, encoding=source.encoding)
+        texts = Columns(_shape(source, path, kind).texts)
+        yield from read_table(path, kind, texts, report, encoding=source.encoding, keep_nulls=keep_nulls)
     report.check(max_bad_share)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from bsl.models.corpus.normalize import has_text
 from bsl.models.encoder.texts import OTHER_ENCODER, is_foreign
 from bsl.models.errors import NoEmbeddingError
 from bsl.storage.filesystem.atomic import atomic_write
@@ -68,47 +69,55 @@ class ResumableEncoding:
     ) -> Iterator[pl.DataFrame]:
         """Yield frames with a column `embedding`, each computed or read from a folder of an earlier call.
 
+        A row without text has a null embedding.
+
         Args:
             frames: Frames with a column `text`; a later call with the same folder finds equal frames.
-            total: Number of sentences in all frames.
+            total: Number of rows with text in all frames.
             folder: The folder, with one file per frame, in order; None to save nothing.
             advance: Called as (sentences done, total, detail).
 
         Raises:
-            NoEmbeddingError: A text has no embedding; its number counts over all frames.
+            NoEmbeddingError: A text has no embedding; its number counts the rows of all frames.
         """
-        done = 0
+        rows = done = 0
         for number, frame in enumerate(frames):
             file = None if folder is None else folder / f"{number:06}.parquet"
             table = None if file is None else _found(file, frame)
             if table is None:
-                table = self._part(frame, done, total, advance)
+                table = self._part(frame, rows, _after(done, total, advance))
                 if file is not None:
                     with writing(file), atomic_write(file) as unfinished:
                         table.write_parquet(unfinished, compression="uncompressed")  # fast, since the GPU waits
-            done += frame.height
+            rows += frame.height
+            done += frame.height - table["embedding"].null_count()
             yield table
 
-    def _part(self, frame: pl.DataFrame, before: int, total: int, advance: OnProgress) -> pl.DataFrame:
-        def on_progress(done: int, _total: int, detail: str) -> None:
-            advance(before + done, total, detail)
-
+    def _part(self, frame: pl.DataFrame, before: int, on_progress: OnProgress) -> pl.DataFrame:
+        """Return a frame with its vectors; `before` is the number of rows in the frames before it."""
+        known = frame.select(has_text(pl.col("text"))).to_series()
+        places = known.arg_true()
         try:
-            return frame.with_columns(embedding=pl.Series(self(frame["text"].to_list(), on_progress)))
+            vectors = pl.Series(self(frame["text"].gather(places).to_list(), on_progress))
         except NoEmbeddingError as error:
-            raise NoEmbeddingError(before + error.number, error.reason) from error
+            raise NoEmbeddingError(before + int(places[error.number]), error.reason) from error
+        if len(places) == frame.height:
+            return frame.with_columns(embedding=vectors)
+        order = pl.select(pl.when(known).then(known.cum_sum() - 1)).to_series()
+        return frame.with_columns(embedding=vectors.gather(order))
 
     def notes(self, frames: Iterable[pl.DataFrame]) -> list[str]:
         """Return sentences about texts of frames with more tokens than the encoder reads, and about unknown ones.
 
-        Of unknown texts, only the first are counted.
+        Rows without text do not count; of unknown texts, only the first are counted.
         """
         from bsl.models.encoder.serialization.folder_settings import completed, read_saved  # imports transformers
 
         folder = encoder_folder(self.site.open_store(), self.encoder)
         limit, texts, cut = completed(read_saved(folder), self.config).length, 0, 0
         first: list[str] = []
-        for frame in frames:
+        for rows in frames:
+            frame = rows.filter(has_text(pl.col("text")))
             first += frame["text"].head(_SAMPLE - len(first)).to_list()
             texts += frame.height
             long = frame.filter(pl.col("text").str.len_chars() > limit - _SPECIAL)["text"]  # a token has a character
@@ -144,6 +153,11 @@ class ResumableEncoding:
     @cached_property
     def _loaded(self) -> SentenceEncoder:
         return load_encoder(self.site.open_store(), self.encoder, self.config)
+
+
+def _after(before: int, total: int, advance: OnProgress) -> OnProgress:
+    """Return the progress of a part, after the sentences of the parts before it."""
+    return lambda done, _total, detail: advance(before + done, total, detail)
 
 
 def _found(file: Path, frame: pl.DataFrame) -> pl.DataFrame | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from bsl.models.corpus.normalize import has_text
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.serving.classifier import LinearClassifier
 from bsl.storage.artifacts.lookup import find
@@ -170,7 +171,7 @@ def classified(classifier: TextClassifier, given: Input, on_progress: OnProgress
     """
     texts = given.table[given.column].cast(pl.String).str.strip_chars()
     unique = texts.drop_nulls().unique(maintain_order=True)
-    unique = unique.filter(unique != "")
+    unique = unique.filter(unique.to_frame("text").select(has_text(pl.col("text"))).to_series())
     for note in classifier.encode.notes([unique.to_frame("text")]):
         announce(note)
     likely = _most_likely(classifier.probabilities(unique.to_list(), on_progress), classifier.linear.settings.classes)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from bsl.models.corpus.corpus import CorpusConfig
-from bsl.models.corpus.normalize import NormalizeConfig, normalize
+from bsl.models.corpus.normalize import NormalizeConfig, has_text, normalize
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.runtime.partitions import equal_frames
 from bsl.storage.errors import SourceError
@@ -142,12 +142,15 @@ def embed_file(
     precision: Precision,
     advance: OnProgress,
     keep: tuple[str, ...] = (),
-) -> int:
-    """Write `text` and `embedding` of a file's sentences, one row a record, in the file's order; return their number.
+) -> tuple[int, int]:
+    """Write `text` and `embedding` of a file's sentences, one row a record, in the file's order.
 
-    The files of a folder are grouped by format. The target is a new .parquet file; the columns `keep` are copied as
-    strings.
+    A row without text has a null embedding. The files of a folder are grouped by format. The target is a new .parquet
+    file; the columns `keep` are copied as strings.
     A killed call leaves its finished parts in a hidden folder next to the target, and the same call resumes from them.
+
+    Returns:
+        The number of rows, and of those without text.
 
     Raises:
         StoreWriteError: The target's folder cannot be written.
@@ -161,7 +164,8 @@ def embed_file(
             raise SourceError(
                 f"{one.name}: columns {', '.join(texts)} contain text (expected one). Name it with --column."
             )
-    total = sum(map(len, _frames(sources)))
+    counts = [(frame.height, int(frame.select(has_text(pl.col("text")).sum()).item())) for frame in _frames(sources)]
+    rows, total = sum(rows for rows, _ in counts), sum(known for _, known in counts)
     if not total:
         raise SourceError(f"{sources[0].name}: contains no sentence (expected at least one). Check the file.")
     if taken := {"text", "embedding"} & {*keep}:
@@ -183,7 +187,7 @@ def embed_file(
             table = pl.concat([pl.concat(columns).lazy(), table], how="horizontal")
         table.sink_parquet(path)
     shutil.rmtree(folder)
-    return total
+    return rows, rows - total
 
 
 def _unfinished(target: Path, sources: Sequence[ResolvedSource], encoder: ResolvedEncoder, precision: str) -> Path:
@@ -201,7 +205,7 @@ def _frames(sources: Sequence[ResolvedSource]) -> Iterator[pl.DataFrame]:
     """Yield frames with column `text`; raise SourceError for an unreadable record."""
     for source in sources:
         report = ReadReport(source.name)
-        for frame in read_source(source, report, max_bad_share=1.0):
+        for frame in read_source(source, report, max_bad_share=1.0, keep_nulls=True):
             if report.rejected:
                 raise SourceError(
                     f"{source.name}: {report.bad[0]} (expected text in every record, so that vectors match their "

@@ -48,9 +48,9 @@ def embedded(model, site, tmp_path):
 
     def call(spec, target=None, kill=None, seen=None, keep=()):
         target = target or tmp_path / "out.parquet"
-        count = embed_file(site, model, spec, target, "fp32", killed_at(kill, seen), keep)
+        counts = embed_file(site, model, spec, target, "fp32", killed_at(kill, seen), keep)
         table = pl.read_parquet(target, glob=False)
-        assert table.height == count
+        assert counts == (table.height, table["embedding"].null_count())
         return table
 
     return call
@@ -62,6 +62,44 @@ def test_embed_file_preserves_row_order_and_duplicates(model, embedded, lines, t
     assert table["text"].to_list() == LINES
     np.testing.assert_allclose(table["embedding"], SentenceEncoder.load(model).encode(LINES), atol=1e-6)
     assert [path.name for path in (tmp_path / "run[1]").iterdir()] == ["out.parquet"]
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl", "txt"])
+def test_rows_without_text_stay_with_a_null_vector(model, embedded, tmp_path, monkeypatch, suffix):
+    monkeypatch.setattr(encoding, "CPU_PART", 3)  # the first part has no text at all
+    given = ["", " ", "\u200b", *ORIGINALS, "", "\t", ORIGINALS[0]]
+    if suffix in {"parquet", "jsonl"}:
+        given[0] = given[8] = None
+    frame, path = pl.DataFrame({"id": range(len(given)), "text": given}), tmp_path / f"in.{suffix}"
+    match suffix:
+        case "parquet":
+            frame.write_parquet(path)
+        case "csv":
+            frame.write_csv(path)
+        case "jsonl":
+            frame.write_ndjson(path)
+        case _:
+            path.write_text("\n".join(given))
+    heard = []
+    table = embedded(SourceSpec(path=str(path)), seen=heard)
+    assert table["text"].to_list() == given
+    known = [place for place, text in enumerate(given) if text in ORIGINALS]
+    assert table["embedding"].is_not_null().arg_true().to_list() == known
+    expected = SentenceEncoder.load(model).encode([given[place] for place in known])
+    np.testing.assert_allclose(table["embedding"].gather(known), expected, atol=1e-6)
+    assert heard[-1] == (len(known), len(known))
+
+
+def test_embed_command_counts_rows_without_text(model, site, write, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("BSL_STORE", site.store)
+    path = write("in.txt", f"\n{ORIGINALS[0]}\n \n")
+    assert main(["embed", model, path, str(tmp_path / "a.parquet"), "--device", "cpu"]) == 0
+    assert "1 sentences; rows without text, with a null as vector: 2: " in capsys.readouterr().out
+    assert main(["embed", model, path, str(tmp_path / "b.parquet"), "--device", "cpu", "--json"]) == 0
+    counts = json.loads(capsys.readouterr().out)
+    assert (counts["sentences"], counts["rows"], counts["empty"]) == (1, 3, 2)
+    assert main(["embed", model, write("none.txt", "\n \n"), str(tmp_path / "c.parquet")]) == 1
+    assert "contains no sentence" in capsys.readouterr().err
 
 
 def test_killed_embed_file_resumes_from_finished_parts_of_the_same_size(embedded, lines, tmp_path, monkeypatch):
