@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from bsl.flows.cli.search import AskedEncoding
-from bsl.flows.cli.terminal.checks import check_files
+from bsl.flows.cli.terminal.checks import check_new_file, check_one_file
 from bsl.flows.cli.terminal.log_lines import printable
 from bsl.flows.cli.terminal.options import NOT_GIVEN, AskedPrecision, Output, Place
 from bsl.flows.cli.terminal.printing import print_json, print_table
@@ -40,7 +40,8 @@ def classify(
     """
     from bsl.flows.run_context import run_context_of
 
-    check_files(source)
+    check_one_file(source)
+    check_new_file(target, source)
     check_classifier(model, run_context_of(place).open_store())
     with begin_here(place, source) as site:
         from bsl.tasks.serving.classify import check_target, classified, find_classifier, read_input, write_table

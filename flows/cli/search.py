@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from bsl.flows.cli.terminal.checks import check_encoders, check_files
+from bsl.flows.cli.terminal.checks import check_encoders, check_files, check_new_file
 from bsl.flows.cli.terminal.log_lines import printable
 from bsl.flows.cli.terminal.options import (
     COUNT,
@@ -123,8 +123,7 @@ def embed(
     """Write the vectors of a file's sentences."""
     if target.suffix != ".parquet":
         raise ValueError(f"{target}: expected a name that ends in .parquet, such as vectors.parquet")
-    if target.exists():
-        raise FileExistsError(f"{target}: already exists. Name a new file, or delete this one.")
+    check_new_file(target, source)
     with _using(model, source, use) as (site, spec, precision):
         from bsl.tasks.serving.search import embed_file
         from bsl.tasks.stage.ui import progress_of

@@ -70,6 +70,8 @@ def check_vectors_name(name: str) -> Path:
         SourceError: there is no such file; the message suggests the nearest.
     """
     path = Path(at_home(name))
+    if path.is_dir():
+        raise SourceError(f"{name}: is a folder, expected a file of word vectors. Name the file, or rename the folder.")
     if not path.is_file():
         raise SourceError(
             f"{name}: no such file{perhaps_path(name)}, expected word vectors, such as glove.840B.300d.txt. "

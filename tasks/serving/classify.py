@@ -204,12 +204,9 @@ def check_target(target: Path) -> None:
 
     Raises:
         ValueError: Its suffix is of no table.
-        FileExistsError: It exists.
     """
     if target.suffix not in _WRITERS:
         raise ValueError(f"{target}: expected a name that ends in {', '.join(_WRITERS)}, such as out.csv")
-    if target.exists():
-        raise FileExistsError(f"{target}: already exists. Name a new file, or delete this one.")
 
 
 def write_table(table: pl.DataFrame, target: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from os.path import getsize, isfile
+from os.path import getsize, isfile, samefile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -88,6 +88,56 @@ def check_files(*paths: str) -> None:
     for path in paths:
         for file in listed(path):
             format_of(file)
+
+
+def check_one_file(path: str) -> None:
+    """Check that a path is one file with a known suffix, for commands whose result has the rows of a file.
+
+    Raises:
+        SourceError: As for `check_files`, or it is a folder or a pattern; the message names a file in it.
+    """
+    from bsl.storage.errors import SourceError
+    from bsl.storage.readers.formats import format_of
+    from bsl.storage.sources.paths import listed
+
+    files = listed(path)
+    if files != (path,):
+        kind = "is a folder" if Path(path).is_dir() else "is a pattern or folder"
+        raise SourceError(
+            f"{path}: {kind} (found {len(files):,} readable {'files' if len(files) > 1 else 'file'}, expected the name "
+            f"of one file). Name one of them, such as {files[0]}"
+        )
+    format_of(path)
+
+
+def check_new_file(target: Path, source: str) -> None:
+    """Check that the file for a result does not exist; the advice never costs a file that the command reads.
+
+    Args:
+        target: The file.
+        source: File, folder or pattern that the command reads.
+
+    Raises:
+        FileExistsError: It exists.
+        SourceError, ValueError: As for `check_files`, if it exists.
+    """
+    if not target.exists():
+        return
+    if target.is_dir():
+        raise FileExistsError(f"{target}: is a folder, expected a new file. Name one, such as {target / target.name}")
+    from bsl.storage.sources.paths import listed
+
+    if any(isfile(local) and samefile(target, local) for local in map(_local, listed(source))):
+        other = target.with_stem(f"{target.stem}-result")
+        raise FileExistsError(
+            f"{target}: is also the input, and nothing is overwritten (expected another name for the result). Name a "
+            f"new file, such as {other}"
+        )
+    raise FileExistsError(f"{target}: already exists. Name a new file, or delete this one.")
+
+
+def _local(path: str) -> str:
+    return path.removeprefix("file://")
 
 
 def check_inputs(texts: Sequence[str], labels: str | None, site: RunContext) -> None:

@@ -64,6 +64,7 @@ REFUSED = [  # call, exit code, part of the message
     ("adapt own.txt --suite stsb/tst", 1, "(did you mean 'stsb/test'?)"),
     ("evaluate ~nobody-here/encoder", 1, "~nobody-here/encoder: no such folder"),
     ("evaluate own.csv", 1, "own.csv: is a file, expected a model's folder with config.json or modules.json. Name a"),
+    ("evaluate words.vec", 1, "words.vec: is a folder, expected a file of word vectors"),
     ("evaluate embedded:bert-mni", 1, "Did you mean 'embedded:bert-mini'?"),
     ("evaluate ./glove.300d.txt", 1, "no such file, expected word vectors"),
     ("evaluate embedded:stsb", 1, "embedded:stsb is not a model: it contains scored-pairs, expected sentence-encoder"),
@@ -91,6 +92,7 @@ REFUSED = [  # call, exit code, part of the message
     ("embed embedded:mini-sentnce own.txt out.parquet", 1, "Did you mean 'embedded:mini-sentence'?"),
     ("embed embedded:bert-mini table.xlsx out.parquet", 1, "Save the sheet as table.csv in the spreadsheet"),
     ("embed embedded:bert-mini own.txt own.parquet", 1, "own.parquet: already exists. Name a new file"),
+    ("embed embedded:bert-mini . ./own.parquet", 1, "own.parquet: is also the input, and nothing is overwritten"),
     ("embed embedded:bert-mini own.txt out.csv", 2, "out.csv: expected a name that ends in .parquet, such as vectors."),
     ("classify embedded:bert-mini own.csv out.csv", 1, "no such folder (expected the folder of an exported encoder"),
     ("classify report/latest own.csv out.csv", 1, "contains no report, so there is no latest one. Make one first"),
@@ -207,6 +209,7 @@ def folder(tmp_path, monkeypatch):
         (tmp_path / name).write_text(text)
     (tmp_path / "latin.txt").write_bytes("Schönes Wetter in Köln.\n".encode("latin-1") * 9)
     (tmp_path / "models").mkdir()
+    (tmp_path / "words.vec").mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BSL_STORE", str(tmp_path / "store"))
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")  # never reached

@@ -115,13 +115,22 @@ def test_unclear_text_column_is_asked_for(write, columns, message):
     ("call", "message"),
     [
         (["new.csv", "out.txt"], "out.txt: expected a name that ends in .csv"),
-        (["new.csv", "new.csv"], "new.csv: already exists"),
+        (["new.csv", "old.csv"], "old.csv: already exists. Name a new file, or delete this one."),
+        (["new.csv", "./new.csv"], "new.csv: is also the input, and nothing is overwritten"),
+        (["new.csv", "link.csv"], "such as link-result.csv"),
+        (["folder", "out.csv"], "folder: is a folder (found 1 readable file, expected the name of one file). Name one"),
+        (["*.csv", "out.csv"], "*.csv: is a pattern"),
+        (["new.csv", "folder"], "folder: is a folder, expected a new file"),
         (["nwe.csv", "out.csv"], "did you mean 'new.csv'?"),
         (["new.csv", "out.csv", "--text-column", "bdy"], "did you mean 'body' for 'bdy'?"),
     ],
 )
 def test_unusable_files_are_refused(made, terminal, capsys, call, message):
     texts_of(0, 3).write_csv("new.csv")
+    texts_of(0, 3).write_csv("old.csv")
+    (terminal / "link.csv").symlink_to("new.csv")
+    (terminal / "folder").mkdir()
+    texts_of(0, 3).write_csv("folder/a.csv")
     assert main(["classify", str(made.report), *call]) != 0
     assert message in capsys.readouterr().err
     assert not (terminal / "out.csv").exists()
