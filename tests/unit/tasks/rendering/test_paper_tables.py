@@ -132,9 +132,7 @@ def test_own_scores_that_fall_for_all_encoders_are_named():
     own = {"metric": "spearman", "n": 400}
     low, high, few = (row("labels:nli.csv", value, **own) for value in (-0.34, -0.12, -0.09))
     (said,) = reversed_scores(pl.DataFrame([low, high, {**low, "dataset": "sts12"}]))
-    assert said.startswith(
-        "Scores of labels:nli.csv fall as similarity rises, for all encoders here. Are they distances"
-    )
+    assert said.startswith("Scores of labels:nli.csv fall as similarity rises, for all encoders here. Are they dist")
     assert not [*reversed_scores(pl.DataFrame([low, few]))]
 
 
