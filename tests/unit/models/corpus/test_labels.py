@@ -184,9 +184,7 @@ def test_insufficient_labels_error_names_counts_and_fix(use, kind, counts, messa
 def test_error_counts_different_texts():
     """Regression: three texts, labelled a hundred times each, were asked for 30 rows of each class."""
     rows = pl.DataFrame({"text_1": ["x", "y", "z"] * 20, "label": ["a", "b", "a"] * 20, "part": ["judge"] * 60})
-    with pytest.raises(
-        EvaluationError, match=r"^labels: 60 rows of 3 different texts .*at least 30 different"
-    ):
+    with pytest.raises(EvaluationError, match=r"^labels: 60 rows of 3 different texts .*at least 30 different"):
         usable_rows(rows, "classes", "adapt")
 
 

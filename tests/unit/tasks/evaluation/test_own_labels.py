@@ -120,8 +120,6 @@ def test_interval_of_accuracy_draws_writers(classes):
 def test_too_few_rows_are_refused(tmp_path):
     few = tmp_path / "few.csv"
     pl.DataFrame({"text": ["The river is wide.", "An engine is loud."] * 4, "label": ["a", "b"] * 4}).write_csv(few)
-    with pytest.raises(
-        EvaluationError, match="Label at least 10 different texts of each class, or"
-    ) as refused:
+    with pytest.raises(EvaluationError, match="Label at least 10 different texts of each class, or") as refused:
         available(RunContext(), [f"labels:{few}"])
     assert "held-out" not in str(refused.value)
