@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from os.path import getsize, isfile, samefile
+from os.path import getsize, isfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -128,17 +128,14 @@ def check_new_file(target: Path, source: str) -> None:
         raise FileExistsError(f"{target}: is a folder, expected a new file. Name one, such as {target / target.name}")
     from bsl.storage.sources.paths import listed
 
-    if any(isfile(local) and samefile(target, local) for local in map(_local, listed(source))):
+    files = (Path(file.removeprefix("file://")) for file in listed(source))
+    if any(file.is_file() and file.samefile(target) for file in files):
         other = target.with_stem(f"{target.stem}-result")
         raise FileExistsError(
             f"{target}: is also the input, and nothing is overwritten (expected another name for the result). Name a "
             f"new file, such as {other}"
         )
     raise FileExistsError(f"{target}: already exists. Name a new file, or delete this one.")
-
-
-def _local(path: str) -> str:
-    return path.removeprefix("file://")
 
 
 def check_inputs(texts: Sequence[str], labels: str | None, site: RunContext) -> None:
