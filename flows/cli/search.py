@@ -92,7 +92,7 @@ def search(
 
 
 def _kept(index: Index, sentence: str) -> dict[str, str]:
-    return {name: value or "" for name, value in index.beside.get(sentence, {}).items()}
+    return {name: "" if value is None else str(value) for name, value in index.beside.get(sentence, {}).items()}
 
 
 def _other(index: Index, sentence: str) -> dict[str, str]:

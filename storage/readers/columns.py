@@ -20,15 +20,17 @@ class Columns:
     Attributes:
         texts: string columns; empty where absent or null.
         others: columns read as strings, null where absent: the label of an NLI pair, or the score of a pair.
+        carried: columns to copy: as strings from text files, with their types from Parquet and Arrow.
     """
 
     texts: tuple[str, ...]
     others: tuple[str, ...] = ()
+    carried: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
         """All column names, texts first."""
-        return (*self.texts, *self.others)
+        return (*self.texts, *self.others, *self.carried)
 
     @property
     def label(self) -> str | None:

@@ -141,7 +141,13 @@ def _stem(path: str) -> str:
 
 
 def columns_of(
-    path: str, kind: Format, *, readable: bool = False, encoding: str | None = None, until: Sequence[str] = ()
+    path: str,
+    kind: Format,
+    *,
+    readable: bool = False,
+    carried: bool = False,
+    encoding: str | None = None,
+    until: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """Return the names of a file's columns.
 
@@ -149,6 +155,7 @@ def columns_of(
         path: the file.
         kind: its format.
         readable: omit columns of other types than strings and numbers.
+        carried: omit columns that cannot be copied; of JSON lines, all can, lists and objects as JSON.
         encoding: encoding of the file if it is not UTF-8.
         until: columns after which the keys of JSON lines are not searched further.
 
@@ -160,6 +167,8 @@ def columns_of(
     found = columns if isinstance(columns, tuple) else columns(path, **options)
     if not isinstance(found, pa.Schema):
         return found
+    if carried and kind != "jsonl":
+        return tuple(field.name for field in found if parquet.is_carried(field.type))
     return tuple(field.name for field in found if not readable or parquet.is_readable(field.type))
 
 

@@ -155,7 +155,7 @@ def _slow(block: Block, path: str, requested: Columns, report: ReadReport) -> pl
         try:
             record = _parse(line)
             texts = [_text(record, name) for name in requested.texts]
-            rows.append((*texts, *(_other(record, name) for name in requested.others)))
+            rows.append((*texts, *(_other(record, name) for name in requested.names[len(texts) :])))
         except ValueError as error:
             report.reject(path, number, str(error), line)
     return pl.DataFrame(rows, schema=_schema(requested), orient="row")

@@ -116,7 +116,7 @@ def _sound(batches: Iterator[pa.RecordBatch], path: str, requested: Columns, kin
             batch = next(batches, None)
         if batch is None:
             return
-        columns = [_column(batch, name, path, is_text=name in requested.texts) for name in requested.names]
+        columns = [_column(batch, name, path, requested) for name in requested.names]
         try:
             # Drop the schema's metadata, because damaged metadata makes Polars crash, and the names, because Polars
             # renames an empty name.
@@ -127,22 +127,24 @@ def _sound(batches: Iterator[pa.RecordBatch], path: str, requested: Columns, kin
         yield chosen
 
 
-def _column(batch: pa.RecordBatch, name: str, path: str, *, is_text: bool) -> pa.Array:
+def _column(batch: pa.RecordBatch, name: str, path: str, requested: Columns) -> pa.Array:
     indices = batch.schema.get_all_field_indices(name)
     if len(indices) != 1:
         raise SourceError(f"{path}: {len(indices)} columns have the name {name!r}, expected one. Rename the others.")
     dtype = batch.schema.field(indices[0]).type
-    if is_text and not (_is_text(_value(dtype)) or pa.types.is_null(_value(dtype))):
+    if name in requested.texts and not (_is_text(_value(dtype)) or pa.types.is_null(_value(dtype))):
         raise SourceError(
             f"{path}: column {name!r} has type {dtype}, expected strings. Write its values as strings, or name another "
             "column."
         )
-    if not is_readable(dtype):
+    if name in requested.carried:
+        require_carried(path, name, dtype)
+    elif not is_readable(dtype):
         raise SourceError(
             f"{path}: column {name!r} has type {dtype}, expected strings or numbers. Write its values as "
             "strings, or name another column."
         )
-    return batch.column(indices[0])
+    return _in_known_zone(batch.column(indices[0]))
 
 
 def _value(dtype: pa.DataType) -> pa.DataType:
@@ -154,6 +156,38 @@ def is_readable(dtype: pa.DataType) -> bool:
     types, value = pa.types, _value(dtype)
     kinds = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal128, types.is_null)
     return _is_text(value) or any(kind(value) for kind in kinds)
+
+
+def is_carried(dtype: pa.DataType) -> bool:
+    """Return whether columns of a type can be copied: readable ones, dates, times, datetimes, durations, decimals."""
+    types, value = pa.types, _value(dtype)
+    kinds = (types.is_date, types.is_time, types.is_timestamp, types.is_duration)
+    has_decimals = types.is_decimal(value) and not types.is_decimal256(value)  # Polars crashes at those
+    return is_readable(dtype) or has_decimals or any(kind(value) for kind in kinds)
+
+
+def require_carried(path: str, name: str, dtype: pa.DataType) -> None:
+    """Check that columns of a type can be copied.
+
+    Raises:
+        SourceError: names the column and its type.
+    """
+    if not is_carried(dtype):
+        raise SourceError(
+            f"{path}: column {name!r} has type {dtype}, expected strings, numbers, dates or times. Write its values as "
+            "strings, or leave the column out."
+        )
+
+
+def _in_known_zone(column: pa.Array) -> pa.Array:
+    """Return a column, datetimes in UTC if Polars has not their time zone, such as `+05:30`."""
+    if not pa.types.is_timestamp(column.type) or column.type.tz is None:
+        return column
+    try:
+        pl.from_arrow(pa.array([], column.type))
+    except pl.exceptions.PolarsError:
+        return column.cast(pa.timestamp(column.type.unit, "UTC"))
+    return column
 
 
 def _is_text(dtype: pa.DataType) -> bool:

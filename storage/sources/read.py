@@ -161,13 +161,20 @@ def local_files(source: ResolvedSource) -> tuple[str, ...]:
 
 
 def check_beside(sources: Sequence[ResolvedSource], names: Sequence[str]) -> None:
-    """Check that columns to copy or show beside the sentences exist.
+    """Check that columns to copy or show beside the sentences exist and can be copied.
 
     Raises:
-        SourceError: a file or column is missing.
+        SourceError: a file or column is missing, or a column has lists or other nested values, or bytes.
     """
     for source in sources if names else ():
         require(source.name, source_columns(source), names, "after --keep")
+        path, kind = _files(source)[0]
+        can = columns_of(path, kind, carried=True, encoding=source.encoding)
+        if lost := [name for name in names if name not in can]:
+            raise SourceError(
+                f"{source.name}: column {lost[0]!r} after --keep has lists, other nested values or bytes, expected "
+                "strings, numbers, dates or times. Write its values as strings, or remove the name."
+            )
 
 
 def check_columns(source: ResolvedSource) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from bsl.storage.artifacts.refs import ArtifactRef, CheckpointRef, ClassifierRef
 from bsl.storage.errors import ArtifactMissingError, SourceError
 from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.os_errors import writing
+from bsl.storage.readers.carried import as_text, joined
 from bsl.storage.readers.columns import Columns, known_shape, require
 from bsl.storage.readers.formats import columns_of, format_of, read_table
 from bsl.storage.readers.read_report import ReadReport
@@ -45,9 +46,9 @@ MOST: Final = 3
 """Number of classes in a classified file."""
 _OPTION: Final = "with --text-column"
 _WRITERS: Final[dict[str, Callable[[pl.DataFrame, Path], None]]] = {
-    ".csv": lambda frame, path: frame.write_csv(path),
-    ".tsv": lambda frame, path: frame.write_csv(path, separator="\t"),
-    ".jsonl": lambda frame, path: frame.write_ndjson(path),
+    ".csv": lambda frame, path: as_text(frame).write_csv(path),
+    ".tsv": lambda frame, path: as_text(frame).write_csv(path, separator="\t"),
+    ".jsonl": lambda frame, path: as_text(frame).write_ndjson(path),
     ".parquet": lambda frame, path: frame.write_parquet(path),
 }
 
@@ -111,7 +112,7 @@ def _classifier_of(store: Store, ref: ArtifactRef) -> ClassifierRef:
 
 @dataclass(frozen=True)
 class Input:
-    """The rows of a file to classify: its columns of texts or numbers, and the names of the other, dropped columns."""
+    """The rows of a file to classify: the columns that can be copied, and names of others (nested, bytes)."""
 
     table: pl.DataFrame
     column: str
@@ -120,7 +121,7 @@ class Input:
     @property
     def summary(self) -> str:
         """How the file is read, in one sentence."""
-        lost = f"; columns of other types are not carried: {', '.join(self.dropped)}" if self.dropped else ""
+        lost = f"; nested columns and bytes are not carried: {', '.join(self.dropped)}" if self.dropped else ""
         return f"text in `{self.column}` (change it {_OPTION}){lost}"
 
 
@@ -135,14 +136,15 @@ def read_input(path: str, named: str | None, trained: str, encoding: str | None 
     """
     form, report = format_of(path), ReadReport(path)
     every = columns_of(path, form, encoding=encoding)
-    names = columns_of(path, form, readable=True, encoding=encoding)
-    require(path, names, [named] if named is not None else [], _OPTION)
-    frames = list(read_table(path, form, Columns((), names), report, encoding=encoding))
+    names = columns_of(path, form, carried=True, encoding=encoding)
+    may_be_text = columns_of(path, form, readable=True, encoding=encoding)
+    require(path, may_be_text, [named] if named is not None else [], _OPTION)
+    frames = list(read_table(path, form, Columns((), carried=names), report, encoding=encoding))
     report.check(0.0)  # rows of the result are those of the file
-    table = pl.concat(frames, how="vertical_relaxed")
+    table = joined(frames)
     if form in ("csv", "tsv"):  # Polars would write an empty string as ""
         table = table.with_columns(pl.col(pl.String).replace("", None))
-    column = named if named is not None else _text_column(path, table, trained)
+    column = named if named is not None else _text_column(path, table.select(may_be_text), trained)
     return Input(table, column, tuple(name for name in every if name not in names))
 
 

@@ -20,6 +20,7 @@ from bsl.models.runtime.partitions import equal_frames
 from bsl.storage.errors import SourceError
 from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.os_errors import writing
+from bsl.storage.readers.carried import as_text, joined
 from bsl.storage.readers.columns import Columns
 from bsl.storage.readers.read_report import ReadReport
 from bsl.storage.sources.read import check_beside, check_columns, read_columns, read_source
@@ -126,7 +127,8 @@ def _beside(sources: Sequence[ResolvedSource], keep: tuple[str, ...]) -> dict[st
     """Return the kept columns of the first record of each sentence; a text in several columns is one of each."""
     found: dict[str, dict[str, str]] = {}
     for source in sources if keep else ():
-        kept = pl.concat(read_columns(source, Columns((), keep), ReadReport(source.name)))
+        carried = Columns((), carried=keep)
+        kept = as_text(joined(list(read_columns(source, carried, ReadReport(source.name)))))
         texts = pl.concat(read_source(source, ReadReport(source.name), max_bad_share=0.0))
         for column in texts.columns:
             for text, row in zip(texts.select(normalize(pl.col(column))).to_series(), kept.to_dicts(), strict=True):
@@ -146,7 +148,7 @@ def embed_file(
     """Write `text` and `embedding` of a file's sentences, one row a record, in the file's order.
 
     A row without text has a null embedding. The files of a folder are grouped by format. The target is a new .parquet
-    file; the columns `keep` are copied as strings.
+    file; the columns `keep` are copied, as strings from text files and with their types from Parquet and Arrow.
     A killed call leaves its finished parts in a hidden folder next to the target, and the same call resumes from them.
 
     Returns:
@@ -173,6 +175,8 @@ def embed_file(
             f"--keep {taken.pop()}: the new file has this column anyway. Remove it, or rename the column."
         )
     check_beside(sources, keep)
+    carried = Columns((), carried=keep)  # read before the vectors, which take longer
+    kept = [frame for one in sources if keep for frame in read_columns(one, carried, ReadReport(one.name))]
     found = resolve(site, EncoderConfig(model=model))
     encoding = ResumableEncoding(site, found.encoder, found.config, precision)
     for note in encoding.notes(_frames(sources)):
@@ -183,8 +187,7 @@ def embed_file(
         # Further files are from a call on another device, which has smaller parts.
         table = pl.scan_parquet(sorted(folder.glob("*.parquet"))[:parts], glob=False)
         if keep:
-            columns = (frame for one in sources for frame in read_columns(one, Columns((), keep), ReadReport(one.name)))
-            table = pl.concat([pl.concat(columns).lazy(), table], how="horizontal")
+            table = pl.concat([joined(kept).lazy(), table], how="horizontal")
         table.sink_parquet(path)
     shutil.rmtree(folder)
     return rows, rows - total

@@ -15,6 +15,7 @@ from bsl.tasks.reporting.export import copy_classifier
 from bsl.tasks.serving.classify import find_classifier, read_input
 from tests.classified import classified, texts_of
 from tests.corpora import publish
+from tests.typed_columns import write_typed
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +32,7 @@ def terminal(made, monkeypatch, tmp_path):
 
 
 READERS = {
-    "csv": pl.read_csv, "tsv": lambda path: pl.read_csv(path, separator="\t"), "jsonl": pl.read_ndjson,
+    "csv": pl.read_csv, "tsv": lambda path, **kw: pl.read_csv(path, separator="\t", **kw), "jsonl": pl.read_ndjson,
     "parquet": pl.read_parquet,
 }  # fmt: skip
 
@@ -54,6 +55,24 @@ def test_rows_and_columns_are_carried_in_order(made, terminal, suffix, capsys):
     chances = out.head(31).select(names[1::2]).to_numpy()
     assert chances.sum(axis=1) == pytest.approx(1, abs=1e-3)
     assert (np.diff(chances, axis=1) <= 0).all()
+
+
+@pytest.mark.parametrize("suffix", READERS)
+def test_dates_times_and_decimals_are_carried_with_their_type_or_as_iso_text(made, terminal, suffix, capsys):
+    given, plain = write_typed("new.parquet", texts_of(200, 2)["body"])
+    assert main(["classify", str(made.report), "new.parquet", f"out.{suffix}"]) == 0
+    assert "nested columns and bytes are not carried: raw, tags" in capsys.readouterr().err
+    options = {"infer_schema": False} if suffix in {"csv", "tsv"} else {}
+    out = READERS[suffix](f"out.{suffix}", **options).select(given.columns)
+    assert out.equals(given if suffix == "parquet" else plain)
+
+
+def test_lists_of_json_lines_are_carried_as_json_and_are_no_text(made, terminal):
+    new = texts_of(200, 2).select("id", "body", tags=[["one is a long tag here", "b"], ["c"]])
+    new.write_ndjson("new.jsonl")
+    assert main(["classify", str(made.report), "new.jsonl", "out.jsonl"]) == 0
+    assert [json.loads(one) for one in pl.read_ndjson("out.jsonl")["tags"]] == new["tags"].to_list()
+    assert read_input("new.jsonl", None, "no such column").column == "body"
 
 
 def test_json_counts_classes_and_names_added_columns(made, terminal, capsys):

@@ -14,6 +14,7 @@ from bsl.tasks.embedding import encode as encoding
 from bsl.tasks.serving.search import embed_file, index
 from bsl.tasks.stage.progress import listening
 from tests.tiny_encoder import BACK_DE, ORIGINALS, tiny_encoder
+from tests.typed_columns import write_typed
 
 LINES = [*ORIGINALS, *BACK_DE, ORIGINALS[0]]
 
@@ -207,6 +208,23 @@ def test_search_command_prints_json_and_refuses_an_empty_query(model, site, line
     assert "expected a query" in capsys.readouterr().err
 
 
+def test_dates_times_and_decimals_are_copied_with_their_type_and_shown_as_iso_text(model, site, embedded, tmp_path):
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    given, plain = write_typed(folder / "a.parquet", pl.Series(ORIGINALS[:2]))
+    source = SourceSpec(path=str(folder), columns=("body",))
+    assert embedded(source, keep=tuple(given.columns)).select(given.columns).equals(given)
+    found = index(site, model, source, "fp32", tuple(given.columns))
+    assert [found.beside[text] for text in ORIGINALS[:2]] == plain.to_dicts()
+    for name in ("raw", "tags"):
+        with pytest.raises(SourceError, match=f"column '{name}' after --keep has lists, other nested values or bytes"):
+            embedded(source, tmp_path / "no.parquet", keep=(name,))
+    texts = plain.with_columns(body=pl.Series(ORIGINALS[2:4]))
+    texts.write_parquet(folder / "b.parquet")  # of other types
+    both = embedded(source, tmp_path / "both.parquet", keep=tuple(given.columns))
+    assert both.select(given.columns).cast(pl.String).equals(pl.concat([plain, plain]))
+
+
 def test_columns_are_copied_beside_vectors_and_shown_beside_hits(model, site, embedded, tmp_path):
     table = pl.DataFrame({"id": [f"t-{n}" for n in range(5)], "text": [*ORIGINALS, ORIGINALS[0]]})
     table.write_csv(tmp_path / "texts.csv")
@@ -215,6 +233,6 @@ def test_columns_are_copied_beside_vectors_and_shown_beside_hits(model, site, em
     found = index(site, model, source, "fp32", ("id",))
     beside = {text: found.beside[text]["id"] for text in found.texts}
     assert beside == {text: f"t-{n}" for n, text in enumerate(ORIGINALS)}
-    for name, cause in (("idd", "did you mean 'id'"), ("text", "has this column anyway")):
+    for name, cause in (("idd", "did you mean 'id'"), ("text", "has this column anyway")):  # before any vector
         with pytest.raises(SourceError, match=cause):
             embedded(source, tmp_path / "no.parquet", keep=(name,))
