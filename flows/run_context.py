@@ -6,7 +6,7 @@ import json
 import shlex
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeVar
 
-from pydantic import AliasChoices, Field, ValidationError, WithJsonSchema
+from pydantic import Field, ValidationError, WithJsonSchema
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from bsl.flows.forms import Form, partial
@@ -51,7 +51,8 @@ class _RunContextSettings(RunContext, BaseSettings):
     )
     numbers_as_text: ClassVar[bool] = True
 
-    mirror: Address | None = Field(None, validation_alias=AliasChoices("mirror", variable_of("mirror")))
+    # An alias is also the name of a variable, without the prefix. So it is the only name here, not `mirror` too.
+    mirror: Address | None = Field(None, validation_alias=variable_of("mirror"))
 
 
 def run_context_of(given: RunContext | Mapping[str, object] | None = None) -> RunContext:
@@ -70,7 +71,7 @@ def run_context_of(given: RunContext | Mapping[str, object] | None = None) -> Ru
     else:
         unset, options = set(RunContext.model_fields), given or {}
     explicit = {
-        name: value
+        variable_of(name) if name == "mirror" else name: value
         for name, value in options.items()
         if name in RunContext.model_fields and (value is not None or name not in unset)
     }

@@ -27,7 +27,7 @@ from bsl.storage.artifacts.refs import CorpusRef
 from bsl.tasks.evaluation.config import EvaluationSettings
 from bsl.tasks.stage.cached import stage
 from bsl.tasks.stage.device import DeviceError, cores, device_of
-from bsl.tasks.stage.run_context import RunContext
+from bsl.tasks.stage.run_context import RunContext, variable_of
 
 AVX2 = {"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2"}
 OWN = {"fp32": frozenset({"avx2"}), "bf16": frozenset({"avx2", "avx512_bf16"})}
@@ -175,6 +175,16 @@ def test_explicit_value_overrides_variable_and_variable_overrides_default(monkey
         mirror="/other", keep_snapshots=5
     )
     assert RunContext() == RunContext(mirror=None, keep_snapshots=2)  # a worker ignores the variables
+
+
+def test_no_variable_of_another_program_is_a_setting(monkeypatch):
+    for name in RunContext.model_fields:
+        for variable in {name.upper(), name, f"BSL_{name.upper()}"} - {variable_of(name)}:
+            monkeypatch.setenv(variable, "7")
+    assert run_context_of() == RunContext()
+    monkeypatch.setenv("BSL_DATA_MIRROR", "/mirror")
+    assert run_context_of().mirror == "/mirror"
+    assert run_context_of({"mirror": "/other"}).mirror == "/other"
 
 
 def test_empty_site_form_fields_use_the_worker_environment(monkeypatch):
