@@ -25,7 +25,7 @@ import polars as pl
 
 from bsl.storage.artifacts.draft import Draft
 from bsl.storage.artifacts.manifest import Manifest, Provenance, parse_manifest
-from bsl.storage.artifacts.refs import ADDRESS, ArtifactRef
+from bsl.storage.artifacts.refs import ADDRESS, ArtifactRef, deletion
 from bsl.storage.artifacts.schemas import check_schema
 from bsl.storage.artifacts.verification import fault_of, local_copy, local_manifest, put
 from bsl.storage.errors import (
@@ -108,7 +108,7 @@ class Store:
         path = f"{self.path(ref)}/{MANIFEST}"
         try:
             with reading(path):
-                text = local_manifest(Path(path)) if self.local is not None else self.fs.cat_file(path)
+                text = local_manifest(Path(path), ref) if self.local is not None else self.fs.cat_file(path)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise ArtifactMissingError(f"{self.url} contains no {ref}. Run the stage that makes it.") from error
         return parse_manifest(text, path, ref)
@@ -195,7 +195,7 @@ class Store:
         if not parts:
             raise ArtifactMissingError(f"{ref} has no table {name!r}; it contains {', '.join(sorted(manifest.files))}")
         frame = pl.scan_parquet(parts, glob=False)  # else polars reads `run[1]` in a path as a pattern
-        check_schema(name, frame.collect_schema(), str(folder))
+        check_schema(name, frame.collect_schema(), str(folder), deletion(ref))
         return frame
 
     def refs(self, kind: str | None = None) -> list[ArtifactRef]:

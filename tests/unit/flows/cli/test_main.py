@@ -19,7 +19,7 @@ REFUSED = [  # call, exit code, part of the message
     ("run tiny --sett x", 2, "bsl: Unknown option: --sett. Did you mean --set? See `bsl run --help`\n"),
     ("run tiny nli", 2, "bsl: unexpected argument 'nli'. See `bsl run --help`\n"),
     ("run", 2, "RECIPE requires an argument. See `bsl run --help`"),
-    ("artifacts", 2, "bsl: expected an action: ls, show, verify, gc, export. See `bsl artifacts --help`"),
+    ("artifacts", 2, "bsl: expected an action: ls, show, verify, gc, delete, export. See `bsl artifacts --help`"),
     ("artifacts lss", 2, 'Did you mean "ls"?'),
     ("ui --port x", 2, 'unable to convert "x" into int'),
     ("adapt own.txt --columns", 2, "--columns requires at least 1"),
