@@ -158,7 +158,7 @@ def run_adapt(
     weighing = choose_share(site, start, trained, dev, shares, config.proof.max_forgetting, reading)
     merged = merge(site, start, trained, weighing, reading)
     sets = FoundSets({f"{SET_PREFIX}{held_out.dataset}": held_out, **found.sets}, found.missing)
-    proof, vectors = _evaluated(site, start, merged, reading, sets, config, deciding, names)
+    proof, vectors = _evaluated(site, start, merged, reading, sets, config, deciding, names, to_label)
     adapted = choose_encoder(site, start, merged, proof, accept=config.accept)
     has_classes = labelled is not None and labelled.kind == "classes"
     classifier = train_classifier(site, vectors, adapted, held_out) if has_classes else None
@@ -197,6 +197,7 @@ def _evaluated(
     config: AdaptConfig,
     deciding: UseName | None,
     views: tuple[str, ...],
+    to_label: CorpusRef | None,
 ) -> tuple[ProofRef, tuple[EmbeddingsRef, EmbeddingsRef]]:
     """Compare the adapted encoder with the original on all sets; return also the vectors of both."""
     networks = {"start": start, "adapted": merged}
@@ -208,8 +209,18 @@ def _evaluated(
         for scores in frozen_scores(site, system, sets.undrawn(), config.evaluation)
     ]
     vectors, bootstrap = (before.embeddings, after.embeddings), config.evaluation.bootstrap
-    bound = config.proof.max_forgetting
-    proof = evaluate_adaptation(site, vectors, merged, sets.drawn, tuple(undrawn), bootstrap, bound, deciding, views)
+    proof = evaluate_adaptation(
+        site,
+        vectors,
+        merged,
+        sets.drawn,
+        tuple(undrawn),
+        bootstrap,
+        config.proof.max_forgetting,
+        deciding,
+        views,
+        to_label,
+    )
     return proof, vectors
 
 

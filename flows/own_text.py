@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from bsl.flows.recipes.shared import REHEARSAL
+from bsl.models.corpus.labels import OR_LABELS
 from bsl.models.errors import EvaluationError
 from bsl.models.evaluation.own_text import too_few
 from bsl.storage.sources.labels import SET_PREFIX as LABELS_PREFIX
@@ -70,7 +71,7 @@ def own_text(site: RunContext, ingest: IngestConfig) -> OwnText | None:
     questions = () if is_planned else tuple(questions_of(text))
     if not questions and labels is None and not is_planned:
         (held_out,) = rows_of(text).values()
-        raise EvaluationError(f"{too_few(held_out)}. Or give labels.")
+        raise EvaluationError(f"{too_few(held_out)}. {OR_LABELS}")
     sets: dict[str, EvaluationSet] = {}
     if questions or is_planned:
         sets[f"{SET_PREFIX}{text.dataset}"] = text

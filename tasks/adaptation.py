@@ -11,7 +11,15 @@ import polars as pl
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.evaluation.config import BootstrapConfig
 from bsl.models.evaluation.uses import UseName
-from bsl.storage.artifacts.refs import ENCODER, ArtifactRef, CheckpointRef, EmbeddingsRef, ProofRef, ScoresRef
+from bsl.storage.artifacts.refs import (
+    ENCODER,
+    ArtifactRef,
+    CheckpointRef,
+    CorpusRef,
+    EmbeddingsRef,
+    ProofRef,
+    ScoresRef,
+)
 from bsl.storage.artifacts.schemas import PROOF, WEIGHING
 from bsl.storage.filesystem.names import MANIFEST
 from bsl.storage.sources.model_sources import ResolvedModel
@@ -24,7 +32,7 @@ from bsl.tasks.evaluation.kinds import kind_of
 from bsl.tasks.evaluation.own_labels import most_frequent_share
 from bsl.tasks.evaluation.own_text import HeldOutSet, questions_like
 from bsl.tasks.evaluation.samples import samples_of
-from bsl.tasks.figures import ExportFigures, LengthFigures, ProofFigures, ShareFigures
+from bsl.tasks.figures import ExportFigures, LengthFigures, ProofFigures, ShareFigures, ToLabelFigures
 from bsl.tasks.rendering.blocks import Prose, Table
 from bsl.tasks.rendering.evidence import answer_blocks, proof_rows, share_tables
 from bsl.tasks.stage.cached import StageContext, stage
@@ -101,11 +109,13 @@ def evaluate_adaptation(
     max_forgetting: float,
     deciding: UseName | None,
     views: tuple[str, ...],
+    to_label: CorpusRef | None,
 ) -> None:
     """Compare the original and the adapted encoder on held-out text, labels and general sets, and reach a verdict.
 
     `vectors` are those of the original and of the adapted encoder; `undrawn` are scores of both on the sets without
-    draws, the same sets in the same order. A general set with draws may lose `max_forgetting` points.
+    draws, the same sets in the same order. A general set with draws may lose `max_forgetting` points. Without labels,
+    `to_label` are the texts that the user may label.
     """
     from bsl.models.evaluation.proof import adaptation_comparisons
     from bsl.models.evaluation.verdict import adaptation_verdict
@@ -114,7 +124,8 @@ def evaluate_adaptation(
     rows = [*adaptation_comparisons(drawn, deciding, questions_like(views)), *_undrawn(context, undrawn)]
     share = context.store.manifest(adapted).figures_as(ShareFigures).share
     smaller = f"proof.shares=[{share / 2:g}]" if "labels" in views else f"proof.share={share / 2:g}"
-    verdict = adaptation_verdict(rows, max_forgetting, smaller, most_frequent_share(sets))
+    texts = None if to_label is None else context.store.manifest(to_label).figures_as(ToLabelFigures).rows
+    verdict = adaptation_verdict(rows, max_forgetting, smaller, most_frequent_share(sets), texts)
     unused = "" if verdict.word == "BETTER" else f" The adapted encoder is checkpoint/{adapted.key[:12]}."
     table = pl.DataFrame([asdict(row) for row in rows], schema=PROOF).fill_nan(None)
     context.draft.write(table)

@@ -24,11 +24,12 @@ def compare(
     """Compare finished runs on the same pairs."""
     from bsl.flows.run_context import run_context_of
     from bsl.storage.artifacts.lookup import find_reports
-    from bsl.tasks.reporting.sweep.runs import run_names
 
     site = run_context_of(place)
     store = site.open_store()
     reports = find_reports(store, runs)
+    from bsl.tasks.reporting.sweep.runs import run_names
+
     run_names(store, reports)  # raises, like the line above, before the flow starts
     start = begin(site, output)
     from bsl.flows.comparison import comparing

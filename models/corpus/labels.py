@@ -25,6 +25,7 @@ import polars as pl
 
 from bsl.models.corpus.label_groups import connected_rows, judged_groups
 from bsl.models.corpus.normalize import normalize, sentence_ids, split_sentences
+from bsl.models.corpus.passages import ENOUGH
 from bsl.models.errors import EvaluationError, TrainingError
 from bsl.models.runtime.partitions import scattered
 
@@ -63,6 +64,8 @@ _ROWS: Final[Mapping[Use, int]] = {
     "evaluate": FEWEST,
 }
 """Number of rows on other text that is enough for every part."""
+OR_LABELS: Final = f"Or give labels, {_ROWS['adapt']} rows or more."
+"""What to do if a text alone is too little."""
 
 
 def parts_of(
@@ -98,7 +101,7 @@ def parts_of(
 def usable_rows(rows: pl.DataFrame, kind: Literal["pairs", "classes"], use: Use) -> pl.DataFrame:
     """Drop rows without a part and rows of classes too small for a part; check that enough rows are left.
 
-    `rows` has the columns `label` and `part` (of `parts_of`).
+    `rows` has the columns `label` and `part` (of `parts_of`), and perhaps the texts.
 
     Raises:
         EvaluationError: fewer than two classes are left, a part has too few rows, or all its pairs have one score.
@@ -107,8 +110,11 @@ def usable_rows(rows: pl.DataFrame, kind: Literal["pairs", "classes"], use: Use)
     counts = [f"{rows.filter(part=part).height} {_NAMES[part]}" for part in needs]
     if others := rows.height - usable.height:
         counts.append(f"{others} unused, which share texts with both parts or with the training text")
-    found = f"labels: {rows.height} rows ({', '.join(counts)})"
-    or_else = "or remove this set" if use == "evaluate" else "or remove --labels"
+    sides = [name for name in ("text_1", "text_2") if name in rows.columns]
+    different = rows.unique(sides).height if sides else rows.height
+    repeated = f" of {different} different texts" if different < rows.height else ""
+    found = f"labels: {rows.height} rows{repeated} ({', '.join(counts)})"
+    or_else = "or remove this set" if use == "evaluate" else f"or, with enough text, remove --labels ({ENOUGH})"
     if kind == "classes":
         usable = usable.filter(
             *((pl.col("part") == part).sum().over("label") >= fewest for part, fewest in needs.items())
@@ -117,8 +123,8 @@ def usable_rows(rows: pl.DataFrame, kind: Literal["pairs", "classes"], use: Use)
             minimum = " and ".join(f"{fewest} {_NAMES[part]}" for part, fewest in needs.items())
             raise EvaluationError(
                 f"{found}: {classes} of {rows['label'].n_unique()} classes have enough rows, expected at least "
-                f"{_CLASSES} classes with {minimum} each.{_selection(use)} Label at least {_ROWS[use] // 2} rows of "
-                f"each class, {or_else}."
+                f"{_CLASSES} classes with {minimum} each.{_selection(use)} Label at least {_ROWS[use] // 2} "
+                f"different texts of each class, {or_else}."
             )
     for part in needs:
         used = usable.filter(part=part)

@@ -37,6 +37,8 @@ RUN: Final = 64  # sentences of a run that replaces a document if there are few 
 FEW: Final = 20  # documents; with fewer, every document is cut into runs
 DRAWN: Final = 16  # sentences of a run that is one unit instead of a document; `RUN` is a multiple
 FEWEST_UNITS: Final = 10  # units of a part: with fewer documents, runs are units; with fewer units, no questions
+ENOUGH: Final = "100 documents, or 2,000 sentences in fewer documents, are usually enough"
+"""Text that gives questions."""
 
 
 _CHARACTER: Final = r"[\p{Han}\p{Hiragana}\p{Katakana}]"

@@ -1,7 +1,8 @@
 """Evaluate an encoder on a user's labels: Spearman of scored pairs, or accuracies on classes.
 
-Rows that share a text or a group, such as a writer, are a unit: no row is judged by a classifier, a neighbour or a
-centroid of its own unit, which would be found by the writer instead of the class.
+Rows of classes that share a text or a group, such as a writer, are a unit: no row is judged by a classifier, a
+neighbour or a centroid of its own unit, which would be found by the writer instead of the class. Rows of one pair,
+rated several times, are a unit too. The bootstrap draws units.
 
 Classes have two accuracies, because vectors are used in two ways. A classifier is trained on them; or texts of a class
 are found near each other, by the nearest neighbour and by the nearest centroid of five examples. One encoder can gain
@@ -110,17 +111,27 @@ def labelled_of(rows: pl.DataFrame, kind: Literal["pairs", "classes"], names: tu
 
 
 def _units(rows: pl.DataFrame, kind: Literal["pairs", "classes"]) -> NDArray[np.int64] | None:
-    """Return the unit of each row: documents, joined if texts of classes are equal; documents alone if that joins most.
+    """Return the unit of each row: documents, joined if texts are equal; documents alone if that joins most.
 
-    Texts of pairs join nothing, because pairs are not compared with each other. None if each row is alone.
+    Pairs are joined if both texts are equal, in any order: ratings of one pair by several people. One equal text joins
+    no pairs, because pairs are not compared with each other. None if each row is alone.
     """
     groups = rows[DOCUMENT].cast(pl.String) if DOCUMENT in rows.columns else None
-    if kind == "classes" and rows.height:
-        nodes = [rows["text_1"].alias("node"), *([] if groups is None else [("group " + groups).alias("node")])]
+    texts = rows["text_1"] if kind == "classes" else rows.select(_pair_key().alias("text_1")).to_series()
+    if groups is None and kind == "pairs" and texts.n_unique() == rows.height:
+        return None
+    if rows.height:
+        nodes = [texts.alias("node"), *([] if groups is None else [("group " + groups).alias("node")])]
         joined = connected_rows(rows.height, pl.concat(nodes))
         if joined.value_counts()["count"].max() <= rows.height / 2:  # type: ignore[operator]  # a count
             return joined.to_numpy()
     return None if groups is None else groups.rank("dense").to_numpy().astype(np.int64) - 1
+
+
+def _pair_key() -> pl.Expr:
+    """Return the texts of a pair as one string, equal for both orders."""
+    sides = pl.concat_list(pl.col("text_1"), pl.col("text_2").fill_null("")).list.sort()
+    return sides.list.join("\0")
 
 
 def class_accuracies(

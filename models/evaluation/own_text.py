@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from bsl.models.corpus.passages import DRAWN, FEWEST_UNITS
+from bsl.models.corpus.passages import DRAWN, ENOUGH, FEWEST_UNITS
 from bsl.models.evaluation.questions import FEWEST, crop, neighbour, title
 from bsl.models.evaluation.retrieval import Retrieval
 from bsl.models.runtime.partitions import scattered
@@ -29,8 +29,6 @@ QUESTIONS: Final[Mapping[str, Callable[[pl.DataFrame], Questions | None]]] = {
 }
 """The kinds of questions, in the order of the tables."""
 
-_ENOUGH: Final = "100 documents, or 2,000 sentences in fewer documents, are usually enough"
-
 
 def too_few(held_out: pl.DataFrame) -> str:
     """Return the message for text that gives no questions; `held_out` is as for `probes`."""
@@ -38,7 +36,7 @@ def too_few(held_out: pl.DataFrame) -> str:
     return (
         f"too few documents: expected {FEWEST} questions about {FEWEST_UNITS} held-out documents, or about as many "
         f"runs of {DRAWN} sentences (found documents or runs: {units}, different sentences in them: {sentences}). "
-        f"Give more text: {_ENOUGH}"
+        f"Give more text: {ENOUGH}"
     )
 
 

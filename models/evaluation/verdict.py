@@ -138,7 +138,11 @@ def deciding_comparison(
 
 
 def adaptation_verdict(
-    rows: Sequence[AdaptationComparison], max_forgetting: float, smaller_share: str, most_frequent: float = 0
+    rows: Sequence[AdaptationComparison],
+    max_forgetting: float,
+    smaller_share: str,
+    most_frequent: float = 0,
+    texts: int | None = None,
 ) -> Verdict:
     """Return the verdict on an adapted encoder for the use that decides.
 
@@ -149,8 +153,9 @@ def adaptation_verdict(
         max_forgetting: Points that a general set may lose.
         smaller_share: Setting that adopts less of the training, as `--set` takes it.
         most_frequent: Share of the most frequent class among the test rows; 0 without classes.
+        texts: Number of chosen texts to label, at most `TO_LABEL_ROWS`; None with labels.
     """
-    verdict = _decided(rows, max_forgetting, smaller_share)
+    verdict = _decided(rows, max_forgetting, smaller_share, texts or TO_LABEL_ROWS)
     return replace(verdict, advice=f"{verdict.advice}{_frozen(rows, most_frequent)}")
 
 
@@ -159,7 +164,7 @@ def exceeds_most_frequent(accuracy: float, rows: int, most_frequent: float) -> b
     return accuracy - 2 * sqrt(accuracy * (1 - accuracy) / rows) > most_frequent
 
 
-def _decided(rows: Sequence[AdaptationComparison], max_forgetting: float, smaller_share: str) -> Verdict:
+def _decided(rows: Sequence[AdaptationComparison], max_forgetting: float, smaller_share: str, texts: int) -> Verdict:
     lost = min((row for row in rows if row.role == "vetoes"), key=lambda row: row.difference, default=None)
     deciding = next((row for row in rows if row.role == "decides"), None)
     others = [row for row in rows if row.use and row is not deciding]
@@ -167,7 +172,9 @@ def _decided(rows: Sequence[AdaptationComparison], max_forgetting: float, smalle
         return _with_losses(_vetoed(lost, deciding, max_forgetting), [row for row in rows if row.use])
     if deciding is None:
         asked = [row for row in rows if row.metric == MRR and row.evidence != QUESTIONS]
-        return _with_losses(_not_proved(asked), others)
+        return _with_losses(_not_proved(asked, texts), others)
+    if deciding.use == "similarity" and falls(deciding.before, deciding.n):
+        return _reversed(deciding)
     use, reason = _title(deciding), _before_after(deciding)
     if deciding.answer == "better":
         losing = _title(*(row for row in others if row.answer == "worse"))
@@ -223,8 +230,8 @@ def no_labels(*, accept: bool) -> str:
     """Return the sentence before a training without labels: the best possible verdict, and how to get another one."""
     result = "you get the adapted encoder (--accept)" if accept else "you get the original encoder"
     return (
-        f"without labels the best verdict is NOT PROVED, and {result}. To prove a gain, label about {TO_LABEL_ROWS:,} "
-        "rows (half are for the test): the run chooses them and writes to-label.csv"
+        f"without labels the best verdict is NOT PROVED, and {result}. To prove a gain, label rows, about "
+        f"{TO_LABEL_ROWS:,} if there are as many (half are for the test): the run chooses them and writes to-label.csv"
     )
 
 
@@ -266,14 +273,34 @@ def _traded(gain: AdaptationComparison, lost: AdaptationComparison) -> str:
     )
 
 
-def _not_proved(questions: Sequence[AdaptationComparison]) -> Verdict:
+def falls(spearman: float, pairs: int) -> bool:
+    """Return whether scores fall as cosines rise: the correlation is two standard errors below 0."""
+    return spearman + 2 / sqrt(pairs) < 0
+
+
+REVERSED: Final = (
+    "Are they distances, or numbers of classes such as 0 for entailment? Write scores that rise with similarity"
+)
+"""What to do about such scores, without period."""
+
+
+def _reversed(row: AdaptationComparison) -> Verdict:
+    reason = f"the scores fall as similarity rises ({row.metric} × 100 {100 * row.before:.1f} of the original encoder)"
+    return Verdict("NOT PROVED", reason, f"{REVERSED}, and adapt again. You get the original encoder.", _title(row))
+
+
+def _not_proved(questions: Sequence[AdaptationComparison], texts: int) -> Verdict:
     """Return the verdict without labels; the recommended number of labels follows from the widest interval."""
     widest = max((row.ci_high - row.ci_low) / 2 * row.n**0.5 for row in questions)
     rows = 100 * ceil(max((widest / _DETECTABLE) ** 2, _FEWEST_ROWS) / 100)
     reason = "there are no labels, and questions about the text itself do not predict a gain on labels"
+    to_label, difference = f"about {2 * rows:,} rows", _DETECTABLE
+    if texts < TO_LABEL_ROWS:  # there are no others
+        widest = max(widest, _DETECTABLE * _FEWEST_ROWS**0.5)
+        to_label, difference = f"all {texts:,} texts", widest / (texts / 2) ** 0.5
     advice = (
-        f"To prove a gain, label about {2 * rows:,} rows (half are for the test): they show a difference of "
-        f"{_DETECTABLE * 100:g} points. You get the original encoder, unless --accept exports the adapted one without "
+        f"To prove a gain, label {to_label} (half are for the test): they show a difference of "
+        f"{100 * difference:.2g} points. You get the original encoder, unless --accept exports the adapted one without "
         f"proof: {_RECORD}."
     )
     return Verdict("NOT PROVED", reason, advice)

@@ -32,6 +32,10 @@ _SCORES: Final = (
 _CLASSES: Final = ("label", "class", "category", "intent", "topic", "sentiment", "rating", "stars", "target")
 _MOST_CLASSES: Final = 100
 _SUGGESTED: Final = 3
+_INFERENCE: Final = ("entailment", "neutral", "contradiction", "not_entailment", "non-entailment", "not entailment")
+_INFERENCE_NUMBERS: Final = ("-1", "0", "1", "2")  # no gold label, entailment, neutral, contradiction
+_INFERENCE_NAMES: Final = ("label", "gold", "gold_label")
+_INFERENCE_TEXTS: Final = {"premise", "hypothesis"}
 _NOT_A_SIDE: Final = (*TITLES, "name", "summary")  # text columns that are never one side of a pair
 
 
@@ -88,8 +92,12 @@ def _guess(path: str, table: pl.DataFrame, prose: list[str], given: LabelFile) -
     texts = [*given.texts] or [name for name in every if name.lower() not in _NOT_A_SIDE] or every
     others = [name for name in table.columns if name not in (*every, *texts, *described)]
     is_pair = len(texts) == 2 and (bool(given.texts) or len(every) == 2)
-    if is_pair and (score := _score(path, table, others, given.label)) is not None:
-        return LabelColumns("pairs", tuple(texts), score)
+    if is_pair:
+        inferences = [name for name in others if _is_inference(table[name], texts, is_named=name == given.label)]
+        if (score := _score(path, table, others, given.label, inferences)) is not None:
+            return LabelColumns("pairs", tuple(texts), score)
+        if inferences:
+            raise _refused_inference(path, table[inferences[0]])
     if len(texts) == 1 and (label := _class(path, table, others, given.label)) is not None:
         return LabelColumns("classes", tuple(texts), label)
     if len(texts) == 2 and not given.texts and (label := _class(path, table, others, given.label)) is not None:
@@ -100,15 +108,53 @@ def _guess(path: str, table: pl.DataFrame, prose: list[str], given: LabelFile) -
     return None
 
 
-def _score(path: str, table: pl.DataFrame, others: Sequence[str], label: str | None) -> str | None:
-    if label is not None:
-        if (value := non_number(table[label])) is not None:
-            raise SourceError(
-                f"{path}: {label!r} contains {value!r}, which is not a number, expected the score of two texts. "
-                f"Correct it, or name one text column {NAME_TEXT}."
-            )
-        return label
-    return _only(path, table, [name for name in named(others, _SCORES) if _is_scores(table[name])])
+def _score(
+    path: str, table: pl.DataFrame, others: Sequence[str], label: str | None, inferences: Sequence[str]
+) -> str | None:
+    if label is None:
+        names = [name for name in named(others, _SCORES) if name not in inferences]
+        return _only(path, table, [name for name in names if _is_scores(table[name])])
+    if label in inferences:
+        return None
+    if (value := non_number(table[label])) is not None:
+        raise SourceError(
+            f"{path}: {label!r} contains {value!r}, which is not a number, expected the score of two texts. "
+            f"{_as_numbers(table[label])}"
+        )
+    return label
+
+
+def _as_numbers(values: pl.Series, text: str = "NAME") -> str:
+    """Return how to write values as scores; words may also be classes of the column `text`."""
+    if not _is_class(values) or values.str.contains(r"\d").any():
+        return "Write scores as numbers with a decimal point and without signs, such as 0.72."
+    return (
+        f"Write scores as numbers, such as 1 for similar. Or for classes of one text, name it {NAME_TEXT}: {text}; and "
+        f"the label {NAME_LABEL}: {values.name}."
+    )
+
+
+def _is_inference(values: pl.Series, texts: Sequence[str], *, is_named: bool) -> bool:
+    """Return whether a column is of classes of inference, as in SNLI, whose numbers look like scores.
+
+    Numbers are such classes by the name of their column, and by a 2 or by the names of the texts, unless the user has
+    named the column.
+    """
+    found = {value.lower() for value in class_labels(values).drop_nulls().unique()}
+    if len(found & {*_INFERENCE}) > 1:
+        return found <= {*_INFERENCE, "-", "-1"}
+    if is_named or len(found) < 2 or values.name.lower() not in _INFERENCE_NAMES:
+        return False
+    return found <= {*_INFERENCE_NUMBERS} and ("2" in found or {name.lower() for name in texts} == _INFERENCE_TEXTS)
+
+
+def _refused_inference(path: str, values: pl.Series) -> SourceError:
+    found = class_labels(values).drop_nulls().unique().sort()
+    also = "" if non_number(values) else f" If they are similarities, name them {NAME_LABEL}: {values.name}."
+    return SourceError(
+        f"{path}: {values.name!r} ({', '.join(found)}) looks like classes of pairs, such as entailment, neutral and "
+        f"contradiction, expected similarities. Write numbers in a column `score`, such as 1, 0.5 and 0.{also}"
+    )
 
 
 def _is_scores(values: pl.Series) -> bool:
@@ -185,10 +231,7 @@ def remedy(form: str, table: pl.DataFrame, texts: Sequence[str], unread: Sequenc
     if len(texts) == 2:
         classes, found = found, [name for name in candidates if _is_scores(table[name])]
         if classes and not found:
-            return (
-                f"Scores of two texts are numbers. For classes of one text, name it {NAME_TEXT}: {texts[0]}; and the "
-                f"label {NAME_LABEL}: {classes[0]}."
-            )
+            return _as_numbers(table[classes[0]], texts[0])
     if not found:
         return "Rename the columns or correct their values."
     listed = " or ".join(f"`{name}`: {_count(table[name]):,} values" for name in found[:_SUGGESTED])

@@ -1,11 +1,11 @@
 """Tell labels from missing values, and make equal labels equal, however a format writes them.
 
 - A null, a blank cell and a marker that programs write (`nan`, `<NA>`, `#N/A`) are missing.
-- A word such as `NA` or `None` is missing among numbers or in a single row, and else a class among words: a region or
-  "no intent" may be spelt so.
+- A word such as `NA`, `None` or `inf` is missing among numbers or in a single row, and else a class among words: a
+  region or "no intent" may be spelt so.
 - Numbers that are equal are one class, shown as written first: `1` and `1.0`.
-- Classes that differ only in case or blanks are one class, in its most frequent spelling (of equals, the first in
-  the alphabet): `Location`, `location`.
+- Classes that differ only in case, blanks, characters without width or the form of accents are one class, in its most
+  frequent spelling (of equals, the first in the alphabet): `Location`, `location`.
 - Yes and no, true and false are the scores 1 and 0.
 - A comma in scores is a decimal comma, unless it may separate thousands everywhere: 0,5 and 1,25, not 1,250 alone.
 """
@@ -25,7 +25,7 @@ _MACHINE: Final = ("nan", "NaN", "-nan", "-NaN", "<NA>", "#N/A", "#NA")
 """Missing values as pandas, Python's json and spreadsheets write them."""
 MISSING_WORDS: Final = ("null", "NULL", "None", "NA", "N/A", "n/a")
 """Missing values as R, SQL and Python write them, which may also be names of classes."""
-_INFINITE: Final = r"(?i)^[+-]?inf(inity)?$"
+_INFINITE: Final = [sign + word for sign in ("", "+", "-") for word in ("inf", "Inf", "INF", "infinity", "Infinity")]
 _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,5})?", re.ASCII)
 _DECIMAL_COMMA: Final = r"^[+-]?[0-9]+(,[0-9]+)?$"
 _THOUSANDS: Final = r"^[+-]?([0-9]+|[1-9][0-9]{0,2},[0-9]{3})$"
@@ -39,19 +39,19 @@ def class_labels(values: pl.Series) -> pl.Series:
 
 
 def folded_spellings(values: pl.Series) -> tuple[tuple[str, str, int], ...]:
-    """Return the spellings that differ from their class in case or blanks: spelling, class, number of rows."""
+    """Return the spellings that differ from their class, as `_key` reads them: spelling, class, number of rows."""
     return tuple(_spellings(_written(values)))
 
 
 def _written(values: pl.Series) -> pl.Series:
     """Return the classes as written; null where the label is missing, and equal numbers alike."""
-    known = values.replace([*_MACHINE, *MISSING_WORDS], None)
+    words = [*MISSING_WORDS, *_INFINITE]
+    known = values.replace([*_MACHINE, *words], None)
     numbers = known.drop_nulls().cast(pl.Float64, strict=False)
     if numbers.is_empty() or numbers.has_nulls():
         keys = _key(values)
-        single = [word for word in MISSING_WORDS if (keys == word.lower()).sum() == 1]
+        single = [word for word in words if (keys == word.lower()).sum() == 1]
         known = values.replace([*_MACHINE, *single], None)
-    known = pl.select(pl.when(~known.str.contains(_INFINITE)).then(known)).to_series().alias(values.name)
     written: dict[Decimal, str] = {}
     same = {
         text: written.setdefault(Decimal(text), text)
@@ -69,8 +69,9 @@ def _spellings(written: pl.Series) -> Iterator[tuple[str, str, int]]:
 
 
 def _key(values: pl.Series) -> pl.Series:
-    """Return labels without the differences of case and blanks."""
-    return values.str.strip_chars().str.replace_all(r"\s+", " ").str.to_lowercase()
+    """Return labels without the differences of case and blanks, and of characters that look the same or are unseen."""
+    seen = values.str.normalize("NFC").str.replace_all(r"\p{Cf}", "")
+    return seen.str.strip_chars().str.replace_all(r"\s+", " ").str.to_lowercase()
 
 
 def scores(values: pl.Series) -> pl.Series:
@@ -99,4 +100,4 @@ def non_number(values: pl.Series) -> str | None:
 def words_as_classes(values: pl.Series) -> tuple[tuple[str, int], ...]:
     """Return the words for a missing value that are classes of the column, and the number of their rows."""
     counts = class_labels(values).value_counts().sort(values.name)
-    return tuple((word, count) for word, count in counts.iter_rows() if word in MISSING_WORDS)
+    return tuple((word, count) for word, count in counts.iter_rows() if word in (*MISSING_WORDS, *_INFINITE))

@@ -52,7 +52,7 @@ class LabelSource(Record):
     """Column whose equal values are rows of one document, writer or customer; None without one."""
     encoding: str | None = None
     """Encoding of the files that are not UTF-8."""
-    rule: Literal[5] = 5
+    rule: Literal[6] = 6
     """Version of the rule that distinguishes labels from missing values, and of equal labels; part of keys."""
     path: Annotated[str, NotInKey]
     left_out: Annotated[int, NotInKey] = 0
@@ -68,7 +68,7 @@ class LabelSource(Record):
     likely_document: Annotated[str | None, NotInKey] = None
     """Column that looks like `document`, if that is None."""
     spellings: Annotated[tuple[tuple[str, str, int], ...], NotInKey] = ()
-    """Labels that differ from their class in case or blanks: spelling, class, number of rows."""
+    """Labels that differ from their class in case, blanks or unseen characters: spelling, class, number of rows."""
     comma: Annotated[str, NotInKey] = ""
     """A score with a decimal comma."""
 
@@ -88,7 +88,7 @@ class LabelSource(Record):
             *(f"`{name}` is not used" for name in self.unused),
             *(f"{word!r} ({rows:,} rows) is a class, not a missing label" for word, rows in self.words),
             *([f"the score {self.comma} is read as {self.comma.replace(',', '.')}"] if self.comma else []),
-            *([f"equal but for case and blanks: {', '.join(folded)}"] if self.spellings else []),
+            *([f"equal but for case, blanks and unseen characters: {', '.join(folded)}"] if self.spellings else []),
         ]
         hint = ""
         if self.likely_document:

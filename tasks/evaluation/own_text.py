@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 import polars as pl
 
-from bsl.models.corpus.labels import JUDGE, TEACH, Use
+from bsl.models.corpus.labels import JUDGE, OR_LABELS, TEACH, Use
 from bsl.models.corpus.passages import HoldOutConfig, LeftOut, undivided
 from bsl.models.errors import EvaluationError
 from bsl.models.evaluation.own_text import retrieval_questions, too_few
@@ -109,7 +109,7 @@ class HeldOutSet(EvaluationSet):
         if self.labels is not None:
             tables[_LABELS] = labelled_rows(Store(self.store), self.passages, self.labels, use=self.use, seed=self.seed)
         elif not retrieval_questions(sentences):
-            raise EvaluationError(f"{too_few(sentences)}. Or give labels.")
+            raise EvaluationError(f"{too_few(sentences)}. {OR_LABELS}")
         return tables
 
     def sentences(self) -> pl.Series:

@@ -54,7 +54,7 @@ def taught_notes(
     for one in labelled:
         (rows,) = rows_of(one).values()
         seen = rows.select(
-            pl.any_horizontal(normalize(pl.col(side)).is_in(texts.implode()) for side in sides_of(one.labels))
+            pl.any_horizontal(_letters(pl.col(side)).is_in(texts.implode()) for side in sides_of(one.labels))
         ).to_series()
         if count := int(seen.sum()):
             notes.append(
@@ -65,11 +65,16 @@ def taught_notes(
 
 
 def _taught(store: Store, encoder: CheckpointRef) -> pl.Series:
-    """Return the normalised texts of the labels that trained an encoder, directly or before."""
+    """Return the letters of the texts of the labels that trained an encoder, directly or before."""
     if store.manifest(encoder).figures.get("adapted") is False:
         return pl.Series(dtype=pl.String)  # the original encoder, after an adaptation without success
     pairs = [store.scan(PairsRef(key=one.key)) for one in lineage(store, [encoder]) if one.kind == "pairs"]
     sides = [table.filter(source=OF_LABELS).select(text=side) for table in pairs for side in ("text_1", "text_2")]
     if not sides:
         return pl.Series(dtype=pl.String)
-    return pl.concat(sides).select(normalize(pl.col("text")).unique()).collect().to_series()
+    return pl.concat(sides).select(_letters(pl.col("text")).unique()).collect().to_series()
+
+
+def _letters(text: pl.Expr) -> pl.Expr:
+    """Return texts without the differences of case, blanks and punctuation, which tokenisation changes."""
+    return normalize(text).str.to_lowercase().str.replace_all(r"[^\p{L}\p{N}\p{S}]+", "")

@@ -10,9 +10,11 @@ from pydantic import Field
 from bsl.models.evaluation.config import BootstrapConfig
 from bsl.models.evaluation.signature import WHOLE
 from bsl.models.evaluation.sweep import MEAN
-from bsl.models.evaluation.verdict import deciding_comparison
+from bsl.models.evaluation.uses import SPEARMAN
+from bsl.models.evaluation.verdict import REVERSED, deciding_comparison, falls
 from bsl.storage.artifacts.refs import ArtifactRef, ComparisonRef, ScoresRef
 from bsl.storage.record import NotInKey, Record
+from bsl.storage.sources.labels import SET_PREFIX
 from bsl.tasks.figures import EvaluationFigures, ResultFigures
 from bsl.tasks.rendering.blocks import Folded, Page, Part, Table
 from bsl.tasks.rendering.paper_tables import PaperTable, tables_of
@@ -69,9 +71,18 @@ def summarise(
     comparison = write_figures(context, table, comparisons)
     draws = draws_of(context.store, comparisons)
     findings = list(findings_of(table, comparison))
+    notes = (*notes, *reversed_scores(table))
     context.draft.note(EvaluationFigures(missing=missing.reasons, notes=[*notes]))
     context.draft.note(ResultFigures(findings=findings, draws=draws))
     publish(context, evaluation_page(table, comparison, missing.reasons, notes, tables, draws))
+
+
+def reversed_scores(scores: pl.DataFrame) -> Iterator[str]:
+    """Yield a sentence for each file of labels whose scores fall as the cosines of all systems rise."""
+    own = scores.filter(pl.col("dataset").str.starts_with(SET_PREFIX), metric=SPEARMAN)
+    for (name,), rows in own.group_by("dataset", maintain_order=True):
+        if all(falls(*row) for row in rows.select("value", "n").iter_rows()):
+            yield f"Scores of {name} fall as similarity rises, for all encoders here. {REVERSED}."
 
 
 def draws_of(store: Store, comparisons: Sequence[ComparisonRef]) -> int | None:

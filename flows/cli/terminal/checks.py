@@ -32,6 +32,7 @@ def check_amount(sources: Sequence[TextSource], hold_out: HoldOutConfig, labels:
     files = [file for source in sources for file in source.files]
     if not all(map(isfile, files)) or sum(map(getsize, files)) > _SMALL_BYTES:
         return
+    from bsl.models.corpus.labels import OR_LABELS
     from bsl.models.corpus.passages import LeftOut
     from bsl.models.errors import EvaluationError
     from bsl.models.evaluation.own_text import retrieval_questions, too_few
@@ -40,7 +41,7 @@ def check_amount(sources: Sequence[TextSource], hold_out: HoldOutConfig, labels:
     _, parts = parts_of(tuple(sources), hold_out, LeftOut())
     held_out = parts.filter(part="report")
     if labels is None and not retrieval_questions(held_out):
-        raise EvaluationError(f"{too_few(held_out)}. Or give labels.")
+        raise EvaluationError(f"{too_few(held_out)}. {OR_LABELS}")
 
 
 def check_sets(names: Sequence[str], site: RunContext) -> None:

@@ -167,18 +167,25 @@ def test_class_with_too_few_labels_of_a_part_is_dropped():
 @every([
     ("adapt", "classes", {"a": (4, 0), "b": (2, 2)}, "8 rows .2 test labels, .*: 0 of 2 classes have enough rows"),
     ("adapt", "classes", {"a": (38, 14), "b": (1, 14)}, "1 of 2 .* with 7 test labels and 2 training labels each"),
-    ("adapt", "classes", {"a": (50, 0), "b": (50, 0)}, "0 of 2 classes .* Label at least 30 rows of each class"),
+    ("adapt", "classes", {"a": (50, 0), "b": (50, 0)}, "0 of 2 classes .* Label at least 30 different texts of each"),
     ("adapt", "classes", {"a": (50, 9), "b": (50, 9)}, "18 usable test labels, expected at least 20.* least 60 rows"),
     ("adapt", "classes", {"a": (0, 50), "b": (0, 50)}, "0 of 2 classes have enough rows"),
     ("adapt", "pairs", {"1": (50, 10), "5": (50, 9)}, "19 usable test labels, expected at least 20"),
     ("adapt", "pairs", {"1": (50, 30), "5": (50, 0)}, "all test labels have the score 1, expected different"),
     ("judge", "classes", {"a": (30, 6), "b": (30, 30)}, "96 rows .36 test labels, .*: 1 of 2 classes"),
-    ("judge", "classes", {"a": (30, 6), "b": (30, 30)}, "with 7 test labels each.* at least 20 rows of each class"),
+    ("judge", "classes", {"a": (30, 6), "b": (30, 30)}, "with 7 test labels each.* at least 20 different texts of"),
     ("judge", "pairs", {"1": (50, 10), "5": (50, 9)}, "19 usable test labels, expected at least 20.* at least 40 rows"),
 ])  # fmt: skip
 def test_insufficient_labels_error_names_counts_and_fix(use, kind, counts, message):
     with pytest.raises(EvaluationError, match=message):
         usable_rows(labelled(("teach" if use == "adapt" else None, "judge"), **counts), kind, use)
+
+
+def test_error_counts_different_texts():
+    """Regression: three texts, labelled a hundred times each, were asked for 30 rows of each class."""
+    rows = pl.DataFrame({"text_1": ["x", "y", "z"] * 20, "label": ["a", "b", "a"] * 20, "part": ["judge"] * 60})
+    with pytest.raises(EvaluationError, match=r"^labels: 60 rows of 3 different texts .*at least 30 different"):
+        usable_rows(rows, "classes", "adapt")
 
 
 def test_part_of_a_single_group_is_refused():

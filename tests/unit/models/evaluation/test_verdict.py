@@ -7,7 +7,7 @@ import polars as pl
 
 from bsl.models.evaluation.proof import AdaptationComparison
 from bsl.models.evaluation.sweep import MEAN
-from bsl.models.evaluation.verdict import adaptation_verdict, verdict_of
+from bsl.models.evaluation.verdict import TO_LABEL_ROWS, adaptation_verdict, verdict_of
 from tests.every import every
 
 SYSTEMS = ("before BSL (mean)", "after BSL")
@@ -62,6 +62,7 @@ def search(difference, half=0.001, role="reported"):
 
 GAINED, SAME, LOST, FORGOT = row("decides", 0.02), row("decides", 0.0), row("decides", -0.02), row("vetoes", -0.02)
 MUCH, SEARCHED, GROUPED = row("decides", 0.08), search(-0.106), row("reported", 0.27, use="group")
+SIMILAR = row("decides", 0.02, use="similarity")
 # Regression: + 27.3 BETTER, while questions about the text fell from 17.6 to 7.0, "reported only".
 WORSE_SEARCH = "worse for search in your text: MRR × 100 50.0 → 39.4"
 GROUPS = "better for grouping and few examples (--for group), Spearman × 100 50.0 → 77.0"
@@ -74,12 +75,15 @@ GROUPS = "better for grouping and few examples (--for group), Spearman × 100 50
         ([row("decides", 0.0005), row("vetoes", 0.02)], "NO DIFFERENCE for classifying", "More labels may show"),
         ([replace(SAME, before=1.0, after=1.0)], "NO DIFFERENCE for classifying", "original encoder, which has"),
         ([LOST], "WORSE for classifying", "label_training"),
-        ([row("decides", 0.02, use="similarity")], "BETTER for similarity", "for similarity on text"),
+        ([SIMILAR], "BETTER for similarity", "for similarity on text"),
         ([search(0.02, role="decides")], "BETTER for search in your text", "MRR × 100 50.0 → 52.0"),
         ([search(0.0, role="decides")], "NO DIFFERENCE for search in your text", "More text may show"),
         # Questions alone prove nothing: the widest interval says how many labels to give, 400 at least for the test.
         ([search(0.02), search(0.02, 0.05)], "NOT PROVED", "label about 2,600 rows (half are for the test)"),
         ([search(0.02), row("vetoes", 0.02)], "NOT PROVED", "--accept"),
+        # Regression: numbers of classes of inference as scores, 0 for entailment, and BETTER.
+        ([replace(SIMILAR, before=-0.34)], "NOT PROVED for similarity", "Are they distances"),
+        ([replace(SIMILAR, before=-0.1)], "BETTER for similarity", "for similarity on text"),
         ([search(0.02), FORGOT], "WORSE for general text", "Train more gently"),
         # The significant loss of another use is in the sentence of every verdict.
         ([MUCH, SEARCHED], "BETTER for classifying", f"+8.00 [+7.90, +8.10], but {WORSE_SEARCH}"),
@@ -112,6 +116,13 @@ def test_verdict_of_an_adaptation(rows, headline, said):
 )
 def test_verdict_is_silent_about(rows, unsaid):
     assert unsaid not in judged(rows).finding
+
+
+def test_verdict_without_labels_asks_for_no_more_rows_than_the_text_has():
+    widest = search(0.02, 0.05)  # of 200 questions: the test half of 260 texts has 130
+    advice = adaptation_verdict([widest], 0.5, "", texts=260).advice
+    assert "label all 260 texts (half are for the test): they show a difference of 6.2 points" in advice
+    assert "label about 2,600 rows" in adaptation_verdict([widest], 0.5, "", texts=TO_LABEL_ROWS).advice
 
 
 def test_advice_names_max_forgetting_that_allows_the_loss():

@@ -63,6 +63,10 @@ GUESSES: dict[str, tuple[dict[str, object], tuple[str, tuple[str, ...], str]]] =
         {"question1": TEXTS, "question2": TEXTS[::-1], "is_duplicate": ["yes", "no"] * 6},
         ("pairs", ("question1", "question2"), "is_duplicate"),
     ),
+    "scores beside classes of inference": (
+        {"premise": TEXTS, "hypothesis": TEXTS[::-1], "label": [0, 1, 2] * 4, "score": [1.0, 0.5, 0.0] * 4},
+        ("pairs", ("premise", "hypothesis"), "score"),
+    ),
     "an empty label": (
         {"text": TEXTS, "label": [None] * 12, "category": ["a", "b"] * 6}, ("classes", ("text",), "category"),
     ),
@@ -132,6 +136,11 @@ def test_csv_without_usable_labels_raises_source_error(tmp_path, content, why):
     [
         ({"tokens": [["a", "b"]] * 12}, "no labels found in the columns 'tokens'.*Write 'tokens' as strings"),
         ({"text": [[text] for text in TEXTS], "label": [*"xy" * 6]}, "Write 'text' as strings"),
+        (
+            {"sentence1": TEXTS, "sentence2": TEXTS[::-1], "gold_label": ["neutral", "entailment", "-"] * 4},
+            "'gold_label' .-, entailment, neutral. looks like classes of pairs.*such as 1, 0.5 and 0.$",
+        ),
+        ({"a": TEXTS, "b": TEXTS[::-1], "score": ["72%", "5%"] * 6}, "Write scores as numbers .* such as 0.72.$"),
         ({"text": TEXTS, "label": [["x"], ["y"]] * 6}, "Write 'label' as strings"),
     ]
 )
@@ -167,7 +176,11 @@ READ: dict[str, tuple[dict[str, list[Any]], list[str], tuple[str, ...]]] = {
     "NA among numbers": ({"label": ["NA", "1", "2"] * 4}, ["1", "2"] * 4, ()),
     "spellings": (
         {"label": NAMES}, [*["Our Shop"] * 4, *["none"] * 3, *"ABBAB"],
-        ("equal but for case and blanks: ", "`our shop` (1) is `Our Shop`", "`None` (1) is `none`"),
+        ("equal but for case, blanks and unseen characters: ", "`our shop` (1) is `Our Shop`", "`None` (1) is `none`"),
+    ),
+    "forms of an accent, and characters without width": (
+        {"label": ["Caf\u00e9", "Cafe\u0301", "Caf\u00e9", "pos", "\ufeffpos", "po\u200bs", "INF", "INF", "pos"]},
+        [*["Caf\u00e9"] * 3, *["pos"] * 3, "INF", "INF", "pos"], ("'INF' (2 rows) is a class",),
     ),
     "spellings, rarest first": ({"label": NAMES[::-1]}, [*"BABBA", *["none"] * 3, *["Our Shop"] * 4], ()),
     "yes and no of pairs": ({"b": TEXTS[::-1], "label": ["Yes", "no", "NA"] * 4}, ["1", "0"] * 4, ()),
@@ -188,11 +201,12 @@ READ: dict[str, tuple[dict[str, list[Any]], list[str], tuple[str, ...]]] = {
 @pytest.mark.parametrize("suffix", ["csv", "jsonl"])  # the others: tests/differential/test_tables.py
 @pytest.mark.parametrize(("columns", "labels", "said"), READ.values(), ids=READ)
 def test_labels_are_read_without_missing_ones(tmp_path, suffix, columns, labels, said):
-    source = label_source(_written(pl.DataFrame({"text": TEXTS, **columns}), tmp_path / f"labels.{suffix}"))
+    rows = pl.DataFrame({"text": TEXTS[: len(next(iter(columns.values())))], **columns})
+    source = label_source(_written(rows, tmp_path / f"labels.{suffix}"))
     assert source.kind == ("pairs" if "b" in columns else "classes")
     read = read_labels(source)
     assert read["label"].to_list() == labels
-    assert source.left_out == 12 - len(labels)
+    assert source.left_out == rows.height - len(labels)
     assert source.classes == (0 if "b" in columns else len(set(labels)))
     assert all(word in source.summary for word in said)
 
@@ -239,7 +253,14 @@ UNCLEAR = {
     ),
     "words for scores": (
         {"one": TEXTS, "two": TEXTS[::-1], "score": ["high", "low"] * 6},
-        "'score' contains 'high', which is not a number.* For classes of one text, name it .*: one; and the label",
+        "'score' contains 'high', which is not a number.* for classes of one text, name it .*: one; and the label",
+    ),
+    "numbers of classes of inference": (
+        {"premise": TEXTS, "hypothesis": TEXTS[::-1], "label": [0, 1, 0, 1, -1, 0] * 2},
+        r"'label' \(-1, 0, 1\) looks like classes of pairs, .* a column `score`, such as 1, 0.5 and 0",
+    ),
+    "numbers with a 2 of other texts": (
+        {"hypothesis": TEXTS, "text": TEXTS[::-1], "label": [0, 1, 2] * 4}, r"'label' \(0, 1, 2\) looks like classes",
     ),
     "scores of an unusual name": (
         {"one": TEXTS, "two": TEXTS[::-1], "id": [7] * 12, "human": [n / 7 for n in range(12)]},
@@ -258,7 +279,7 @@ def test_unclear_columns_are_asked_for_and_naming_them_works(tmp_path, columns, 
     texts = {"texts": [named["text"]]} if "text" in named else {}
     source = label_source(with_label_columns(path, named.get("label"), **texts))
     assert {*named.values()} <= {source.label, *source.texts}
-    assert source.kind == ("pairs" if "human" in columns else "classes")
+    assert source.kind == ("pairs" if {"human", "hypothesis"} & {*columns} else "classes")
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def test_corpus_excludes_texts_with_test_labels(text, tmp_path, use):
 @pytest.mark.parametrize("rows", [12, 24, 48])
 def test_few_labels_are_offered_as_test_labels_only_if_that_works(text, tmp_path, rows):
     labels = _file(tmp_path, OTHERS[:rows])
-    with pytest.raises(EvaluationError, match=f"^labels: {rows} rows .*or remove --labels") as refusal:
+    with pytest.raises(EvaluationError, match=f"^labels: {rows} rows .*enough text, remove --labels") as refusal:
         text.rows(labels, "adapt")
     if "--labels-only-judge" in str(refusal.value):
         assert text.rows(labels, "judge").height == rows

@@ -92,6 +92,22 @@ def test_pairs_are_scored_by_spearman_and_intervals_draw_writers(tmp_path):
     assert width(groups) > 2 * width(rows)
 
 
+@pytest.mark.parametrize("document", [{}, {"writer": ["w"]}])
+def test_ratings_of_one_pair_by_several_people_are_drawn_together(tmp_path, document):
+    """Regression: ten copies of each row gave an interval of a third of the width."""
+    pairs = pl.read_parquet(embedded_path("stsb") / "dev.parquet").head(60).select("sentence1", "sentence2", "score")
+    once, often = tmp_path / "once.csv", tmp_path / "often.csv"
+    pairs.write_csv(once)
+    turned = pairs.select(sentence1="sentence2", sentence2="sentence1", score="score")
+    pl.concat([*[pairs] * 5, *[turned] * 5]).with_columns(
+        **{name: pl.int_range(pl.len()).cast(pl.String) for name in document}
+    ).write_csv(often)
+    options = "#document=writer" if document else ""
+    rows, ratings = scores_of(once, "").row(0, named=True), scores_of(often, options).row(0, named=True)
+    assert ratings["value"] == pytest.approx(rows["value"], abs=1e-6)
+    assert width(ratings) == pytest.approx(width(rows), rel=0.3)
+
+
 def test_interval_of_accuracy_draws_writers(classes):
     rows, groups = (
         scores_of(classes, f"#label=topic&text=text{options}").row(1, named=True)
@@ -104,6 +120,6 @@ def test_interval_of_accuracy_draws_writers(classes):
 def test_too_few_rows_are_refused(tmp_path):
     few = tmp_path / "few.csv"
     pl.DataFrame({"text": ["The river is wide.", "An engine is loud."] * 4, "label": ["a", "b"] * 4}).write_csv(few)
-    with pytest.raises(EvaluationError, match="Label at least 10 rows of each class, or remove this set") as refused:
+    with pytest.raises(EvaluationError, match="Label at least 10 different texts of each class, or") as refused:
         available(RunContext(), [f"labels:{few}"])
     assert "held-out" not in str(refused.value)

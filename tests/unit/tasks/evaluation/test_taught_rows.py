@@ -24,7 +24,7 @@ def test_rows_whose_texts_trained_an_encoder_are_counted_unless_it_is_the_origin
     monkeypatch.chdir(tmp_path)
     site = RunContext(store="store", device="cpu")
     store = site.open_store()
-    pl.DataFrame({"text": TEXTS, "label": ["a", "b", "c"] * 20}).write_csv("labels.csv")
+    pl.DataFrame({"text": [f" {text[:-1]} ." for text in TEXTS], "label": ["a", "b", "c"] * 20}).write_csv("labels.csv")
     taught = pl.DataFrame({"sentence1": TEXTS[:20], "sentence2": TEXTS[5:25], "score": [0.0, 1.0] * 10})
     pairs = PairsRef(key=f"{1:064x}")
     with store.draft(pairs, Provenance(stage_version=1, config={})) as draft:

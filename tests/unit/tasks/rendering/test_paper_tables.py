@@ -8,7 +8,7 @@ from bsl.tasks.evaluation.kinds import tables
 from bsl.tasks.rendering.blocks import split_interval
 from bsl.tasks.rendering.markdown import markdown
 from bsl.tasks.rendering.paper_tables import as_latex, paper_tables, tables_of
-from bsl.tasks.reporting.evaluation import evaluation_page
+from bsl.tasks.reporting.evaluation import evaluation_page, reversed_scores
 from tests.corpora import score_row
 
 YEARS = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
@@ -125,6 +125,15 @@ FINDINGS = {
 @pytest.mark.parametrize(("comparison", "finding"), FINDINGS.values(), ids=FINDINGS)
 def test_evaluation_page_opens_with_a_finding(comparison, finding):
     assert evaluation_page(SCORES, comparison, {}, (), tables()).sentence.startswith(finding)
+
+
+def test_own_scores_that_fall_for_all_encoders_are_named():
+    """Regression: numbers of classes of inference gave −34 without a word."""
+    own = {"metric": "spearman", "n": 400}
+    low, high, few = (row("labels:nli.csv", value, **own) for value in (-0.34, -0.12, -0.09))
+    (said,) = reversed_scores(pl.DataFrame([low, high, {**low, "dataset": "sts12"}]))
+    assert said.startswith("Scores of labels:nli.csv fall as similarity rises, for all encoders here. Are they dist")
+    assert not [*reversed_scores(pl.DataFrame([low, few]))]
 
 
 def test_evaluation_page_has_means_and_differences_and_short_names_only_if_they_differ():
