@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import shlex
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeVar
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 else:
     Site = Annotated[RunContext, Form(partial(RunContext))]  # an empty field of Prefect's form: the worker's setting
 
+
+logger = logging.getLogger(__name__)
 
 Names = Annotated[list[Public], Field(min_length=1)]  # Prefect's form and server refuse an empty list
 MOST_SEEDS: Final = 1000
@@ -79,7 +82,13 @@ def run_context_of(given: RunContext | Mapping[str, object] | None = None) -> Ru
         settings = _RunContextSettings.model_validate(explicit)
     except ValidationError as error:
         raise ValueError("\n".join(_explain(problem) for problem in error.errors())) from None
-    return RunContext.model_validate(settings.model_dump(exclude_unset=True))
+    context = RunContext.model_validate(settings.model_dump(exclude_unset=True))
+    if given is None or isinstance(given, RunContext):  # a flow, perhaps on a worker that is about to mount the folder
+        try:
+            context.check_mirror()
+        except ValueError as error:
+            logger.warning("%s Until it exists, nothing is read from it", error)
+    return context
 
 
 def _explain(problem: ErrorDetails) -> str:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, ConfigDict, Field
 
-from bsl.storage.filesystem.urls import Address, at_home
+from bsl.storage.filesystem.spelling import perhaps_path
+from bsl.storage.filesystem.urls import Address, at_home, is_missing
 from bsl.storage.record import Record
 
 if TYPE_CHECKING:
@@ -90,6 +91,16 @@ class RunContext(Record):
         return Execution(
             work=work, save_every=self.save_every, save_minutes=self.save_minutes, keep=self.keep_snapshots
         )
+
+    def check_mirror(self) -> None:
+        """Check that a mirror on this machine exists: without it, other data than the user's would be read.
+
+        Raises:
+            ValueError: There is no such folder; the message suggests the nearest path.
+        """
+        if self.mirror is not None and is_missing(self.mirror):
+            found = f"mirror {self.mirror}: no such folder{perhaps_path(self.mirror)}"
+            raise ValueError(f"{found}. Correct --mirror, or correct or unset {variable_of('mirror')}.")
 
     @property
     def local_cache(self) -> Path | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from types import GenericAlias, NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypedDict, Union, get_args, get_origin
 
@@ -43,9 +42,9 @@ COUNT: Final = Parameter(validator=Number(gte=1))
 def _check_exists(_: object, address: str | None) -> None:
     """Refuse a local path that does not exist."""
     from bsl.storage.filesystem.spelling import perhaps_path
-    from bsl.storage.filesystem.urls import at_home
+    from bsl.storage.filesystem.urls import is_missing
 
-    if address is not None and "://" not in address and not Path(at_home(address)).exists():
+    if address is not None and is_missing(address):
         raise ValueError(f"No such folder{perhaps_path(address)}. Correct the name.")
 
 

@@ -139,10 +139,12 @@ def begin(site: RunContext, output: Output, *, serve: bool = True) -> FlowStart:
         serve: Whether a flow will run; a dry run needs no server.
 
     Raises:
+        ValueError: The mirror is a folder that does not exist.
         StoreReadError, StoreWriteError: The path of the store contains a file, or its folder cannot be created.
     """
     from bsl.flows.prefect_server.server import reserve_server, use_server
 
+    site.check_mirror()
     use_server()
     if not output.debug:
         be_quiet()
@@ -169,6 +171,7 @@ def begin_here(place: Mapping[str, Any], path: str) -> Iterator[RunContext]:
 
     # Only Prefect sends shards to a cluster, and it does not run here.
     site = run_context_of(place).model_copy(update={"cluster": None})
+    site.check_mirror()
     os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"  # else each load draws a progress bar
     use_server()
     from bsl.flows.cli.terminal.progress import watching

@@ -23,6 +23,7 @@ from bsl.flows.run_context import Site, fix_precision, run_context_of
 from bsl.models.runtime import precision
 from bsl.models.runtime.precision import computed
 from bsl.models.training.config import TrainingConfig
+from bsl.runs import context_of
 from bsl.storage.artifacts.refs import CorpusRef
 from bsl.tasks.evaluation.config import EvaluationSettings
 from bsl.tasks.stage.cached import stage
@@ -185,6 +186,25 @@ def test_no_variable_of_another_program_is_a_setting(monkeypatch):
     monkeypatch.setenv("BSL_DATA_MIRROR", "/mirror")
     assert run_context_of().mirror == "/mirror"
     assert run_context_of({"mirror": "/other"}).mirror == "/other"
+
+
+def test_mirror_that_does_not_exist_is_refused_by_commands_and_warned_of_by_flows(
+    tmp_path, monkeypatch, capsys, caplog
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mirror").mkdir()
+    (tmp_path / "own.txt").write_text("One.\nTwo.\n")
+    monkeypatch.setenv("BSL_DATA_MIRROR", "miror")
+    for command in ("run tiny", "search embedded:mini-sentence own.txt query", "mirror hub stsb"):
+        assert main(command.split()) in {1, 2}
+        assert "bsl: mirror miror: no such folder (did you mean 'mirror'?). Correct" in capsys.readouterr().err, command
+    with pytest.raises(ValueError, match="mirror miror: no such folder"):
+        context_of({})
+    assert run_context_of(None).mirror == "miror"  # on a worker, which may be about to mount it
+    assert "mirror miror: no such folder" in caplog.text
+    for found in ("mirror", "s3://bucket/mirror"):
+        monkeypatch.setenv("BSL_DATA_MIRROR", found)
+        context_of({}).check_mirror()
 
 
 def test_empty_site_form_fields_use_the_worker_environment(monkeypatch):
