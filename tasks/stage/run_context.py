@@ -30,6 +30,14 @@ def _known(device: str) -> str:
     return device
 
 
+def _of_scheduler(address: str) -> str:
+    if re.fullmatch(r"((tcp|tls|ucxx?|wss?)://)?[^/\s]+:\d{1,5}/?|inproc://.+", address) is None:
+        raise ValueError(
+            f"{address!r} is not the address of a Dask scheduler (expected tcp://HOST:PORT, such as tcp://HOST:8786)"
+        )
+    return address
+
+
 def variable_of(field: str) -> str:
     """Return the environment variable of a field of `RunContext`."""
     return "BSL_DATA_MIRROR" if field == "mirror" else f"BSL_{field.upper()}"
@@ -61,7 +69,7 @@ class RunContext(Record):
     """Processes that train one model, one per GPU. Each has its share of every batch (and of the cores). The batch size
     stays that of the recipe, and the result equals that of one process up to rounding; dropout masks differ, as on
     another device."""
-    cluster: Address | None = None
+    cluster: Annotated[Address, AfterValidator(_of_scheduler)] | None = None
     """Address of a Dask scheduler, for example tcp://HOST:8786. Its workers share the store. They compute shards of
     translations and vectors, folds and seeds of fine-tuning, and points of sweeps. By default this process does it."""
     pool: bool = False

@@ -58,10 +58,12 @@ class FlowStart:
 
         Raises:
             SourceError: A source is missing.
+            ClusterError: The cluster cannot be reached.
             SystemExit: The flow failed.
         """
         from bsl.flows.prefect_server.server import TAG, check_server
         from bsl.tasks.corpus.ingest import locate_sources
+        from bsl.tasks.stage.cluster import check_cluster
 
         with spinner("looking for sources and models, starting Prefect"):
             for config in configs:
@@ -72,6 +74,8 @@ class FlowStart:
             store = self.site.open_store()
             to_make = [step for step in plan.stages if store.defect(step.ref)] if plan else []
             is_cached = plan is not None and not to_make
+            if not is_cached:
+                check_cluster(self.site)  # its stages come late
             if self.embedded is not None and not is_cached:
                 self.embedded.start()
             if any(step.stage == "train" for step in to_make):

@@ -70,6 +70,12 @@ REFUSED = [  # call, exit code, part of the message
     ("evaluate embedded:mini-sentence stsb", 2, "stsb is an evaluation set, expected an encoder. Score on it with --s"),
     ("adapt embedded:mini-sentence", 1, "embedded:mini-sentence is not text: it contains sentence-encoder, expected"),
     ("adapt own.txt --pooling mean", 2, "bsl: Unknown option: --pooling. See `bsl adapt --help`"),
+    (
+        "run tiny --cluster nix",
+        2,
+        "cluster (BSL_CLUSTER): 'nix' is not the address of a Dask scheduler (expected tcp://",
+    ),
+    ("doctor tiny --cluster https://a:1", 2, "'https://a:1' is not the address of a Dask scheduler"),
     ("adapt own.txt --mirror onw", 2, '"onw" for --mirror. No such folder'),
     ("mirror hub stsb --mirror onw", 2, '"onw" for --mirror. No such folder'),
     ("embed embedded:mini-sentence -own.txt out.parquet", 2, "For the file of this name, write ./-own.txt."),
