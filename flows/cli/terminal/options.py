@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypedDict, Uni
 from cyclopts import Group, Parameter
 from cyclopts.validators import Number
 
-from bsl.flows.cli.terminal.overrides import changes_of
+from bsl.flows.cli.terminal.overrides import changes_of, refuse_contradictions
 from bsl.storage.record import description
 from bsl.tasks.stage.run_context import RunContext, variable_of
 
@@ -205,13 +205,15 @@ class Settings:
     precision: AskedPrecision = None
 
     def changes(self, sections: Iterable[str] = ()) -> dict[str, Any]:
-        """Return nested changes for `bsl.flows.config.override`; `--set` overrides `--precision`.
+        """Return nested changes for `bsl.flows.config.override`.
 
         Args:
             sections: Sections of the configuration that have a precision.
 
         Raises:
-            ValueError: A setting of `--set` is malformed, or two settings contradict each other.
+            ValueError: A setting of `--set` is malformed, or two settings contradict each other, or `--precision`.
         """
-        by_precision = [f"{section}.precision={self.precision}" for section in sections if self.precision]
+        places = [f"{section}.precision" for section in sections if self.precision]
+        refuse_contradictions(dict.fromkeys(places, self.precision), changes_of(self.settings))
+        by_precision = [f"{place}={self.precision}" for place in places]
         return changes_of([*by_precision, *self.settings])

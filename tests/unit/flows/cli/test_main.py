@@ -70,6 +70,34 @@ REFUSED = [  # call, exit code, part of the message
     ("evaluate embedded:mini-sentence stsb", 2, "stsb is an evaluation set, expected an encoder. Score on it with --s"),
     ("adapt embedded:mini-sentence", 1, "embedded:mini-sentence is not text: it contains sentence-encoder, expected"),
     ("adapt own.txt --pooling mean", 2, "bsl: Unknown option: --pooling. See `bsl adapt --help`"),
+    # an option and --set of its field
+    (
+        "run tiny --set training.precision=fp32 --precision bf16",
+        2,
+        "--precision and --set training.precision=fp32",
+    ),
+    (
+        "sweep tiny --over training.lr=1 --set evaluation.precision=fp32 --precision bf16",
+        2,
+        "--set evaluation.precision=fp32 contradict",
+    ),
+    ("adapt own.txt --views crops --set views=both", 2, "bsl: --views and --set views=both contradict each other"),
+    (
+        "adapt own.txt --encoder embedded:mini-sentence --set encoder.model=x",
+        2,
+        "--encoder and --set encoder.mode",
+    ),
+    (
+        "adapt own.txt --suite stsb --set 'evaluation.sets=[\"sts\"]'",
+        2,
+        "--suite and --set evaluation.sets=['sts'",
+    ),
+    (
+        f"{EMBEDDED} stsb --max-length 9 --set reading.max_length=8",
+        2,
+        "--max-length and --set reading.max_length=",
+    ),
+    (f"{EMBEDDED} stsb --no-marks --set reading.words.marks=true", 2, "bsl: --no-marks and --set reading.words.marks"),
     (
         "run tiny --cluster nix",
         2,
