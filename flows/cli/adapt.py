@@ -167,7 +167,7 @@ def _show(store: Store, ref: ReportRef, output: Output, original: str, details: 
     manifest = store.manifest(ref)
     inputs = manifest.provenance.inputs
     proof = store.scan(ProofRef(key=inputs["proof"].key)).collect().to_dicts()
-    folder = f"{store.url}/checkpoint/{inputs['adapted'].key}/encoder"
+    folder = f"{store.address}/checkpoint/{inputs['adapted'].key}/encoder"
     which = "adapted" if manifest.figures_as(AdaptationFigures).adapted else f"{original}, unchanged"
     to_label = page_of(store, ref).with_name(TO_LABEL)
     lines = [

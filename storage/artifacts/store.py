@@ -85,6 +85,11 @@ class Store:
         return cache_folder(self._given_cache) / hashlib.sha256(self.root.encode()).hexdigest()[:16]
 
     @property
+    def address(self) -> str:
+        """Absolute path of a local store, URL of another."""
+        return str(self.local.absolute()) if self.local is not None else self.url
+
+    @property
     def workplace(self) -> Path:
         """Local folder for unpublished files: the store itself, or its cache."""
         return self.local if self.local is not None else self.cache

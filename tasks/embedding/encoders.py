@@ -107,9 +107,9 @@ def _checkpoint(store: Store, name: str) -> CheckpointRef:
     try:
         store.manifest(checkpoint)
     except ArtifactMissingError:
-        page = f"{store.url}/{artifact.path}/{artifact.kind}.html"
+        page = f"{store.address}/{artifact.path}/{artifact.kind}.html"
         raise ArtifactMissingError(
-            f"{artifact}: its encoder {checkpoint} is no longer in {store.url}. Make it again with the command in "
+            f"{artifact}: its encoder {checkpoint} is no longer in {store.address}. Make it again with the command in "
             f"section Reproduce of {page}, or name another encoder."
         ) from None
     for ref in (artifact, checkpoint):
