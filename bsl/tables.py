@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from bsl.models.encoder.texts import column_of, texts_of
+from bsl.models.errors import ModelError
 from bsl.storage.assets.embedded import EMBEDDED
+from bsl.storage.errors import StorageError
 from bsl.storage.filesystem.values import described, require_name
 from bsl.storage.readers.formats import is_readable
 from bsl.storage.readers.text_columns import is_prose
@@ -32,9 +34,8 @@ _FORMS: Final = "a file, a list of texts, or a table of pandas, Polars, Arrow or
 _LABEL_FORMS: Final = (
     "a file, a table, a tuple (texts, labels) or (texts, texts, scores), or the labels of the given list of texts"
 )
-_NOTE: Final = re.compile(
-    r"(`?--[a-z-]+`?) \((?:name of a set|embed, search)[^()]*\)"
-)  # the same option in other commands
+# An option in messages of commands, and in parentheses the same in other commands.
+_NOTE: Final = re.compile(r"(`?--[a-z-]+`?) \((?:name of a set|embed, search)[^()]*\)")
 _OPTION: Final = re.compile(r"`?--([a-z][a-z-]+)`?")
 _PARAMETERS: Final = {"columns": "texts=table['NAME']", "text-column": "text_columns", "for": "used_for"}
 _PATH: Final = 256  # characters; a longer string is no name of a file
@@ -55,7 +56,7 @@ class Files:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if isinstance(error, Exception) and [type(one) for one in error.args[:1]] == [str]:
+        if isinstance(error, (StorageError, ModelError, ValueError)) and isinstance(next(iter(error.args), None), str):
             error.args = (_of_a_call(self.without_folder_in(error.args[0])), *error.args[1:])
         self._stack.close()
 

@@ -119,12 +119,12 @@ def test_unlabelled_text_file_is_order_independent_and_not_proved(lines, own, si
     ref = adapted([text], start, None, SMALL, site)
     figures = store.manifest(ref).figures
     assert figures["verdict"] == "NOT PROVED"
-    assert "label about 800 rows (half are for the test)" in str(figures["advice"])
     proof = store.scan(made(ref, "proof", ProofRef)).collect()
     assert "neighbour" not in proof["evidence"].to_list()
     assert "decides" not in proof["role"].to_list()
     assert store.manifest(made(ref, "adapted", CheckpointRef)).figures["adapted"] is False
     to_label = pl.read_csv(store.fetch(ref) / "to-label.csv")
+    assert f"label all {to_label.height} texts (half are for the test)" in str(figures["advice"])
     assert {*to_label["text"]} == {*lines.filter(lines.str.len_chars() >= 20)}
     assert to_label["label"].null_count() == to_label.height
     taken = adapted([text], start, None, SMALL | {"accept": True}, site)
