@@ -113,7 +113,7 @@ for config in (recipe("tiny"), AdaptConfig()):
 @pytest.mark.parametrize("given", ["fp32", "bf16"])
 def test_precision_option_and_set_give_the_same_precision(given):
     tiny, both = recipe("tiny"), (f"training.precision={given}", f"evaluation.precision={given}")
-    for settings in (Settings(precision=given), Settings(settings=both), Settings(settings=both, precision="auto")):
+    for settings in (Settings(precision=given), Settings(settings=both), Settings(settings=both, precision=given)):
         assert set(override(tiny, settings.changes(tiny.precisions)).precisions.values()) == {given}
         config = configured({}, (), None, settings)
         assert (config.training.precision, config.evaluation.precision) == (given, given)
