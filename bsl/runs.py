@@ -257,7 +257,10 @@ def context_of(settings: Mapping[str, object]) -> RunContext:
         if name not in RunContext.model_fields:
             hint = did_you_mean(name, RunContext.model_fields)
             raise TypeError(f"unknown runtime setting {name!r}.{hint} Settings: {', '.join(RunContext.model_fields)}")
-    return run_context_of({name: str(value) if isinstance(value, Path) else value for name, value in settings.items()})
+    given = {name: str(value) if isinstance(value, Path) else value for name, value in settings.items()}
+    context = run_context_of(given)
+    context.check_mirror()
+    return context
 
 
 def _sets(

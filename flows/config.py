@@ -135,9 +135,7 @@ def _fields(value: Any) -> Any:  # noqa: ANN401 - a configuration, or a value in
 
 def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Merge changes into settings, section by section."""
-    merged = dict(base)
-    if changes.get("model", base.get("model")) != base.get("model") and "revision" in base:
-        merged["revision"] = None  # the pinned commit belongs to the replaced model
+    merged = _without_replaced(base, changes)
     for name, value in changes.items():
         inner = merged.get(name)
         if isinstance(value, Mapping) and isinstance(inner, tuple):
@@ -145,6 +143,18 @@ def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
         else:
             merged[name] = _changed(inner, value)
     return merged
+
+
+def _without_replaced(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings without the fields that describe the model, dataset or file that the changes replace."""
+    if "revision" not in base:
+        return dict(base)
+    replaced = [name for name in ("model", "dataset", "path") if changes.get(name, base.get(name)) != base.get(name)]
+    was, becomes = (next((name for name in ("path", "dataset") if each.get(name)), None) for each in (base, changes))
+    if replaced and was and becomes and was != becomes:  # a file in the place of a dataset, or the reverse
+        return {"limit": base["limit"]}
+    pinned = {name: None for name in ("revision", "hub_config") if replaced and name in base}
+    return {**base, **pinned}
 
 
 def _changed(inner: Any, value: Any) -> Any:  # noqa: ANN401 - a value of any setting

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bsl.flows.config import PipelineConfig
-    from bsl.storage.hub.repositories import Kind
+    from bsl.storage.hub.faults import Kind
     from bsl.storage.sources.sources import SourceSpec
 
 

@@ -37,7 +37,7 @@ from bsl.tasks.stage.pool import NO_FIGURE, PoolError
 from bsl.tasks.training.distributed import require_equal_shares
 from bsl.tasks.training.teachers import check_teaching, find_teachers, teacher_vectors
 from bsl.tasks.training.train import train
-from bsl.tasks.views.augment import augment
+from bsl.tasks.views.augment import augment, find_routes
 from bsl.tasks.views.methods import column_view
 from bsl.tasks.views.pairs import pairs_of
 
@@ -123,12 +123,13 @@ def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
         check_learns(start)
     found = available(site, frozen_names(config.evaluation.sets))
     dev = resolve_scored_set(site, config.evaluation.dev) if config.phases and config.evaluation.dev else None
-    # A missing set or an uneven batch raises now, not after hours of translation and training.
+    # A missing set or model, or an uneven batch, raises now, not after hours of translation and training.
     for scored in config.scored:
         resolve_scored_set(site, scored)
     for phase in config.phases:
         require_equal_shares(phase.training, site.processes)
     teachers = [find_teachers(site, phase.teachers) for phase in config.phases]
+    routes = find_routes(site, config.augment) if config.phases else ()
 
     own = own_text(site, config.ingest)
     sources = () if own else locate_sources(site, config.ingest)
@@ -142,7 +143,7 @@ def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
     if config.phases:
         bad_share, columns = config.ingest.max_bad_share, config.augment.given
         given = tuple(column_view(site, sources, corpus, view, bad_share) for view in columns)
-        views = augment(site, corpus, config.augment, labelled, given)
+        views = augment(site, corpus, config.augment, labelled, given, routes)
     pairs = [
         own.label_pairs(site, phase.training)
         if own and phase.pairs.scored == OWN_LABELS

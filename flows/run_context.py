@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import shlex
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeVar
 
-from pydantic import AliasChoices, Field, ValidationError, WithJsonSchema
+from pydantic import Field, ValidationError, WithJsonSchema
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from bsl.flows.forms import Form, partial
@@ -35,6 +36,8 @@ else:
     Site = Annotated[RunContext, Form(partial(RunContext))]  # an empty field of Prefect's form: the worker's setting
 
 
+logger = logging.getLogger(__name__)
+
 Names = Annotated[list[Public], Field(min_length=1)]  # Prefect's form and server refuse an empty list
 MOST_SEEDS: Final = 1000
 Seeds = Annotated[int, Field(ge=1, le=MOST_SEEDS), WHOLE]
@@ -51,7 +54,8 @@ class _RunContextSettings(RunContext, BaseSettings):
     )
     numbers_as_text: ClassVar[bool] = True
 
-    mirror: Address | None = Field(None, validation_alias=AliasChoices("mirror", variable_of("mirror")))
+    # An alias is also the name of a variable, without the prefix. So it is the only name here, not `mirror` too.
+    mirror: Address | None = Field(None, validation_alias=variable_of("mirror"))
 
 
 def run_context_of(given: RunContext | Mapping[str, object] | None = None) -> RunContext:
@@ -70,7 +74,7 @@ def run_context_of(given: RunContext | Mapping[str, object] | None = None) -> Ru
     else:
         unset, options = set(RunContext.model_fields), given or {}
     explicit = {
-        name: value
+        variable_of(name) if name == "mirror" else name: value
         for name, value in options.items()
         if name in RunContext.model_fields and (value is not None or name not in unset)
     }
@@ -78,7 +82,13 @@ def run_context_of(given: RunContext | Mapping[str, object] | None = None) -> Ru
         settings = _RunContextSettings.model_validate(explicit)
     except ValidationError as error:
         raise ValueError("\n".join(_explain(problem) for problem in error.errors())) from None
-    return RunContext.model_validate(settings.model_dump(exclude_unset=True))
+    context = RunContext.model_validate(settings.model_dump(exclude_unset=True))
+    if given is None or isinstance(given, RunContext):  # a flow, perhaps on a worker that is about to mount the folder
+        try:
+            context.check_mirror()
+        except ValueError as error:
+            logger.warning("%s Until it exists, nothing is read from it", error)
+    return context
 
 
 def _explain(problem: ErrorDetails) -> str:

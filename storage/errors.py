@@ -40,6 +40,10 @@ class ArtifactMissingError(StorageError):
     """No artifact of that kind and key."""
 
 
+class ArtifactInUseError(StorageError):
+    """A running process uses an artifact that would be deleted."""
+
+
 class CorruptArtifactError(StorageError):
     """A file of an artifact is absent or changed."""
 

@@ -13,6 +13,7 @@ from bsl.models.training.config import TrainingConfig
 from bsl.models.transforms.config import TransformConfig
 from bsl.models.views.config import AugmentConfig
 from bsl.models.views.pairs import OWN_LABELS, PairConfig
+from bsl.storage.filesystem.spelling import did_you_mean
 from bsl.storage.record import Record
 from bsl.tasks.corpus.config import IngestConfig
 
@@ -41,6 +42,37 @@ class Phase(TrainingSettings):
     def teachers(self) -> tuple[EncoderConfig, ...]:
         """All teachers, in order."""
         return (*filter(None, [self.teacher]), *self.more_teachers)
+
+    def check_pairs(self, augment: AugmentConfig, path: str = "") -> None:
+        """Check, before any stage, that the training will have its views, its columns and its teacher.
+
+        Args:
+            augment: The views that the run makes.
+            path: Start of the paths of this training's settings, for messages.
+
+        Raises:
+            ValueError: A view does not exist, or the objective needs labels, scores or a teacher that it will not have.
+        """
+        pairs, objective = self.pairs, self.training.objective
+        needs = objective.needs - objective.nullable
+        by_group = self.training.order == "groups"
+        if (by_group or needs & {"label", "group"}) and not pairs.labelled:
+            setting = f"order={self.training.order}" if by_group else f"objective={objective.name}"
+            raise ValueError(
+                f"{path}training.{setting} needs labelled pairs. Set {path}pairs.labelled=true, and sources with "
+                "labels, such as snli."
+            )
+        if "score" in needs and pairs.scored is None:
+            raise ValueError(
+                f"{path}training.objective={objective.name} needs scored pairs. Set {path}pairs.scored to a scored "
+                "set, such as stsb/train."
+            )
+        if "sentence_id" in needs and not self.teachers:
+            raise ValueError(
+                f"{path}training.objective={objective.name} needs a teacher. Set {path}teacher.model to an encoder."
+            )
+        if not pairs.labelled and pairs.scored is None:
+            _check_views(pairs, augment, f"{path}pairs.pairings")
 
 
 class RunSettings(TrainingSettings):
@@ -120,11 +152,28 @@ class RunSettings(TrainingSettings):
         return self
 
     @model_validator(mode="after")
+    def _trainings_have_their_pairs(self) -> Self:
+        for number, phase in enumerate(self.phases):
+            phase.check_pairs(self.augment, f"earlier.{number}." if number < len(self.earlier) else "")
+        return self
+
+    @model_validator(mode="after")
     def _has_a_key(self) -> Self:
         """Refuse lone surrogates, which keys cannot contain (JSON in UTF-8)."""
         if path := next(_surrogates(self.model_dump(), ""), None):
             raise ValueError(f"{path} is not Unicode text. Give plain text.")
         return self
+
+
+def _check_views(pairs: PairConfig, augment: AugmentConfig, path: str) -> None:
+    known = augment.methods
+    for number, pairing in enumerate(pairs.pairings):
+        for side, view in (("view_1", pairing.view_1), ("view_2", pairing.view_2)):
+            if view not in known:
+                raise ValueError(
+                    f"{path}.{number}.{side}: no view {view!r}.{did_you_mean(view, known)} The settings `augment` make "
+                    f"{', '.join(known)}"
+                )
 
 
 def _surrogates(value: object, path: str) -> Iterator[str]:

@@ -21,7 +21,7 @@ from bsl.flows.cli.terminal.options import (
     Site,
     options_of,
 )
-from bsl.flows.cli.terminal.overrides import settings_in
+from bsl.flows.cli.terminal.overrides import refuse_contradictions, settings_in
 from bsl.flows.cli.terminal.printing import browse_line, print_result, print_sources
 from bsl.flows.cli.terminal.start import begin
 from bsl.flows.own_options import AdaptOptions
@@ -92,6 +92,7 @@ def adapt(
     check_inputs(texts, labels, site)
     check_encoders([encoder], site)
     labels = columns.of_file(labels, options.get("encoding"))
+    refuse_contradictions({"encoder.model": encoder}, settings.changes())
     merged = configured(options, suite, config, settings)
     check_sets(merged.evaluation.sets, site)
     check_effect(settings, merged.use_of(labels=labels is not None, only_judge=labels_only_judge))
@@ -117,7 +118,7 @@ def adapt(
 def configured(
     options: Mapping[str, Any], suite: tuple[str, ...], config: Path | None, settings: Settings
 ) -> AdaptConfig:
-    """Return the settings; `--set` and `--precision` override options, and options override `--config`.
+    """Return the settings; options, `--set` and `--precision` override `--config`.
 
     Args:
         options: Given options, by the names of their settings.
@@ -126,7 +127,8 @@ def configured(
         settings: `--set` and `--precision`.
 
     Raises:
-        ValueError: The file or its `evaluation` is not a JSON object, or a field or value is invalid.
+        ValueError: The file or its `evaluation` is not a JSON object, a field or value is invalid, or an option and
+            `--set` contradict each other.
     """
     from bsl.flows.config import override
     from bsl.flows.recipes.adaptation import AdaptConfig
@@ -135,6 +137,7 @@ def configured(
     if suite and not isinstance(section := from_file.get("evaluation", {}), dict):
         raise ValueError(f"--config {config}: evaluation is {section!r}, expected a JSON object of settings")
     sets = {"evaluation": {"sets": suite}} if suite else {}
+    refuse_contradictions({**options, "evaluation.sets": suite or None}, settings.changes())
     return override(AdaptConfig(), from_file, options, sets, settings.changes(PRECISIONS))
 
 
@@ -164,7 +167,7 @@ def _show(store: Store, ref: ReportRef, output: Output, original: str, details: 
     manifest = store.manifest(ref)
     inputs = manifest.provenance.inputs
     proof = store.scan(ProofRef(key=inputs["proof"].key)).collect().to_dicts()
-    folder = f"{store.url}/checkpoint/{inputs['adapted'].key}/encoder"
+    folder = f"{store.address}/checkpoint/{inputs['adapted'].key}/encoder"
     which = "adapted" if manifest.figures_as(AdaptationFigures).adapted else f"{original}, unchanged"
     to_label = page_of(store, ref).with_name(TO_LABEL)
     lines = [

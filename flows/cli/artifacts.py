@@ -1,4 +1,4 @@
-"""`bsl artifacts ls | show | verify | gc | export`: use the artifact store without Prefect."""
+"""`bsl artifacts ls | show | verify | gc | delete | export`: use the artifact store without Prefect."""
 
 from __future__ import annotations
 
@@ -199,6 +199,31 @@ def gc(
         print_json({"artifacts": rows, "leftovers": names, "deleted": delete})
     else:
         print(printable(f"deleted {counts}" if delete else f"{counts} can be deleted; add --delete"))
+
+
+def delete(
+    artifacts: Annotated[tuple[str, ...], Parameter(help="<kind>/<key>, or a prefix of the key", required=True)],
+    /,
+    *,
+    store: StoreUrl = None,
+    output: Output = Output(),
+) -> None:
+    """Delete the named artifacts, such as damaged ones."""
+    from bsl.storage.artifacts import garbage_collection
+    from bsl.storage.artifacts.lookup import find
+
+    opened = _open(store)
+    refs = list(dict.fromkeys(find(opened, name) for name in artifacts))
+    later = garbage_collection.made_from(opened, refs)
+    garbage_collection.delete(opened, refs)
+    if output.json:
+        print_json({"deleted": [ref.path for ref in refs], "made_from_them": [ref.path for ref in later]})
+        return
+    for ref in refs:
+        print(printable(f"deleted {ref}"))
+    if later:
+        which = "it" if len(refs) == 1 else "them"
+        print(printable(f"made from {which}, and still there: {', '.join(map(str, later))}"))
 
 
 def export(

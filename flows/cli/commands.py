@@ -79,6 +79,7 @@ COMMANDS: Final[dict[str, tuple[Command, ...]]] = {
         Command(
             "artifacts gc", "artifacts:gc", "List or delete old artifacts that no newer report or evaluation needs."
         ),
+        Command("artifacts delete", "artifacts:delete", "Delete the named artifacts, such as damaged ones."),
         Command("artifacts export", "artifacts:export", "Copy one artifact to a new folder or .zip."),
     ),
     "Set up": (

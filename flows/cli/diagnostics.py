@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import socket
 import sys
 from dataclasses import asdict
@@ -102,9 +103,10 @@ def ui(
     is_alone(inherited=True)  # with this lock, no other command marks its runs as Crashed
     url = f"http://127.0.0.1:{port}"
     os.environ["PREFECT_SERVER_UI_API_URL"] = f"{url}/api"  # else the page calls the default port
-    print(printable(f"{server}\nruns and artifacts: {url}   (stop with Ctrl-C)"), flush=True)
+    print(printable(f"{server}: starting"), flush=True)
     listening.set_inheritable(True)
-    os.execv(sys.executable, program(listening, "--ui"))
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # Ctrl-C waits until the program can end quietly
+    os.execv(sys.executable, program(listening, "--ui", url))
 
 
 def _listen(port: int) -> socket.socket:

@@ -21,6 +21,7 @@ from bsl.flows.cli.terminal.options import (
     Site,
     options_of,
 )
+from bsl.flows.cli.terminal.overrides import refuse_contradictions
 from bsl.flows.cli.terminal.printing import print_result, print_sets
 from bsl.flows.cli.terminal.start import begin
 from bsl.models.encoder.config import CNNConfig, EncoderOverrides, WordsConfig
@@ -95,6 +96,11 @@ def evaluate(
     check_sets(suite, site)
     given = {**reading, "words": {**words, "marks": not no_marks}, "cnn": _convolutions(cnn)}
     options = {"reading": given, "precision": settings.precision or "auto"}
+    stated = {f"reading.{name}": value for name, value in reading.items()}
+    stated |= {f"reading.words.{name}": value for name, value in words.items()}
+    stated |= {"reading.words.marks": False if no_marks else None, "precision": settings.precision}
+    stated["reading.cnn.kernels"] = given["cnn"] and given["cnn"].kernels
+    refuse_contradictions(stated, settings.changes())
     config = override(EvaluationSettings(), options, settings.changes())
     start = begin(site, output)
     print_sets(suite, site.mirror)

@@ -57,7 +57,8 @@ def mirror(
     from bsl.storage.sources.mirror import fill_cache
     from bsl.storage.sources.sources import SourceSpec, perhaps_meant
 
-    own = run_context_of({"mirror": own}).mirror
+    site = run_context_of({"mirror": own})
+    site.check_mirror()
     recipes = [configured(name.removeprefix(RECIPE), settings) for name in names if name.startswith(RECIPE)]
     yours = list(dict.fromkeys(file for config in recipes for file in own_files(config)))
     files: dict[str, str] = {}
@@ -65,7 +66,7 @@ def mirror(
     for target in targets([name for name in names if not name.startswith(RECIPE)], recipes):
         name = f"{target.dataset}/{target.split or 'train'}" if isinstance(target, SourceSpec) else target
         try:
-            for file, outcome in fill_cache(Path(folder), target, own):
+            for file, outcome in fill_cache(Path(folder), target, site.mirror):
                 files[str(file)] = outcome
                 if not output.json:
                     print(printable(f"{outcome:<8} {file}"))

@@ -56,7 +56,7 @@ def run(
     ref = start.run(pipeline, [config], [recipe], **parameters)
     manifest = store.manifest(ref)
     trained = [entry.key for entry in manifest.provenance.inputs.values() if entry.kind == "checkpoint"]
-    encoder = f"{store.url}/checkpoint/{trained[-1]}/encoder" if trained else None
+    encoder = f"{store.address}/checkpoint/{trained[-1]}/encoder" if trained else None
     lines = [f"encoder: {encoder}\n         (opens with SentenceTransformer)"] if encoder else []
     found = manifest.figures_as(ReportFigures)
     words = {"verdict": found.verdict, "reason": found.reason, "advice": found.advice}

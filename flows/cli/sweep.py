@@ -21,7 +21,7 @@ from bsl.flows.cli.terminal.options import (
     SweepSite,
     options_of,
 )
-from bsl.flows.cli.terminal.overrides import value_of
+from bsl.flows.cli.terminal.overrides import refuse_contradictions, value_of
 from bsl.flows.cli.terminal.printing import print_result, print_sources
 from bsl.flows.cli.terminal.start import begin
 from bsl.flows.own_options import OwnRequest
@@ -111,6 +111,8 @@ def sweep(
     request = own_request(own, site, columns, reading.get("encoding"))
     if reading and not request:
         raise ValueError(f"--{next(iter(reading))}: only study own reads your text. Add --text FILE")
+    stated = {f"ingest.own_text.{field}": value for field, value in {**reading, "labels": own.get("labels")}.items()}
+    refuse_contradictions({**stated, "encoder.model": own.get("encoder")}, settings.changes())
     options = [f"ingest.own_text.{field}={json.dumps(value)}" for field, value in reading.items()]
     settings = replace(settings, settings=(*options, *settings.settings))
     changes = settings.changes()

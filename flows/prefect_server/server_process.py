@@ -1,4 +1,4 @@
-"""Process of our own Prefect server: `server_process.py DESCRIPTOR [--ui]`; imports no other module of this project.
+"""Process of our own Prefect server: `server_process.py DESCRIPTOR [--ui URL]`; imports no other module of `bsl`.
 
 Prefect's ephemeral server survives a command killed with -9, starts only after the command's imports, and does not lock
 its database. `prefect server start --background` runs one server for each port, and nothing ends it.
@@ -32,21 +32,26 @@ from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
+    from types import FrameType
 
     from uvicorn import Server
 
 _SECONDS_TO_END: Final = 3.0
+_INTERRUPTED: Final = 130  # as of every command after Ctrl-C
 _CAUSE: Final = re.compile(r"[\w.]+(?:Error|Exception|Exit|Interrupt)\b")  # an exception's line in a traceback
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 _HTTP: Final = 80  # port of an address without one
 
 
-def serve(descriptor: int, *, ui: bool) -> None:
-    """Serve on an open listening socket until the command ends, or with the UI until Ctrl-C."""
+def serve(descriptor: int, ui: str | None = None) -> None:
+    """Serve on an open listening socket until the command ends, or with the UI at an address until Ctrl-C."""
     os.umask(0o077)  # the database contains paths and settings: only its owner reads it
-    if not ui:
+    if ui:
+        signal.signal(signal.SIGINT, _end_quietly)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])  # `bsl ui` blocked it until now
+    else:
         threading.Thread(target=_end_with_the_command, daemon=True).start()
-    server = _server()
+    server = _server(ui)
     server.run(sockets=[socket.socket(fileno=descriptor)])
     if not server.started:
         sys.exit(3)  # as `uvicorn` does
@@ -60,7 +65,12 @@ def _end_with_the_command() -> None:
     os._exit(1)  # uvicorn would wait for open connections
 
 
-def _server() -> Server:
+def _end_quietly(_signal: int, _frame: FrameType | None) -> None:
+    """End without the tracebacks of imports and of services; uvicorn calls it after it has closed the connections."""
+    os._exit(_INTERRUPTED)
+
+
+def _server(ui: str | None) -> Server:
     import uvicorn
     from prefect.server.api.server import create_app  # takes seconds, so before the lock is taken
 
@@ -70,6 +80,9 @@ def _server() -> Server:
                 await super().startup(sockets)
                 if self.started:
                     note_migrated()
+            if self.started and ui:
+                sys.stdout.write(f"runs and artifacts: {ui}   (stop with Ctrl-C)\n")
+                sys.stdout.flush()
 
     def guarded_app() -> LoopbackOnly:
         return LoopbackOnly(create_app())
@@ -161,4 +174,4 @@ def migration_lock() -> Iterator[Callable[[], None]]:
 
 
 if __name__ == "__main__":
-    serve(int(sys.argv[1]), ui="--ui" in sys.argv[2:])
+    serve(int(sys.argv[1]), sys.argv[3] if "--ui" in sys.argv[2:] else None)

@@ -114,7 +114,7 @@ def _numbered(tables: Sequence[str]) -> tuple[str, ...]:
 
 
 def _needs(config: PipelineConfig) -> tuple[str, ...]:
-    sources = [str(source.dataset) for source in config.ingest.sources if source.path is None]
+    sources = [source.dataset for source in config.ingest.sources if source.dataset]
     dev = [config.evaluation.dev] if config.phases and config.evaluation.dev else []
     models = [model for model, _ in config.models()]
     names = dict.fromkeys([*sources, *config.scored, *dev, *own_files(config), *models])

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 
 from bsl.storage.artifacts.leases import leases, store_time
 from bsl.storage.artifacts.refs import ADDRESS, ArtifactRef
-from bsl.storage.errors import ArtifactMissingError, CorruptArtifactError, NewerFormatError, StorageError
+from bsl.storage.errors import (
+    ArtifactInUseError,
+    ArtifactMissingError,
+    CorruptArtifactError,
+    NewerFormatError,
+    StorageError,
+)
 from bsl.storage.filesystem.atomic import last_changed
 from bsl.storage.filesystem.names import MANIFEST
 from bsl.storage.filesystem.os_errors import reading, writing
@@ -65,7 +71,7 @@ def collectable(store: Store, older_than: timedelta, now: datetime) -> list[Mani
         now: the time of the store, from `store_time`.
 
     Raises:
-        CorruptArtifactError: a manifest cannot be read, so its inputs are unknown; repair or delete it first.
+        CorruptArtifactError: a manifest cannot be read, so its inputs are unknown; delete its artifact first.
         StoreReadError: the store cannot be listed or read.
     """
     found, faults = _manifests(store)
@@ -94,6 +100,34 @@ def collectable(store: Store, older_than: timedelta, now: datetime) -> list[Mani
         for path, manifest in manifests.items()
         if path in old - needed and not manifest.kind.startswith("translations/")
     ]
+
+
+def made_from(store: Store, refs: Sequence[ArtifactRef]) -> list[ArtifactRef]:
+    """Return the artifacts whose direct inputs are among `refs`; those with unreadable manifests are not known."""
+    paths = {ref.path for ref in refs}
+    manifests = [manifest for manifest in _manifests(store)[0] if manifest.ref.path not in paths]
+    return [
+        manifest.ref
+        for manifest in manifests
+        if not paths.isdisjoint(source.path for source in manifest.provenance.inputs.values())
+    ]
+
+
+def delete(store: Store, refs: Sequence[ArtifactRef]) -> None:
+    """Delete artifacts, also with unreadable manifests, unless a running process uses one of them.
+
+    Raises:
+        ArtifactInUseError: A running process uses one, or has made or used it; nothing is deleted.
+        StoreReadError, StoreWriteError: The store cannot be read or written.
+    """
+    living = leases(store, store_time(store))
+    if used := [str(ref) for ref in refs if _is_leased(store, ref, living)]:
+        raise ArtifactInUseError(
+            f"{', '.join(used)}: in use by a running command, so nothing is deleted. Wait until the command "
+            "ends, or for an hour after a kill."
+        )
+    for ref in refs:
+        store.remove(ref)
 
 
 def _is_leased(store: Store, ref: ArtifactRef, living: Leases) -> bool:

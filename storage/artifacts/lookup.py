@@ -51,7 +51,7 @@ def find(store: Store, text: str) -> ArtifactRef:
             manifest.ref for manifest in readable_manifests(store, kind) if manifest.provenance.run.startswith(key)
         ]
     if len(matching) != 1:
-        names = ", ".join(map(str, matching[:5])) or f"nothing in {_where(store)} (--store, BSL_STORE)"
+        names = ", ".join(map(str, matching[:5])) or f"nothing in {store.address} (--store, BSL_STORE)"
         known = f"List them with `bsl artifacts ls{f' {kind}' if kind else ''}`."
         raise ArtifactMissingError(f"{text!r} matches {names}, expected the key of one artifact. {known}")
     return matching[0]
@@ -80,14 +80,10 @@ def _latest(store: Store, kind: str) -> ArtifactRef:
     manifests = {manifest.ref: manifest.created_at for manifest in readable_manifests(store, kind or None)}
     if not manifests:
         raise ArtifactMissingError(
-            f"{_where(store)} contains no {kind or 'artifact'}, so there is no latest one. Make one first, or name the "
+            f"{store.address} contains no {kind or 'artifact'}, so there is no latest one. Make one first, or name the "
             "store that has it: --store, or BSL_STORE. By default it is .bsl/store of the current folder."
         )
     return max(_exact(kind, [*manifests]), key=manifests.__getitem__)
-
-
-def _where(store: Store) -> str:
-    return str(store.local.absolute()) if store.local else store.url
 
 
 def _exact(kind: str, refs: list[ArtifactRef]) -> list[ArtifactRef]:

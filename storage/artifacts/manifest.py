@@ -13,7 +13,7 @@ from typing import Annotated, Final, TypeVar
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
-from bsl.storage.artifacts.refs import KIND, ArtifactRef
+from bsl.storage.artifacts.refs import KIND, ArtifactRef, deletion
 from bsl.storage.errors import CorruptArtifactError, NewerFormatError
 from bsl.storage.filesystem.digests import SHA256, FileEntry, files_digest
 from bsl.storage.filesystem.names import FileName
@@ -128,8 +128,7 @@ class Manifest(Record):
             return model.model_validate(self.figures)
         except ValidationError as error:
             raise CorruptArtifactError(
-                f"{self.ref}: figures are no {model.__name__} ({_first_fault(error)}). Delete the artifact and run "
-                "its stage again."
+                f"{self.ref}: figures are no {model.__name__} ({_first_fault(error)}). {deletion(self.ref)}"
             ) from error
 
     @property
@@ -159,18 +158,13 @@ def parse_manifest(text: bytes, where: str, ref: ArtifactRef) -> Manifest:
             )
         if head.format < FORMAT:
             raise CorruptArtifactError(
-                f"{where}: manifest format {head.format}, this version reads {FORMAT}. Delete the artifact and run its "
-                "stage again."
+                f"{where}: manifest format {head.format}, this version reads {FORMAT}. {deletion(ref)}"
             )
         manifest = Manifest.model_validate_json(text)
     except ValidationError as error:
-        raise CorruptArtifactError(
-            f"{where}: not a manifest ({_first_fault(error)}). Delete the artifact and run its stage again."
-        ) from error
+        raise CorruptArtifactError(f"{where}: not a manifest ({_first_fault(error)}). {deletion(ref)}") from error
     if manifest.ref.path != ref.path:
-        raise CorruptArtifactError(
-            f"{where}: manifest of {manifest.ref}, expected that of {ref}. Delete the artifact and run its stage again."
-        )
+        raise CorruptArtifactError(f"{where}: manifest of {manifest.ref}, expected that of {ref}. {deletion(ref)}")
     return manifest
 
 

@@ -39,6 +39,11 @@ class ArtifactRef(Record):
         return f"{self.kind}/{self.key[:12]}"
 
 
+def deletion(ref: ArtifactRef) -> str:
+    """Return the remedy for a damaged artifact: the command that deletes it."""
+    return f"Delete it (`bsl artifacts delete {ref}`), and run its stage again."
+
+
 class CorpusRef(ArtifactRef):
     """Unique normalised sentences."""
 

@@ -163,6 +163,8 @@ SWEEP = pl.Schema(
     }
 )
 
+_CORRECT = "Correct the stage that writes it."
+
 TABLES: dict[str, pl.Schema] = {
     "corpus": CORPUS,
     "nli": NLI,
@@ -193,7 +195,7 @@ def tables_of(kind: str) -> tuple[str, ...]:
     return {"embeddings": ("embeddings", "sparse_embeddings")}.get(name, (name,) if name in TABLES else ())
 
 
-def check_schema(table: str, found: pl.Schema, where: str) -> None:
+def check_schema(table: str, found: pl.Schema, where: str, remedy: str = _CORRECT) -> None:
     """Refuse a table at `where` whose columns, order or types differ from the declared ones.
 
     An `Array` may have any width: the encoder decides it.
@@ -206,10 +208,7 @@ def check_schema(table: str, found: pl.Schema, where: str) -> None:
     expected = TABLES[table]
     if [_shape(item) for item in found.items()] == [_shape(item) for item in expected.items()]:
         return
-    raise SchemaError(
-        f"{where}: table {table!r} has columns {_spell(found)}, expected {_spell(expected)}. "
-        "Delete the artifact and run its stage again, or correct the stage that wrote it."
-    )
+    raise SchemaError(f"{where}: table {table!r} has columns {_spell(found)}, expected {_spell(expected)}. {remedy}")
 
 
 def _shape(column: tuple[str, pl.DataType]) -> tuple[str, object]:

@@ -25,7 +25,7 @@ import polars as pl
 
 from bsl.storage.artifacts.draft import Draft
 from bsl.storage.artifacts.manifest import Manifest, Provenance, parse_manifest
-from bsl.storage.artifacts.refs import ADDRESS, ArtifactRef
+from bsl.storage.artifacts.refs import ADDRESS, ArtifactRef, deletion
 from bsl.storage.artifacts.schemas import check_schema
 from bsl.storage.artifacts.verification import fault_of, local_copy, local_manifest, put
 from bsl.storage.errors import (
@@ -85,6 +85,11 @@ class Store:
         return cache_folder(self._given_cache) / hashlib.sha256(self.root.encode()).hexdigest()[:16]
 
     @property
+    def address(self) -> str:
+        """Absolute path of a local store, URL of another."""
+        return str(self.local.absolute()) if self.local is not None else self.url
+
+    @property
     def workplace(self) -> Path:
         """Local folder for unpublished files: the store itself, or its cache."""
         return self.local if self.local is not None else self.cache
@@ -108,7 +113,7 @@ class Store:
         path = f"{self.path(ref)}/{MANIFEST}"
         try:
             with reading(path):
-                text = local_manifest(Path(path)) if self.local is not None else self.fs.cat_file(path)
+                text = local_manifest(Path(path), ref) if self.local is not None else self.fs.cat_file(path)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise ArtifactMissingError(f"{self.url} contains no {ref}. Run the stage that makes it.") from error
         return parse_manifest(text, path, ref)
@@ -195,7 +200,7 @@ class Store:
         if not parts:
             raise ArtifactMissingError(f"{ref} has no table {name!r}; it contains {', '.join(sorted(manifest.files))}")
         frame = pl.scan_parquet(parts, glob=False)  # else polars reads `run[1]` in a path as a pattern
-        check_schema(name, frame.collect_schema(), str(folder))
+        check_schema(name, frame.collect_schema(), str(folder), deletion(ref))
         return frame
 
     def refs(self, kind: str | None = None) -> list[ArtifactRef]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bsl.storage.artifacts.manifest import MOST_BYTES
+from bsl.storage.artifacts.refs import deletion
 from bsl.storage.artifacts.schemas import tables_of
 from bsl.storage.errors import CorruptArtifactError
 from bsl.storage.filesystem.atomic import atomic_write
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
     import fsspec
 
     from bsl.storage.artifacts.manifest import Manifest
+    from bsl.storage.artifacts.refs import ArtifactRef
     from bsl.storage.filesystem.digests import FileEntry
 
 _KEY: Final = "sha256"  # S3 calls it x-amz-meta-sha256
-_REMEDY: Final = "Delete the artifact or run its stage again."
 
 
 def put(fs: fsspec.AbstractFileSystem, source: Path, target: str, entry: FileEntry) -> None:
@@ -64,9 +65,9 @@ def fault_of(
     Raises:
         StoreReadError: the store cannot be read.
     """
-    expected = tables_of(manifest.kind)
+    expected, remedy = tables_of(manifest.kind), deletion(manifest.ref)
     if expected and not any(table in manifest.tables for table in expected):
-        return f"{folder}/{MANIFEST}: lists no table {' or '.join(expected)}. {_REMEDY}"
+        return f"{folder}/{MANIFEST}: lists no table {' or '.join(expected)}. {remedy}"
     rows: dict[str, int | None] = {}
     for name, entry in manifest.files.items():
         path = manifest.where(name)
@@ -76,19 +77,19 @@ def fault_of(
         except (FileNotFoundError, NotADirectoryError):
             fault = "missing, although the manifest lists it"
         if fault:
-            return f"{folder}/{path}: {fault}. {_REMEDY}"
+            return f"{folder}/{path}: {fault}. {remedy}"
     for table, declared in manifest.tables.items():
         counts = [rows[name] for name in manifest.parts(table)]
         found = sum(count for count in counts if count is not None)
         if None not in counts and found != declared.rows:
             return (
-                f"{folder}/{MANIFEST}: table {table!r} has {declared.rows:,} rows, its parts have {found:,}. {_REMEDY}"
+                f"{folder}/{MANIFEST}: table {table!r} has {declared.rows:,} rows, its parts have {found:,}. {remedy}"
             )
     return None
 
 
-def local_manifest(path: Path) -> bytes:
-    """Return the bytes of a local manifest; refuse a folder, or a pipe, which would block.
+def local_manifest(path: Path, ref: ArtifactRef) -> bytes:
+    """Return the bytes of the local manifest of `ref`; refuse a folder, or a pipe, which would block.
 
     Raises:
         CorruptArtifactError: it is not a regular file, or too large.
@@ -97,7 +98,7 @@ def local_manifest(path: Path) -> bytes:
     status = os.lstat(path)
     if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
         raise CorruptArtifactError(
-            f"{path}: not a manifest, expected a regular file of at most {MOST_BYTES >> 20} MiB. {_REMEDY}"
+            f"{path}: not a manifest, expected a regular file of at most {MOST_BYTES >> 20} MiB. {deletion(ref)}"
         )
     return path.read_bytes()
 
@@ -143,11 +144,11 @@ def _copy(fs: fsspec.AbstractFileSystem, source: str, manifest: Manifest, folder
                 fs.get_file(f"{source}/{manifest.where(name)}", str(folder / name))
         except FileNotFoundError as error:
             raise CorruptArtifactError(
-                f"{source}/{manifest.where(name)}: deleted since it was checked. {_REMEDY}"
+                f"{source}/{manifest.where(name)}: deleted since it was checked. {deletion(manifest.ref)}"
             ) from error
     for name, entry in describe_files(folder).items():
         if entry != manifest.files[name]:
             raise CorruptArtifactError(
                 f"{source}/{manifest.where(name)}: the copy has sha256 {entry.sha256[:12]}…, expected "
-                f"{manifest.files[name].sha256[:12]}… from the manifest. Delete {source} and run its stage again."
+                f"{manifest.files[name].sha256[:12]}… from the manifest. {deletion(manifest.ref)}"
             )

@@ -50,6 +50,11 @@ def at_home(address: str) -> str:
     return str(Path(os.path.expanduser(address))) if address.startswith("~") else address  # noqa: PTH111 - Path's raises
 
 
+def is_missing(address: str) -> bool:
+    """Return whether an address is a path on this machine that does not exist; URLs are not asked."""
+    return "://" not in address and not Path(at_home(address)).exists()
+
+
 class _InForm:
     """Annotation that adds the pattern of texts without passwords to a JSON schema; `partial` copies annotations."""
 

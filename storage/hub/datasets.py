@@ -122,7 +122,7 @@ def _load(table: HubTable, **settings: object) -> DatasetBuilder:
 def _asked(table: HubTable, call: Callable[[], T]) -> T:
     """Return the result of a call of `datasets`, retried as requests to the Hub are, with its own errors explained."""
     with _SHOWN.set_to((logging.ERROR, False)):
-        return retried(f"{table.name}@{table.commit[:12]}", lambda: _explained(table, call))
+        return retried(f"{table.name}@{table.commit[:12]}", "dataset", lambda: _explained(table, call))
 
 
 def _explained(table: HubTable, call: Callable[[], T]) -> T:

@@ -11,7 +11,7 @@ import logging
 import random
 import re
 import time
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 from bsl.storage.errors import HubError, HubSilentError, SourceError
@@ -19,7 +19,7 @@ from bsl.storage.filesystem.os_errors import first_line, not_written
 from bsl.storage.filesystem.secrets import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from huggingface_hub import errors
 
@@ -29,10 +29,30 @@ SECONDS_BETWEEN_TRIES: Final = (1.0, 2.0, 4.0)  # waits between four tries
 SECONDS_TO_CONNECT: Final = (0.5, 0.5)  # the same if a connection is refused, for example while a proxy restarts
 LONGEST_WAIT: Final = 60.0  # maximum wait that a busy Hub may request
 SECONDS_SILENT: Final = 60.0
-_COPY: Final = "set HF_HOME to a cache that contains it (`bsl mirror FOLDER` fills one on a connected machine)"
-OFFLINE: Final = f"unset HF_HUB_OFFLINE, or {_COPY}"
-SILENT: Final = f"run again later, {_COPY}, or set HF_HUB_OFFLINE=1 to skip datasets that only the Hub has"
-CHANGED: Final = f"check whether a proxy changes downloads, run again, or {_COPY}"
+Kind = Literal["model", "dataset"]
+
+
+class Remedies(NamedTuple):
+    """Remedies of a repository that is not available."""
+
+    offline: str
+    silent: str
+    changed: str
+
+
+def _remedies(name: str, skipping: str = "") -> Remedies:
+    copy = f"set HF_HOME to a cache that contains it (`bsl mirror FOLDER {name}` fills one on a connected machine)"
+    return Remedies(
+        offline=f"unset HF_HUB_OFFLINE, or {copy}",
+        silent=f"run again later, {copy}{skipping}" if skipping else f"run again later, or {copy}",
+        changed=f"check whether a proxy changes downloads, run again, or {copy}",
+    )
+
+
+REMEDIES: Final[Mapping[Kind, Remedies]] = {
+    "model": _remedies("model:NAME"),  # no run goes on without a model
+    "dataset": _remedies("NAME", ", or set HF_HUB_OFFLINE=1 to skip datasets that only the Hub has"),
+}
 _TIMED_OUT: Final = frozenset({"ConnectTimeout"})  # the system has already tried several times
 _UNCONNECTED: Final = _TIMED_OUT | {"ConnectError", "ProxyError"}  # classes of httpx and httpx2
 _BUSY: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -43,8 +63,8 @@ _silent: dict[str, tuple[float, str]] = {}  # endpoint → time and reason of it
 T = TypeVar("T")
 
 
-def retried(address: str, call: Callable[[], T]) -> T:
-    """Return the result of a call to the Hub, retried on temporary errors; `address` is for messages.
+def retried(address: str, kind: Kind, call: Callable[[], T]) -> T:
+    """Return the result of a call to the Hub, retried on temporary errors; `address` and `kind` are for messages.
 
     Raises:
         HubError: the Hub refuses, fails or does not answer.
@@ -54,14 +74,14 @@ def retried(address: str, call: Callable[[], T]) -> T:
 
     since, why = _silent.get(constants.ENDPOINT, (-SECONDS_SILENT, ""))
     if time.monotonic() - since < SECONDS_SILENT and not constants.HF_HUB_OFFLINE:
-        raise HubSilentError(f"{address}: the Hub does not answer ({why})", SILENT)
+        raise HubSilentError(f"{address}: the Hub does not answer ({why})", REMEDIES[kind].silent)
     waits, refused = iter(SECONDS_BETWEEN_TRIES), iter(SECONDS_TO_CONNECT)
     while True:
         try:
             return call()
         except Exception as raised:  # transport errors have no common base with the client's errors
             error = cause(raised)
-            fault = as_source_error(address, error)
+            fault = as_source_error(address, kind, error)
             silence = _is_silence(error)
             timed_out = _is_silence(error, _TIMED_OUT)
             wait = None if timed_out else next(refused if silence else waits, None)
@@ -86,33 +106,34 @@ def cause(error: Exception) -> Exception:
     return error.__cause__ if isinstance(error.__cause__, Exception) else error
 
 
-def as_source_error(address: str, error: Exception) -> SourceError:
+def as_source_error(address: str, kind: Kind, error: Exception) -> SourceError:
     """Convert a client's error to an error of this package."""
     from huggingface_hub import errors
 
     if isinstance(error, SourceError):
         return error
     if isinstance(error, errors.OfflineModeIsEnabled):
-        return SourceError(f"{address} is not in the cache, and HF_HUB_OFFLINE forbids requests to the Hub", OFFLINE)
+        finding = f"{address} is not in the cache, and HF_HUB_OFFLINE forbids requests to the Hub"
+        return SourceError(finding, REMEDIES[kind].offline)
     if isinstance(error, errors.HFValidationError):
         return HubError(f"{address}: not a valid repository name ({_line(error)})", "correct the name")
     if isinstance(error, errors.HfHubHTTPError):
-        return _answered(address, error)
+        return _answered(address, kind, error)
     if why := not_written(error):
         return HubError(f"{address}: cannot write to the Hub's cache: {why}")
     if _is_silence(error):
-        return HubSilentError(f"{address}: the Hub does not answer ({_line(error)})", SILENT)
-    return HubSilentError(f"{address}: the request to the Hub failed ({_line(error)})", SILENT)
+        return HubSilentError(f"{address}: the Hub does not answer ({_line(error)})", REMEDIES[kind].silent)
+    return HubSilentError(f"{address}: the request to the Hub failed ({_line(error)})", REMEDIES[kind].silent)
 
 
-def _answered(address: str, error: errors.HfHubHTTPError) -> SourceError:
+def _answered(address: str, kind: Kind, error: errors.HfHubHTTPError) -> SourceError:
     """Convert an HTTP error response to an error of this package."""
     from huggingface_hub import constants, errors
 
     status = error.response.status_code
     if isinstance(error, errors.GatedRepoError):
-        kind = "datasets/" if "/datasets/" in str(error.response.url) else ""
-        page = shown(f"{constants.ENDPOINT}/{kind}{address.partition('@')[0]}")
+        folder = "datasets/" if kind == "dataset" else ""
+        page = shown(f"{constants.ENDPOINT}/{folder}{address.partition('@')[0]}")
         return HubError(f"{address} is gated ({status})", f"accept its terms at {page} and set HF_TOKEN")
     if isinstance(error, errors.RevisionNotFoundError):
         return HubError(f"{address}: the repository has no such commit, tag or branch ({status})", "correct it")
@@ -128,7 +149,7 @@ def _answered(address: str, error: errors.HfHubHTTPError) -> SourceError:
         after = error.response.headers.get("Retry-After", "")
         wait = float(after) if after.replace(".", "", 1).isdigit() else 0.0
         if status != 429:
-            return HubSilentError(f"{where}: the Hub returned an error ({status})", SILENT, wait)
+            return HubSilentError(f"{where}: the Hub returned an error ({status})", REMEDIES[kind].silent, wait)
         remedy = f"wait {wait:.0f} s and run again" if wait else "run again later"
         return HubSilentError(f"{where}: too many requests to the Hub (429)", f"{remedy}, or set HF_TOKEN", wait)
     return HubError(f"{where}: the Hub refused the request ({status}: {_line(error)})", "see its page on the Hub")

@@ -12,12 +12,12 @@ import glob
 import logging
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final
 
 from bsl.storage.errors import HubError, HubSilentError, SourceError
 from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.digests import file_sha256
-from bsl.storage.hub.faults import CHANGED, retried
+from bsl.storage.hub.faults import REMEDIES, Kind, retried
 from bsl.storage.hub.listing import HubFile, Listing, save_listing, saved_listing
 from bsl.storage.record import NotInKey, Record
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-Kind = Literal["model", "dataset"]
 COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 SECONDS_TO_ANSWER: Final = 10.0
 
@@ -87,6 +86,7 @@ class Repository(Record):
         look = api.model_info if self.kind == "model" else api.dataset_info
         info = retried(
             f"{self.name}@{revision}",
+            self.kind,
             lambda: look(self.name, revision=revision, timeout=SECONDS_TO_ANSWER, files_metadata=True),
         )
         files = {entry.rfilename: HubFile.of(entry) for entry in info.siblings or ()}
@@ -122,7 +122,7 @@ class HubCommit(Repository):
         """
         missing = [path for path in paths if not (self.path / path).exists()]  # before any retry: all are checked
         if missing:
-            retried(f"{self.name}@{self.commit[:12]}", lambda: self._download(missing))
+            retried(f"{self.name}@{self.commit[:12]}", self.kind, lambda: self._download(missing))
         return self.path
 
     def _download(self, paths: Sequence[str]) -> None:
@@ -143,7 +143,8 @@ class HubCommit(Repository):
                 file.unlink()
         if broken:
             raise HubSilentError(
-                f"{self.name}@{self.commit[:12]}: the download of {broken[0]} differs from the Hub's listing", CHANGED
+                f"{self.name}@{self.commit[:12]}: the download of {broken[0]} differs from the Hub's listing",
+                REMEDIES[self.kind].changed,
             )
 
 

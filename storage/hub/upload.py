@@ -74,7 +74,7 @@ def _fault(error: Exception, name: str, arguments: str) -> SourceError:
         target = "ORG/NEW-NAME" if status == _EXISTS else name  # `hf upload` would overwrite the existing files
         remedy = f"{_REMEDIES[status]}, {_command(target, arguments)}"
         return HubError(f"{name}: the Hub refused the upload ({status}: {why})", remedy)
-    known = as_source_error(name, inner)
+    known = as_source_error(name, "model", inner)
     return type(known)(known.finding, f"wait a few minutes, {_command(name, arguments)}")
 
 

@@ -23,7 +23,7 @@ from bsl.storage.filesystem.names import MANIFEST, is_inside
 from bsl.storage.filesystem.secrets import without_password
 from bsl.storage.filesystem.spelling import did_you_mean, perhaps_path
 from bsl.storage.filesystem.urls import at_home, reachable
-from bsl.storage.hub.faults import OFFLINE, SILENT
+from bsl.storage.hub.faults import REMEDIES
 from bsl.storage.hub.models import HubModel
 from bsl.storage.hub.repositories import Repository, cached_models
 from bsl.storage.record import NotInKey, Record
@@ -35,6 +35,7 @@ logger = logging.getLogger(__name__)
 
 _OWNER: Final = "sentence-transformers"  # as in that library, the owner of names such as `all-MiniLM-L6-v2`
 _HUB_NAME: Final = re.compile(r"[\w.-]+(/[\w.-]+)?")
+_REMEDIES: Final = REMEDIES["model"]
 _INSTEAD: Final = (
     f"name a folder with the model or one of the package, such as {EMBEDDED}mini-sentence, or set HF_HOME to a cache "
     "that contains it (`bsl mirror FOLDER model:NAME` fills one on a connected machine)"
@@ -143,7 +144,7 @@ def _on_hub(spec: str, revision: str | None) -> HubModel:
         except SourceError as error:
             fault = fault or error
     assert fault is not None
-    first = {OFFLINE: "unset HF_HUB_OFFLINE", SILENT: "run again later"}.get(fault.remedy)
+    first = {_REMEDIES.offline: "unset HF_HUB_OFFLINE", _REMEDIES.silent: "run again later"}.get(fault.remedy)
     if first is None:
         raise fault
     known = [name if "/" in spec else name.removeprefix(f"{_OWNER}/") for name in cached_models()]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import glob
 import re
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _HUB_SET: Final = re.compile(r"(\w[\w.-]*/\w[\w.-]*)(?:@([\w.-]+))?(?:/([^/\\\x00]+))?")  # not `./x`, a path
+_OF_A_DATASET: Final = frozenset({"dataset", "split", "hub_config", "revision"})
 _REMEDY: Final = "set BSL_DATA_MIRROR, or use a `path` or a Hub id; `bsl doctor` shows what is available"
 
 
@@ -44,7 +46,7 @@ class SourceSpec(Record):
     """A declared dataset (`snli`), an embedded one (`embedded:nli`) or a Hub id (`organisation/name`)."""
     path: Address | None = None
     """File, folder (all files below it, except hidden ones) or pattern with `*` at any fsspec address; read instead of
-    `dataset`."""
+    `dataset`, which is dropped."""
     split: str | None = Field(None, pattern=r"^[^/\\\x00]+$")
     """Split of a dataset; `train` or the only split by default."""
     name: str | None = Field(None, min_length=1)
@@ -66,6 +68,14 @@ class SourceSpec(Record):
     limit: int | None = Field(None, ge=1, lt=2**63)
     """Maximum number of sentences, not counting those of earlier sources. The sentences with the smallest ids are used,
     which is a random sample. None: all."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _path_replaces_dataset(cls, given: object) -> object:
+        """Drop the dataset if there is a path, so that nothing takes the name or licence of a set that is not read."""
+        if not isinstance(given, Mapping) or not given.get("path"):
+            return given
+        return {name: value for name, value in given.items() if name not in _OF_A_DATASET}
 
     @model_validator(mode="after")
     def _names_something(self) -> SourceSpec:

@@ -12,6 +12,7 @@ from bsl.models.corpus.normalize import sentence_ids
 from bsl.storage.assets.embedded import EMBEDDED
 from bsl.storage.datasets.registry import DATASETS
 from bsl.storage.errors import SourceError
+from bsl.storage.filesystem.spelling import did_you_mean
 from bsl.storage.record import Record
 from bsl.storage.sources.scored_sets import read_declared_pairs
 from bsl.storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
@@ -104,8 +105,9 @@ def resolve_scored_set(site: RunContext, name: str) -> ScoredSet:
     dataset, _, split = name.rpartition("/")
     declared = dataset.removeprefix(EMBEDDED)
     if not is_scored_set(name):
-        known = ", ".join(other for other, found in DATASETS.items() if found.score_range)
-        raise SourceError(f"unknown scored set {name!r} (expected <name>/<split>). Names: {known}.")
+        known = [other for other, found in DATASETS.items() if found.score_range]
+        hint = did_you_mean(declared or split, known)
+        raise SourceError(f"unknown scored set {name!r} (expected <name>/<split>).{hint} Names: {', '.join(known)}.")
     source = resolve_source(SourceSpec(dataset=dataset, split=split), site.mirror)
     return ScoredSet(dataset=declared, split=split, source=source)
 

@@ -8,11 +8,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import fsspec
+
 from bsl.models.views.synonyms import FILES
 from bsl.storage.artifacts.lookup import find
 from bsl.storage.errors import HubError, SourceError
 from bsl.storage.filesystem.model_folder import has_weights
 from bsl.storage.filesystem.os_errors import writing
+from bsl.storage.filesystem.spelling import perhaps_path
+from bsl.storage.filesystem.urls import reachable
 from bsl.storage.hub.datasets import check_table
 from bsl.storage.hub.models import HubModel
 from bsl.storage.sources.model_sources import ResolvedModel
@@ -57,6 +61,7 @@ def examine(site: RunContext, run: RunSettings) -> list[Finding]:
         ("device", lambda: _device(site)),
         ("disk", lambda: _disk(site)),
         ("store", lambda: _store(site)),
+        *((f"mirror {mirror}", partial(_mirror, mirror)) for mirror in (site.mirror,) if mirror),
         ("cluster", lambda: f"{count_workers(site.cluster)} workers" if site.cluster else "none: shards run here"),
         *((f"encoder {config.model}", partial(look_at_encoder, site, config)) for config in encoders),
         *((f"model {name}", partial(_model, site, name, commit)) for view in views for name, commit in view.models),
@@ -199,6 +204,14 @@ def _disk(site: RunContext) -> str:
             f"{free:.1f} GB free at {path} (expected at least {_FREE_GB:g} GB). Free space, or choose another --store."
         )
     return f"{free:.0f} GB free"
+
+
+def _mirror(address: str) -> str:
+    with reachable(address):
+        fs, root = fsspec.url_to_fs(address)
+        if not fs.isdir(root):
+            raise SourceError(f"no such folder{perhaps_path(address)}", "correct or unset BSL_DATA_MIRROR (--mirror)")
+        return f"{len(fs.ls(root, detail=False))} files and folders"
 
 
 def _store(site: RunContext) -> str:

@@ -104,6 +104,14 @@ def _checkpoint(store: Store, name: str) -> CheckpointRef:
     if artifact.kind == "report":
         announce(_described(store, artifact))
     checkpoint = CheckpointRef(key=artifact.key if artifact.kind == "checkpoint" else _last_trained(store, artifact))
+    try:
+        store.manifest(checkpoint)
+    except ArtifactMissingError:
+        page = f"{store.address}/{artifact.path}/{artifact.kind}.html"
+        raise ArtifactMissingError(
+            f"{artifact}: its encoder {checkpoint} is no longer in {store.address}. Make it again with the command in "
+            f"section Reproduce of {page}, or name another encoder."
+        ) from None
     for ref in (artifact, checkpoint):
         store.used(ref)
     return checkpoint

@@ -158,7 +158,7 @@ def _data_set(scored: str) -> str:
 
 def _data_sets(settings: RunSettings) -> list[str]:
     """Return the datasets of the sentences and scored pairs, in their order."""
-    read = [source.dataset for source in settings.ingest.sources if source.dataset and not source.path]
+    read = [source.dataset for source in settings.ingest.sources if source.dataset]
     return list(dict.fromkeys([*read, *map(_data_set, settings.scored)]))
 
 

@@ -247,6 +247,19 @@ def count_workers(address: str) -> int:
         return len(client.nthreads())
 
 
+def check_cluster(site: RunContext) -> None:
+    """Connect to the run context's cluster, if it names one, and warn if it has no worker.
+
+    Raises:
+        ClusterError: It cannot be reached.
+    """
+    if site.cluster is not None and not count_workers(site.cluster):
+        logger.warning(
+            "cluster %s has no worker yet, and the run will wait for one: `dask worker ADDRESS --nthreads 1`",
+            site.cluster,
+        )
+
+
 @contextmanager
 def _client(address: str) -> Iterator[Client]:
     from distributed import Client  # slow to import

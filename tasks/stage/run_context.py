@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, ConfigDict, Field
 
-from bsl.storage.filesystem.urls import Address, at_home
+from bsl.storage.filesystem.spelling import perhaps_path
+from bsl.storage.filesystem.urls import Address, at_home, is_missing
 from bsl.storage.record import Record
 
 if TYPE_CHECKING:
@@ -27,6 +28,14 @@ def _known(device: str) -> str:
             f"unknown device {device!r} (expected auto, cpu, cuda, mps, xpu, or one of several such as cuda:1)"
         )
     return device
+
+
+def _of_scheduler(address: str) -> str:
+    if re.fullmatch(r"((tcp|tls|ucxx?|wss?)://)?[^/\s]+:\d{1,5}/?|inproc://.+", address) is None:
+        raise ValueError(
+            f"{address!r} is not the address of a Dask scheduler (expected tcp://HOST:PORT, such as tcp://HOST:8786)"
+        )
+    return address
 
 
 def variable_of(field: str) -> str:
@@ -60,7 +69,7 @@ class RunContext(Record):
     """Processes that train one model, one per GPU. Each has its share of every batch (and of the cores). The batch size
     stays that of the recipe, and the result equals that of one process up to rounding; dropout masks differ, as on
     another device."""
-    cluster: Address | None = None
+    cluster: Annotated[Address, AfterValidator(_of_scheduler)] | None = None
     """Address of a Dask scheduler, for example tcp://HOST:8786. Its workers share the store. They compute shards of
     translations and vectors, folds and seeds of fine-tuning, and points of sweeps. By default this process does it."""
     pool: bool = False
@@ -90,6 +99,16 @@ class RunContext(Record):
         return Execution(
             work=work, save_every=self.save_every, save_minutes=self.save_minutes, keep=self.keep_snapshots
         )
+
+    def check_mirror(self) -> None:
+        """Check that a mirror on this machine exists: without it, other data than the user's would be read.
+
+        Raises:
+            ValueError: There is no such folder; the message suggests the nearest path.
+        """
+        if self.mirror is not None and is_missing(self.mirror):
+            found = f"mirror {self.mirror}: no such folder{perhaps_path(self.mirror)}"
+            raise ValueError(f"{found}. Correct --mirror, or correct or unset {variable_of('mirror')}.")
 
     @property
     def local_cache(self) -> Path | None:

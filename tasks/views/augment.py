@@ -23,7 +23,7 @@ from bsl.tasks.stage.cached import StageContext, stage
 from bsl.tasks.stage.ui import show
 from bsl.tasks.translation.route import Route, RouteTranslation
 from bsl.tasks.translation.translator import find_translator
-from bsl.tasks.views.methods import rewritten
+from bsl.tasks.views.methods import check_materials, rewritten
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -34,17 +34,33 @@ if TYPE_CHECKING:
 SAMPLE_ROWS = 8
 
 
+def find_routes(site: RunContext, config: AugmentConfig) -> tuple[Route, ...]:
+    """Find the translators of all views, and check that the models and lexicons of the other views exist.
+
+    Raises:
+        SourceError, AssetError: A model or WordNet is not available.
+        TranslationError: This machine cannot run a translator as configured.
+    """
+    for view in config.rewritings:
+        check_materials(site, view)
+    return tuple(
+        Route(method=view.method, hops=tuple(find_translator(site, hop) for hop in view.hops)) for view in config.routes
+    )
+
+
 def augment(
     site: RunContext,
     corpus: CorpusRef,
     config: AugmentConfig,
     nli: ArtifactRef | None = None,
     given: tuple[ViewsRef, ...] = (),
+    routes: tuple[Route, ...] | None = None,
 ) -> ViewsRef:
-    """Make the views of a corpus, or reuse cached ones; models are identified by content, not by path."""
-    routes = tuple(
-        Route(method=view.method, hops=tuple(find_translator(site, hop) for hop in view.hops)) for view in config.routes
-    )
+    """Make the views of a corpus, or reuse cached ones; models are identified by content, not by path.
+
+    `routes` is the result of `find_routes`, if the caller looked for the models before earlier stages.
+    """
+    routes = find_routes(site, config) if routes is None else routes
     parts = (*(rewritten(site, corpus, nli, view) for view in config.rewritings), *given)
     return make_views(site, corpus, routes, parts, config.filters, original=config.original)
 

@@ -166,6 +166,18 @@ def column_view(
     context.draft.note({"views": table.height})
 
 
+def check_materials(site: RunContext, view: AnyViewMethod) -> None:
+    """Check that the models and the lexicon of a view exist.
+
+    Raises:
+        SourceError, AssetError: WordNet or a model is not available.
+    """
+    if view.lexicon:
+        find_wordnet(FILES)
+    for name, revision in view.models:
+        resolve_named_model(site, name, revision)
+
+
 def rewritten(site: RunContext, corpus: CorpusRef, nli: ArtifactRef | None, view: AnyViewMethod) -> ViewsRef:
     """Make a view without a translator, or reuse a cached one; models are identified by content, not by name.
 

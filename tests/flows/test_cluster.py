@@ -1,6 +1,9 @@
 """Work on a Dask cluster leaves the bytes of one process; work on a pool is refused before it would wait for ever."""
 
 import itertools
+import os
+import subprocess
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -36,6 +39,7 @@ from tests.cluster import dask_cluster, double, fail, slow
 from tests.flows.test_own import WORDS
 from tests.flows.test_translate import content, hop_of, identified, site_in, translate_all
 from tests.interrupt import interrupted_when
+from tests.servers import ROOT
 from tests.tiny_encoder import write_tiny
 from tests.tiny_marian import SENTENCES, build_tiny_marian
 from tests.unit.tasks.embedding.test_embed import CORPUS, ROWS
@@ -97,6 +101,21 @@ def test_dask_own_study_table_matches_single_process_table(tmp_path, cluster, mo
         tables.append(site.open_store().scan(swept).collect())
     assert tables[0].equals(tables[1])
     assert {*tables[0]["label"]} == {"original encoder", "crops", "TSDAE"}
+
+
+def test_unreachable_cluster_ends_a_command_before_its_first_stage(tmp_path):
+    impatient = {**os.environ, "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "300ms"}
+    command = [sys.executable, "-m", "bsl.flows.cli.main", "run", "tiny-avg", "--cluster", "tcp://127.0.0.1:9"]
+    ended = subprocess.run(
+        [*command, "--store", str(tmp_path / "store")],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env=impatient,
+    )
+    assert (ended.returncode, "cluster tcp://127.0.0.1:9: no scheduler answers" in ended.stderr) == (1, True)
+    assert RunContext(store=str(tmp_path / "store")).open_store().refs() == []
 
 
 def test_on_cluster_preserves_call_order_and_clears_worker_cluster(cluster):

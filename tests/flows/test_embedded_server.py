@@ -81,6 +81,23 @@ def test_a_run_that_makes_nothing_starts_no_server(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("lines", [1, 2])  # interrupted while it starts, and while it serves
+def test_ui_ends_quietly_on_ctrl_c(home, lines):
+    with closing(socket.create_server(("127.0.0.1", 0))) as free:
+        port = free.getsockname()[1]
+    url, command = f"http://127.0.0.1:{port}", [sys.executable, "-m", "bsl.flows.cli.main", "ui", "--port", str(port)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT) as ui:
+        printed = [ui.stdout.readline() for _ in range(lines)]
+        if lines == 2:  # the address is printed when the server listens
+            assert printed[1] == f"runs and artifacts: {url}   (stop with Ctrl-C)\n"
+            with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as client:
+                client.request("GET", "/api/health")
+                assert client.getresponse().status == 200
+        ui.send_signal(signal.SIGINT)
+        assert (ui.stdout.read(), ui.wait(timeout=60)) == ("", 130)
+
+
+@pytest.mark.slow
 def test_ten_concurrent_commands_create_the_same_database(tmp_path, monkeypatch):
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     monkeypatch.setenv("PREFECT_HOME", str(tmp_path / "new"))

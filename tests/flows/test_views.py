@@ -8,6 +8,9 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from bsl.flows.config import override
+from bsl.flows.pipeline import run
+from bsl.flows.recipes import recipe
 from bsl.flows.recipes.shared import beside_original
 from bsl.models.errors import TranslationError
 from bsl.models.translation.config import TranslatorConfig
@@ -252,3 +255,17 @@ def test_translator_that_fails_its_smoke_test_stops_the_run(site, corpus, models
     with pytest.raises(TranslationError, match=r"en→de translator .* fails its smoke test: 3 of 3"):
         views_and_pairs(site, english, config, ROUND_TRIPS)
     assert [ref.kind for ref in site.open_store().refs()] == ["corpus", "corpus"]
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        {"translations": {"0": {"hops": {"0": {"model": "/no/such/model"}}}}},
+        {"rewritings": [{"name": "mlm", "model": "/no/such/model"}]},
+    ],
+)
+def test_missing_model_of_a_view_is_refused_before_the_first_stage(tmp_path, view):
+    site = RunContext(store=str(tmp_path / "store"), device="cpu")
+    with pytest.raises(SourceError, match="/no/such/model: no such folder"):
+        run(override(recipe("tiny"), {"augment": view}), site)
+    assert site.open_store().refs() == []

@@ -105,7 +105,7 @@ def documented(line):
     line = line.replace(SET, MODEL).replace("/api/datasets/", "/api/models/").replace("/datasets/", "/")
     line = re.sub(r"http://(127\.0\.0\.1|localhost):\d+", "http://‹endpoint›", line)
     line = re.sub(rf"({MODEL}@)[0-9a-f]{{12}}(?![0-9a-f])", r"\1‹commit›", line)
-    if found := re.fullmatch(r"(.* Run again later, )((?:check|set HF_HOME).*)\.", line):
+    if found := re.fullmatch(r"(.* Run again later, )((?:check|(?:or )?set HF_HOME).*)\.", line):
         assert f"*{found[2]}*" in " ".join(DOCS.split())
         line = f"{found[1]}… \\*."
     return line
@@ -249,6 +249,22 @@ def test_snapshot_from_huggingface_hub_is_reused_offline(hub, monkeypatch):
     assert f"Did you mean '{MODEL}'? Unset HF_HUB_OFFLINE, check the name, name a folder" in str(caught.value)
     with pytest.raises(SourceError, match=r"forbids requests to the Hub\. Unset HF_HUB_OFFLINE, check the name"):
         resolve_model("nobody/at-all")
+
+
+@pytest.mark.parametrize(
+    ("name", "command"), [(MODEL, "bsl mirror FOLDER model:NAME`"), (SET, "bsl mirror FOLDER NAME`")]
+)
+def test_missing_repository_gets_the_command_that_fetches_it(hub, monkeypatch, name, command):
+    with monkeypatch.context() as context:
+        offline(context)
+        with pytest.raises(SourceError) as missing:
+            load(name, "f" * 40)
+    assert command in str(missing.value)
+    hub.stop()
+    with pytest.raises(HubSilentError) as silent:
+        load(name, "f" * 40)
+    assert command in str(silent.value)
+    assert ("to skip datasets" in str(silent.value)) == (name == SET)
 
 
 def test_invalid_repository_name_is_rejected_without_a_request(hub, monkeypatch):

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from types import GenericAlias, NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypedDict, Union, get_args, get_origin
 
 from cyclopts import Group, Parameter
 from cyclopts.validators import Number
 
-from bsl.flows.cli.terminal.overrides import changes_of
+from bsl.flows.cli.terminal.overrides import changes_of, refuse_contradictions
 from bsl.storage.record import description
 from bsl.tasks.stage.run_context import RunContext, variable_of
 
@@ -43,9 +42,9 @@ COUNT: Final = Parameter(validator=Number(gte=1))
 def _check_exists(_: object, address: str | None) -> None:
     """Refuse a local path that does not exist."""
     from bsl.storage.filesystem.spelling import perhaps_path
-    from bsl.storage.filesystem.urls import at_home
+    from bsl.storage.filesystem.urls import is_missing
 
-    if address is not None and "://" not in address and not Path(at_home(address)).exists():
+    if address is not None and is_missing(address):
         raise ValueError(f"No such folder{perhaps_path(address)}. Correct the name.")
 
 
@@ -206,13 +205,15 @@ class Settings:
     precision: AskedPrecision = None
 
     def changes(self, sections: Iterable[str] = ()) -> dict[str, Any]:
-        """Return nested changes for `bsl.flows.config.override`; `--set` overrides `--precision`.
+        """Return nested changes for `bsl.flows.config.override`.
 
         Args:
             sections: Sections of the configuration that have a precision.
 
         Raises:
-            ValueError: A setting of `--set` is malformed, or two settings contradict each other.
+            ValueError: A setting of `--set` is malformed, or two settings contradict each other, or `--precision`.
         """
-        by_precision = [f"{section}.precision={self.precision}" for section in sections if self.precision]
+        places = [f"{section}.precision" for section in sections if self.precision]
+        refuse_contradictions(dict.fromkeys(places, self.precision), changes_of(self.settings))
+        by_precision = [f"{place}={self.precision}" for place in places]
         return changes_of([*by_precision, *self.settings])

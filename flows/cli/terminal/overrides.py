@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,6 +61,35 @@ def changes_of(settings: Sequence[str]) -> dict[str, Any]:
             other = next(other for other in settings if other != setting and _nested(path, other.partition("=")[0]))
             raise ValueError(f"--set {setting} and --set {other} contradict each other. Remove one of them")
     return changes
+
+
+_SPELLED: Final = {
+    "encoder.model": "--encoder",
+    "evaluation.sets": "--suite",
+    "reading.cnn.kernels": "--cnn",
+    "reading.words.marks": "--no-marks",
+}
+"""Path of a field → its option, if the option does not have the field's name."""
+
+
+def refuse_contradictions(given: Mapping[str, object], changes: Mapping[str, Any]) -> None:
+    """Refuse `--set` of a field to another value than that of the field's option.
+
+    Args:
+        given: Path of a field → value of its option; None if the option is not given.
+        changes: Changes of `--set`.
+
+    Raises:
+        ValueError: An option and `--set` give a field different values.
+    """
+    for path, value in given.items():
+        wanted = list(value) if isinstance(value, tuple) else value
+        found: Any = changes
+        for name in path.split("."):
+            found = found.get(name, wanted) if isinstance(found, Mapping) else wanted
+        if value is not None and found != wanted:
+            option = _SPELLED.get(path, f"--{path.rpartition('.')[2].replace('_', '-')}")
+            raise ValueError(f"{option} and --set {path}={found} contradict each other. Remove one of them")
 
 
 def _put(changes: dict[str, Any], path: list[str], value: object) -> bool:

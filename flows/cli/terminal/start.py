@@ -58,10 +58,12 @@ class FlowStart:
 
         Raises:
             SourceError: A source is missing.
+            ClusterError: The cluster cannot be reached.
             SystemExit: The flow failed.
         """
         from bsl.flows.prefect_server.server import TAG, check_server
         from bsl.tasks.corpus.ingest import locate_sources
+        from bsl.tasks.stage.cluster import check_cluster
 
         with spinner("looking for sources and models, starting Prefect"):
             for config in configs:
@@ -72,6 +74,8 @@ class FlowStart:
             store = self.site.open_store()
             to_make = [step for step in plan.stages if store.defect(step.ref)] if plan else []
             is_cached = plan is not None and not to_make
+            if not is_cached:
+                check_cluster(self.site)  # its stages come late
             if self.embedded is not None and not is_cached:
                 self.embedded.start()
             if any(step.stage == "train" for step in to_make):
@@ -139,10 +143,12 @@ def begin(site: RunContext, output: Output, *, serve: bool = True) -> FlowStart:
         serve: Whether a flow will run; a dry run needs no server.
 
     Raises:
+        ValueError: The mirror is a folder that does not exist.
         StoreReadError, StoreWriteError: The path of the store contains a file, or its folder cannot be created.
     """
     from bsl.flows.prefect_server.server import reserve_server, use_server
 
+    site.check_mirror()
     use_server()
     if not output.debug:
         be_quiet()
@@ -169,6 +175,7 @@ def begin_here(place: Mapping[str, Any], path: str) -> Iterator[RunContext]:
 
     # Only Prefect sends shards to a cluster, and it does not run here.
     site = run_context_of(place).model_copy(update={"cluster": None})
+    site.check_mirror()
     os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"  # else each load draws a progress bar
     use_server()
     from bsl.flows.cli.terminal.progress import watching

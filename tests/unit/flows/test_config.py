@@ -50,6 +50,26 @@ def test_changed_model_drops_the_previous_revision():
     assert override(base, {"encoder": {"model": base.encoder.model}}).encoder == base.encoder
 
 
+SOURCE = {"dataset": "snli", "split": "train", "revision": "0" * 40, "lang": "de", "name": "mine", "limit": 3}
+
+
+@pytest.mark.parametrize(
+    ("source", "changes", "expected"),
+    [
+        (SOURCE, {"path": "t.txt"}, {"path": "t.txt", "limit": 3}),
+        (SOURCE, {"dataset": "multi_nli"}, {**SOURCE, "dataset": "multi_nli", "revision": None}),
+        ({"path": "a.csv", "columns": ("x",), "limit": 3}, {"dataset": "snli"}, {"dataset": "snli", "limit": 3}),
+        ({"path": "a.csv", "name": "wiki"}, {"path": "b/a.csv"}, {"path": "b/a.csv", "name": "wiki"}),
+        ({}, {"path": "t.txt", "dataset": "snli", "split": "test"}, {"path": "t.txt"}),
+    ],
+)
+def test_replaced_source_leaves_nothing_that_names_it(source, changes, expected):
+    base = override(recipe("tiny"), {"ingest": {"sources": [source or SOURCE]}})
+    found = override(base, {"ingest": {"sources": {"0": changes} if source else [changes]}}).ingest.sources
+    assert found == override(recipe("tiny"), {"ingest": {"sources": [expected]}}).ingest.sources
+    assert (found[0].dataset is None) == ("path" in expected)
+
+
 def test_recipe_made_from_another_names_only_fields_that_exist():
     with pytest.raises(ValueError, match="PipelineConfig has no field titel"):
         with_fields(recipe("tiny"), titel="other: a title")

@@ -23,11 +23,12 @@ from bsl.flows.run_context import Site, fix_precision, run_context_of
 from bsl.models.runtime import precision
 from bsl.models.runtime.precision import computed
 from bsl.models.training.config import TrainingConfig
+from bsl.runs import context_of
 from bsl.storage.artifacts.refs import CorpusRef
 from bsl.tasks.evaluation.config import EvaluationSettings
 from bsl.tasks.stage.cached import stage
 from bsl.tasks.stage.device import DeviceError, cores, device_of
-from bsl.tasks.stage.run_context import RunContext
+from bsl.tasks.stage.run_context import RunContext, variable_of
 
 AVX2 = {"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2"}
 OWN = {"fp32": frozenset({"avx2"}), "bf16": frozenset({"avx2", "avx512_bf16"})}
@@ -112,7 +113,7 @@ for config in (recipe("tiny"), AdaptConfig()):
 @pytest.mark.parametrize("given", ["fp32", "bf16"])
 def test_precision_option_and_set_give_the_same_precision(given):
     tiny, both = recipe("tiny"), (f"training.precision={given}", f"evaluation.precision={given}")
-    for settings in (Settings(precision=given), Settings(settings=both), Settings(settings=both, precision="auto")):
+    for settings in (Settings(precision=given), Settings(settings=both), Settings(settings=both, precision=given)):
         assert set(override(tiny, settings.changes(tiny.precisions)).precisions.values()) == {given}
         config = configured({}, (), None, settings)
         assert (config.training.precision, config.evaluation.precision) == (given, given)
@@ -175,6 +176,35 @@ def test_explicit_value_overrides_variable_and_variable_overrides_default(monkey
         mirror="/other", keep_snapshots=5
     )
     assert RunContext() == RunContext(mirror=None, keep_snapshots=2)  # a worker ignores the variables
+
+
+def test_no_variable_of_another_program_is_a_setting(monkeypatch):
+    for name in RunContext.model_fields:
+        for variable in {name.upper(), name, f"BSL_{name.upper()}"} - {variable_of(name)}:
+            monkeypatch.setenv(variable, "7")
+    assert run_context_of() == RunContext()
+    monkeypatch.setenv("BSL_DATA_MIRROR", "/mirror")
+    assert run_context_of().mirror == "/mirror"
+    assert run_context_of({"mirror": "/other"}).mirror == "/other"
+
+
+def test_mirror_that_does_not_exist_is_refused_by_commands_and_warned_of_by_flows(
+    tmp_path, monkeypatch, capsys, caplog
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mirror").mkdir()
+    (tmp_path / "own.txt").write_text("One.\nTwo.\n")
+    monkeypatch.setenv("BSL_DATA_MIRROR", "miror")
+    for command in ("run tiny", "search embedded:mini-sentence own.txt query", "mirror hub stsb"):
+        assert main(command.split()) in {1, 2}
+        assert "bsl: mirror miror: no such folder (did you mean 'mirror'?). Correct" in capsys.readouterr().err, command
+    with pytest.raises(ValueError, match="mirror miror: no such folder"):
+        context_of({})
+    assert run_context_of(None).mirror == "miror"  # on a worker, which may be about to mount it
+    assert "mirror miror: no such folder" in caplog.text
+    for found in ("mirror", "s3://bucket/mirror"):
+        monkeypatch.setenv("BSL_DATA_MIRROR", found)
+        context_of({}).check_mirror()
 
 
 def test_empty_site_form_fields_use_the_worker_environment(monkeypatch):

@@ -31,6 +31,13 @@ MESSAGES = {
     # names of objectives, filters and so on
     "training.objective=simces": "training.objective.name: unknown name 'simces'. Did you mean 'simcse'? Expected",
     "training.objective=[1]": "training.objective: expected a name, or an object with one (found [1])",
+    # what a training needs and no stage will make
+    "pairs.pairings.0.view_1=bt-dd": "pairs.pairings.0.view_1: no view 'bt-dd'. Did you mean 'bt-de'? The settings",
+    "augment.translations=[]": "pairs.pairings.0.view_1: no view 'bt-de'. The settings `augment` make original",
+    "training.objective=softmax": "training.objective=softmax needs labelled pairs. Set pairs.labelled=true",
+    "training.order=groups": "training.order=groups needs labelled pairs. Set pairs.labelled=true",
+    "training.objective=regression": "training.objective=regression needs scored pairs. Set pairs.scored",
+    "training.objective=distil": "training.objective=distil needs a teacher. Set teacher.model",
     'augment.filters=["lengt"]': "augment.filters.0.name: unknown name 'lengt'. Did you mean 'length'?",
     "augment.filters=[{}]": "augment.filters.0: has no name. Add one of capitals, loop, length, copy, language, ",
 }

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from bsl.flows.cli.main import main
+from bsl.storage.artifacts.leases import begin_lease, release, write_lease
 from bsl.storage.artifacts.manifest import InputEntry, Provenance
 from bsl.storage.artifacts.refs import ArtifactRef, PairsRef, ViewsRef
 from bsl.storage.artifacts.schemas import PAIRS, SCORES, SWEEP, TRANSLATIONS
@@ -152,6 +153,24 @@ def test_gc_deletes_only_with_its_option_and_only_if_all_times_are_known(store, 
     listed = json.loads(artifacts("gc --older-than 0h --json")[1])
     assert ([row["artifact"] for row in listed["artifacts"]], listed["deleted"]) == ([REF.path], False)
     assert artifacts("gc --older-than 0h --delete")[0] == 0
+    assert store.refs() == []
+
+
+def test_delete_removes_unreadable_artifacts_and_names_what_was_made_from_them(store, artifacts):
+    inputs = {"views": InputEntry(kind="views", key=REF.key, digest="d" * 64)}
+    with store.draft(PairsRef(key=f"{8:064x}"), Provenance(stage_version=1, config={}, inputs=inputs)) as draft:
+        draft.write(pl.DataFrame(schema=PAIRS))
+    (folder_of(store, REF) / MANIFEST).write_text("{")
+    assert f"Delete it (`bsl artifacts delete {REF}`)" in artifacts("gc")[2]
+    begin_lease(store, "other")
+    write_lease(store, "other", [REF.path])
+    assert "a running command, so nothing is deleted" in artifacts(f"delete {REF}")[2]
+    release(store, "other")
+    assert "matches nothing" in artifacts(f"delete {REF} views/f")[2]
+    assert len(store.refs()) == 2
+    code, out, _ = artifacts(f"delete {REF}")
+    assert (code, out) == (0, f"deleted {REF}\nmade from it, and still there: pairs/000000000000\n")
+    assert json.loads(artifacts("delete pairs/0 --json")[1])["made_from_them"] == []
     assert store.refs() == []
 
 

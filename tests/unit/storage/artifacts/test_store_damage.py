@@ -93,7 +93,10 @@ DAMAGE = {
     **{f"name {name[:12]!a}": (partial(second_name, name=name), "not a manifest") for name in NAMES},
     **{lie: (partial(rewrite, **fields), "") for lie, fields in LIES.items()},
     **{
-        f"manifest {text[:12]!a}": (partial(written, text=text), "Delete the artifact and run its stage again")
+        f"manifest {text[:12]!a}": (
+            partial(written, text=text),
+            "Delete it (`bsl artifacts delete views/000000000000`)",
+        )
         for text in TEXTS
     },
     **{

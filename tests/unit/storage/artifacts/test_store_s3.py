@@ -9,10 +9,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bsl.storage.artifacts.garbage_collection import collect, leftovers
+from bsl.storage.artifacts.garbage_collection import collect, delete, leftovers
+from bsl.storage.artifacts.leases import begin_lease, release
 from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.storage.artifacts.store import Store
-from bsl.storage.errors import CorruptArtifactError
+from bsl.storage.errors import ArtifactInUseError, CorruptArtifactError
+from bsl.storage.filesystem.names import MANIFEST
 from tests.hostile import PART, VIEWS, WHY, damage, put
 from tests.s3_server import Moto, s3_served
 
@@ -123,7 +125,7 @@ def test_sha256_metadata_of_s3_objects_is_trusted_until_read(store):
     rewritten(store, ref, Metadata=claimed)
     assert store.defect(ref) is None
     assert f"{PART}: sha256" in damage(store, ref)
-    with pytest.raises(CorruptArtifactError, match=r"views-00000.parquet: the copy has sha256 .* Delete bucket/"):
+    with pytest.raises(CorruptArtifactError, match=r"views-00000.parquet: the copy has sha256 .* Delete it"):
         store.scan(ref)
 
 
@@ -135,3 +137,15 @@ def test_object_without_sha256_metadata_is_hashed(store, traffic):
     path = table_of(store, ref)
     store.fs.pipe_file(path, store.fs.cat_file(path))  # as a program without checksum metadata writes it
     assert traffic.files(store.defect, ref) == (None, {"manifest.json", PART})
+
+
+def test_deleted_artifact_leaves_no_object_even_if_its_manifest_is_unreadable(store):
+    ref = put(store)
+    store.fs.pipe_file(f"{store.path(ref)}/{MANIFEST}", b"{")
+    begin_lease(store, "run")
+    store.used(ref)
+    with pytest.raises(ArtifactInUseError):
+        delete(store, [ref])
+    release(store, "run")
+    delete(store, [ref])
+    assert [path for path in store.fs.find(store.root) if ref.key in path] == []

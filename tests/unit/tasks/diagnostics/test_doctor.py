@@ -1,5 +1,6 @@
 """`bsl doctor` reports everything that would end a run at its start."""
 
+import fsspec
 import pytest
 import torch
 
@@ -29,6 +30,16 @@ def test_translator_checks_use_the_resolved_backend_and_precision(site, tmp_path
     assert out.verdict == "ok"
     assert (home.subject, home.verdict) == (f"translator {back.model}", verdict)
     assert home.found.startswith(found)
+
+
+@pytest.mark.parametrize(("name", "verdict"), [("here", "ok"), ("hree", "NO")])
+def test_mirror_has_a_row(site, tmp_path, name, verdict):
+    (tmp_path / "here").mkdir()
+    for address in (str(tmp_path / name), f"memory://{tmp_path}/{name}"):
+        fsspec.filesystem("memory").makedirs(f"{tmp_path}/here", exist_ok=True)
+        (row,) = checks_of(site.model_copy(update={"mirror": address}), "mirror", AugmentConfig())
+        assert (row.subject, row.verdict) == (f"mirror {address}", verdict)
+        assert ("no such folder" in row.found) == (verdict == "NO")
 
 
 def test_device_check_detects_wrong_matrix_products(site, monkeypatch):

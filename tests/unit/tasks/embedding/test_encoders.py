@@ -16,6 +16,7 @@ from bsl.models.encoder.config import EncoderConfig, EncoderOverrides
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.errors import EncoderError
 from bsl.storage.artifacts.refs import CheckpointRef, ReportRef
+from bsl.storage.errors import ArtifactMissingError
 from bsl.tasks.diagnostics.doctor import look_at_encoder
 from bsl.tasks.embedding.encoders import can_drop, check_learns, encoder_folder, find_encoder, is_bare, resolve
 from bsl.tasks.evaluation.systems import find_encoder_system
@@ -121,10 +122,16 @@ def test_recipe_of_an_unchanged_encoder_scores_it_as_saved(site, tmp_path, name)
 )
 def test_report_named_as_encoder_says_which_one_it_is(site, figures, described):
     trained, heard = CheckpointRef(key="c" * 64), []
+    publish(site.open_store(), trained, page="a file")
     publish(site.open_store(), ReportRef(key="d" * 64), inputs={"trained": trained}, figures=figures, page="a page")
     with listening(lambda event, value: heard.append((event, value))):
         assert find_encoder(site, "report/latest", None) == trained
     assert heard == [("tells", f"encoder: report/{'d' * 12}, {described}")]
+    site.open_store().remove(trained)
+    with pytest.raises(
+        ArtifactMissingError, match=f"report/{'d' * 12}: its encoder checkpoint/cccccccccccc is no longer"
+    ):
+        find_encoder(site, "report/latest", None)
 
 
 def test_graph_uses_start_and_pooling_of_its_folder_and_cannot_be_trained(site, tmp_path):
