@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tarfile
@@ -152,7 +153,7 @@ def test_worker_runs_a_deployment_of_the_installed_package(installed, alone, tmp
     commands = re.findall(r"^prefect (.*bsl\.flows.*)$", (ROOT / "docs" / "deploy.md").read_text(), re.MULTILINE)
     installed.run("python", *prefect, "work-pool", "create", "gpu", "--type", "process", "--overwrite", **server)
     for command in commands:
-        installed.run("python", *prefect, *command.split(), **server)
+        installed.run("python", *prefect, *shlex.split(command), **server)
     store = Store(str(installed.project / "of-the-worker"))
     given = {"recipe_name": "tiny", "overrides": alone, "site": {"store": "of-the-worker"}}
     parameters = [word for name, value in given.items() for word in ("--param", f"{name}={json.dumps(value)}")]
