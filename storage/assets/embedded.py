@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 EMBEDDED: Final = "embedded:"  # prefix of an embedded asset's name in recipes
 MANIFEST: Final = "manifest.json"
-ENCODERS: Final = ("sentence-encoder", "masked-lm")
-"""Kinds of assets that embed sentences."""
-MODELS: Final = (*ENCODERS, "translation-model")
+MODELS: Final = ("sentence-encoder", "masked-lm", "translation-model")
 """Kinds of assets that a recipe names as models."""
 TEXTS: Final = ("labelled-pairs", "scored-pairs", "held-out-text")
 """Kinds of assets that contain sentences."""

@@ -56,6 +56,10 @@ GOOD = {
         'a\ttext\n1\t"Go away.\n2\tI stay."\n3\t6" nails\n',
         ['"Go away.', 'I stay."', '6" nails'],
     ),
+    "a few words in quotes, one of them before others, in TSV": (
+        'a\ttext\n1\t"one"\n2\t"two" he said\n3\t"three"\n',
+        ['"one"', '"two" he said', '"three"'],
+    ),
     "lines of one text": (
         'id,text\n1,"one, two\nthree, four\nfive, six"\n2,seven\n',
         ["one, two\nthree, four\nfive, six", "seven"],
@@ -85,6 +89,7 @@ def test_tsv_with_both_kinds_of_quotes_or_no_tab_is_refused_and_the_remedies_wor
     ("rows", "why"),
     [
         ('1\tone\n2\t"Sizes:\nM\t12"\n3\ttwo\n', "line 3 begins a record of several lines, each of which is a record"),
+        ('1\t"Go.\n2\tI stay."\n3\t6" nails\n4\t"so\nit"\n', "line 5 has a field in quotes .* but line 4 has a quote"),
         (
             '1\t"so ""he"" said" I\n' + '2\t"one"\n' * 20,
             "line 3 has a field in quotes, .* but line 2 cannot",
