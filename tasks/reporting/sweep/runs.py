@@ -33,12 +33,21 @@ def run_systems(store: Store, reports: Sequence[ReportRef]) -> tuple[SweepSystem
     """Return the result of each run, its last encoder after the transform if there is one, as a system.
 
     Raises:
-        ArtifactMissingError: an artifact is not the report of a recipe's run, or names no vectors of its result.
+        ArtifactMissingError: an artifact is not the report of a recipe's run, names no vectors of its result, or has a
+            transform of each set.
     """
     systems = []
     for name, ref in zip(run_names(store, reports), reports, strict=True):
         manifest = store.manifest(ref)
         inputs, result = manifest.provenance.inputs, _result(manifest)
+        settings = settings_of(manifest)
+        if settings["transform"] and settings["transform_on"] == "targets":
+            # Reports before version 25 name the encoder without the transform as their result.
+            raise ArtifactMissingError(
+                f"{ref}: its transform was fitted on each set (transform_on=targets), so there is no single system to "
+                "compare (expected transform_on=corpus). Run its recipe with --set transform_on=corpus, or read its "
+                "differences from the encoder without the transform on its own page."
+            )
         if (vectors := inputs.get(f"vectors.{result}")) is None:
             raise ArtifactMissingError(
                 f"{ref}: does not name the vectors of its result (reports do since version 10). Run its recipe again; "
