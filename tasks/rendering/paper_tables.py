@@ -52,7 +52,8 @@ _LATEX: Final = str.maketrans(
     | {MISSING: "--"}
 )
 _COLUMN: Final = pl.when(subset="all").then("dataset").otherwise(pl.concat_str("dataset", "subset", separator="/"))
-_OVER_SUBSETS: Final = ("mean", "wmean")
+OVER_SUBSETS: Final = ("mean", "wmean")
+"""Protocols that average over subsets; a set without subsets has the figure of `all` under them."""
 
 
 def paper_tables(
@@ -97,7 +98,7 @@ def _plain_row(table: PaperTable, system: tuple[str, str], figures: Figures) -> 
 
 
 def _shown(table: PaperTable, dataset: str, protocol: str) -> str:
-    return "all" if protocol in _OVER_SUBSETS and dataset in table.undivided else protocol
+    return "all" if protocol in OVER_SUBSETS and dataset in table.undivided else protocol
 
 
 def _footnote(line: tuple[str, str], figures: Figures) -> str:
