@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from bsl.tasks.reporting.sweep.system import SweepSystem
 
 _LEGEND: Final = (
-    "Figures × 100: mean over seeds ± standard deviation. The 95 % interval is from the hierarchical bootstrap over "
-    "seeds and test pairs, or over seeds and questions about a text (drawn by document, or by runs of sentences of a "
-    "long document); with one seed, over pairs or questions only. The difference is from the system named above, on "
-    "the same draws, with p after Holm's correction for all comparisons of the table. Significant (above or below): "
-    "its interval excludes 0 and p is below 0.05. On the chart, a diamond is significantly above the line, a cross "
-    "significantly below, and a square has no significant difference. Sets without bootstrap draws (accuracies, "
-    "precisions, V-measures, argument facets) are not compared: their interval combines Student's t interval over "
-    "seeds with the set's own interval, if the set has one."
+    "Figures × 100: mean over seeds ± standard deviation. The 95 % interval is over test pairs, or questions about a "
+    "text, by the bootstrap (which draws questions by document, or by runs of sentences of a long document), and over "
+    "seeds by Student's t; with one seed, over pairs or questions only. The difference is from the system named "
+    "above, on the same draws, with p after Holm's correction for all comparisons of the table. Significant (above or "
+    "below): its interval excludes 0 and p is below 0.05. On the chart, a diamond is significantly above the line, a "
+    "cross significantly below, and a square has no significant difference. Sets without bootstrap draws (SentEval's "
+    "accuracies, argument facets) are not compared: their interval combines Student's t interval over seeds with the "
+    "set's own interval, if the set has one."
 )
 _ONE_SEED: Final = (
     "One seed: another seed would change every trained figure, and the intervals do not include that change. Use "

@@ -44,7 +44,9 @@ def report_of(store, settings, stage="report", **config):
 def test_run_with_a_transform_of_each_set_is_not_compared_as_its_untransformed_encoder(site):
     store = site.open_store()
     ref = report_of(store, recipe("tiny-whitening-target").settings)
-    with pytest.raises(ArtifactMissingError, match=r"transform_on=targets.*Run its recipe with --set transform_on=corpus"):
+    with pytest.raises(
+        ArtifactMissingError, match=r"transform_on=targets.*Run its recipe with --set transform_on=corpus"
+    ):
         run_systems(store, [ref])
 
 
