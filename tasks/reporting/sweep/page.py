@@ -167,10 +167,15 @@ def headlines(table: pl.DataFrame, shown: str) -> Iterator[tuple[str, str, pl.Da
 
 
 def set_rows(table: pl.DataFrame) -> list[dict[str, str]]:
-    """Return a row per system of the table `sweep`, a column per set: mean ± deviation."""
-    firsts = table.unique(["label", "dataset", "metric"], keep="first", maintain_order=True)
+    """Return a row per system of the table `sweep`, a column per set: mean ± deviation.
+
+    The column names the protocol if there are several, such as SentEval's two.
+    """
+    firsts = table.unique(["label", "dataset", "metric", "protocol"], keep="first", maintain_order=True)
     is_preferred = pl.col("metric") == _PREFERRED
-    name = pl.when(is_preferred).then("dataset").otherwise(pl.format("{}, {}", "dataset", "metric"))
+    metric = pl.when(is_preferred).then("dataset").otherwise(pl.format("{}, {}", "dataset", "metric"))
+    has_protocols = pl.col("protocol").n_unique().over("dataset", "metric") > 1
+    name = pl.when(has_protocols).then(pl.format("{} ({})", metric, "protocol")).otherwise(metric)
     cells = pl.Series([spread(mean, sd) for mean, sd in firsts.select("mean", "sd").rows()], dtype=pl.String)
     named = firsts.select(name.alias("set"), system="label", cell=cells)
     return named.pivot("set", index="system", values="cell").fill_null(MISSING).to_dicts()

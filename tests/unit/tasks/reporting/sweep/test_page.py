@@ -94,6 +94,10 @@ def test_set_table_has_a_column_for_each_set_and_metric_and_a_dash_for_missing_s
     assert list(first) == ["system", "stsb dev", "stsb test", MEAN, "mr all, accuracy"]
     assert (first["mr all, accuracy"], second["mr all, accuracy"], second[MEAN]) == ("70.00", "–", "60.00 ± 1.00")
     assert list(set_rows(FACETS)[0]) == ["system", "afs test, pearson", "afs test"]
+    two = table_of(ACCURACY, row("a", "mr all", 0.8, metric="accuracy", protocol="senteval", **BARE))
+    assert set_rows(two) == [
+        {"system": "a", "mr all, accuracy (fast)": "70.00", "mr all, accuracy (senteval)": "80.00"}
+    ]
 
 
 OWN = {"metric": "average precision", "protocol": "ranked", "reference": None}
