@@ -19,11 +19,12 @@ from bsl.tasks.reporting.run.report import report
 from bsl.tasks.reporting.sweep.system import SweepSystem
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from bsl.storage.artifacts.manifest import Manifest
     from bsl.storage.artifacts.refs import ArtifactRef
     from bsl.storage.artifacts.store import Store
+    from bsl.tasks.corpus.evaluation_sets import EvaluationSet
 
 _LETTERS: Final = 40  # maximum letters of a title in a run's name
 _MANY: Final = 15  # maximum number of fields in an open table; a longer one would hide the next sections
@@ -116,6 +117,16 @@ def dev_of(settings: Mapping[str, Any]) -> str:
     trainings = [phase["training"] for phase in (*settings.get("earlier", ()), settings) if phase.get("training")]
     chose = any(training.get("select") != "last" for training in trainings)
     return (settings["evaluation"].get("dev") or "").removeprefix("embedded:") if chose else ""
+
+
+def without_dev_sets(drawn: Mapping[str, EvaluationSet], runs: Iterable[Mapping[str, Any]]) -> dict[str, EvaluationSet]:
+    """Return the sets that selected no encoder of runs with these settings, and that are no dev split."""
+    selecting = {dev_of(settings) for settings in runs}
+    return {
+        name: evaluation_set
+        for name, evaluation_set in drawn.items()
+        if name.removeprefix("embedded:") not in selecting and getattr(evaluation_set, "split", "") != "dev"
+    }
 
 
 def _result(manifest: Manifest) -> str:
