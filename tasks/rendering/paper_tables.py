@@ -8,7 +8,7 @@ import polars as pl
 
 from bsl.models.evaluation.signature import joint_signature
 from bsl.storage.record import Record
-from bsl.tasks.rendering.blocks import Row, Table
+from bsl.tasks.rendering.blocks import WITH_INTERVAL, Row, Table
 from bsl.tasks.rendering.numbers import MISSING
 from bsl.tasks.rendering.score_tables import figure_cell
 
@@ -127,7 +127,7 @@ def tables_of(
                     Row([f"this run minus {row.system}", "difference", *gap[:width]], "difference"),
                 ]
         heads = ["system", "figure", *(heading for _, heading in columns), table.average][: 2 + width]
-        yield Table(f"{table.title}: figures × 100 with 95 % interval", heads, rows, brief=True)
+        yield Table(f"{table.title}: figures × 100{WITH_INTERVAL}", heads, rows, brief=True)
 
 
 def with_mean(values: Mapping[str, float], names: Sequence[str]) -> list[float | None]:

@@ -152,5 +152,6 @@ def test_evaluation_page_has_means_and_differences_and_short_names_only_if_they_
     assert "| mean of 2 test sets: spearman, all | 50.00 | 60.00 |" in page
     assert "| a/mine | b/theirs | sts12 test | +10.00 [+5.00, +20.00] | ≤ 0.002 |" in page
     assert page.index("### All lines of the papers") > page.index("## Differences")
+    assert "(STS13 without SMT): figures × 100:\n\n| system" in page  # the intervals are on the HTML page only
     same = pl.DataFrame([row("sts12", 0.5, model=model) for model in ("a/model", "b/model")])
     assert evaluation_page(same, None, {}, (), tables()).title == "Evaluation of a/model and b/model"
