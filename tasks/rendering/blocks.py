@@ -47,8 +47,8 @@ class Row:
 class Table:
     """A table with a heading per column.
 
-    If `brief`, Markdown omits the intervals, and `WITH_INTERVAL` of the title, so that a wide table fits the page of the
-    Prefect UI.
+    If `brief`, Markdown omits the intervals, and `WITH_INTERVAL` in the title, so that a wide table fits the page of
+    the Prefect UI.
     """
 
     template: ClassVar[str] = """\
