@@ -15,7 +15,7 @@ from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.storage.artifacts.schemas import SWEEP
 from bsl.tasks.embedding.vectors import open_vectors
 from bsl.tasks.evaluation.kind import DRAWS_VERSION
-from bsl.tasks.evaluation.kinds import draws_of_sets
+from bsl.tasks.evaluation.kinds import draws_of_sets, with_offsets
 from bsl.tasks.figures import ResultFigures, SweepFigures
 from bsl.tasks.rendering.blocks import Part, Prose, Table
 from bsl.tasks.rendering.numbers import counted, p_value, spread
@@ -85,8 +85,8 @@ def compare_systems(
 def _draws(settings: SweepSettings, vectors: Sequence[Sequence[Vectors]], resamples: int) -> list[SetDraws]:
     """Return the draws of every set, and the mean over the deciding sets of each metric."""
     # The draws of sets are independent, since figures are averaged.
-    offset = [(name, evaluation_set, number) for number, (name, evaluation_set) in enumerate(settings.sets.items())]
-    compared = draws_of_sets(offset, vectors, BootstrapConfig(resamples=resamples, seed=settings.config.seed))
+    config = BootstrapConfig(resamples=resamples, seed=settings.config.seed)
+    compared = draws_of_sets(with_offsets(settings.sets), vectors, config)
     compared = [found if settings.decides(found.name) else replace(found, group="") for found in compared]
     deciding = [found for found in compared if found.group]
     by_metric = {
