@@ -82,10 +82,11 @@ def _findings(rows_of_set: pl.DataFrame, shown: str) -> Iterator[str]:
             if row["difference"] is not None
         ]
         named = {word: [_gap(row) for row in rows if row["verdict"] == word] for word in ("above", "below")}
-        sentences = [f"{word} {reference}: {', '.join(labels)}" for word, labels in named.items() if labels]
-        same = [row["label"] for row in rows if row["verdict"] == "no"]
+        other = _quoted(reference)
+        sentences = [f"{word} {other}: {', '.join(labels)}" for word, labels in named.items() if labels]
+        same = [_quoted(row["label"]) for row in rows if row["verdict"] == "no"]
         sentences += (
-            [f"no significant difference from {reference}: {', '.join(same) if len(same) <= _FEW else len(same)}"]
+            [f"no significant difference from {other}: {', '.join(same) if len(same) <= _FEW else len(same)}"]
             if same
             else []
         )
@@ -94,7 +95,12 @@ def _findings(rows_of_set: pl.DataFrame, shown: str) -> Iterator[str]:
 
 
 def _gap(row: Mapping[str, Any]) -> str:
-    return f"{row['label']} ({with_sign(row['difference'], row['difference_low'], row['difference_high'])})"
+    return f"{_quoted(row['label'])} ({with_sign(row['difference'], row['difference_low'], row['difference_high'])})"
+
+
+def _quoted(label: str) -> str:
+    """Return a label for a list; quoted if it is of several fields, such as `momentum 0.9, tiny`."""
+    return f"“{label}”" if ", " in label else label
 
 
 def sweep_chart(table: pl.DataFrame, shown: str, systems: Sequence[SweepSystem], axis: str) -> Chart | None:

@@ -76,6 +76,8 @@ def test_significance_requires_both_interval_and_corrected_p_value():
         "no significant difference from a: c."
     )
     assert finding(TABLE.filter(dataset="mr all"), "mr all") == ""
+    grid = TEST.with_columns(pl.col("label", "reference").replace({"a": "lr 1, tiny", "c": "lr 2, tiny"}))
+    assert finding(grid, "stsb test").endswith("no significant difference from “lr 1, tiny”: “lr 2, tiny”.")
 
 
 def test_own_text_and_scored_pairs_have_separate_comparisons():
