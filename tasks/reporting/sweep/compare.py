@@ -162,7 +162,13 @@ def advice(figures: pl.DataFrame, choice: Choice, where: str) -> str:
     difference = with_sign(row["difference"], row["difference_low"], row["difference_high"])
     gain = f"{_mean(row)} compared with {_mean(rows[start])}, {difference}, p {p_value(row['p_value'])}"
     if row["verdict"] == "above":
-        return f"Use {best}: {gain} on {where}."
+        tried = len(rows) - 1
+        chosen = (
+            f" It was chosen from {tried} points by this figure: expect a smaller gain on new rows."
+            if tried > 1
+            else ""
+        )
+        return f"Use {best}: {gain} on {where}.{chosen}"
     return f"Keep the {start}: no point is significantly above it on {where} (highest: {best}, {gain})."
 
 
