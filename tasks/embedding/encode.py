@@ -114,7 +114,8 @@ class ResumableEncoding:
         from bsl.models.encoder.serialization.folder_settings import completed, read_saved  # imports transformers
 
         folder = encoder_folder(self.site.open_store(), self.encoder)
-        config = completed(read_saved(folder), self.config)
+        saved = read_saved(folder)
+        config = completed(saved, self.config)
         limit, texts, cut = config.length, 0, 0
         first: list[str] = []
         for rows in frames:
@@ -123,7 +124,11 @@ class ResumableEncoding:
             texts += frame.height
             long = frame.filter(pl.col("text").str.len_chars() > limit - _SPECIAL)["text"]  # a token has a character
             cut += self._cut(long.to_list()) if len(long) else 0
-        notes = [f"every text gets the prompt {config.prompt!r}"] if config.prompt else []
+        notes = []
+        if config.prompt:
+            notes.append(f"every text gets the prompt {config.prompt!r}")
+        elif saved.prompts:
+            notes.append(f"these texts get no prompt; the encoder has prompts named {', '.join(saved.prompts)}")
         notes += self._unknown(first)
         if cut:
             notes.append(
