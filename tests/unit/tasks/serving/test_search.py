@@ -115,7 +115,7 @@ def test_prompts_of_queries_and_of_the_corpus_are_those_of_the_encoder(site, wri
     assert [line for line in heard if "prompt" in line] == [
         "every text gets the prompt 'a cat '",
         "queries get the prompt 'a dog '",
-        "these texts get no prompt; the encoder has prompts named query, passage",
+        "these texts get no prompt; the encoder has prompts named passage, query",
     ]
     for found, document, query in ((corpus, "a cat ", "a dog "), (plain, "", "")):
         texts = found.texts.to_list()
