@@ -30,8 +30,9 @@ def compare(
     reports = find_reports(store, runs)
     start = begin(site, output)
     from bsl.flows.comparison import comparing
+    from bsl.storage.artifacts.refs import ReportRef
     from bsl.tasks.reporting.sweep.runs import run_systems
 
-    run_systems(store, reports)  # raises before the server starts
+    run_systems(store, [ReportRef(key=ref.key) for ref in reports])  # raises before the server starts
     ref = start.run(comparing, [], runs=[str(ref) for ref in reports])
     print_result(store, ref, output)
