@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from bsl.models.evaluation.signature import p_text
-
 MISSING: Final = "–"
 
 
@@ -38,6 +36,8 @@ def p_value(value: float | None, draws: int | None = None) -> str:
 
     The smallest p that a number of bootstrap draws can show, 2 / (draws + 1), is rounded up and printed as `≤ 0.002`.
     """
+    from bsl.models.evaluation.signature import p_text  # imports Polars, which the help of commands does not need
+
     if value is None:
         return ""
     floor = 2 / (draws + 1) if draws else 0.0
