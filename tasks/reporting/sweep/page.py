@@ -121,6 +121,8 @@ def sweep_chart(table: pl.DataFrame, shown: str, systems: Sequence[SweepSystem],
         label: mark_of(label, _role(row), row["mean"], row["ci_low"], row["ci_high"]) for label, row in rows.items()
     }
     name = f"{shown}, × 100, with 95 % interval"
+    if others := dict.fromkeys(one.published_as for one in known if one.published_as):
+        name += f"; published: {', '.join(others)}"
     if axis != SYSTEMS:
         along = [replace(marks[one.label], line=one.line, place=one.place, published=one.published) for one in known]
         return setting_chart(along, axis, name)

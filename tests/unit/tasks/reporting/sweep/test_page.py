@@ -131,6 +131,10 @@ def test_chart_by_setting_shows_intervals_and_published_line():
     chart = chart_of(axis="momentum")
     assert chart.label.startswith(f"{MEAN}, × 100, with 95 % interval by momentum. a: 50.0; b: 60.0")
     assert "published" in chart.svg
+    weighted = [one.model_copy(update={"published_as": "mean of sts, wmean"}) for one in POINTS]
+    assert (
+        "with 95 % interval; published: mean of sts, wmean by momentum" in chart_of(TABLE, weighted, "momentum").label
+    )
     assert chart == chart_of(axis="momentum")
     assert chart.svg != chart_of(TABLE.with_columns(ci_low=None, ci_high=None), axis="momentum").svg
 
