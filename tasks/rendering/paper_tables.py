@@ -49,7 +49,7 @@ _NAMED: Final = {"\\": "backslash", "^": "asciicircum", "~": "asciitilde"}
 _LATEX: Final = str.maketrans(
     {each: f"\\{each}" for each in "&%$#_{}"}
     | {each: f"\\text{name}{{}}" for each, name in _NAMED.items()}
-    | {MISSING: "--"}
+    | {MISSING: "--", "[": "{[}"}  # `[` at the beginning of a row would be an option of the `\\` before it
 )
 _COLUMN: Final = pl.when(subset="all").then("dataset").otherwise(pl.concat_str("dataset", "subset", separator="/"))
 OVER_SUBSETS: Final = ("mean", "wmean")

@@ -60,11 +60,13 @@ def test_tokenised_sets_tracks_and_accuracies_have_separate_tables():
 
 
 def test_latex_table_escapes_text_and_aligns_columns():
-    [(title, (lines, _))] = titled([row("sts12", 0.5), row("sts12", 0.5, model="a^2 ~b\\c")]).items()
+    systems = ("mine_1", "a^2 ~b\\c", "[CLS] of mine")
+    [(title, (lines, _))] = titled([row("sts12", 0.5, model=system) for system in systems]).items()
     text = as_latex(title, lines).splitlines()
     assert text[1] == r"\begin{tabular}{llcccccccc}"
     assert text[5].startswith(r"mine\_1 & spearman, all & 50.00 & -- & ")
     assert text[6].startswith(r"a\textasciicircum{}2 \textasciitilde{}b\textbackslash{}c & ")
+    assert text[7].startswith(r"{[}CLS] of mine & ")  # `\\[` would be a distance
     assert text[-1] == r"\end{tabular}"
 
 
