@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from bsl.models.evaluation.verdict import Verdict
+    from bsl.models.training.config import TrainingConfig
     from bsl.storage.artifacts.refs import CheckpointRef
     from bsl.tasks.settings import Phase, RunSettings
 
@@ -110,13 +111,19 @@ def run_card(
 
 def _sentence(settings: RunSettings, subject: CardSubject, transform: str) -> str:
     phases = [
-        f"with objective {phase.training.objective.name} on {rows:,} {_kind_of(phase, settings)}"
+        f"with objective {phase.training.objective.name} on {_read(phase.training, rows)} {_kind_of(phase, settings)}"
         for phase, rows in zip(settings.phases, subject.pairs, strict=True)
     ]
     trained = f", trained {', then '.join(phases)}" if phases else ""
     folded = f" The last module is {transform}, fitted on the sentences of the run." if transform else ""
     encoder = f"{settings.encoder.model}, {settings.encoder.pooling} pooling, first {subject.max_length} tokens"
     return f"A sentence encoder: {encoder}{trained}.{folded} Compare its vectors by cosine."
+
+
+def _read(training: TrainingConfig, rows: int) -> str:
+    """Return the number of pairs; if the steps end within the first epoch, how many of them were read."""
+    read = rows if training.max_steps is None else training.max_steps * training.batch_size
+    return f"{rows:,}" if read >= rows else f"{read:,} of {rows:,}"
 
 
 def _labels(settings: RunSettings, dev: str | None) -> str:
