@@ -29,8 +29,7 @@ from bsl.tasks.embedding.vectors import open_vectors
 from bsl.tasks.evaluation.comparison import paired_draws
 from bsl.tasks.evaluation.kind import DRAWS_VERSION
 from bsl.tasks.evaluation.kinds import kind_of
-from bsl.tasks.evaluation.own_labels import most_frequent_share
-from bsl.tasks.evaluation.own_text import HeldOutSet, questions_like
+from bsl.tasks.evaluation.own_text import HeldOutSet, most_frequent_share, questions_like
 from bsl.tasks.evaluation.samples import samples_of
 from bsl.tasks.figures import ExportFigures, LengthFigures, ProofFigures, ShareFigures, ToLabelFigures
 from bsl.tasks.rendering.blocks import Prose, Table
@@ -98,7 +97,7 @@ def merge(
     context.draft.note(LengthFigures(max_length=result.config.length))
 
 
-@stage(ref=ProofRef, version=25 + DRAWS_VERSION, uses_torch=True)
+@stage(ref=ProofRef, version=26 + DRAWS_VERSION, uses_torch=True)
 def evaluate_adaptation(
     context: StageContext,
     vectors: tuple[EmbeddingsRef, EmbeddingsRef],

@@ -52,8 +52,8 @@ class LabelSource(Record):
     """Column whose equal values are rows of one document, writer or customer; None without one."""
     encoding: str | None = None
     """Encoding of the files that are not UTF-8."""
-    rule: Literal[6] = 6
-    """Version of the rule that distinguishes labels from missing values, and of equal labels; part of keys."""
+    rule: Literal[7] = 7
+    """Version of the rule that distinguishes labels from missing values, and of equal labels and texts, in keys."""
     path: Annotated[str, NotInKey]
     left_out: Annotated[int, NotInKey] = 0
     """Rows without a label or a text."""

@@ -51,6 +51,7 @@ def test_documents_follow_headings_names_or_lines():
     assert records(["a", "b", "c"], document=["y", "x", "y"])["document"].to_list() == [0, 1, 1]
     assert records(["a", "b"], lines=True, first=7)["document"].to_list() == [7, 7]
     assert records(["a", "b"], first=7)["document"].to_list() == [7, 8]
+    assert records(["B b", "a", "b B!"])["document"].to_list() == [0, 0, 1], "copies are one"
     some = records(list("abcde"), document=["x", None, " ", "x", ""])
     assert some.group_by("document").agg("text").sort("document")["text"].to_list() == [["a", "d"], ["b"], ["c"], ["e"]]
     assert some.filter("continues")["text"].to_list() == ["a", "d"]
@@ -58,7 +59,8 @@ def test_documents_follow_headings_names_or_lines():
 
 def test_held_out_split_ignores_the_order_of_a_list():
     lines = [f"Line {number} of a list." for number in range(400)]
-    one, other = (hold_out(passages(records(texts), SHORT), SHORT) for texts in (lines, lines[::-1]))
+    copies = [line.upper() for line in lines[:9]]
+    one, other = (hold_out(passages(records(texts), SHORT), SHORT) for texts in (lines + copies, copies + lines[::-1]))
     assert one.equals(other)
     assert one["document"].n_unique() == len(lines)
 
@@ -123,12 +125,17 @@ def test_long_document_among_short_ones_is_cut_into_runs(short, each, long, seed
     assert whole["part"].max() == 1
 
 
-def test_held_out_sentence_is_absent_from_training():
-    same = pl.when(pl.col("position") == 0).then(pl.lit("The same everywhere.")).otherwise("text").alias("text")
-    parts = hold_out(many(30, 10).with_columns(same).with_columns(sentence_id=pl.col("text").hash(seed=0)), SHORT)
-    learnt, held = parts.filter(part="train"), parts.filter(pl.col("part") != "train")
-    assert {*learnt["sentence_id"]}.isdisjoint(held["sentence_id"])
-    assert "The same everywhere." in held["text"].to_list()
+@pytest.mark.parametrize("copy", ["The same everywhere.", "THE SAME everywhere !"])
+def test_held_out_sentence_is_absent_from_training(copy):
+    """Every held-out document begins with one sentence, and every other one with a copy."""
+    held = hold_out(many(30, 10), SHORT).filter(pl.col("part") != "train")["document"].implode()
+    first = pl.when(pl.col("document").is_in(held)).then(pl.lit("The same everywhere.")).otherwise(pl.lit(copy))
+    texts = pl.when(pl.col("position") == 0).then(first).otherwise("text").alias("text")
+    parts = hold_out(many(30, 10).with_columns(texts).with_columns(sentence_id=pl.col("text").hash(seed=0)), SHORT)
+    learnt, tested = parts.filter(part="train"), parts.filter(pl.col("part") != "train")
+    assert {*learnt["sentence_id"]}.isdisjoint(tested["sentence_id"])
+    assert "The same everywhere." in tested["text"].to_list()
+    assert copy not in learnt["text"].to_list()
 
 
 @pytest.mark.parametrize(
