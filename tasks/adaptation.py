@@ -122,7 +122,7 @@ def evaluate_adaptation(
     drawn = paired_draws(context.store, vectors, sets, config)
     rows = [*adaptation_comparisons(drawn, deciding, questions_like(views)), *_undrawn(context, undrawn)]
     share = context.store.manifest(adapted).figures_as(ShareFigures).share
-    smaller = f"proof.shares=[{share / 2:g}]" if "labels" in views else f"proof.share={share / 2:g}"
+    smaller = f"'proof.shares=[{share / 2:g}]'" if "labels" in views else f"proof.share={share / 2:g}"
     texts = None if to_label is None else context.store.manifest(to_label).figures_as(ToLabelFigures).rows
     verdict = adaptation_verdict(rows, max_forgetting, smaller, most_frequent_share(sets), texts)
     unused = "" if verdict.word == "BETTER" else f" The adapted encoder is checkpoint/{adapted.key[:12]}."
