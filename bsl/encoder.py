@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 import torch
 
 from bsl.imports import importing
 from bsl.models.encoder import sentence_encoder
 from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.prompts import role_prompt
 from bsl.models.encoder.texts import texts_of
 from bsl.models.runtime.rows import unit_vectors
 from bsl.storage.assets.embedded import EMBEDDED, embedded_path
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from pydantic import JsonValue
 
+    from bsl.models.encoder.prompts import Role
     from bsl.models.runtime.progress import OnProgress
 
 
@@ -93,6 +95,8 @@ class SentenceEncoder(sentence_encoder.SentenceEncoder):
     def encode(
         self,
         texts: str | Sequence[str],
+        prompt_name: str | None = ...,
+        prompt: str | None = ...,
         *,
         batch_size: int | None = ...,
         show_progress_bar: bool | None = ...,
@@ -109,6 +113,8 @@ class SentenceEncoder(sentence_encoder.SentenceEncoder):
     def encode(
         self,
         texts: str | Sequence[str],
+        prompt_name: str | None = ...,
+        prompt: str | None = ...,
         *,
         batch_size: int | None = ...,
         show_progress_bar: bool | None = ...,
@@ -124,6 +130,8 @@ class SentenceEncoder(sentence_encoder.SentenceEncoder):
     def encode(
         self,
         texts: str | Sequence[str],
+        prompt_name: str | None = None,
+        prompt: str | None = None,
         *,
         batch_size: int | None = None,
         show_progress_bar: bool | None = None,
@@ -141,6 +149,8 @@ class SentenceEncoder(sentence_encoder.SentenceEncoder):
 
         Args:
             texts: One text, or any number of texts: a list, a tuple, or a column (NumPy, pandas, Polars, Arrow).
+            prompt_name: Name of one of `prompts`, which is put before every text instead of the default prompt.
+            prompt: The prompt itself; "" for none.
             batch_size: Texts of the greatest length per forward pass, more of shorter ones; None for the device's
                 default, which is usually fastest.
             show_progress_bar: Show the number of encoded texts.
@@ -154,7 +164,7 @@ class SentenceEncoder(sentence_encoder.SentenceEncoder):
 
         Raises:
             TypeError: `texts` is not a text, or a sequence or column of texts.
-            ValueError: `batch_size` is below 1.
+            ValueError: `batch_size` is below 1, no prompt has this name, or name and prompt are given.
             EncoderError: The tokenizer has no padding token.
             NoEmbeddingError: A text is not a valid string or has no token, or its vector is not finite.
             DeviceError: This machine has no such device.
@@ -162,12 +172,13 @@ class SentenceEncoder(sentence_encoder.SentenceEncoder):
         if batch_size is not None and batch_size < 1:
             raise ValueError(f"batch_size is {batch_size}, expected 1 or more")
         device = None if device is None else _found(device)
-        tokens = self.tokenize([texts] if isinstance(texts, str) else texts)
+        asked = self._asked(prompt_name, prompt)
+        tokens = asked.tokenize([texts] if isinstance(texts, str) else texts)
         if batch_size is not None and batch_tokens is None:
             batch_tokens = batch_size * max(map(int, tokens.lengths), default=1)
         with progress_bar(show_progress_bar) as bar:
             report = on_progress or bar
-            vectors = self.network.encode(
+            vectors = asked.network.encode(
                 tokens, batch_tokens=batch_tokens, device=device, bf16=bf16, on_progress=report
             )
         vectors = unit_vectors(vectors) if normalize_embeddings else vectors
@@ -175,6 +186,33 @@ class SentenceEncoder(sentence_encoder.SentenceEncoder):
         if convert_to_numpy and not convert_to_tensor:
             return found
         return torch.from_numpy(found).to(self.network.device)
+
+    def encode_query(self, texts: str | Sequence[str], **how: Any) -> Any:  # noqa: ANN401 - as `encode`
+        """Embed queries of a search: `encode` with the prompt `query`.
+
+        An encoder without prompts for queries and documents puts its default prompt before both, unlike
+        sentence-transformers, which puts none.
+        """
+        return self._encode_role(texts, "query", how)
+
+    def encode_document(self, texts: str | Sequence[str], **how: Any) -> Any:  # noqa: ANN401 - as `encode`
+        """Embed texts to search in: as `encode_query`, with the prompt `document`, else `passage`, else `corpus`."""
+        return self._encode_role(texts, "document", how)
+
+    def _encode_role(self, texts: str | Sequence[str], role: Role, how: dict[str, Any]) -> Any:  # noqa: ANN401
+        if how.get("prompt") is None and how.get("prompt_name") is None:
+            how["prompt"] = role_prompt(self.prompts, role)
+        return self.encode(texts, **how)
+
+    def _asked(self, name: str | None, prompt: str | None) -> Self:
+        if name is not None:
+            if prompt is not None:
+                raise ValueError(f"prompt_name {name!r} and prompt {prompt!r}: give only one of them")
+            if name not in self.prompts:
+                known = ", ".join(self.prompts) or "it has none"
+                raise ValueError(f"prompt_name is {name!r}, expected one of the encoder's prompts ({known})")
+            prompt = self.prompts[name]
+        return self if prompt is None or prompt == self.prompt else self.with_prompt(prompt)
 
     def similarity(self, first: Sequence[str] | ArrayLike, second: Sequence[str] | ArrayLike) -> NDArray[np.float32]:
         """Return the cosine similarity of each pair, (n of first, n of second), in [-1, 1].

@@ -24,6 +24,7 @@ from bsl.flows.cli.terminal.options import (
 )
 from bsl.flows.cli.terminal.printing import print_json, print_table
 from bsl.flows.cli.terminal.start import begin_here
+from bsl.models.encoder.config import EncoderConfig, EncoderOverrides
 from bsl.storage.sources.reading_config import FORMATS, ReadingConfig
 
 if TYPE_CHECKING:
@@ -39,8 +40,10 @@ _FORMS = f"file ({FORMATS}), folder, or pattern with *"
 Corpus = Annotated[str, Parameter(help=_FORMS)]
 if TYPE_CHECKING:
     AskedEncoding = str | None
+    AskedPrompt = str | None
 else:
     AskedEncoding = option_of(ReadingConfig, "encoding")
+    AskedPrompt = option_of(EncoderOverrides, "prompt")
 
 
 @Parameter(name="*")
@@ -69,7 +72,7 @@ def search(
     """Find the sentences of a corpus that are most similar to a query."""
     if not (query or interactive) or not all(text.strip() for text in query):
         raise ValueError('expected a query, for example bsl search MODEL CORPUS "a man plays", or --interactive')
-    index = _opened_index(model, corpus, use)
+    index = _opened_index(model, corpus, use, answers_queries=True)
 
     def answer(queries: list[str]) -> None:
         queries = list(map(_as_text, queries))
@@ -117,6 +120,7 @@ def embed(
     ],
     /,
     *,
+    prompt: AskedPrompt = None,
     use: Use = Use(),
     output: Output = Output(),
 ) -> None:
@@ -128,7 +132,8 @@ def embed(
         from bsl.tasks.serving.search import embed_file
         from bsl.tasks.stage.ui import progress_of
 
-        rows, empty = embed_file(site, model, spec, target, precision, progress_of("embedding, sentences"), use.keep)
+        encoder = EncoderConfig(model=model, prompt=prompt)
+        rows, empty = embed_file(site, encoder, spec, target, precision, progress_of("embedding, sentences"), use.keep)
     if output.json:
         print_json({"sentences": rows - empty, "rows": rows, "empty": empty, "file": target})
     else:
@@ -169,12 +174,12 @@ def pairs(
         print(printable(f"no pair of sentences has a cosine above {above:g}"))
 
 
-def _opened_index(model: str, corpus: str, use: Use) -> Index:
+def _opened_index(model: str, corpus: str, use: Use, *, answers_queries: bool = False) -> Index:
     """Embed a corpus and return its index."""
     with _using(model, corpus, use) as (site, source, precision):
         from bsl.tasks.serving.search import index
 
-        found = index(site, model, source, precision, use.keep)
+        found = index(site, model, source, precision, use.keep, answers_queries=answers_queries)
     print(printable(f"{corpus}: {found.taken}"), file=sys.stderr)
     return found
 

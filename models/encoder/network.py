@@ -22,6 +22,7 @@ from bsl.models.encoder.layouts import Tokens, budget_batches, lay_out
 from bsl.models.encoder.packing import Packing, packing_of
 from bsl.models.encoder.padding_test import batches_of_equal_length
 from bsl.models.encoder.pooling import POOLINGS, Pooling, pooling_of
+from bsl.models.encoder.prompts import prompt_length
 from bsl.models.encoder.transformer import rounded_copy
 from bsl.models.encoder.unpadded import run_packed
 from bsl.models.errors import EncoderError, NoEmbeddingError
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
     from bsl.models.encoder.config import EncoderConfig
     from bsl.models.encoder.onnx import OnnxBackbone
-    from bsl.models.encoder.static import StaticTable
+    from bsl.models.encoder.static import StaticTable, Tokenizer
     from bsl.models.runtime.progress import OnProgress
 
 
@@ -59,10 +60,12 @@ class Encoder(nn.Module):
         config: Pooling, maximal length and other settings.
         token_heads: Applied to token vectors, in order, before pooling.
         sentence_heads: Applied to pooled vectors, in order; the last is `Normalize` if the configuration asks for it.
-        prompt_tokens_skipped: Number of tokens of a prompt that is not pooled.
+        pools_prompt: Whether the tokens of a prompt are pooled.
+        prompt_tokens_skipped: Number of the prompt's tokens that are not pooled.
         equal_lengths: Whether only sentences of equal length share a batch, because the backbone reads padding.
     """
 
+    pools_prompt = True
     prompt_tokens_skipped = 0
     equal_lengths = False
     backbone: Backbone
@@ -86,7 +89,7 @@ class Encoder(nn.Module):
         self.config = config
         self.token_heads: Sequence[TokenHead] = nn.ModuleList(token_heads)  # type: ignore[assignment]  # it is one
         self.sentence_heads: Sequence[Head] = nn.ModuleList(sentence_heads)  # type: ignore[assignment]
-        self._tried: tuple[Packing | None] | None = None  # result of `packing_of`, after the first call
+        self._tried: list[Packing | None] = []  # result of `packing_of`, after the first call; shared with copies
         _ = self.width  # checks the input width of every head
 
     @property
@@ -144,6 +147,7 @@ class Encoder(nn.Module):
             EncoderError: A head expects vectors of another width than it gets.
         """
         encoder = Encoder(self.backbone, config, token_heads, sentence_heads)
+        encoder._tried = self._tried
         return self._with_state(encoder)
 
     def rounded(self, pad_id: int) -> Encoder:
@@ -161,8 +165,27 @@ class Encoder(nn.Module):
         return self._with_state(encoder)
 
     def _with_state(self, encoder: Encoder) -> Encoder:
-        encoder.prompt_tokens_skipped, encoder.equal_lengths = self.prompt_tokens_skipped, self.equal_lengths
+        encoder.pools_prompt, encoder.prompt_tokens_skipped = self.pools_prompt, self.prompt_tokens_skipped
+        encoder.equal_lengths = self.equal_lengths
         return encoder.train(self.training)
+
+    def with_prompt(self, prompt: str, tokenizer: Tokenizer) -> Encoder:
+        """Return the encoder for texts with another prompt; weights are shared, not copied.
+
+        Raises:
+            EncoderError: The prompt is not pooled, and the maximal length leaves no token for the text.
+        """
+        config = self.config.model_copy(update={"prompt": prompt})
+        if self.pools_prompt or not prompt:
+            skipped = 0
+        elif (skipped := prompt_length(tokenizer, prompt)) >= config.length:
+            raise EncoderError(
+                f"{config.model}: its prompt has {skipped} tokens, which are not pooled; the maximal length of "
+                f"{config.length} tokens leaves none for the text. Raise encoder.max_length, or give a shorter prompt."
+            )
+        encoder = self.with_heads(config, self.token_heads, self.sentence_heads)
+        encoder.prompt_tokens_skipped = skipped
+        return encoder
 
     def without_normalize(self) -> Encoder:
         """Return the encoder without a final `Normalize`."""
@@ -367,9 +390,9 @@ class Encoder(nn.Module):
     def _packing(self, pad_id: int, pooling: Pooling) -> Packing | None:
         if pooling.reads_all_layers or self.equal_lengths:
             return None  # a packed pass returns the last layer only
-        if self._tried is None:
+        if not self._tried:
             can = isinstance(self.backbone, PreTrainedModel)
-            self._tried = (packing_of(self.transformer, pad_id) if can else None,)
+            self._tried.append(packing_of(self.transformer, pad_id) if can else None)
         return self._tried[0]
 
     def _may_pack(self, packing: Packing, tokens: Tokens, rows: NDArray[np.int64]) -> bool:

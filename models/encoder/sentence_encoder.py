@@ -125,6 +125,14 @@ class SentenceEncoder:
         """Return an encoder of another network with this encoder's tokenizer and prompts."""
         return type(self)(network, self.own_tokenizer, self.prompts)
 
+    def with_prompt(self, prompt: str) -> Self:
+        """Return an encoder that puts another prompt before every text; weights are shared.
+
+        Raises:
+            EncoderError: As `Encoder.with_prompt`.
+        """
+        return self.with_network(self.network.with_prompt(prompt, self.own_tokenizer))
+
     def merged(self, trained: Self, share: float) -> Self:
         """Return a new encoder with the weights (1 − share) · self + share · trained, share in [0, 1].
 

@@ -24,8 +24,8 @@ from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.heads import Normalize, dense_of
 from bsl.models.encoder.layouts import Tokens
 from bsl.models.encoder.network import Encoder
+from bsl.models.encoder.prompts import surrounding_ids
 from bsl.models.encoder.sentence_encoder import SentenceEncoder, token_ids
-from bsl.models.encoder.serialization.load import surrounding_ids
 from bsl.models.encoder.static import StaticTable, WhitespaceTokenizer, static_tokenizer
 from bsl.models.errors import EncoderError
 from bsl.models.runtime.rows import unit_vectors

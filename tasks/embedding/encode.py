@@ -107,14 +107,16 @@ class ResumableEncoding:
         return frame.with_columns(embedding=vectors.gather(order))
 
     def notes(self, frames: Iterable[pl.DataFrame]) -> list[str]:
-        """Return sentences about texts of frames with more tokens than the encoder reads, and about unknown ones.
+        """Return sentences about the prompt, texts with more tokens than the encoder reads, and unknown texts.
 
         Rows without text do not count; of unknown texts, only the first are counted.
         """
         from bsl.models.encoder.serialization.folder_settings import completed, read_saved  # imports transformers
 
         folder = encoder_folder(self.site.open_store(), self.encoder)
-        limit, texts, cut = completed(read_saved(folder), self.config).length, 0, 0
+        saved = read_saved(folder)
+        config = completed(saved, self.config)
+        limit, texts, cut = config.length, 0, 0
         first: list[str] = []
         for rows in frames:
             frame = rows.filter(has_text(pl.col("text")))
@@ -122,7 +124,12 @@ class ResumableEncoding:
             texts += frame.height
             long = frame.filter(pl.col("text").str.len_chars() > limit - _SPECIAL)["text"]  # a token has a character
             cut += self._cut(long.to_list()) if len(long) else 0
-        notes = self._unknown(first)
+        notes = []
+        if config.prompt:
+            notes.append(f"every text gets the prompt {config.prompt!r}")
+        elif saved.prompts:
+            notes.append(f"these texts get no prompt; the encoder has prompts named {', '.join(saved.prompts)}")
+        notes += self._unknown(first)
         if cut:
             notes.append(
                 f"{cut:,} of {texts:,} texts are longer than {limit} tokens; their ends are ignored. "

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from bsl.models.encoder.config import EncoderConfig, WordsConfig, architecture_of
+from bsl.models.encoder.prompts import role_prompt
 from bsl.models.errors import EncoderError
 from bsl.storage.artifacts.lookup import find
 from bsl.storage.artifacts.refs import ENCODER, CheckpointRef
@@ -22,6 +23,7 @@ from bsl.tasks.stage.progress import announce
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from bsl.models.encoder.prompts import Role
     from bsl.models.encoder.sentence_encoder import SentenceEncoder
     from bsl.storage.artifacts.refs import ArtifactRef
     from bsl.storage.artifacts.store import Store
@@ -75,6 +77,19 @@ def find_encoder(
     if is_vectors_file(name):
         return import_vectors(site, find_vectors_file(name), words or WordsConfig())
     return resolve_named_model(site, name, revision)
+
+
+def for_role(site: RunContext, found: ResolvedEncoder, role: Role) -> EncoderConfig:
+    """Return an encoder's settings for queries or for documents: with the prompt that its folder has for them."""
+    if is_bare(site, found.encoder):
+        return found.config
+    from bsl.models.encoder.serialization.folder_settings import read_saved  # imports transformers
+
+    saved = read_saved(described_folder(site.open_store(), found.encoder))
+    prompt = role_prompt(saved.prompts, role)
+    if prompt is None or prompt == saved.prompts.get(saved.default_prompt or "", ""):  # keys stay those of the default
+        return found.config
+    return found.config.model_copy(update={"prompt": prompt})
 
 
 def encoder_folder(store: Store, encoder: CheckpointRef | ResolvedModel) -> Path:

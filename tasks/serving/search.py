@@ -16,6 +16,7 @@ import polars as pl
 from bsl.models.corpus.corpus import CorpusConfig
 from bsl.models.corpus.normalize import NormalizeConfig, has_text, normalize
 from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.prompts import ROLES
 from bsl.models.runtime.partitions import equal_frames
 from bsl.storage.errors import SourceError
 from bsl.storage.filesystem.atomic import atomic_write
@@ -29,7 +30,7 @@ from bsl.tasks.corpus.config import IngestConfig
 from bsl.tasks.corpus.ingest import ingest, locate_sources, summary_of
 from bsl.tasks.embedding.embed import embed
 from bsl.tasks.embedding.encode import ResumableEncoding
-from bsl.tasks.embedding.encoders import ResolvedEncoder, resolve
+from bsl.tasks.embedding.encoders import ResolvedEncoder, for_role, resolve
 from bsl.tasks.stage.device import precision_of
 from bsl.tasks.stage.progress import announce
 
@@ -87,7 +88,15 @@ class Index:
         ]
 
 
-def index(site: RunContext, model: str, corpus: SourceSpec, precision: Precision, keep: tuple[str, ...] = ()) -> Index:
+def index(
+    site: RunContext,
+    model: str,
+    corpus: SourceSpec,
+    precision: Precision,
+    keep: tuple[str, ...] = (),
+    *,
+    answers_queries: bool = False,
+) -> Index:
     """Embed a corpus, or reuse its embeddings; a killed call resumes.
 
     Texts may have any length; the encoder truncates them.
@@ -98,6 +107,7 @@ def index(site: RunContext, model: str, corpus: SourceSpec, precision: Precision
         corpus: The file, folder or pattern.
         precision: Precision of the encoder.
         keep: Columns to show beside each sentence.
+        answers_queries: Whether the encoder's prompts for queries and documents apply, instead of its default prompt.
 
     Raises:
         SourceError, AssetError, ArtifactMissingError, EncoderError: The corpus or the encoder is not available.
@@ -109,13 +119,18 @@ def index(site: RunContext, model: str, corpus: SourceSpec, precision: Precision
     check_beside(sources, keep)
     located = locate_sources(site, config)  # before the slower search for the encoder
     found = resolve(site, EncoderConfig(model=model))
+    queries = documents = found.config
+    if answers_queries:
+        queries, documents = (for_role(site, found, role) for role in ROLES)
     sentences = ingest(site, located, config)
-    embeddings = embed(site, found.encoder, sentences, found.config, precision)
+    embeddings = embed(site, found.encoder, sentences, documents, precision)
     store = site.open_store()
     table = store.scan(sentences).select("sentence_id", "text").join(store.scan(embeddings), on="sentence_id").collect()
-    encode = ResumableEncoding(site, found.encoder, found.config, precision)
-    for note in encode.notes([table]):
+    for note in ResumableEncoding(site, found.encoder, documents, precision).notes([table]):
         announce(note)
+    if queries != documents:
+        announce(f"queries get the prompt {queries.prompt!r}")
+    encode = ResumableEncoding(site, found.encoder, queries, precision)
     vectors = unit_vectors(table["embedding"].to_numpy())
     beside = _beside(sources, keep)
     return Index(
@@ -138,7 +153,7 @@ def _beside(sources: Sequence[ResolvedSource], keep: tuple[str, ...]) -> dict[st
 
 def embed_file(
     site: RunContext,
-    model: str,
+    encoder: EncoderConfig,
     source: SourceSpec,
     target: Path,
     precision: Precision,
@@ -177,7 +192,7 @@ def embed_file(
     check_beside(sources, keep)
     carried = Columns((), carried=keep)  # read before the vectors, which take longer
     kept = [frame for one in sources if keep for frame in read_columns(one, carried, ReadReport(one.name))]
-    found = resolve(site, EncoderConfig(model=model))
+    found = resolve(site, encoder)
     encoding = ResumableEncoding(site, found.encoder, found.config, precision)
     for note in encoding.notes(_frames(sources)):
         announce(note)

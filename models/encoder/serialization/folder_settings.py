@@ -27,6 +27,7 @@ from bsl.models.encoder.config import (
 )
 from bsl.models.encoder.heads import SENTENCES, TOKENS, Dense, Normalize
 from bsl.models.encoder.pooling import TOKEN_WEIGHTS, pooling_of
+from bsl.models.encoder.prompts import ROLES
 from bsl.models.encoder.serialization.modules import THROUGH_PYTHON, SavedModule, check_files, read_modules
 from bsl.models.encoder.serialization.pooling_modules import read_modes, read_pooling, stated_width
 from bsl.models.encoder.serialization.settings import LENGTHS, PROMPTS, ROOT, check_table
@@ -51,7 +52,6 @@ logger = logging.getLogger(__name__)
 ADAPTER: Final = "adapter_config.json"
 _SAVED: Final = ("pooling", "normalize", "lower_case")  # fields that a folder of sentence-transformers sets
 _MODEL2VEC: Final = "model2vec"
-_ROLES: Final = ("query", "document")  # prompts that sentence-transformers knows without text
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ def _prompts(folder: Path, texts: Mapping[str, object]) -> tuple[dict[str, str],
         raise EncoderError(
             f"{folder / PROMPTS}: prompts is {listed!s:.80}, expected an object of names and texts. Correct it."
         )
-    if default is not None and default not in {*listed, *_ROLES}:
+    if default is not None and default not in {*listed, *ROLES}:
         raise EncoderError(
             f"{folder / PROMPTS}: default_prompt_name is {default!r}, expected one of the prompts "
             f"({', '.join(listed) or 'there are none'}). Correct it, or set it to null."

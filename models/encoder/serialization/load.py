@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import takewhile
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -80,15 +79,8 @@ def _load(folder: Path, saved: SavedEncoder, config: EncoderConfig) -> tuple[Enc
         from bsl.models.encoder.cnn import check_convolutions
 
         check_convolutions(network)
-    if config.prompt and not saved.pools_prompt:
-        network.prompt_tokens_skipped = _prompt_length(tokenizer, config.prompt)
-        if network.prompt_tokens_skipped >= network.config.length:
-            raise EncoderError(
-                f"{folder}: its prompt has {network.prompt_tokens_skipped} tokens, which are not pooled; the maximal "
-                f"length of {network.config.length} tokens leaves none for the text. Raise encoder.max_length, or "
-                "give a shorter encoder.prompt."
-            )
-    return network, tokenizer
+    network.pools_prompt = saved.pools_prompt
+    return network.with_prompt(config.prompt or "", tokenizer), tokenizer
 
 
 def _reads_padding(folder: Path, network: Encoder, tokenizer: Tokenizer) -> bool:
@@ -138,19 +130,3 @@ def _backbone(saved: SavedEncoder, config: EncoderConfig) -> tuple[Backbone, Tok
     from bsl.models.encoder.transformer import load_transformer
 
     return *load_transformer(folder, config), []
-
-
-def _prompt_length(tokenizer: Tokenizer, prompt: str) -> int:
-    """Return the number of a prompt's tokens by the library's rule: all but one special token at the end."""
-    ids = list(tokenizer(prompt, return_attention_mask=False)["input_ids"])
-    return len(ids) - (ids[-1:] != [] and ids[-1] in tokenizer.all_special_ids)
-
-
-def surrounding_ids(tokenizer: Tokenizer, prompt: str) -> tuple[list[int], list[int]]:
-    """Return the ids before a text (special tokens and the prompt's) and the special tokens' ids after it."""
-    prompt_ids, text_ids = (
-        list(tokenizer(text, return_attention_mask=False)["input_ids"]) for text in (prompt, f"{prompt}the")
-    )
-    special = {*tokenizer.all_special_ids} - {tokenizer.unk_token_id}
-    after = list(takewhile(special.__contains__, reversed(text_ids)))[::-1]
-    return prompt_ids[: len(prompt_ids) - len(after)], after

@@ -128,7 +128,7 @@ def write_pooling(encoder: Encoder, folder: Path) -> None:
     in_order = [mode for mode in MODES if mode in modes] == list(modes)
     # Switches have a fixed order; any other order needs a list of names, which releases before 6 do not read.
     settings = switches if in_order else {_MODE: [mode.name for mode in modes]}
-    unpooled = {"include_prompt": False} if encoder.prompt_tokens_skipped else {}
+    unpooled = {} if encoder.pools_prompt else {"include_prompt": False}
     write_json(folder / "config.json", {"word_embedding_dimension": encoder.token_width, **settings, **unpooled})
 
 

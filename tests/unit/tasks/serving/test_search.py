@@ -7,7 +7,9 @@ import polars as pl
 import pytest
 
 from bsl.flows.cli.main import main
+from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
+from bsl.models.runtime.rows import unit_vectors
 from bsl.storage.errors import SourceError
 from bsl.storage.sources.sources import SourceSpec
 from bsl.tasks.embedding import encode as encoding
@@ -49,7 +51,7 @@ def embedded(model, site, tmp_path):
 
     def call(spec, target=None, kill=None, seen=None, keep=()):
         target = target or tmp_path / "out.parquet"
-        counts = embed_file(site, model, spec, target, "fp32", killed_at(kill, seen), keep)
+        counts = embed_file(site, EncoderConfig(model=model), spec, target, "fp32", killed_at(kill, seen), keep)
         table = pl.read_parquet(target, glob=False)
         assert counts == (table.height, table["embedding"].null_count())
         return table
@@ -101,6 +103,30 @@ def test_embed_command_counts_rows_without_text(model, site, write, tmp_path, ca
     assert (counts["sentences"], counts["rows"], counts["empty"]) == (1, 3, 2)
     assert main(["embed", model, write("none.txt", "\n \n"), str(tmp_path / "c.parquet")]) == 1
     assert "contains no sentence" in capsys.readouterr().err
+
+
+def test_prompts_of_queries_and_of_the_corpus_are_those_of_the_encoder(site, write, tmp_path, capsys, monkeypatch):
+    encoder = SentenceEncoder(*tiny_encoder(tmp_path / "bare"), {"query": "a dog ", "passage": "a cat "})
+    encoder.save(tmp_path / "saved")
+    spec, heard = SourceSpec(path=write("lines.txt", "\n".join(ORIGINALS))), []
+    with listening(lambda event, value: heard.append(value) if event == "tells" else None):
+        corpus = index(site, str(tmp_path / "saved"), spec, "fp32", answers_queries=True)
+        plain = index(site, str(tmp_path / "saved"), spec, "fp32")
+    assert [line for line in heard if "prompt" in line] == [
+        "every text gets the prompt 'a cat '",
+        "queries get the prompt 'a dog '",
+        "these texts get no prompt; the encoder has prompts named passage, query",
+    ]
+    for found, document, query in ((corpus, "a cat ", "a dog "), (plain, "", "")):
+        texts = found.texts.to_list()
+        for vectors, prompt in ((found.vectors, document), (found.encode(texts), query)):
+            np.testing.assert_allclose(vectors, unit_vectors(encoder.with_prompt(prompt).encode(texts)), atol=1e-5)
+    monkeypatch.setenv("BSL_STORE", site.store)
+    target = tmp_path / "out.parquet"
+    assert main(["embed", str(tmp_path / "saved"), spec.path, str(target), "--prompt", "query", "--device", "cpu"]) == 0
+    assert "every text gets the prompt 'a dog '" in capsys.readouterr().err
+    found = pl.read_parquet(target)["embedding"].to_numpy()
+    np.testing.assert_allclose(found, encoder.with_prompt("a dog ").encode(ORIGINALS), atol=0.05)  # perhaps in bf16
 
 
 def test_killed_embed_file_resumes_from_finished_parts_of_the_same_size(embedded, lines, tmp_path, monkeypatch):

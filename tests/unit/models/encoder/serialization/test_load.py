@@ -9,9 +9,9 @@ from transformers import AutoModel, PreTrainedModel
 
 from bsl.models.encoder.cnn import with_convolutions
 from bsl.models.encoder.config import CNNConfig, EncoderConfig
+from bsl.models.encoder.prompts import surrounding_ids
 from bsl.models.encoder.sentence_encoder import SentenceEncoder, token_ids
 from bsl.models.encoder.serialization.folder_settings import read_saved
-from bsl.models.encoder.serialization.load import surrounding_ids
 from bsl.models.errors import EncoderError
 from bsl.models.serving.reduction import fold, shortened, tabulate
 from tests.folder_config import saved_config
