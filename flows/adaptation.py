@@ -9,6 +9,7 @@ from prefect.runtime import flow_run
 from bsl.flows.checked_flow import flow
 from bsl.flows.evaluation import encoder_system, frozen_scores
 from bsl.flows.forms import settings_of
+from bsl.flows.own_text import announce_lengths
 from bsl.flows.recipes.adaptation import LABELS, STSB, AdaptConfig
 from bsl.flows.run_context import Names, Site, announce_precision, command_of, fix_precision, run_context_of
 from bsl.models.errors import EncoderError
@@ -124,6 +125,7 @@ def run_adapt(
     deciding = deciding_use(config.used_for, labelled.kind if labelled else None)
 
     passages = read_passages(site, sources, config.hold_out)
+    announce_lengths(site, passages, config.hold_out)
     held_out = HeldOutSet(
         passages=passages,
         labels=labelled,

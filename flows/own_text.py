@@ -13,14 +13,17 @@ from bsl.storage.sources.labels import SET_PREFIX as LABELS_PREFIX
 from bsl.storage.sources.labels import LabelSource, sources_and_labels
 from bsl.storage.sources.own_text import SET_PREFIX, TextSource
 from bsl.tasks.corpus.evaluation_sets import EvaluationSet, resolve_scored_set, rows_of
-from bsl.tasks.corpus.passages import read_passages, training_corpus
+from bsl.tasks.corpus.passages import lengths_line, read_passages, training_corpus
 from bsl.tasks.evaluation.own_labels import HeldOutLabels
 from bsl.tasks.evaluation.own_text import HeldOutText, questions_of
+from bsl.tasks.figures import PassagesFigures
+from bsl.tasks.stage.progress import announce, is_planning
 from bsl.tasks.views.pairs import pair_own_labels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from bsl.models.corpus.passages import HoldOutConfig
     from bsl.models.training.config import TrainingConfig
     from bsl.storage.artifacts.refs import CorpusRef, PairsRef, PassagesRef
     from bsl.tasks.corpus.config import IngestConfig
@@ -64,6 +67,7 @@ def own_text(site: RunContext, ingest: IngestConfig) -> OwnText | None:
     addresses = [spec.address for spec in ingest.sources]
     sources, labels = sources_and_labels(ingest.own_text, addresses, ingest.own_text.labels, site.mirror)
     passages = read_passages(site, sources, ingest.own_text.hold_out)
+    announce_lengths(site, passages, ingest.own_text.hold_out)
     corpus = training_corpus(site, passages, labels, "adapt", _SEED)  # too few labels raise here
     store = site.abroad().store
     text = HeldOutText(passages=passages, store=store)
@@ -79,3 +83,12 @@ def own_text(site: RunContext, ingest: IngestConfig) -> OwnText | None:
         tested = HeldOutLabels(labels=labels, passages=passages, store=store)
         sets[f"{LABELS_PREFIX}{tested.dataset}"] = tested
     return OwnText(sources, labels, passages, corpus, sets, questions)
+
+
+def announce_lengths(site: RunContext, passages: PassagesRef, config: HoldOutConfig) -> None:
+    """Announce how many sentences of the text were dropped as too short or too long; nothing if none were."""
+    if is_planning():
+        return
+    found = site.open_store().manifest(passages).figures_as(PassagesFigures)
+    if line := lengths_line(found, config):
+        announce(line)

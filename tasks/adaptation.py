@@ -29,8 +29,7 @@ from bsl.tasks.embedding.vectors import open_vectors
 from bsl.tasks.evaluation.comparison import paired_draws
 from bsl.tasks.evaluation.kind import DRAWS_VERSION
 from bsl.tasks.evaluation.kinds import kind_of
-from bsl.tasks.evaluation.own_labels import most_frequent_share
-from bsl.tasks.evaluation.own_text import HeldOutSet, questions_like
+from bsl.tasks.evaluation.own_text import HeldOutSet, most_frequent_share, questions_like
 from bsl.tasks.evaluation.samples import samples_of
 from bsl.tasks.figures import ExportFigures, LengthFigures, ProofFigures, ShareFigures, ToLabelFigures
 from bsl.tasks.rendering.blocks import Prose, Table
@@ -98,7 +97,7 @@ def merge(
     context.draft.note(LengthFigures(max_length=result.config.length))
 
 
-@stage(ref=ProofRef, version=25 + DRAWS_VERSION, uses_torch=True)
+@stage(ref=ProofRef, version=26 + DRAWS_VERSION, uses_torch=True)
 def evaluate_adaptation(
     context: StageContext,
     vectors: tuple[EmbeddingsRef, EmbeddingsRef],
@@ -123,7 +122,7 @@ def evaluate_adaptation(
     drawn = paired_draws(context.store, vectors, sets, config)
     rows = [*adaptation_comparisons(drawn, deciding, questions_like(views)), *_undrawn(context, undrawn)]
     share = context.store.manifest(adapted).figures_as(ShareFigures).share
-    smaller = f"proof.shares=[{share / 2:g}]" if "labels" in views else f"proof.share={share / 2:g}"
+    smaller = f"'proof.shares=[{share / 2:g}]'" if "labels" in views else f"proof.share={share / 2:g}"
     texts = None if to_label is None else context.store.manifest(to_label).figures_as(ToLabelFigures).rows
     verdict = adaptation_verdict(rows, max_forgetting, smaller, most_frequent_share(sets), texts)
     unused = "" if verdict.word == "BETTER" else f" The adapted encoder is checkpoint/{adapted.key[:12]}."

@@ -35,6 +35,14 @@ class IngestFigures(Figures):
     sources: list[SourceCounts]
 
 
+class PassagesFigures(Figures):
+    """Numbers of sentences of the user's text: of a used length, too short and too long."""
+
+    sentences: int
+    too_short: int = Field(alias="too short")
+    too_long: int = Field(alias="too long")
+
+
 class OwnCorpusFigures(Figures):
     """Numbers of unique training sentences and of held-out sentences of the user's text."""
 

@@ -10,6 +10,9 @@ No text is both for evaluation (`judge`) and for training (`teach`). Evaluation 
 The sentences of evaluation rows are removed from the training text. A training row may still share a sentence with an
 evaluation row, such as a greeting. Otherwise no training row would be left if all texts begin alike.
 
+Texts and sentences that differ only in case, blanks and punctuation are equal here: an encoder gives them almost equal
+vectors, so a test row would be known from its copy.
+
 Rows that share a text, such as pairs of many questions with one answer, get the same part. If more than half of the
 rows are connected in this way, their texts are divided instead; rows with texts of both parts are dropped. Rows of rare
 classes are dropped too. If the user names a column of documents, writers or customers, no value of it is in both parts
@@ -24,7 +27,7 @@ import numpy as np
 import polars as pl
 
 from bsl.models.corpus.label_groups import connected_rows, judged_groups
-from bsl.models.corpus.normalize import normalize, sentence_ids, split_sentences
+from bsl.models.corpus.normalize import copy_ids, normalize, sentence_ids, split_sentences
 from bsl.models.corpus.passages import ENOUGH
 from bsl.models.errors import EvaluationError, TrainingError
 from bsl.models.runtime.partitions import scattered
@@ -76,7 +79,7 @@ def parts_of(
     Args:
         labelled: one row per label; with a column `document`, no document is in both parts (`judged_groups`).
         sides: its text columns.
-        held_out: ids of held-out sentences.
+        held_out: ids of held-out sentences (`copy_ids`).
         training: ids of training sentences, before those of evaluation rows are removed.
         use: use of the labels.
         seed: seed of the draws.
@@ -85,6 +88,7 @@ def parts_of(
         Keys of `NEEDS[use]`; null for unused rows.
     """
     texts = pl.concat([_matches(labelled[side], held_out, training) for side in sides])
+    texts = texts.with_columns(pl.col("text").min().over("copy")).drop("copy")
     of_training, of_others = _share(labelled, sides, training, use), _OTHERS[use]
     rest = None if use == "judge" else TEACH
     if DOCUMENT in labelled.columns:
@@ -157,8 +161,8 @@ def _selection(use: Use) -> str:
 
 
 def sentences_of(texts: pl.Series) -> pl.Series:
-    """Return the unique ids of the sentences of texts, computed as in a corpus."""
-    return _sentences(texts)["sentence_id"].unique()
+    """Return the unique ids of the sentences of texts, as `copy_ids`."""
+    return _sentences(texts)["copy"].unique()
 
 
 def class_pairs(texts: Sequence[str], classes: NDArray[np.int64]) -> pl.DataFrame:
@@ -221,13 +225,13 @@ def _share(labelled: pl.DataFrame, sides: Sequence[str], training: pl.Series, us
 
 
 def _matches(texts: pl.Series, held_out: pl.Series, training: pl.Series) -> pl.DataFrame:
-    """Return `row`, `text` (its id), and whether a sentence of the text is in `held_out` and in `training`."""
+    """Return `row`, `text` (its id), `copy`, and whether a sentence of the text is in `held_out` and in `training`."""
     known = {"held_out": held_out, "training": training}
     matches = _sentences(texts).group_by("row").agg(
-        pl.col("sentence_id").is_in(ids.implode()).any().alias(name) for name, ids in known.items()
+        pl.col("copy").is_in(ids.implode()).any().alias(name) for name, ids in known.items()
     )  # fmt: skip
-    texts_hashed = texts.to_frame("text").select(sentence_ids(normalize(pl.col("text"))).alias("text"))
-    return pl.concat([matches.sort("row"), texts_hashed], how="horizontal")
+    ids = {"text": sentence_ids(normalize(pl.col("text"))), "copy": copy_ids(pl.col("text"))}
+    return pl.concat([matches.sort("row"), texts.to_frame("text").select(**ids)], how="horizontal")
 
 
 def _drawn(of_training: float, of_others: float, seed: int) -> pl.Expr:
@@ -263,11 +267,6 @@ def _draw_by_component(texts: pl.DataFrame, height: int, together: pl.Expr, alon
 
 
 def _sentences(texts: pl.Series) -> pl.DataFrame:
-    """Return `row` and `sentence_id` of every sentence."""
+    """Return `row` and `copy`, its id, of every sentence."""
     split = pl.Series("text", [split_sentences(text) or [""] for text in texts], dtype=pl.List(pl.String))
-    return (
-        split.to_frame()
-        .with_row_index("row")
-        .explode("text")
-        .select("row", sentence_id=sentence_ids(normalize(pl.col("text"))))
-    )
+    return split.to_frame().with_row_index("row").explode("text").select("row", copy=copy_ids(pl.col("text")))

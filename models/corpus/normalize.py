@@ -97,6 +97,21 @@ def sentence_ids(text: pl.Expr) -> pl.Expr:
     return NonCryptographicHashingNameSpace(text).xxhash64()
 
 
+def copy_ids(text: pl.Expr) -> pl.Expr:
+    """Return the id that each text shares with its copies, which differ only as `letters` allows, as UInt64."""
+    return sentence_ids(letters(text))
+
+
+def letters(text: pl.Expr) -> pl.Expr:
+    """Return texts without differences of case, blanks, punctuation and quotes, such as those of a tokenisation.
+
+    A text of nothing else, such as `???`, does not change.
+    """
+    normal = normalize(text)
+    left = normal.str.to_lowercase().str.replace_all(r"[^\p{L}\p{M}\p{N}\p{Sm}\p{Sc}\p{So}]+", "")
+    return pl.when(left == "").then(normal).otherwise(left)
+
+
 _MARKS: Final = ".!?…؟۔।॥։።។။"
 # A run of marks matches as a whole or not at all; otherwise matching a line of dots would take quadratic time.
 _CLOSERS: Final = "[」』】》〉〕）〗］｝”’»)\\]]*"  # after a wide mark

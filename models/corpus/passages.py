@@ -8,12 +8,15 @@ Design choices
   sentences, which are then treated as documents. Otherwise one novel among letters would fill a part or leave it empty.
 - The bootstrap draws all questions of a document as one `unit`. If a part has few documents, the units are shorter
   runs: all draws of a single document are equal, so any noise would look like a difference.
-- A sentence that also occurs in a held-out document is removed from the part `train`.
+- A sentence that also occurs in a held-out document, perhaps with other case, blanks or punctuation, is removed from
+  the part `train`. But a sentence of several documents (`COMMON`), such as a greeting, a signature or the answer to
+  many questions, is not held out: labelled texts with a held-out sentence are test labels, so all of them would be.
 - Document numbers and a seed decide which documents are held out; sampling takes runs, so that neighbours are adjacent.
 - The first rule that applies defines a document. A column names it (a record without a name is a document). A heading
   begins it, as in wikis and Markdown. All lines of a file of prose are one document. A record of a table, or a line of
   a list, is a document. Such single records are numbered by their text: the order of a list has no meaning, so another
-  order of the same lines gives the same parts.
+  order of the same lines gives the same parts. Records that share a text are one document, such as questions with one
+  answer: labelled rows that share a text are in one part.
 """
 
 from __future__ import annotations
@@ -25,7 +28,8 @@ from typing import Final, Literal
 import polars as pl
 from pydantic import Field
 
-from bsl.models.corpus.normalize import normalize, sentence_ids, split_sentences
+from bsl.models.corpus.label_groups import connected_rows
+from bsl.models.corpus.normalize import copy_ids, has_text, letters, normalize, sentence_ids, split_sentences
 from bsl.models.errors import EmptyCorpusError
 from bsl.models.runtime.partitions import scattered
 from bsl.storage.artifacts.schemas import DOCUMENT_SENTENCES
@@ -36,6 +40,7 @@ Part = Literal["train", "report"]
 RUN: Final = 64  # sentences of a run that replaces a document if there are few documents or it is long
 FEW: Final = 20  # documents; with fewer, every document is cut into runs
 DRAWN: Final = 16  # sentences of a run that is one unit instead of a document; `RUN` is a multiple
+COMMON: Final = 3  # documents (or runs) with a sentence that is not held out
 FEWEST_UNITS: Final = 10  # units of a part: with fewer documents, runs are units; with fewer units, no questions
 ENOUGH: Final = "100 documents, or 2,000 sentences in fewer documents, are usually enough"
 """Text that gives questions."""
@@ -69,6 +74,15 @@ class LeftOut:
 
     short: int = 0
     long: int = 0
+
+    def summary(self, config: HoldOutConfig) -> str:
+        """Return a clause on the dropped sentences and the settings that drop them; empty if there are none."""
+        if not self.short + self.long:
+            return ""
+        return (
+            f"{self.short:,} sentences shorter than {config.min_chars} and {self.long:,} longer than "
+            f"{config.max_chars:,} characters were excluded (hold_out.min_chars, hold_out.max_chars)"
+        )
 
 
 def passages(records: pl.DataFrame, config: HoldOutConfig, left_out: LeftOut | None = None) -> pl.DataFrame:
@@ -119,18 +133,19 @@ def hold_out(sentences: pl.DataFrame, config: HoldOutConfig, left_out: LeftOut |
     Raises:
         EmptyCorpusError: A part has no sentences.
     """
-    parted = _parted(sentences, config)
+    parted = _parted(sentences, config).with_columns(copy=copy_ids(pl.col("text")))
+    parted = parted.with_columns(common=pl.struct("cut", "whole").n_unique().over("copy") >= COMMON)
     drawn = pl.concat([_drawn(parted, part, most, config.seed) for part, most in _bounds(config)])
-    held_out = drawn.filter(pl.col("part") != "train")
-    remaining = drawn.filter(
-        (pl.col("part") != "train") | ~pl.col("sentence_id").is_in(held_out["sentence_id"].implode())
-    )
+    held_out = drawn.filter(pl.col("part") != "train", ~pl.col("common"))
+    learnt = drawn.filter(pl.col("part") == "train", ~pl.col("copy").is_in(held_out["copy"].implode()))
+    remaining = pl.concat([held_out, learnt])
+    lost = f"; {left_out.summary(config)}" if left_out and left_out.short + left_out.long else ""
     for part, _ in _bounds(config):
         if remaining.filter(part=part).is_empty():
             raise EmptyCorpusError(
                 f"too little text: sentences of {config.min_chars} to {config.max_chars:,} characters: "
                 f"{sentences.height:,}, documents: {sentences['document'].n_unique():,}; none is left for the part "
-                f"{part!r}, because held-out sentences are not used for training{_dropped_lengths(left_out, config)}. "
+                f"{part!r}, because held-out sentences are not used for training{lost}. "
                 f"Give more text: {FEW} documents of equal length, or {math.ceil(2 * RUN / config.share):,} different "
                 "sentences, are always enough."
             )
@@ -153,15 +168,6 @@ def undivided(sentences: pl.DataFrame, config: HoldOutConfig) -> pl.DataFrame:
         )
     named = _runs(sentences, sentences.height / 4).with_columns(part=pl.lit("report"))
     return _with_units(_drawn(named, "report", config.report, config.seed)).select(*DOCUMENT_SENTENCES.names(), "unit")
-
-
-def _dropped_lengths(left_out: LeftOut | None, config: HoldOutConfig) -> str:
-    if left_out is None or left_out.short + left_out.long == 0:
-        return ""
-    return (
-        f"; {left_out.short:,} sentences shorter than {config.min_chars} and {left_out.long:,} longer than "
-        f"{config.max_chars:,} characters were excluded (hold_out.min_chars, hold_out.max_chars)"
-    )
 
 
 def _parted(sentences: pl.DataFrame, config: HoldOutConfig) -> pl.DataFrame:
@@ -240,8 +246,22 @@ def documents(records: pl.DataFrame, *, lines: bool, first: int) -> pl.DataFrame
         return texts.filter(~pl.col("text").str.contains(_HEADING))
     if lines:
         return _numbered(records, pl.lit(0), first, pl.lit(value=True))
-    alone = pl.col("text").first().over("record").rank("dense") - 1
-    return _numbered(records, alone, first, again).sort("document", maintain_order=True)
+    by_text = records.with_columns(first=pl.col("text").first().over("record")).sort("first", maintain_order=True)
+    together = pl.col("first").min().over(_sharing(by_text)).rank("dense") - 1
+    return _numbered(by_text, together, first, again).sort("document", maintain_order=True)
+
+
+def _sharing(records: pl.DataFrame) -> pl.Series:
+    """Return the group of each row: records that share a text, directly or through others; copies of a text are equal.
+
+    If that joins most rows, only records with the same first text are a group.
+    """
+    text = pl.when(has_text(pl.col("text"))).then(letters(pl.col("text"))).otherwise(pl.format("\0{}", pl.row_index()))
+    nodes = records.select(text=text, record=pl.format("\0record {}", "record"))
+    groups = connected_rows(records.height, pl.concat([nodes["text"], nodes["record"].alias("text")]))
+    if records.height and int(groups.value_counts()["count"].max()) > records.height / 2:  # type: ignore[arg-type]
+        return records.select(copy_ids(pl.col("first"))).to_series()
+    return groups
 
 
 def _numbered(records: pl.DataFrame, number: pl.Expr, first: int, continues: pl.Expr) -> pl.DataFrame:

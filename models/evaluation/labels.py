@@ -25,6 +25,7 @@ from sklearn.preprocessing import normalize
 
 from bsl.models.corpus.label_groups import connected_rows
 from bsl.models.corpus.labels import DOCUMENT
+from bsl.models.corpus.normalize import letters
 from bsl.models.evaluation.config import ProbeConfig
 from bsl.models.evaluation.geometry import nearest_of_others
 from bsl.models.evaluation.probe.problem import Part, make_problem, senteval_order
@@ -117,7 +118,8 @@ def _units(rows: pl.DataFrame, kind: Literal["pairs", "classes"]) -> NDArray[np.
     no pairs, because pairs are not compared with each other. None if each row is alone.
     """
     groups = rows[DOCUMENT].cast(pl.String) if DOCUMENT in rows.columns else None
-    texts = rows["text_1"] if kind == "classes" else rows.select(_pair_key().alias("text_1")).to_series()
+    key = letters(pl.col("text_1")) if kind == "classes" else _pair_key()
+    texts = rows.select(key.alias("text_1")).to_series()
     if groups is None and kind == "pairs" and texts.n_unique() == rows.height:
         return None
     if rows.height:
@@ -129,8 +131,8 @@ def _units(rows: pl.DataFrame, kind: Literal["pairs", "classes"]) -> NDArray[np.
 
 
 def _pair_key() -> pl.Expr:
-    """Return the texts of a pair as one string, equal for both orders."""
-    sides = pl.concat_list(pl.col("text_1"), pl.col("text_2").fill_null("")).list.sort()
+    """Return the letters of a pair as one string, equal for both orders."""
+    sides = pl.concat_list(letters(pl.col("text_1")), letters(pl.col("text_2").fill_null(""))).list.sort()
     return sides.list.join("\0")
 
 

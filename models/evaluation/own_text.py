@@ -30,13 +30,19 @@ QUESTIONS: Final[Mapping[str, Callable[[pl.DataFrame], Questions | None]]] = {
 """The kinds of questions, in the order of the tables."""
 
 
-def too_few(held_out: pl.DataFrame) -> str:
-    """Return the message for text that gives no questions; `held_out` is as for `probes`."""
+def too_few(held_out: pl.DataFrame, lost: str = "") -> str:
+    """Return the message for text that gives no questions.
+
+    Args:
+        held_out: As for `retrieval_questions`.
+        lost: Clause of `LeftOut.summary`.
+    """
     sentences, units = held_out["sentence_id"].n_unique(), held_out["unit"].n_unique()
+    excluded = f"; {lost}" if lost else ""
     return (
         f"too few documents: expected {FEWEST} questions about {FEWEST_UNITS} held-out documents, or about as many "
-        f"runs of {DRAWN} sentences (found documents or runs: {units}, different sentences in them: {sentences}). "
-        f"Give more text: {ENOUGH}"
+        f"runs of {DRAWN} sentences (found documents or runs: {units}, different sentences in them: {sentences}"
+        f"{excluded}). Give more text: {ENOUGH}"
     )
 
 

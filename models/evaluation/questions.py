@@ -20,11 +20,11 @@ FEWEST: Final = 30  # minimal number of questions of a kind, and of different ti
 
 
 def neighbour(sentences: pl.DataFrame) -> Questions:
-    """Ask for the next sentence of the document."""
-    once = _once(sentences)
+    """Ask for the next sentence of the document; it may be that of several sentences, as the answer to questions is."""
+    in_one_document = sentences.filter(pl.col("document").n_unique().over("sentence_id") == 1)
     before = pl.col("position") - 1
-    following = once.filter(pl.col("position") > 0).select("document", before, answer="text")
-    return once.join(following, on=["document", "position"]).with_columns(asks="text"), sentences["text"]
+    following = in_one_document.filter(pl.col("position") > 0).select("document", before, answer="text")
+    return _once(sentences).join(following, on=["document", "position"]).with_columns(asks="text"), sentences["text"]
 
 
 def title(sentences: pl.DataFrame) -> Questions | None:

@@ -305,8 +305,8 @@ def _not_proved(questions: Sequence[AdaptationComparison], texts: int) -> Verdic
         to_label, difference = f"all {texts:,} texts", widest / (texts / 2) ** 0.5
     advice = (
         f"To prove a gain, label {to_label} (half are for the test): they show a difference of "
-        f"{100 * difference:.2g} points. You get the original encoder, unless --accept exports the adapted one without "
-        f"proof: {_RECORD}."
+        f"{100 * difference:.2g} points. You get the original encoder, or with --accept the adapted one without proof: "
+        f"{_RECORD}."
     )
     return Verdict("NOT PROVED", reason, advice)
 

@@ -67,8 +67,10 @@ def _first(path: str, kind: Format, columns: Columns, encoding: str | None) -> p
     return first.head(SAMPLE if kind != "txt" else 50 * SAMPLE).cast(pl.String)
 
 
-def require_header(path: str, kind: Format, sample: pl.DataFrame) -> None:
+def require_header(path: str, kind: Format, sample: pl.DataFrame, remedy: str = NAME_COLUMNS) -> None:
     """Refuse a first line that is data instead of a header, in formats with a header, by the first records.
+
+    `remedy` says how to name the text column.
 
     Raises:
         SourceError: a name looks like text, is a number, or is also a value in its column.
@@ -83,7 +85,7 @@ def require_header(path: str, kind: Format, sample: pl.DataFrame) -> None:
             lines = ", or give the file the suffix .txt to read one sentence per line" if sample.width == 1 else ""
             raise SourceError(
                 f"{path}: line 1 should be a header, but {name[:60]!r} {why}, expected a column name such as 'text'. "
-                f"Add a header line{lines}. If line 1 is the header, name the text column {NAME_COLUMNS}."
+                f"Add a header line{lines}. If line 1 is the header, name the text column {remedy}."
             )
 
 

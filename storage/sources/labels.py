@@ -16,7 +16,15 @@ from bsl.storage.readers.formats import Format, columns_of, format_of, read_tabl
 from bsl.storage.readers.read_report import ReadReport
 from bsl.storage.readers.text_columns import SAMPLE, require_header
 from bsl.storage.record import NotInKey, Record
-from bsl.storage.sources.label_columns import EXPECTED, label_columns, obstacle, prose_columns, remedy
+from bsl.storage.sources.label_columns import (
+    EXPECTED,
+    NAME_LABEL,
+    NAME_TEXT,
+    label_columns,
+    obstacle,
+    prose_columns,
+    remedy,
+)
 from bsl.storage.sources.label_groups import group_names, likely_group, require_groups
 from bsl.storage.sources.label_names import SET_PREFIX, label_file
 from bsl.storage.sources.label_values import class_labels, decimal_comma, folded_spellings, scores, words_as_classes
@@ -52,8 +60,8 @@ class LabelSource(Record):
     """Column whose equal values are rows of one document, writer or customer; None without one."""
     encoding: str | None = None
     """Encoding of the files that are not UTF-8."""
-    rule: Literal[6] = 6
-    """Version of the rule that distinguishes labels from missing values, and of equal labels; part of keys."""
+    rule: Literal[7] = 7
+    """Version of the rule that distinguishes labels from missing values, and of equal labels and texts, in keys."""
     path: Annotated[str, NotInKey]
     left_out: Annotated[int, NotInKey] = 0
     """Rows without a label or a text."""
@@ -187,7 +195,7 @@ def _only_format(path: str, files: Sequence[str]) -> Format:
 
 
 def _refuse(path: str, file: str, form: Format, table: pl.DataFrame, encoding: str | None) -> NoReturn:
-    require_header(file, form, table.head(SAMPLE))
+    require_header(file, form, table.head(SAMPLE), f"{NAME_TEXT}, and the label {NAME_LABEL}")
     columns = columns_of(file, form, encoding=encoding)
     _, once, known = prose_columns(table)
     unread = [name for name in columns if name not in table.columns]

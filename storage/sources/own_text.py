@@ -23,7 +23,7 @@ from bsl.storage.readers.columns import Columns, known_shape, named, require
 from bsl.storage.readers.formats import Format, columns_of, format_of, is_readable, read_table
 from bsl.storage.readers.text_columns import PROSE_WORDS, check_texts, first_records, is_prose, require_header
 from bsl.storage.record import NotInKey, Record
-from bsl.storage.sources.paths import listed
+from bsl.storage.sources.paths import listed, other_suffixes
 from bsl.storage.sources.read import local_files
 from bsl.storage.sources.sources import SourceSpec, mirrored_table, perhaps_meant, resolve_source, spec_of, stem_of
 
@@ -71,6 +71,8 @@ class TextSource(Record):
     files: Annotated[tuple[str, ...], NotInKey] = ()
     found: Annotated[tuple[str, ...], NotInKey] = ()
     """All columns of the first file."""
+    others: Annotated[tuple[tuple[str, int], ...], NotInKey] = ()
+    """Suffixes of the files of unknown formats in the folder or pattern, and their numbers."""
 
     @property
     def ordered(self) -> bool:
@@ -82,6 +84,8 @@ class TextSource(Record):
         """The guess, as a row of a table."""
         unread = [name for name in self.found if name not in (*self.texts, self.title, self.document)]
         files = f"{len(self.files)} files" if len(self.files) > 1 else self.files[0].rsplit("/", 1)[-1]
+        others = ", ".join(f"{count:,} {suffix}" for suffix, count in self.others)
+        skipped = [f"files: {others}"] if others else []
         line = "paragraphs of wrapped lines" if self.wrapped else "one text per line"
         return {
             "files": f"{self.name}: {files}",
@@ -89,7 +93,7 @@ class TextSource(Record):
             "text": line if self.format == "txt" else ", ".join(self.texts),
             "title": self.title or "",
             "document": self.document or ("one per file" if self.ordered else ""),
-            "not read": ", ".join(name or "(a column without a name)" for name in unread),
+            "not read": ", ".join([*(name or "(a column without a name)" for name in unread), *skipped]),
         }
 
 
@@ -125,8 +129,9 @@ def text_sources(
     options = (("--columns", reading.columns), ("--title", [reading.title]), ("--document", documents))
     for option, names in options:
         require(", ".join(paths), every, [name for name in names if name], f"with `{option}`")
-    for name, files in located:
+    for path, (name, files) in zip(paths, located, strict=True):
         groups: dict[tuple[Format, tuple[str, ...], bool], list[TextSource]] = {}
+        others = tuple(sorted(other_suffixes(path).items())) if _dataset_of(path, mirror) is None else ()
         for file in files:
             guess = _guess(file, columns[file], reading)
             groups.setdefault((guess.format, guess.found, guess.wrapped), []).append(guess)
@@ -134,9 +139,9 @@ def text_sources(
             own_files = tuple(guess.files[0] for guess in same)
             check_texts(own_files[0], same[0].format, same[0].texts, encoding=reading.encoding)
             stem = stem_of(own_files[0]) if len(own_files) == 1 else name
-            found.append(
-                same[0].model_copy(update={"name": stem, "digest": joint_sha256(own_files), "files": own_files})
-            )
+            same_files = {"name": stem, "digest": joint_sha256(own_files), "files": own_files, "others": others}
+            found.append(same[0].model_copy(update=same_files))
+            others = ()  # shown once
     return tuple(found)
 
 

@@ -7,6 +7,8 @@ environments, version control, and the store that a run creates next to the text
 from __future__ import annotations
 
 import glob
+from collections import Counter
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 import fsspec
@@ -44,6 +46,18 @@ def listed(path: str) -> tuple[str, ...]:
         return _listed(path)
 
 
+def other_suffixes(path: str) -> Counter[str]:
+    """Return the number of files that `listed` leaves out of a folder or pattern because of their format, by suffix.
+
+    Raises:
+        SourceError: as for `listed`.
+    """
+    with reachable(path):
+        fs, root = fsspec.url_to_fs(path)
+        names = () if fs.isfile(root) else _names(path, fs, root)
+    return Counter(PurePosixPath(name).suffix or PurePosixPath(name).name for name in names if not is_readable(name))
+
+
 def _listed(path: str) -> tuple[str, ...]:
     fs, root = fsspec.url_to_fs(path)
     if fs.isfile(root):
@@ -51,10 +65,7 @@ def _listed(path: str) -> tuple[str, ...]:
         return (path,)
     if not fs.isdir(root) and "*" not in root:
         raise SourceError(f"{path}: no such file or folder{perhaps_path(path)}. Correct the path.")
-    try:
-        names = sorted(files_below(fs, root.rstrip("/")) if fs.isdir(root) else _matches(fs, root))
-    except OSError as error:
-        raise SourceError(f"{path}: cannot be listed ({error}). Check its permissions, or name the files.") from error
+    names = _names(path, fs, root)
     found = tuple(name for name in names if is_readable(name))
     for name in found:
         _require_utf8(name)
@@ -64,6 +75,14 @@ def _listed(path: str) -> tuple[str, ...]:
         has = "contains" if fs.isdir(root) else "matches"
         raise SourceError(f"{path} {has} {unknown if names else 'no files'}. Correct the path.")
     return tuple(str(fs.unstrip_protocol(name)) if "://" in path else name for name in found)
+
+
+def _names(path: str, fs: fsspec.AbstractFileSystem, root: str) -> list[str]:
+    """Return the files below a folder or matching a pattern, sorted, readable or not."""
+    try:
+        return sorted(files_below(fs, root.rstrip("/")) if fs.isdir(root) else _matches(fs, root))
+    except OSError as error:
+        raise SourceError(f"{path}: cannot be listed ({error}). Check its permissions, or name the files.") from error
 
 
 def _matches(fs: fsspec.AbstractFileSystem, pattern: str) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from bsl.models.corpus.labels import DOCUMENT, JUDGE, NEEDS, TEACH, parts_of, sentences_of, usable_rows
+from bsl.models.corpus.normalize import copy_ids
 from bsl.models.errors import EmptyCorpusError, EvaluationError
 from bsl.storage.filesystem.spelling import nearest_name
 from bsl.storage.sources.labels import LabelSource, read_labels
@@ -36,9 +37,9 @@ def labelled_rows(store: Store, passages: PassagesRef, labels: LabelSource, *, u
     Raises:
         EvaluationError: too few rows remain for an evaluation.
     """
-    parts = store.scan(passages).select("sentence_id", "part").collect()
+    parts = store.scan(passages).select("part", copy=copy_ids(pl.col("text"))).collect()
     held_out, training = (
-        parts.filter((pl.col("part") == TRAIN) == is_training)["sentence_id"] for is_training in (False, True)
+        parts.filter((pl.col("part") == TRAIN) == is_training)["copy"] for is_training in (False, True)
     )
     rows, sides = _sorted(labels), sides_of(labels)
 
@@ -83,14 +84,14 @@ def evaluation_counts(labels: LabelSource) -> str:
 
 
 def without_test_labels(sentences: pl.DataFrame, rows: pl.DataFrame, labels: LabelSource) -> pl.DataFrame:
-    """Return the rows of `sentences` (with `sentence_id`) whose sentences do not occur in labelled rows for evaluation.
+    """Return the rows of `sentences` (with `text`) that have no copy in labelled rows for evaluation.
 
     Raises:
         EmptyCorpusError: no sentence remains for training.
     """
     test = rows.filter(pl.col("part") != TEACH)
     excluded = pl.concat([sentences_of(test[side]) for side in sides_of(labels)])
-    remaining = sentences.filter(~pl.col("sentence_id").is_in(excluded.implode()))
+    remaining = sentences.filter(~copy_ids(pl.col("text")).is_in(excluded.implode()))
     if remaining.is_empty():
         raise EmptyCorpusError(
             f"all {sentences.height:,} training sentences occur in test labels, so none remains for training. Give "

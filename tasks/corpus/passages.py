@@ -12,7 +12,7 @@ from bsl.storage.sources.labels import LabelSource
 from bsl.storage.sources.own_text import TextSource
 from bsl.tasks.corpus.labels import TRAIN, counts_of, labelled_rows, without_test_labels
 from bsl.tasks.corpus.own_sentences import parts_of
-from bsl.tasks.figures import LabelCounts, OwnCorpusFigures
+from bsl.tasks.figures import LabelCounts, OwnCorpusFigures, PassagesFigures
 from bsl.tasks.rendering.blocks import Table
 from bsl.tasks.stage.cached import StageContext, stage
 from bsl.tasks.stage.ui import progress_of, show
@@ -23,7 +23,7 @@ def columns_table(sources: tuple[TextSource, ...]) -> Table:
     return Table.of("Columns", [source.summary for source in sources])
 
 
-@stage(ref=PassagesRef, version=9)
+@stage(ref=PassagesRef, version=10)
 def read_passages(context: StageContext, sources: tuple[TextSource, ...], config: HoldOutConfig) -> None:
     """Read files, split their records into sentences and hold documents out.
 
@@ -48,6 +48,12 @@ def read_passages(context: StageContext, sources: tuple[TextSource, ...], config
         }
     )
     show(Table.of("Some of your sentences", parts.sample(min(20, parts.height), seed=0).to_dicts()))
+
+
+def lengths_line(figures: PassagesFigures, config: HoldOutConfig) -> str:
+    """Return a sentence on the sentences that were dropped because of their length; empty if there are none."""
+    lost = LeftOut(figures.too_short, figures.too_long).summary(config)
+    return lost and f"text: {figures.sentences:,} sentences; {lost}"
 
 
 @stage(ref=CorpusRef, version=5)

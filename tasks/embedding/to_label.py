@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from bsl.models.corpus.normalize import sentence_ids
+from bsl.models.corpus.normalize import has_text, sentence_ids
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.runtime.partitions import scattered
 from bsl.storage.artifacts.refs import CheckpointRef, CorpusRef
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 TO_LABEL: Final = "to-label.csv"
 """File name beside the report."""
 _CANDIDATES: Final = 4  # texts to choose from, per text chosen; more take minutes to embed on a CPU
-_SHORTEST, _LONGEST = 20, 2_000  # characters
+_SHORTEST, _LONGEST = 20, 2_000  # characters; other texts are candidates only if most have other lengths
 
 
-@stage(ref=CorpusRef, version=1, uses_torch=True)
+@stage(ref=CorpusRef, version=2, uses_torch=True)
 def choose_to_label(
     context: StageContext,
     sources: tuple[TextSource, ...],
@@ -73,12 +73,14 @@ def to_label_summary(store: Store, chosen: CorpusRef) -> str:
 
 
 def _texts(sources: tuple[TextSource, ...]) -> pl.DataFrame:
-    """Return the different texts of files as rows of a corpus."""
+    """Return the different texts of files as rows of a corpus: those of usual length, or all if most are not."""
     found = [
         table.select(pl.col("text").str.strip_chars(), source=pl.lit(source.name), lang=pl.lit(source.lang))
         for source in sources
         for table in records(source, ReadReport(source.name))
     ]
-    texts = pl.concat(found).filter(pl.col("text").str.len_chars().is_between(_SHORTEST, _LONGEST))
-    every = texts.unique("text", keep="first", maintain_order=True)
+    texts = pl.concat(found).filter(has_text(pl.col("text")))
+    different = texts.unique("text", keep="first", maintain_order=True)
+    usual = different.filter(pl.col("text").str.len_chars().is_between(_SHORTEST, _LONGEST))
+    every = usual if 2 * usual.height >= different.height else different
     return every.select(sentence_ids(pl.col("text")).alias("sentence_id"), "text", "source", "lang")

@@ -157,13 +157,6 @@ def accuracies_of(
     return class_accuracies(encoder.features(pl.Series(labelled.first), _PART), labelled, training, on_progress)
 
 
-def most_frequent_share(sets: Mapping[str, EvaluationSet]) -> float:
-    """Return the share of the most frequent class in the rows of labels with classes; 0 without such labels."""
-    labelled = (one for one in sets.values() if isinstance(one, LabelledSet) and one.labels.kind == "classes")
-    classes = [rows_of(one)[_PART]["label"] for one in labelled]
-    return max((max(one.value_counts(normalize=True)["proportion"]) for one in classes), default=0.0)
-
-
 def class_rows(rows: pl.DataFrame) -> tuple[Labelled, Labelled | None]:
     """Return the test rows and the training rows, None without any, of a table of classes with the column `part`."""
     from bsl.models.evaluation.labels import labelled_of

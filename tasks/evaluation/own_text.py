@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 import polars as pl
@@ -54,14 +54,16 @@ class OwnTextSet(EvaluationSet):
     """Maximum number of questions of a kind."""
     seed: ClassVar[int] = 0
     sources: tuple[TextSource, ...]
+    rule: Literal[1] = 1
+    """Version of the rule that divides text into documents, in keys."""
 
     def read(self) -> Mapping[str, pl.DataFrame]:
         """Return the sentences in the form of `bsl.models.corpus.passages.undivided`."""
-        config = HoldOutConfig()
-        tables = list(sentences_of(self.sources, config, LeftOut(), progress_of("reading, files")))
+        config, left_out = HoldOutConfig(), LeftOut()
+        tables = list(sentences_of(self.sources, config, left_out, progress_of("reading, files")))
         sentences = undivided(pl.concat(tables), config)
         if not retrieval_questions(sentences):
-            raise EvaluationError(f"{self.dataset}: {too_few(sentences)}.")
+            raise EvaluationError(f"{self.dataset}: {too_few(sentences, left_out.summary(config))}.")
         return {_PART: sentences}
 
     def sentences(self) -> pl.Series:
@@ -116,6 +118,14 @@ class HeldOutSet(EvaluationSet):
         """Return the queries and targets of all questions, and the labelled texts."""
         sides = sides_of(self.labels) if self.labels else []
         return pl.concat([_texts_of(self), *(rows_of(self)[_LABELS][side].alias("text") for side in sides)])
+
+
+def most_frequent_share(sets: Mapping[str, EvaluationSet]) -> float:
+    """Return the share of the most frequent class in the test labels of a held-out set; 0 without such labels."""
+    labelled = (one for one in sets.values() if isinstance(one, HeldOutSet) and one.labels is not None)
+    tables = [rows_of(one)[_LABELS] for one in labelled if one.labels is not None and one.labels.kind == "classes"]
+    classes = [table.filter(part=JUDGE)["label"] for table in tables]
+    return max((max(one.value_counts(normalize=True)["proportion"]) for one in classes), default=0.0)
 
 
 AnyText = OwnTextSet | HeldOutText | HeldOutSet

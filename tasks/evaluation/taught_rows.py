@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from bsl.models.corpus.normalize import normalize
+from bsl.models.corpus.normalize import letters
 from bsl.storage.artifacts.lineage import lineage
 from bsl.storage.artifacts.refs import CheckpointRef, PairsRef
 from bsl.storage.sources.labels import SET_PREFIX
@@ -54,7 +54,7 @@ def taught_notes(
     for one in labelled:
         (rows,) = rows_of(one).values()
         seen = rows.select(
-            pl.any_horizontal(_letters(pl.col(side)).is_in(texts.implode()) for side in sides_of(one.labels))
+            pl.any_horizontal(letters(pl.col(side)).is_in(texts.implode()) for side in sides_of(one.labels))
         ).to_series()
         if count := int(seen.sum()):
             notes.append(
@@ -72,9 +72,4 @@ def _taught(store: Store, encoder: CheckpointRef) -> pl.Series:
     sides = [table.filter(source=OF_LABELS).select(text=side) for table in pairs for side in ("text_1", "text_2")]
     if not sides:
         return pl.Series(dtype=pl.String)
-    return pl.concat(sides).select(_letters(pl.col("text")).unique()).collect().to_series()
-
-
-def _letters(text: pl.Expr) -> pl.Expr:
-    """Return texts without the differences of case, blanks and punctuation, which tokenisation changes."""
-    return normalize(text).str.to_lowercase().str.replace_all(r"[^\p{L}\p{N}\p{S}]+", "")
+    return pl.concat(sides).select(letters(pl.col("text")).unique()).collect().to_series()

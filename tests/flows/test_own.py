@@ -75,17 +75,17 @@ def test_study_scores_every_point_on_text_labels_and_stsb(store, swept):
 def test_no_held_out_sentence_and_no_test_label_is_trained_on(store, swept, text):
     inputs = inputs_of(store, swept)
     passages = PassagesRef(key=inputs["own_text.passages"].key)
-    held_out = store.scan(passages).filter(pl.col("part") != "train").collect()["sentence_id"]
+    held_out = store.scan(passages).filter(pl.col("part") != "train").collect()["text"]
     rows = labelled_rows(store, passages, label_source(text), use="adapt").filter(part="judge")
-    tested = pl.concat([held_out, sentences_of(rows["text_1"])]).unique()
-    assert len(tested) > len(held_out) > 50
+    tested = sentences_of(pl.concat([held_out, rows["text_1"].alias("text")]))
+    assert len(tested) > held_out.n_unique() > 50
     pairs = [store.scan(ref).collect() for ref in store.refs("pairs")]
     assert len(pairs) == len(POINTS)
-    learnt = [store.scan(inputs["own_text.corpus"]).collect()["sentence_id"]]
+    learnt = [sentences_of(store.scan(inputs["own_text.corpus"]).collect()["text"])]
     for table in pairs:
         scored = table.drop_nulls("score")  # without the general sentences, which have no score
-        texts = pl.concat([scored["text_1"], scored["text_2"].rename("text_1")])
-        learnt.append(sentences_of(texts) if len(texts) else table["sentence_id"])
+        used = scored if scored.height else table
+        learnt.append(sentences_of(pl.concat([used["text_1"], used["text_2"].rename("text_1")])))
     for sentences in learnt:
         assert len(sentences) > 50
         assert not sentences.is_in(tested.implode()).any()

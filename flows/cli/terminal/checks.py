@@ -38,10 +38,11 @@ def check_amount(sources: Sequence[TextSource], hold_out: HoldOutConfig, labels:
     from bsl.models.evaluation.own_text import retrieval_questions, too_few
     from bsl.tasks.corpus.own_sentences import parts_of
 
-    _, parts = parts_of(tuple(sources), hold_out, LeftOut())
+    left_out = LeftOut()
+    _, parts = parts_of(tuple(sources), hold_out, left_out)
     held_out = parts.filter(part="report")
     if labels is None and not retrieval_questions(held_out):
-        raise EvaluationError(f"{too_few(held_out)}. {OR_LABELS}")
+        raise EvaluationError(f"{too_few(held_out, left_out.summary(hold_out))}. {OR_LABELS}")
 
 
 def check_sets(names: Sequence[str], site: RunContext) -> None:

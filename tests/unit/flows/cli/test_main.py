@@ -172,6 +172,7 @@ REFUSED = [  # call, exit code, part of the message
     ("adapt latin.txt", 1, "iconv -f "),
     ("adapt own.txt", 1, SMALL),
     ("adapt few.txt", 1, "too few documents: expected 30 questions about 10 held-out documents"),
+    ("adapt few.txt titles.txt", 1, "; 90 sentences shorter than 20 and 0 longer than 1,000 characters"),
     ("adapt blank.csv --columns text", 1, "the text columns are empty: 'text' of blank. Name the columns"),
     (
         "evaluate embedded:bert-mini --set seed=1",
@@ -225,6 +226,7 @@ print(json.dumps(ended))
 FILES = {
     "own.txt": "A dog runs across a field of snow.\n",
     "-own.txt": "A dog runs across a field of snow.\n",
+    "titles.txt": "".join(f"Title {number}\n" for number in range(90)),
     "few.txt": "A cat sleeps on the sofa.\nA dog runs in the park.\n",
     "few.csv": "text,label\nA cat sleeps.,cat\nA dog runs.,dog\nA cat runs.,cat\nA dog naps.,dog\n",
     "own.csv": "id,body\n1,A dog runs across a field of snow.\n",

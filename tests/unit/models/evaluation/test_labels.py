@@ -73,14 +73,14 @@ def test_probe_of_many_rows_and_classes_predicts_as_the_exact_one(monkeypatch):
     assert found[0].mean() == pytest.approx(found[1].mean(), abs=0.001)
 
 
-@every([("document", "writer"), ("text_1", "t")])
-def test_no_row_is_judged_by_rows_of_its_group_or_with_its_text(column, word):
+@every([("document", "writer {}"), ("text_1", "t {}"), ("text_1", "t{1} {0}")])
+def test_no_row_is_judged_by_rows_of_its_group_or_with_its_text(column, name):
     """Regression: vectors know only the writer, whose rows have one class: accuracies were 1, not those of chance."""
     writer = np.arange(ROWS) % 40
     gold = np.random.default_rng(3).permutation(np.arange(40) % 2)[writer]
     vectors = normal(40, 64, seed=1)[writer]
     alone = {"text_1": [f"text {row}" for row in range(ROWS)], "label": gold.astype(str)}
-    rows = pl.DataFrame({**alone, column: [f"{word} {number}" for number in writer]})
+    rows = pl.DataFrame({**alone, column: [name.format(number, "." * row) for row, number in enumerate(writer)]})
     leaking, found = (class_accuracies(vectors, labelled_of(some, "classes")) for some in (pl.DataFrame(alone), rows))
     assert leaking.classifier.mean() > 0.95
     assert leaking.grouping.mean() > 0.75

@@ -85,6 +85,20 @@ def test_probes_exclude_queries_that_are_their_own_answer():
         reciprocal_ranks(_encode, _probe(["a", "c"], ["a", "b", "c"], [1, 2], own=[0, 2]))
 
 
+@pytest.mark.parametrize(("answer", "found"), [("Answer {}", 80), ("Kind regards", 0)])
+def test_answer_to_several_questions_is_asked_for_if_one_document_has_it(answer, found):
+    number = pl.col("document").cast(pl.String)
+    answers = pl.concat_str(pl.lit(answer.removesuffix("{}")), number if "{}" in answer else pl.lit(""))
+    text = pl.when(pl.col("position") % 2 == 1).then(answers).otherwise("text")
+    held = _held(each=4).with_columns(text=text).with_columns(sentence_id=pl.col("text").hash())
+    probe = retrieval_questions(held).get("neighbour")
+    assert (len(probe) if probe else 0) == found
+    assert probe is None or all(
+        probe.targets[gold] == f"Answer {query.split()[-2]}"
+        for query, gold in zip(probe.queries, probe.gold, strict=True)
+    )
+
+
 def test_probes_without_enough_data_are_omitted():
     lone = _held(documents=100, each=1)
     assert {*retrieval_questions(lone.with_columns(title=pl.lit(None, pl.String)))} == {"crop"}

@@ -117,7 +117,7 @@ NO_LABELS = {
     ),
     "no header": (
         "".join(f'{n},"{text}",{n % 2 + 5}\n' for n, text in enumerate(TEXTS)),
-        "line 1 should be a header, but '0' is a number",
+        "line 1 should be a header, but '0' is a number .* with `--text-column` .*, and the label with `--label",
     ),
     "a bad line": (
         pl.DataFrame({"text": TEXTS, "label": list("xy" * 6)}).write_csv() + "one field\n", "line 14: 1 fields",

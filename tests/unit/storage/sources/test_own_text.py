@@ -23,6 +23,8 @@ def folder(tmp_path):
     (tmp_path / "in" / "lines.txt").write_text("\n".join(PROSE) + "\n")
     (tmp_path / "in" / "book.txt").write_text("Call me by a name\nthat I chose.\n\nIt was late\nand it rained.\n")
     ROWS.write_csv(tmp_path / "in" / "tickets.csv")
+    for name in ("readme.md", "more.md", "letter.pdf"):
+        (tmp_path / "in" / name).touch()
     ROWS.select(thread_id=pl.col("ticket_no") // 2, comment="body", stars=1.5).write_ndjson(tmp_path / "posts.jsonl")
     ROWS.select(question="body", answer=pl.col("body").str.replace("This", "That"), label="lang").write_parquet(
         tmp_path / "qa.parquet"
@@ -47,6 +49,8 @@ def test_mixed_formats_are_summarised_with_guessed_columns(folder):
         "not read": "ticket_no, lang",
     }  # fmt: skip
     assert told["posts: posts.jsonl"]["text"] == "comment"
+    skipped = [summary["not read"] for summary in told.values() if "files:" in summary["not read"]]
+    assert skipped == ["files: 2 .md, 1 .pdf"]
     assert told["posts: posts.jsonl"]["document"] == "thread_id"
     assert told["qa: qa.parquet"]["text"] == "question, answer"
 

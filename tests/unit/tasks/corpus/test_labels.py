@@ -15,9 +15,9 @@ from bsl.storage.sources.labels import label_source
 from bsl.storage.sources.own_text import text_sources
 from bsl.storage.sources.reading_config import ReadingConfig
 from bsl.tasks.corpus.labels import counts_line, evaluation_counts, labelled_rows
-from bsl.tasks.corpus.passages import read_passages, training_corpus
-from bsl.tasks.evaluation.own_text import HeldOutSet, check_enough
-from bsl.tasks.figures import LabelCounts
+from bsl.tasks.corpus.passages import lengths_line, read_passages, training_corpus
+from bsl.tasks.evaluation.own_text import HeldOutSet, check_enough, most_frequent_share
+from bsl.tasks.figures import LabelCounts, PassagesFigures
 from bsl.tasks.views.pairs import pair_own_labels
 from tests.corpora import publish
 
@@ -107,6 +107,22 @@ def test_counts_of_labels_add_up_and_rare_classes_are_named_and_not_taught(text,
     if use == "adapt":
         taught = pair_own_labels(text.site, text.ref, labels, use=use, seed=0, general=None, own=None)
         assert not text.store.scan(taught).collect()["text_1"].is_in(OTHERS[:10]).any()
+
+
+def test_most_frequent_share_is_that_of_the_test_labels(text, tmp_path):
+    """Regression: it was 0, so that a classifier no better than the most frequent class was praised."""
+    labels = _file(tmp_path, OTHERS, [("bad", "good", "good", "good")[n % 4] for n in range(210)])
+    held_out = HeldOutSet(passages=text.ref, labels=labels, use="adapt", questions=9, store=text.site.store)
+    test = text.rows(labels, "adapt").filter(part="judge")
+    assert most_frequent_share({"your text": held_out}) == (test["label"] == "good").mean() > 0.6
+
+
+def test_sentences_of_other_lengths_are_counted(site, tmp_path):
+    (tmp_path / "own.txt").write_text("".join(f"{text}\nNumber {n}.\n" for n, text in enumerate(TEXTS)))
+    config = HoldOutConfig(max_chars=900)
+    passages = read_passages(site, text_sources(ReadingConfig(), [str(tmp_path / "own.txt")]), config)
+    line = lengths_line(site.open_store().manifest(passages).figures_as(PassagesFigures), config)
+    assert line.startswith("text: 400 sentences; 400 sentences shorter than 20 and 0 longer than 900 characters")
 
 
 def test_counts_of_pairs_name_rows_that_contain_training_sentences(tmp_path):

@@ -49,3 +49,11 @@ def test_few_texts_are_all_chosen_but_for_short_and_long_ones(site, tmp_path):
     path = tmp_path / "texts.txt"
     path.write_text("".join(f"Sentence number {number} is here.\n" for number in range(30)) + "short\n" + "x" * 3000)
     assert _chosen(site, path, 40).height == 30
+
+
+@pytest.mark.parametrize("text", ["Cup {}", "Word " * 500 + "{}"])
+def test_texts_that_are_mostly_short_or_long_are_chosen_too(site, tmp_path, text):
+    """Regression: of 600 passages of 500 words, none was to be labelled."""
+    path = tmp_path / "texts.txt"
+    path.write_text("".join(text.format(number) + "\n" for number in range(30)) + "A sentence of usual length.\n")
+    assert _chosen(site, path, 40).height == 31
