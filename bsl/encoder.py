@@ -11,7 +11,7 @@ import torch
 from bsl.imports import importing
 from bsl.models.encoder import sentence_encoder
 from bsl.models.encoder.config import EncoderConfig
-from bsl.models.encoder.prompts import role_prompt
+from bsl.models.encoder.prompts import check_role, role_prompt
 from bsl.models.encoder.texts import texts_of
 from bsl.models.runtime.rows import unit_vectors
 from bsl.storage.assets.embedded import EMBEDDED, embedded_path
@@ -192,6 +192,9 @@ class SentenceEncoder(sentence_encoder.SentenceEncoder):
 
         An encoder without prompts for queries and documents puts its default prompt before both, unlike
         sentence-transformers, which puts none.
+
+        Raises:
+            EncoderError: The encoder has other modules for queries (a Router), which are not loaded.
         """
         return self._encode_role(texts, "query", how)
 
@@ -200,6 +203,7 @@ class SentenceEncoder(sentence_encoder.SentenceEncoder):
         return self._encode_role(texts, "document", how)
 
     def _encode_role(self, texts: str | Sequence[str], role: Role, how: dict[str, Any]) -> Any:  # noqa: ANN401
+        check_role(self.config.model, self.network.elsewhere, role)
         if how.get("prompt") is None and how.get("prompt_name") is None:
             how["prompt"] = role_prompt(self.prompts, role)
         return self.encode(texts, **how)

@@ -28,7 +28,13 @@ from bsl.models.encoder.config import (
 from bsl.models.encoder.heads import SENTENCES, TOKENS, Dense, Normalize
 from bsl.models.encoder.pooling import TOKEN_WEIGHTS, pooling_of
 from bsl.models.encoder.prompts import ROLES
-from bsl.models.encoder.serialization.modules import THROUGH_PYTHON, SavedModule, check_files, read_modules
+from bsl.models.encoder.serialization.modules import (
+    THROUGH_PYTHON,
+    SavedModule,
+    check_files,
+    read_modules,
+    roles_elsewhere,
+)
 from bsl.models.encoder.serialization.pooling_modules import read_modes, read_pooling, stated_width
 from bsl.models.encoder.serialization.settings import LENGTHS, PROMPTS, ROOT, check_table
 from bsl.models.errors import EncoderError, load_errors
@@ -46,6 +52,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bsl.models.encoder.config import EncoderConfig, WordsConfig
+    from bsl.models.encoder.prompts import Role
 
 logger = logging.getLogger(__name__)
 
@@ -74,6 +81,7 @@ class SavedEncoder:
         graph: ONNX graph that replaces the transformer's weights.
         truncate_dim: Number of leading dimensions to which vectors are truncated; None for all.
         token_width: Width of the token vectors to pool, as the folder states it; None if it does not.
+        elsewhere: Roles whose texts have other modules, which are not loaded.
     """
 
     backbone: SavedModule
@@ -91,6 +99,7 @@ class SavedEncoder:
     graph: Path | None = None
     truncate_dim: int | None = None
     token_width: int | None = None
+    elsewhere: tuple[Role, ...] = ()
 
 
 def read_saved(folder: Path) -> SavedEncoder:
@@ -150,6 +159,7 @@ def _read(folder: Path) -> SavedEncoder:
         prompts=prompts,
         default_prompt=default,
         truncate_dim=truncate_dim,
+        elsewhere=roles_elsewhere(folder),
     )
     if backbone.kind == "StaticEmbedding":
         from bsl.models.encoder.static import static_settings
