@@ -89,8 +89,9 @@ def for_role(site: RunContext, found: ResolvedEncoder, role: Role) -> EncoderCon
         return found.config
     from bsl.models.encoder.serialization.folder_settings import read_saved  # imports transformers
 
-    saved = read_saved(described_folder(site.open_store(), found.encoder))
-    check_role(found.config.model, saved.elsewhere, role)
+    folder = described_folder(site.open_store(), found.encoder)
+    saved = read_saved(folder)
+    check_role(str(folder), saved.elsewhere, role)
     prompt = role_prompt(saved.prompts, role)
     if prompt is None or prompt == saved.prompts.get(saved.default_prompt or "", ""):  # keys stay those of the default
         return found.config
