@@ -20,6 +20,7 @@ from bsl.models.encoder.layouts import Tokens
 from bsl.models.encoder.texts import refuse_first_bad, texts_of
 from bsl.models.errors import EncoderError, NoEmbeddingError, is_panic
 from bsl.storage.filesystem.model_folder import CLASSIFIER, GRAPH_FOLDER
+from bsl.storage.filesystem.values import require_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -77,14 +78,16 @@ class SentenceEncoder:
         """Write a folder that `load` and sentence-transformers read.
 
         Raises:
-            EncoderError: The folder has a classifier or other forms of the encoder that was saved there before; or see
-                `bsl.models.encoder.serialization.save.write_modules`.
+            EncoderError: The path is empty or a file; or the folder has a classifier or other forms of the encoder that
+                was saved there before; or see `bsl.models.encoder.serialization.save.write_modules`.
         """
         from bsl.models.encoder.serialization.save import write_modules
         from bsl.models.encoder.serialization.settings import PROMPTS
         from bsl.models.encoder.weights import write_json
 
-        path = Path(folder)
+        path = Path(require_name(str(folder) if isinstance(folder, Path) else folder, "the folder"))
+        if not folder or path.is_file():
+            raise EncoderError(f"{folder!s:.200}: not a folder to save in, expected a new one. Give another path.")
         if stale := sorted(entry.name for entry in path.glob("*/") if _FORM.fullmatch(entry.name)):
             raise EncoderError(
                 f"{path}: {', '.join(stale)} belong to the encoder that was saved there before. Save to a new folder, "

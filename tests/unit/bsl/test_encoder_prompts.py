@@ -71,7 +71,9 @@ def test_queries_with_modules_of_their_own_are_refused(site, tmp_path):
         lambda: encoder.with_prompt("the ").encode_query(TEXTS),
         lambda: index(site, str(tmp_path / "routed"), corpus, "fp32", answers_queries=True),
     ):
-        with pytest.raises(EncoderError, match=r"routed: a Router has other modules for texts of the task query.*bsl export"):
+        with pytest.raises(
+            EncoderError, match=r"routed: a Router has other modules for texts of the task query.*bsl export"
+        ):
             ask()
     encoder.save(tmp_path / "exported")
     again = SentenceEncoder.load(tmp_path / "exported")
