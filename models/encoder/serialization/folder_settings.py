@@ -59,6 +59,7 @@ logger = logging.getLogger(__name__)
 ADAPTER: Final = "adapter_config.json"
 _SAVED: Final = ("pooling", "normalize", "lower_case")  # fields that a folder of sentence-transformers sets
 _MODEL2VEC: Final = "model2vec"
+_DEQUANTISED: Final = ("fp8", "mxfp4")  # transformers reads these into fp32 on a CPU
 
 
 @dataclass(frozen=True)
@@ -317,6 +318,12 @@ def _with_config(folder: Path) -> Path:
             f"{folder}: no config.json, expected a transformers model folder. Give the folder that contains it."
         )
     architecture_of(folder)  # raises an error early, before a run writes anything
+    quantised = read_json(folder / "config.json").get("quantization_config")
+    if quantised is not None and (method := dict(quantised).get("quant_method")) not in _DEQUANTISED:
+        raise EncoderError(
+            f"{folder}: config.json has a quantization_config ({method}), which is not supported, expected weights in "
+            "fp32, fp16 or bf16. Use the model that it was made from; `bsl export --int8` makes a small form."
+        )
     return folder
 
 
