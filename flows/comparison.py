@@ -15,7 +15,7 @@ from bsl.tasks.evaluation.kinds import available, kind_of, names_of, shared_name
 from bsl.tasks.reporting.provenance import RunCommand
 from bsl.tasks.reporting.sweep.compare import compare_systems
 from bsl.tasks.reporting.sweep.inputs import SweepSettings
-from bsl.tasks.reporting.sweep.runs import dev_of, run_systems, settings_of
+from bsl.tasks.reporting.sweep.runs import dev_of, run_systems, settings_of, without_dev_sets
 from bsl.tasks.stage.log_context import show_logs
 from bsl.tasks.stage.run_context import RunContext
 
@@ -62,16 +62,16 @@ def compared(site: RunContext, reports: tuple[ReportRef, ...], command: str = ""
             f"bsl evaluate {' '.join(str(ref) for ref in reports)} --suite sts"
         )
     found = available(site, names).drawn if names else {}
-    # A set that selected one of the encoders counts only if there is no other set.
+    # Dev splits, and a set that selected one of the encoders, count only if there is no other set.
+    fair = without_dev_sets(found, settings)
     dev_sets = {dev_of(run_settings) for run_settings in settings}
-    fair = {name: drawn for name, drawn in found.items() if name not in dev_sets}
     selected = [name.replace("/", " ") for name in found if name in dev_sets]
     optimistic = f"{', '.join(selected)} selected an encoder's checkpoint, so differences on it are optimistic."
     shown = SweepSettings(
         title=f"{len(reports)} runs compared",
         config=BootstrapConfig.model_validate(settings[0]["evaluation"]["bootstrap"]),
         sets=fair | found,
-        aside=tuple(selected) if fair else (),
+        aside=tuple(name.replace("/", " ") for name in found if name not in fair) if fair else (),
         others=others,
         runs=reports,
         notes=(*([] if found else [_NO_SET]), *([optimistic] if selected else [])),

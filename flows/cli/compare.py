@@ -28,11 +28,11 @@ def compare(
     site = run_context_of(place)
     store = site.open_store()
     reports = find_reports(store, runs)
-    from bsl.tasks.reporting.sweep.runs import run_names
-
-    run_names(store, reports)  # raises, like the line above, before the flow starts
     start = begin(site, output)
     from bsl.flows.comparison import comparing
+    from bsl.storage.artifacts.refs import ReportRef
+    from bsl.tasks.reporting.sweep.runs import run_systems
 
+    run_systems(store, [ReportRef(key=ref.key) for ref in reports])  # raises before the server starts
     ref = start.run(comparing, [], runs=[str(ref) for ref in reports])
     print_result(store, ref, output)

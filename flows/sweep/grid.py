@@ -17,6 +17,7 @@ from bsl.tasks.reporting.sweep.system import SweepSystem
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from bsl.models.evaluation.published import PublishedRow
     from bsl.models.training.config import TrainingConfig
 
 _NAMED: Final = (RECIPE, VARIANT)  # axes whose values are names, not values of a field
@@ -161,17 +162,27 @@ def _point(declared: Study, values: Mapping[str, Any], axis: str, *, with_row: b
         field: str(value) if field in _NAMED else f"{field.rpartition('.')[2]} {value}"
         for field, value in values.items()
     }
-    published = declared.row(tuple(values.values())) if with_row and declared.row else None
+    name = declared.row(tuple(values.values())) if with_row and declared.row else None
+    published = _published(name, declared) if name else None
     return SweepSystem(
         label=", ".join(names.values()),
         line=", ".join(name for field, name in names.items() if field != axis),
         place=str(values.get(axis, "untrained")),
-        published=_figure(published, declared) if published else None,
+        published=published.values[declared.column] if published else None,
+        published_as=_other_figure(published, declared) if published else "",
     )
 
 
-def _figure(name: str, declared: Study) -> float | None:
-    """Return the published figure of a row; protocol `all` if several protocols are published."""
+def _published(name: str, declared: Study) -> PublishedRow | None:
+    """Return the published row with a system's figure; protocol `all` if several protocols are published."""
     rows = [row for row in rows_of(name) if row.suite == declared.suite and declared.column in row.values]
     rows.sort(key=lambda row: row.protocol != "all")
-    return rows[0].values[declared.column] if rows else None
+    return rows[0] if rows else None
+
+
+def _other_figure(row: PublishedRow, declared: Study) -> str:
+    """Return what a published figure is; empty if it is of protocol `all`, as the figures of a sweep."""
+    if row.protocol == "all":
+        return ""
+    what = "mean" if declared.column == AVERAGE else declared.column
+    return f"{what} of {row.suite}, {row.protocol}"

@@ -35,28 +35,15 @@ from bsl.tasks.reporting.provenance import RunCommand
 from bsl.tasks.reporting.reproduction import RowComparison, reproduce
 from bsl.tasks.reporting.sweep.compare import compare_systems
 from bsl.tasks.reporting.sweep.inputs import SweepSettings
-from bsl.tasks.reporting.sweep.runs import dev_of
+from bsl.tasks.reporting.sweep.runs import without_dev_sets
 from bsl.tasks.stage.log_context import show_logs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from bsl.flows.config import PipelineConfig
-    from bsl.tasks.corpus.evaluation_sets import EvaluationSet
+    from collections.abc import Mapping, Sequence
 
 
 def _run_name() -> str:
     return f"{flow_run.parameters['name']}, {flow_run.parameters['seeds']} seeds"
-
-
-def without_dev_sets(drawn: Mapping[str, EvaluationSet], configs: Iterable[PipelineConfig]) -> dict[str, EvaluationSet]:
-    """Return the sets that selected no encoder of the configurations and that are no dev split."""
-    selecting = {dev_of(config.model_dump(mode="json")) for config in configs}
-    return {
-        name: evaluation_set
-        for name, evaluation_set in drawn.items()
-        if name.removeprefix("embedded:") not in selecting and getattr(evaluation_set, "split", "") != "dev"
-    }
 
 
 @flow(name="bsl-sweep", flow_run_name=_run_name)
@@ -92,7 +79,7 @@ def ablation(
     points = grid(name, over or {}, changes, against or (), study.study if study else None)
     names = [frozen_names(config.evaluation.sets) for config in points.configs]
     drawn = available(context, _shared_names(points, names)).drawn  # raises before any training if no set is found
-    tests = without_dev_sets(drawn, points.configs)
+    tests = without_dev_sets(drawn, [config.model_dump(mode="json") for config in points.configs])
     announce_precision(context, points.configs[0].precisions)
     rows = zip(points.points, points.recipes, points.configs, strict=True)
     jobs = {point.label: jobs_of(recipe_name, config, seeds, context) for point, recipe_name, config in rows}

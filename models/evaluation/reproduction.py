@@ -9,7 +9,7 @@ Design choices
   both scores. More seeds would not reduce its effect.
 - The published score counts as exact, since papers rarely print its spread. The margin has to cover the spread.
 - `estimate_over_seeds` has another interval: over seeds and pairs, for the score on other pairs. The squares of their
-  half-widths are added. Scores of every metric and protocol have it; the hierarchical bootstrap needs draws.
+  half-widths are added. Scores of every metric and protocol have it; those of `hierarchical` need draws.
 """
 
 from __future__ import annotations

@@ -124,6 +124,11 @@ class ScoreRow:
     ci_high: float
 
 
+def p_text(value: float) -> str:
+    """Format a p-value with three digits, or as `<0.001`."""
+    return "<0.001" if value < 0.0005 else f"{value:.3f}"
+
+
 def with_sign(value: float | None, low: float | None, high: float | None) -> str:
     """Format `value × 100 [low, high]` with signs; without an interval only the value, for None an empty string."""
     if value is None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     Drawn = tuple[float, NDArray[np.float64]]  # a correlation, and its bootstrap distribution
 
 COLUMNS = ("subset", "gold", "cosine")
+_UNIT: Final = "unit"
 METRICS: Final = {"spearman": (spearman, spearman_resamples), "pearson": (pearson, pearson_resamples)}
 """Name of a correlation → the function that computes it, and the one that returns its bootstrap distribution."""
 
@@ -33,7 +34,9 @@ def sts_scores(rows: pl.DataFrame, *, dataset: str, split: str, resamples: int =
     """Compute all scores of one dataset: both metrics, each subset, and the three protocols over the subsets.
 
     Args:
-        rows: One row per pair: `subset` (the same name for all if the set has none), `gold`, `cosine`.
+        rows: One row per pair: `subset` (the same name for all if the set has none), `gold`, `cosine`. If subsets are
+            translations of the same pairs, also `unit`, the number from 0 of each pair in its subset: these are drawn
+            together.
         dataset: Name of the dataset in the result and in errors.
         split: `test`, `dev`, …
         resamples: Bootstrap draws for the 95 % percentile interval. `mean` and `wmean` draw within each subset.
@@ -51,7 +54,9 @@ def sts_scores(rows: pl.DataFrame, *, dataset: str, split: str, resamples: int =
     if rows.is_empty():
         raise EvaluationError(f"{dataset} {split}: no pairs, expected at least 2. Read the dataset again.")
     subsets = {str(name): part for (name,), part in rows.group_by("subset", maintain_order=True)}
-    seeds = np.random.SeedSequence(seed).spawn(len(subsets))
+    seeds: list[Seed] = [*np.random.SeedSequence(seed).spawn(len(subsets))]
+    if _UNIT in rows.columns:
+        seeds = [seed] * len(subsets)  # draws of units are the same for equal seeds
     out: list[ScoreRow] = []
     for metric in METRICS:
         value, draws = _correlation(rows, metric, f"{dataset} {split}", resamples, seed)
@@ -73,9 +78,10 @@ def sts_scores(rows: pl.DataFrame, *, dataset: str, split: str, resamples: int =
 def _correlation(rows: pl.DataFrame, metric: str, name: str, resamples: int, seed: Seed) -> Drawn:
     """Return the correlation of cosines with gold scores; errors begin with the name."""
     cosine, gold = rows["cosine"].cast(pl.Float64).to_numpy(), rows["gold"].cast(pl.Float64).to_numpy()
+    unit_N = rows[_UNIT].cast(pl.Int64).to_numpy() if _UNIT in rows.columns else None
     try:
         compute, resample = METRICS[metric]
-        return compute(cosine, gold), resample(cosine, gold, resamples=resamples, seed=seed)
+        return compute(cosine, gold), resample(cosine, gold, resamples=resamples, seed=seed, unit_N=unit_N)
     except EvaluationError as error:
         raise EvaluationError(f"{name} (first scores = cosine, second = gold): {error}") from error
 

@@ -84,7 +84,7 @@ class SweepResult:
     Attributes:
         labels: Names of the systems.
         sets: The sets, each with the draws of all systems.
-        seed: Seed for the resampling of seeds.
+        seed: Seed of the deviations over seeds.
     """
 
     labels: tuple[str, ...]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import polars as pl
 
 from bsl.models.evaluation.proof import MRR, QUESTIONS, AdaptationComparison
-from bsl.models.evaluation.signature import with_sign
+from bsl.models.evaluation.signature import p_text, with_sign
 from bsl.models.evaluation.significance.paired import forgets
 from bsl.models.evaluation.sweep import MEAN
 from bsl.models.evaluation.uses import USES
@@ -103,7 +103,7 @@ def verdict_of(
         return Verdict("NOT TESTED", _UNTESTED, "Name test sets in evaluation.sets, such as sts or stsb/test.")
     reason = (
         f"Spearman × 100 {with_sign(row['value'], row['ci_low'], row['ci_high'])} on {row['dataset']} {row['split']}, "
-        f"p {row['p_value']:.3f}"
+        f"p {p_text(row['p_value'])}"
     )
     significant = row["ci_low"] > 0 or row["ci_high"] < 0
     if significant and abs(row["value"]) < RELEVANT / 100:
@@ -122,6 +122,8 @@ def deciding_comparison(
 ) -> dict[str, Any] | None:
     """Return the row of `comparison` that decides: the mean of sets, else the first test set, else the first row.
 
+    The mean does not decide if a set in it selected an encoder.
+
     Args:
         comparison: The table `comparison`; None if nothing was compared.
         systems: Names of the encoders in the table; the last is compared with the first.
@@ -129,8 +131,11 @@ def deciding_comparison(
     """
     if comparison is None:
         return None
-    name = pl.col("dataset") + "/" + pl.col("split")
-    rows = comparison.filter(~name.is_in(list(chose)), model=systems[-1], reference=systems[0], metric="spearman")
+    compared = comparison.filter(model=systems[-1], reference=systems[0], metric="spearman")
+    has_selected = (pl.col("dataset") + "/" + pl.col("split")).is_in(list(chose))
+    rows, tests = compared.filter(~has_selected), compared.filter(has_selected, split="test")
+    if tests.height:
+        rows = rows.filter(pl.col("dataset") != MEAN)
     first = (
         some.row(0, named=True) for some in (rows.filter(dataset=MEAN), rows.filter(split="test"), rows) if some.height
     )

@@ -62,6 +62,8 @@ class Dataset(Record):
     """Suites of the set. Within a suite, sets have the order of their declarations, which is that of the papers."""
     divided: bool = False
     """Whether its rows name subsets, over which some protocols average."""
+    parallel: bool = False
+    """Whether its subsets are translations of the same pairs, in the same order."""
     mteb: str = ""
     """The MTEB task with exactly the pairs of the set; empty if there is none."""
     mteb_subset: str = "default"

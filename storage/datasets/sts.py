@@ -125,6 +125,7 @@ _STSB_MT: Final = _STSB.model_copy(
         "heading": "",
         "suites": (),
         "mteb": "",
+        "parallel": True,
         "rows": {"dev": 4500, "test": 4137},  # English sentence1; sentence2 in German, Spanish, French, by DeepL
         "remedy": "use embedded:stsb-mt, which is in the package",
     }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bsl.models.evaluation.config import BootstrapConfig, ProbeConfig, ScoringConfig
 from bsl.storage.artifacts.refs import EmbeddingsRef, ScoresRef
 from bsl.storage.assets.embedded import EMBEDDED
-from bsl.storage.datasets.registry import ALL
+from bsl.storage.datasets.registry import ALL, DATASETS
 from bsl.storage.errors import HubError, SourceError
 from bsl.storage.filesystem.secrets import without_password
 from bsl.storage.filesystem.spelling import did_you_mean
@@ -221,6 +221,17 @@ def draws_of_sets(
             evaluation_set, systems, config.model_copy(update={"seed": config.seed + offset})
         )
     ]
+
+
+def with_offsets(sets: Mapping[str, EvaluationSet]) -> list[tuple[str, EvaluationSet, int]]:
+    """Return name, set and offset for `draws_of_sets`; raw and tokenised text of the same pairs have the same one."""
+    offsets: dict[tuple[str, str], int] = {}
+    found = []
+    for name, evaluation_set in sets.items():
+        declared = DATASETS.get(evaluation_set.dataset)
+        family = (declared and declared.folder) or evaluation_set.dataset, getattr(evaluation_set, "split", "")
+        found.append((name, evaluation_set, offsets.setdefault(family, len(offsets))))
+    return found
 
 
 def frozen_names(suite: Iterable[str]) -> tuple[str, ...]:

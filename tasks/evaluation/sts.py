@@ -91,6 +91,8 @@ class StsKind(FrozenKind[ScoredSet]):
                 logger.warning("%s: no pair shares a word of the corpus, so %s has no score", scored.name, vectors.name)
                 continue
             rows = read_scored_set(scored).select("subset", gold="score", cosine=pl.Series(cosines))
+            if (unit_N := units_of(scored)) is not None:
+                rows = rows.with_columns(unit=unit_N)
             place = {"dataset": scored.dataset, "split": scored.split}
             figures += sts_scores(rows, **place, resamples=drawn.resamples, seed=drawn.seed)
         table = pl.DataFrame([asdict(figure) for figure in figures], schema=[field.name for field in fields(ScoreRow)])
@@ -107,8 +109,18 @@ class StsKind(FrozenKind[ScoredSet]):
         for seeds in systems:
             cosines_SN = np.stack([cosines_of(encoder, scored) for encoder in seeds])
             with _named(f"{scored.name}, {seeds[0].name} (first scores = gold, second = cosine)"):
-                drawn.append(draws_of(gold, cosines_SN, resamples=config.resamples, seed=config.seed))
+                drawn.append(
+                    draws_of(gold, cosines_SN, resamples=config.resamples, seed=config.seed, unit_N=units_of(scored))
+                )
         return [SetDraws(scored.dataset, "spearman", scored.name, tuple(drawn), split=scored.split, n=len(gold))]
+
+
+def units_of(scored: ScoredSet) -> NDArray[np.int64] | None:
+    """Return the number of each row's pair in its subset, (n,), if all subsets have the same pairs; else None."""
+    if not DATASETS[scored.dataset].parallel:
+        return None
+    numbers = read_scored_set(scored).select(pl.int_range(pl.len()).over("subset")).to_series()
+    return numbers.cast(pl.Int64).to_numpy()
 
 
 def cosines_of(vectors: Vectors, scored: ScoredSet) -> NDArray[np.float64]:

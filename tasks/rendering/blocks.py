@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _NUMBER: Final = re.compile(r"[+-]?[\d,.]+( ?%| s| ± [\d.]+| → [\d.-]+)?|[–<≤]? ?[\d.]*|\[[^][]+\]")
 _SPREAD: Final = re.compile(r"(?P<value>[+-]?[\d.]+(?: ± [\d.]+)?) \[(?P<low>[^][,]+), (?P<high>[^][,]+)\](?P<rest>.*)")
+WITH_INTERVAL: Final = " with 95 % interval"
+"""End of a table's title."""
 _LONG: Final = 28  # a column with a cell longer than this is text that may wrap
 
 
@@ -45,7 +47,8 @@ class Row:
 class Table:
     """A table with a heading per column.
 
-    If `brief`, Markdown omits the intervals, so that a wide table fits the page of the Prefect UI.
+    If `brief`, Markdown omits the intervals, and `WITH_INTERVAL` in the title, so that a wide table fits the page of
+    the Prefect UI.
     """
 
     template: ClassVar[str] = """\
@@ -103,7 +106,8 @@ class Table:
     def markdown(self) -> Iterator[str]:
         """Yield the caption and the table."""
         rows = [[split_interval(cell)[0] if self.brief else cell for cell in row.cells] for row in self.rows]
-        yield f"{plain(self.title)}:\n\n{grid(self.heads, rows)}" if rows else f"{plain(self.title)}: none."
+        title = plain(self.title.removesuffix(WITH_INTERVAL) if self.brief else self.title)
+        yield f"{title}:\n\n{grid(self.heads, rows)}" if rows else f"{title}: none."
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 MISSING: Final = "–"
@@ -33,14 +34,17 @@ def interval(low: float | None, high: float | None) -> str:
 def p_value(value: float | None, draws: int | None = None) -> str:
     """Return p with three digits, or `<0.001`; empty for None.
 
-    The smallest p that a number of bootstrap draws can show, 2 / (draws + 1), is printed as `≤ 0.002`.
+    The smallest p that a number of bootstrap draws can show, 2 / (draws + 1), is rounded up and printed as `≤ 0.002`.
     """
+    from bsl.models.evaluation.signature import p_text  # imports Polars, which the help of commands does not need
+
     if value is None:
         return ""
     floor = 2 / (draws + 1) if draws else 0.0
     if value <= floor * (1 + 1e-9):
-        return f"≤ {floor:.1g}"
-    return "<0.001" if value < 0.0005 else f"{value:.3f}"
+        unit = 10.0 ** math.floor(math.log10(floor))
+        return f"≤ {math.ceil(floor / unit) * unit:.1g}"
+    return p_text(value)
 
 
 def counted(count: int, noun: str) -> str:

@@ -8,7 +8,7 @@ import polars as pl
 
 from bsl.models.evaluation.signature import joint_signature
 from bsl.storage.record import Record
-from bsl.tasks.rendering.blocks import Row, Table
+from bsl.tasks.rendering.blocks import WITH_INTERVAL, Row, Table
 from bsl.tasks.rendering.numbers import MISSING
 from bsl.tasks.rendering.score_tables import figure_cell
 
@@ -52,7 +52,8 @@ _LATEX: Final = str.maketrans(
     | {MISSING: "--"}
 )
 _COLUMN: Final = pl.when(subset="all").then("dataset").otherwise(pl.concat_str("dataset", "subset", separator="/"))
-_OVER_SUBSETS: Final = ("mean", "wmean")
+OVER_SUBSETS: Final = ("mean", "wmean")
+"""Protocols that average over subsets; a set without subsets has the figure of `all` under them."""
 
 
 def paper_tables(
@@ -97,7 +98,7 @@ def _plain_row(table: PaperTable, system: tuple[str, str], figures: Figures) -> 
 
 
 def _shown(table: PaperTable, dataset: str, protocol: str) -> str:
-    return "all" if protocol in _OVER_SUBSETS and dataset in table.undivided else protocol
+    return "all" if protocol in OVER_SUBSETS and dataset in table.undivided else protocol
 
 
 def _footnote(line: tuple[str, str], figures: Figures) -> str:
@@ -126,7 +127,7 @@ def tables_of(
                     Row([f"this run minus {row.system}", "difference", *gap[:width]], "difference"),
                 ]
         heads = ["system", "figure", *(heading for _, heading in columns), table.average][: 2 + width]
-        yield Table(f"{table.title}: figures × 100 with 95 % interval", heads, rows, brief=True)
+        yield Table(f"{table.title}: figures × 100{WITH_INTERVAL}", heads, rows, brief=True)
 
 
 def with_mean(values: Mapping[str, float], names: Sequence[str]) -> list[float | None]:

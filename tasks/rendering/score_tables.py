@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from bsl.models.evaluation.signature import PLACE, PRINTED, joint_signature, with_sign
+from bsl.storage.datasets.registry import DATASETS, headings_of
 from bsl.tasks.rendering.blocks import Folded, Table
 from bsl.tasks.rendering.numbers import MISSING, p_value
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 INTERVALS: Final = "Figures × 100 with their 95 % intervals"
+_SUITE: Final = "senteval"
 _COMPARED: Final = "Differences × 100 on the same bootstrap draws, with 95 % interval and p"
 
 
@@ -30,8 +32,15 @@ def score_rows(scores: pl.DataFrame) -> list[dict[str, str]]:
 
 
 def mean_rows(scores: pl.DataFrame) -> list[dict[str, str]]:
-    """Return a row per metric and protocol with several test sets: each system's mean × 100 over the shared sets."""
-    chosen = scores.filter(PRINTED & (pl.col("split") == "test"))
+    """Return a row per metric and protocol with several sets: each system's mean × 100 over the shared sets.
+
+    These are test sets; of SentEval, the sets with a column in the papers' tables, also those that are cross-validated.
+    """
+    is_transfer = pl.col("dataset").is_in([name for name, declared in DATASETS.items() if _SUITE in declared.suites])
+    is_averaged = (
+        pl.when(is_transfer).then(pl.col("dataset").is_in([*headings_of(_SUITE)])).otherwise(pl.col("split") == "test")
+    )
+    chosen = scores.filter(PRINTED & is_averaged)
     systems = chosen["model"].unique(maintain_order=True).to_list()
     shared = chosen.filter(pl.col("model").n_unique().over("dataset", "metric", "protocol") == len(systems))
     rows = []
@@ -39,7 +48,8 @@ def mean_rows(scores: pl.DataFrame) -> list[dict[str, str]]:
         if (sets := group["dataset"].n_unique()) > 1:
             values = {system: group.filter(model=system)["value"].to_numpy() for system in systems}
             means = {system: f"{100 * found.mean():.2f}" for system, found in values.items()}
-            rows.append({"figure": f"mean of {sets} test sets: {metric}, {protocol}", **means})
+            kind = "test sets" if (group["split"] == "test").all() else "sets"
+            rows.append({"figure": f"mean of {sets} {kind}: {metric}, {protocol}", **means})
     return rows
 
 

@@ -54,7 +54,7 @@ class Missing(Record):
         return cls(names=tuple(reasons), reasons=dict(reasons))
 
 
-@stage(ref=ArtifactRef, kind="evaluation", version=9)
+@stage(ref=ArtifactRef, kind="evaluation", version=10)
 def summarise(
     context: StageContext,
     scores: tuple[ScoresRef, ...],

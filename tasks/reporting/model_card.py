@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import polars as pl
+
 from bsl.storage.assets.catalog import embedded_manifest
 from bsl.storage.assets.embedded import EMBEDDED
 from bsl.storage.datasets.registry import DATASETS
@@ -25,12 +27,12 @@ from bsl.tasks.reporting.card import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import polars as pl
-
     from bsl.models.evaluation.verdict import Verdict
     from bsl.storage.artifacts.refs import CheckpointRef
     from bsl.tasks.settings import Phase, RunSettings
 
+_FOLDERS: Final = r"^(labels:|own:).*/"
+"""Folders in the names of the user's sets: a card is published."""
 _EXCLUDED: Final = {"objective", "collapse"}  # training settings without a row in the table
 _MEASURED: Final = (
     "STS and AFS: correlation of cosines with human scores, over all pairs (all) or as the mean over the topics of AFS "
@@ -74,6 +76,7 @@ def run_card(
     base: BaseCard = NO_CARD,
 ) -> str:
     """Return the model card of a run's encoder as Markdown; `base` is of the original encoder."""
+    scores = scores.with_columns(pl.col("dataset").str.replace(_FOLDERS, "$1"))
     trainings = [phase.training for phase in settings.phases]
     dev = settings.evaluation.dev if any(training.select != "last" for training in trainings) else None
     column = subject.folded or settings.systems[-1]

@@ -13,9 +13,11 @@ from bsl.models.evaluation.signature import joint_signature
 from bsl.models.evaluation.verdict import STOPPED
 from bsl.storage.artifacts.refs import ArtifactRef, CorpusRef, ReportRef
 from bsl.storage.artifacts.schemas import REPRODUCTION
+from bsl.storage.datasets.registry import DATASETS
 from bsl.tasks.figures import IngestFigures, ReportFigures
 from bsl.tasks.rendering.blocks import Page, Part, Prose, Table
 from bsl.tasks.rendering.numbers import MISSING
+from bsl.tasks.rendering.paper_tables import OVER_SUBSETS
 from bsl.tasks.reporting.publish import publish
 from bsl.tasks.stage.cached import StageContext, StageInputs, stage
 
@@ -62,7 +64,7 @@ class RowComparison(StageInputs):
     """Whether the recipe depends on the seed."""
 
 
-@stage(ref=ArtifactRef, kind="reproduction", version=8)
+@stage(ref=ArtifactRef, kind="reproduction", version=9)
 def reproduce(context: StageContext, reports: tuple[ReportRef, ...], comparison: RowComparison) -> None:
     """Compare the figures of a recipe's runs, one report per seed, with its published row."""
     row, cells = comparison.row, comparison.cells
@@ -136,6 +138,8 @@ def _seeds(scores: pl.DataFrame, published: PublishedRow, name: str) -> tuple[li
     dataset, _, split = name.partition("/")
     place = pl.col("subset").is_in(["all", "mean"]) & pl.col("split").is_in([split] if split else ["test", "all"])
     protocol = _OVER_SEEDS.get(published.protocol, published.protocol)
+    if protocol in OVER_SUBSETS and not DATASETS[dataset].divided:
+        protocol = "all"
     comparable = scores.filter(place, metric=published.metric, protocol=protocol)
     for form in (dataset, dataset + TOKENISED):
         rows = comparable.filter(dataset=form)

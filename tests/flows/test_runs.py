@@ -80,6 +80,13 @@ def test_run_without_training_scores_the_encoder_of_a_report_and_differs_by_zero
     assert (row["difference"], row["difference_low"], row["difference_high"]) == (0, 0, 0)
 
 
+def test_dev_split_is_not_averaged_with_the_test_split_of_runs_without_training(site, store):
+    changes = {**FEW, "evaluation": {**FEW["evaluation"], "sets": ["stsb/dev", "stsb/test"]}}
+    reports = [run(name, changes, site) for name in ("tiny-avg", "tiny-cls")]
+    table = store.scan(comparing.fn([ref.path for ref in reports], site)).collect()
+    assert dict(table.select("dataset", "decides").rows()) == {"stsb test": True, "stsb dev": False}
+
+
 def test_comparing_runs_without_common_sets_suggests_evaluate(site, alone, two_phases):
     evaluated = {**alone["evaluation"], "sets": ["stsb/dev"]}
     other = run("tiny", {**alone, "training": None, "evaluation": evaluated}, site)

@@ -56,14 +56,16 @@ def spearman_resamples(
     return np.concatenate(out)
 
 
-def pearson_resamples(x: ArrayLike, y: ArrayLike, *, resamples: int = 1000, seed: Seed = 0) -> NDArray[np.float64]:
-    """Return Pearson's r of the same draws as `spearman_resamples`: (resamples,); NaN where one side is constant."""
+def pearson_resamples(
+    x: ArrayLike, y: ArrayLike, *, resamples: int = 1000, seed: Seed = 0, unit_N: NDArray[np.int64] | None = None
+) -> NDArray[np.float64]:
+    """Return Pearson's r of draws as of `spearman_resamples`: (resamples,); NaN where one side is constant."""
     a, b = checked_pair(x, y)
     a, b = (a - a.mean()) / a.std(), (b - b.mean()) / b.std()
     moments = np.stack([a, b, a * a, b * b, a * b], axis=1)
     out = []
-    for counts_RN in _draws(len(a), resamples, seed):
-        ma, mb, aa, bb, ab = (counts_RN.astype(np.float64) @ moments / len(a)).T
+    for counts_RN in _draws(len(a), resamples, seed, unit_N):
+        ma, mb, aa, bb, ab = (counts_RN.astype(np.float64) @ moments / counts_RN.sum(axis=1)[:, None]).T
         out.append(_ratio(ab - ma * mb, (aa - ma * ma) * (bb - mb * mb)))
     return np.concatenate(out)
 

@@ -1,11 +1,12 @@
-"""Hierarchical bootstrap: compare methods over training seeds and test pairs.
+"""Compare methods over training seeds and test pairs: bootstrap draws of pairs, Student's t over seeds.
 
-A score varies with the pairs of the test set and with the seed of training. A draw therefore resamples pairs and, for
-each method, seeds, both with replacement. An interval over pairs only would mistake one lucky seed for a better method.
+A score varies with the pairs of the test set and with the seed of training. An interval over pairs only would mistake
+one lucky seed for a better method. So a draw is the mean over seeds on resampled pairs, plus a deviation of the mean
+over seeds.
 
-Resampling S seeds underestimates the variance of their mean by the factor (S − 1) / S, by a third with three seeds. So
-a draw's deviation from the mean of all seeds is multiplied by √(S / (S − 1)) (Rao and Wu, 1988). With one seed the
-interval covers the pairs only.
+The deviations are those of Student's t, for differences with Welch's (1947) degrees of freedom, since a few seeds
+cannot be resampled: without variance of pairs, intervals from two resampled seeds cover the mean in 63 of 100 cases,
+from three in 78, even if scaled to the right variance. With one seed the interval covers the pairs only.
 
 Shapes: R draws, S seeds, N pairs.
 """
@@ -111,25 +112,25 @@ def figure_of(drawn: BootstrapDraws, *, seed: int = 0) -> Estimate:
         EvaluationError: All draws are NaN.
     """
     figures_S = drawn.figures
-    low, high = percentile_interval(_finite(_distribution(drawn, seed)))
+    low, high = percentile_interval(_finite(drawn.draws.mean(axis=1) + _seed_deviations(drawn, seed=seed)))
     sd = float(figures_S.std(ddof=1)) if len(figures_S) > 1 else None
     return Estimate(float(figures_S.mean()), sd, low, high, len(figures_S))
 
 
 def difference_of(first: BootstrapDraws, second: BootstrapDraws, *, seed: int = 0) -> Difference:
-    """Return the difference second − first of two methods on the same draws of pairs; seeds are drawn independently.
+    """Return the difference second − first of two methods on the same draws of pairs; their seeds are independent.
 
     Args:
         first: The reference method.
         second: The other method.
-        seed: Seed for the resampling of seeds.
+        seed: Seed of the order of the deviations over seeds.
 
     Raises:
         EvaluationError: As `figure_of`.
     """
     value = float(second.figures.mean() - first.figures.mean())
-    # Another random stream for the second, or methods with equal numbers of seeds would get the same draws of seeds.
-    return drawn_difference(value, _finite(_distribution(second, seed + 1) - _distribution(first, seed)))
+    on_pairs_R = second.draws.mean(axis=1) - first.draws.mean(axis=1)
+    return drawn_difference(value, _finite(on_pairs_R + _seed_deviations(first, second, seed=seed)))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -142,16 +143,22 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def _distribution(drawn: BootstrapDraws, seed: int) -> NDArray[np.float64]:
-    """Return the draws (R,) of the mean over seeds."""
-    resamples, seeds = drawn.draws.shape
-    centre_R: NDArray[np.float64] = drawn.draws.mean(axis=1)
-    if seeds == 1:
-        return centre_R
-    picks_RS = np.random.default_rng(seed).integers(0, seeds, (resamples, seeds))
-    drawn_R = np.take_along_axis(drawn.draws, picks_RS, axis=1).mean(axis=1)
-    stretched: NDArray[np.float64] = centre_R + np.sqrt(seeds / (seeds - 1)) * (drawn_R - centre_R)
-    return stretched
+def _seed_deviations(*methods: BootstrapDraws, seed: int) -> NDArray[np.float64]:
+    """Return deviations (R,) of the mean over seeds, or of the difference of two; 0 if no method has several seeds.
+
+    They are the quantiles of their distribution in random order, so that they add no sampling error.
+    """
+    from scipy.stats import t  # slow import, which the command does not need
+
+    figures = [method.figures for method in methods if len(method.figures) > 1]
+    variances = [float(figures_S.var(ddof=1)) / len(figures_S) for figures_S in figures]
+    resamples = len(methods[0].draws)
+    if not any(variances):
+        return np.zeros(resamples)
+    squares = [variance**2 / (len(figures_S) - 1) for variance, figures_S in zip(variances, figures, strict=True)]
+    freedom = sum(variances) ** 2 / sum(squares)
+    quantiles_R = t.ppf((np.arange(resamples) + 0.5) / resamples, freedom) * np.sqrt(sum(variances))
+    return np.random.default_rng(seed).permutation(quantiles_R)
 
 
 def _finite(values_R: NDArray[np.float64]) -> NDArray[np.float64]:

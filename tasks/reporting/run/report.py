@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bsl.tasks.settings import RunSettings
 
 
-@stage(ref=ReportRef, version=24)
+@stage(ref=ReportRef, version=25)
 def report(context: StageContext, artifacts: RunArtifacts, content: ReportContent, command: RunCommand) -> None:
     """Publish the page, the scores, the comparisons, and the model cards of trained encoders."""
     table = pl.concat([context.store.scan(ref).collect() for ref in artifacts.scores])
@@ -34,8 +34,7 @@ def report(context: StageContext, artifacts: RunArtifacts, content: ReportConten
     verdict = _verdict(comparison, content.settings, trained) if trained else None
     publish(context, run_page(Run(context, artifacts, content, table, comparison, verdict)), command)
     _write_cards(context, artifacts, content, table, verdict)
-    candidates = (content.settings.result, content.settings.systems[-1])
-    context.draft.note(ReportFigures(result=next((name for name in candidates if name in artifacts.vectors), "")))
+    context.draft.note(ReportFigures(result=content.settings.result))
     if verdict:
         context.draft.note(ReportFigures(verdict=verdict.word, reason=verdict.reason, advice=verdict.advice))
 

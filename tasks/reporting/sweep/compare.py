@@ -15,7 +15,7 @@ from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.storage.artifacts.schemas import SWEEP
 from bsl.tasks.embedding.vectors import open_vectors
 from bsl.tasks.evaluation.kind import DRAWS_VERSION
-from bsl.tasks.evaluation.kinds import draws_of_sets
+from bsl.tasks.evaluation.kinds import draws_of_sets, with_offsets
 from bsl.tasks.figures import ResultFigures, SweepFigures
 from bsl.tasks.rendering.blocks import Part, Prose, Table
 from bsl.tasks.rendering.numbers import counted, p_value, spread
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from bsl.tasks.embedding.vectors import Vectors
 
 
-@stage(ref=ArtifactRef, kind="sweep", version=11 + DRAWS_VERSION, uses_torch=True)
+@stage(ref=ArtifactRef, kind="sweep", version=12 + DRAWS_VERSION, uses_torch=True)
 def compare_systems(
     context: StageContext, systems: tuple[SweepSystem, ...], settings: SweepSettings, command: RunCommand
 ) -> None:
@@ -85,8 +85,8 @@ def compare_systems(
 def _draws(settings: SweepSettings, vectors: Sequence[Sequence[Vectors]], resamples: int) -> list[SetDraws]:
     """Return the draws of every set, and the mean over the deciding sets of each metric."""
     # The draws of sets are independent, since figures are averaged.
-    offset = [(name, evaluation_set, number) for number, (name, evaluation_set) in enumerate(settings.sets.items())]
-    compared = draws_of_sets(offset, vectors, BootstrapConfig(resamples=resamples, seed=settings.config.seed))
+    config = BootstrapConfig(resamples=resamples, seed=settings.config.seed)
+    compared = draws_of_sets(with_offsets(settings.sets), vectors, config)
     compared = [found if settings.decides(found.name) else replace(found, group="") for found in compared]
     deciding = [found for found in compared if found.group]
     by_metric = {
@@ -162,7 +162,13 @@ def advice(figures: pl.DataFrame, choice: Choice, where: str) -> str:
     difference = with_sign(row["difference"], row["difference_low"], row["difference_high"])
     gain = f"{_mean(row)} compared with {_mean(rows[start])}, {difference}, p {p_value(row['p_value'])}"
     if row["verdict"] == "above":
-        return f"Use {best}: {gain} on {where}."
+        tried = len(rows) - 1
+        chosen = (
+            f" It was chosen from {tried} points by this figure: expect a smaller gain on new rows."
+            if tried > 1
+            else ""
+        )
+        return f"Use {best}: {gain} on {where}.{chosen}"
     return f"Keep the {start}: no point is significantly above it on {where} (highest: {best}, {gain})."
 
 

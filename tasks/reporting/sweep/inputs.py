@@ -49,7 +49,7 @@ class SweepSettings(StageInputs):
     axis: str = SYSTEMS
     """Horizontal axis of the chart."""
     sets: dict[str, EvaluationSet] = Field(default_factory=dict)
-    """Name → set to compare systems on, by the hierarchical bootstrap over seeds and questions."""
+    """Name → set to compare systems on, with intervals over seeds and questions."""
     others: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Dataset → its headline metrics, for sets without draws."""
     references: tuple[str, ...] = ()

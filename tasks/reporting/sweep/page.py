@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from bsl.tasks.reporting.sweep.system import SweepSystem
 
 _LEGEND: Final = (
-    "Figures × 100: mean over seeds ± standard deviation. The 95 % interval is from the hierarchical bootstrap over "
-    "seeds and test pairs, or over seeds and questions about a text (drawn by document, or by runs of sentences of a "
-    "long document); with one seed, over pairs or questions only. The difference is from the system named above, on "
-    "the same draws, with p after Holm's correction for all comparisons of the table. Significant (above or below): "
-    "its interval excludes 0 and p is below 0.05. On the chart, a diamond is significantly above the line, a cross "
-    "significantly below, and a square has no significant difference. Sets without bootstrap draws (accuracies, "
-    "precisions, V-measures, argument facets) are not compared: their interval combines Student's t interval over "
-    "seeds with the set's own interval, if the set has one."
+    "Figures × 100: mean over seeds ± standard deviation. The 95 % interval is over test pairs, or questions about a "
+    "text, by the bootstrap (which draws questions by document, or by runs of sentences of a long document), and over "
+    "seeds by Student's t; with one seed, over pairs or questions only. The difference is from the system named "
+    "above, on the same draws, with p after Holm's correction for all comparisons of the table. Significant (above or "
+    "below): its interval excludes 0 and p is below 0.05. On the chart, a diamond is significantly above the line, a "
+    "cross significantly below, and a square has no significant difference. Sets without bootstrap draws (SentEval's "
+    "accuracies, argument facets) are not compared: their interval combines Student's t interval over seeds with the "
+    "set's own interval, if the set has one."
 )
 _ONE_SEED: Final = (
     "One seed: another seed would change every trained figure, and the intervals do not include that change. Use "
@@ -82,10 +82,11 @@ def _findings(rows_of_set: pl.DataFrame, shown: str) -> Iterator[str]:
             if row["difference"] is not None
         ]
         named = {word: [_gap(row) for row in rows if row["verdict"] == word] for word in ("above", "below")}
-        sentences = [f"{word} {reference}: {', '.join(labels)}" for word, labels in named.items() if labels]
-        same = [row["label"] for row in rows if row["verdict"] == "no"]
+        other = _quoted(reference)
+        sentences = [f"{word} {other}: {', '.join(labels)}" for word, labels in named.items() if labels]
+        same = [_quoted(row["label"]) for row in rows if row["verdict"] == "no"]
         sentences += (
-            [f"no significant difference from {reference}: {', '.join(same) if len(same) <= _FEW else len(same)}"]
+            [f"no significant difference from {other}: {', '.join(same) if len(same) <= _FEW else len(same)}"]
             if same
             else []
         )
@@ -94,7 +95,12 @@ def _findings(rows_of_set: pl.DataFrame, shown: str) -> Iterator[str]:
 
 
 def _gap(row: Mapping[str, Any]) -> str:
-    return f"{row['label']} ({with_sign(row['difference'], row['difference_low'], row['difference_high'])})"
+    return f"{_quoted(row['label'])} ({with_sign(row['difference'], row['difference_low'], row['difference_high'])})"
+
+
+def _quoted(label: str) -> str:
+    """Return a label for a list; quoted if it is of several fields, such as `momentum 0.9, tiny`."""
+    return f"“{label}”" if ", " in label else label
 
 
 def sweep_chart(table: pl.DataFrame, shown: str, systems: Sequence[SweepSystem], axis: str) -> Chart | None:
@@ -115,6 +121,8 @@ def sweep_chart(table: pl.DataFrame, shown: str, systems: Sequence[SweepSystem],
         label: mark_of(label, _role(row), row["mean"], row["ci_low"], row["ci_high"]) for label, row in rows.items()
     }
     name = f"{shown}, × 100, with 95 % interval"
+    if others := dict.fromkeys(one.published_as for one in known if one.published_as):
+        name += f"; published: {', '.join(others)}"
     if axis != SYSTEMS:
         along = [replace(marks[one.label], line=one.line, place=one.place, published=one.published) for one in known]
         return setting_chart(along, axis, name)
@@ -167,10 +175,15 @@ def headlines(table: pl.DataFrame, shown: str) -> Iterator[tuple[str, str, pl.Da
 
 
 def set_rows(table: pl.DataFrame) -> list[dict[str, str]]:
-    """Return a row per system of the table `sweep`, a column per set: mean ± deviation."""
-    firsts = table.unique(["label", "dataset", "metric"], keep="first", maintain_order=True)
+    """Return a row per system of the table `sweep`, a column per set: mean ± deviation.
+
+    The column names the protocol if there are several, such as SentEval's two.
+    """
+    firsts = table.unique(["label", "dataset", "metric", "protocol"], keep="first", maintain_order=True)
     is_preferred = pl.col("metric") == _PREFERRED
-    name = pl.when(is_preferred).then("dataset").otherwise(pl.format("{}, {}", "dataset", "metric"))
+    metric = pl.when(is_preferred).then("dataset").otherwise(pl.format("{}, {}", "dataset", "metric"))
+    has_protocols = pl.col("protocol").n_unique().over("dataset", "metric") > 1
+    name = pl.when(has_protocols).then(pl.format("{} ({})", metric, "protocol")).otherwise(metric)
     cells = pl.Series([spread(mean, sd) for mean, sd in firsts.select("mean", "sd").rows()], dtype=pl.String)
     named = firsts.select(name.alias("set"), system="label", cell=cells)
     return named.pivot("set", index="system", values="cell").fill_null(MISSING).to_dicts()

@@ -19,11 +19,12 @@ from bsl.tasks.reporting.run.report import report
 from bsl.tasks.reporting.sweep.system import SweepSystem
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from bsl.storage.artifacts.manifest import Manifest
     from bsl.storage.artifacts.refs import ArtifactRef
     from bsl.storage.artifacts.store import Store
+    from bsl.tasks.corpus.evaluation_sets import EvaluationSet
 
 _LETTERS: Final = 40  # maximum letters of a title in a run's name
 _MANY: Final = 15  # maximum number of fields in an open table; a longer one would hide the next sections
@@ -33,12 +34,21 @@ def run_systems(store: Store, reports: Sequence[ReportRef]) -> tuple[SweepSystem
     """Return the result of each run, its last encoder after the transform if there is one, as a system.
 
     Raises:
-        ArtifactMissingError: an artifact is not the report of a recipe's run, or names no vectors of its result.
+        ArtifactMissingError: an artifact is not the report of a recipe's run, names no vectors of its result, or has a
+            transform of each set.
     """
     systems = []
     for name, ref in zip(run_names(store, reports), reports, strict=True):
         manifest = store.manifest(ref)
         inputs, result = manifest.provenance.inputs, _result(manifest)
+        settings = settings_of(manifest)
+        if settings["transform"] and settings["transform_on"] == "targets":
+            # Reports before version 25 name the encoder without the transform as their result.
+            raise ArtifactMissingError(
+                f"{ref}: its transform was fitted on each set (transform_on=targets), so there is no single system to "
+                "compare (expected transform_on=corpus). Run its recipe with --set transform_on=corpus, or read its "
+                "differences from the encoder without the transform on its own page."
+            )
         if (vectors := inputs.get(f"vectors.{result}")) is None:
             raise ArtifactMissingError(
                 f"{ref}: does not name the vectors of its result (reports do since version 10). Run its recipe again; "
@@ -107,6 +117,16 @@ def dev_of(settings: Mapping[str, Any]) -> str:
     trainings = [phase["training"] for phase in (*settings.get("earlier", ()), settings) if phase.get("training")]
     chose = any(training.get("select") != "last" for training in trainings)
     return (settings["evaluation"].get("dev") or "").removeprefix("embedded:") if chose else ""
+
+
+def without_dev_sets(drawn: Mapping[str, EvaluationSet], runs: Iterable[Mapping[str, Any]]) -> dict[str, EvaluationSet]:
+    """Return the sets that selected no encoder of runs with these settings, and that are no dev split."""
+    selecting = {dev_of(settings) for settings in runs}
+    return {
+        name: evaluation_set
+        for name, evaluation_set in drawn.items()
+        if name.removeprefix("embedded:") not in selecting and getattr(evaluation_set, "split", "") != "dev"
+    }
 
 
 def _result(manifest: Manifest) -> str:

@@ -6,10 +6,10 @@ A command builds a grid of systems before it starts its Prefect server, so this 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Final
+from typing import Annotated, ClassVar, Final
 
 from bsl.storage.artifacts.refs import EmbeddingsRef, ScoresRef
-from bsl.storage.record import Record
+from bsl.storage.record import AddedAs, Record
 
 SYSTEMS: Final = "recipe"
 """Axis of a sweep if its systems have no order."""
@@ -27,6 +27,8 @@ class SweepSystem(Record):
     """Its position on the chart's horizontal axis."""
     published: float | None = None
     """The paper's figure × 100; None if none is printed."""
+    published_as: Annotated[str, AddedAs("")] = ""
+    """What that figure is, if it is not of protocol `all`, which the chart shows, such as `mean of sts12-16, wmean`."""
     faults: tuple[str, ...] = ()
     """Why some of its runs have no figures."""
     embeddings: tuple[EmbeddingsRef, ...] = ()

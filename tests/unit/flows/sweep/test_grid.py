@@ -81,6 +81,13 @@ def test_all_pairs_score_precedes_scores_of_other_protocols():
     assert [points[label] for label in ("whitening", "bert-cls", "nli")] == [66.28, 31.40, 72.03]
 
 
+def test_published_figures_of_another_kind_than_the_measured_ones_are_named():
+    named = {point.label: point.published_as for point in grid("systems", {}, {}).points}
+    assert (named["nli"], named["flow"]) == ("", "mean of sts, wmean")
+    (kind,) = {point.published_as for point in grid("scl-lambda-senteval", {}, {}).points}
+    assert kind == "mean of senteval-8, senteval"
+
+
 def test_training_override_leaves_untrained_points_untrained():
     configs = labelled(grid("tiny-systems", {}, {"training": {"max_steps": 7}}))
     untrained = {"tiny-avg", "tiny-cls", "tiny-flow", "tiny-whitening"}

@@ -59,6 +59,22 @@ def test_mean_of_four_subsets_halves_the_interval_width(metric):
         assert (row.ci_high - row.ci_low) / np.mean(widths) == pytest.approx(0.5, rel=0.15)
 
 
+def test_translations_of_the_same_pairs_do_not_narrow_an_interval():
+    """Regression: three translations of STS-B counted as 4,137 independent pairs."""
+    generator = np.random.default_rng(0)
+    gold = generator.normal(size=150)
+    one = pl.DataFrame({"gold": gold, "cosine": gold + generator.normal(size=150), "unit": range(150)})
+    rows = pl.concat([one.with_columns(subset=pl.lit(name)) for name in ("en-de", "en-fr")])
+    found = figures(rows, resamples=200)
+    for metric in ("spearman", "pearson"):
+        ends = [
+            (row.ci_low, row.ci_high)
+            for row in (found[metric, protocol, "all"] for protocol in ("all", "mean", "wmean"))
+        ]
+        german = found[metric, "all", "en-de"]
+        assert ends == [pytest.approx((german.ci_low, german.ci_high))] * 3
+
+
 def gold_of_news(gold):
     return ROWS.with_columns(gold=pl.when(pl.col("subset") == "news").then(gold).otherwise("gold"))
 

@@ -36,6 +36,9 @@ def run_verdict(figures, dev="embedded:stsb/dev", kept_start=False, model="after
         ([(ON_DEV, GAIN), (ON_TEST, LOSS)], {"dev": None}, "WORSE", "on stsb test"),
         ([], {}, "NOT TESTED", "evaluation.sets"),
         ([(ON_TEST, GAIN), (ON_MEAN, LOSS)], {}, "WORSE", f"on {MEAN} test"),
+        ([(ON_TEST, (0.05, 0.01, 0.09, 0.0002))], {}, "BETTER", "p <0.001."),
+        # Regression: the mean had the set that selected the encoder, if that was a test set.
+        ([(("sts12", "test"), GAIN), (ON_TEST, LOSS), (ON_MEAN, GAIN)], {"dev": "sts12/test"}, "WORSE", "on stsb test"),
         ([(ON_TEST, GAIN)], {"model": "after BSL + whitening"}, "NOT TESTED", "evaluation.sets"),
         ([(ON_TEST, NONE)], {"kept_start": True}, "NO DIFFERENCE", "encoder. Use the original encoder. Lower"),
     ]

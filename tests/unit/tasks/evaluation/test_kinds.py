@@ -1,5 +1,6 @@
 """The table of evaluation kinds: suites, columns, and a new kind as one line."""
 
+import polars as pl
 import pytest
 from sklearn.feature_extraction.text import HashingVectorizer
 
@@ -7,11 +8,12 @@ from bsl.flows.cli.terminal.checks import check_sets
 from bsl.models.evaluation.config import BootstrapConfig, ScoringConfig
 from bsl.storage.assets.embedded import embedded_path
 from bsl.storage.errors import SourceError
-from bsl.tasks.corpus.evaluation_sets import rows_of
+from bsl.tasks.corpus.evaluation_sets import ScoredSet, read_scored_set, resolve_scored_set, rows_of
 from bsl.tasks.evaluation import kinds
 from bsl.tasks.evaluation.finetuning.sts import SupervisedPairs
 from bsl.tasks.evaluation.kinds import KINDS, available, names_of, suites, tables, tuned_names
 from bsl.tasks.evaluation.python_api import evaluate
+from bsl.tasks.evaluation.sts import units_of
 from bsl.tasks.stage.run_context import RunContext
 from tests.toys.tasks.evaluation.toy import ToyKind
 
@@ -90,3 +92,14 @@ def test_available_explains_only_the_first_of_many_missing_sets(tmp_path):
         available(site, ["stsb-mt/test", "afs"])
     with pytest.raises(SourceError, match="no set is named"):
         available(site, [])
+
+
+def test_rows_of_the_same_pairs_are_drawn_together_in_translations_and_tokenised_text():
+    scored = resolve_scored_set(RunContext(), "embedded:stsb-mt/dev")
+    pairs = read_scored_set(scored).group_by(pl.Series("unit", units_of(scored)))
+    counts = pairs.agg(pl.len(), pl.col("sentence1", "score").n_unique()).drop("unit").unique().rows()
+    assert counts == [(3, 1, 1)]
+    assert units_of(resolve_scored_set(RunContext(), "embedded:stsb/dev")) is None
+    places = (("sts12", "test"), ("stsb", "dev"), ("stsb", "test"), ("sts12-tok", "test"), ("sts13", "test"))
+    sets = {f"{name}/{split}": ScoredSet(dataset=name, split=split, source=scored.source) for name, split in places}
+    assert [offset for _, _, offset in kinds.with_offsets(sets)] == [0, 1, 2, 0, 3]

@@ -8,6 +8,7 @@ from bsl.tasks.evaluation.kinds import tables
 from bsl.tasks.rendering.blocks import split_interval
 from bsl.tasks.rendering.markdown import markdown
 from bsl.tasks.rendering.paper_tables import as_latex, paper_tables, tables_of
+from bsl.tasks.rendering.score_tables import mean_rows
 from bsl.tasks.reporting.evaluation import evaluation_page, reversed_scores
 from tests.corpora import score_row
 
@@ -136,10 +137,21 @@ def test_own_scores_that_fall_for_all_encoders_are_named():
     assert not [*reversed_scores(pl.DataFrame([low, few]))]
 
 
+def test_mean_of_transfer_sets_is_that_of_the_papers():
+    """Regression: SST-5 was in the mean, and the cross-validated sets were not."""
+    splits = {**dict.fromkeys(("mr", "cr", "subj", "mpqa"), "all"), **dict.fromkeys(("sst2", "trec", "mrpc"), "test")}
+    accuracy = {"metric": "accuracy", "protocol": "fast"}
+    sets = [row(name, 0.8, split=split, **accuracy) for name, split in splits.items()]
+    others = [row("sst5", 0.4, **accuracy), row("labels:own.csv", 0.4, split="all", **accuracy)]
+    (mean,) = mean_rows(pl.DataFrame([*sets, *others]))
+    assert mean == {"figure": "mean of 7 sets: accuracy, fast", "mine_1": "80.00"}
+
+
 def test_evaluation_page_has_means_and_differences_and_short_names_only_if_they_differ():
     page = markdown(evaluation_page(SCORES, COMPARISON, {}, (), tables(), draws=999))
     assert "| mean of 2 test sets: spearman, all | 50.00 | 60.00 |" in page
     assert "| a/mine | b/theirs | sts12 test | +10.00 [+5.00, +20.00] | ≤ 0.002 |" in page
     assert page.index("### All lines of the papers") > page.index("## Differences")
+    assert "(STS13 without SMT): figures × 100:\n\n| system" in page  # the intervals are on the HTML page only
     same = pl.DataFrame([row("sts12", 0.5, model=model) for model in ("a/model", "b/model")])
     assert evaluation_page(same, None, {}, (), tables()).title == "Evaluation of a/model and b/model"

@@ -142,3 +142,9 @@ def test_corpus_by_path_or_name_has_different_report_keys():
     }
     assert len(keys) == 2
     assert "Bowman et al., 2015" not in card(by_path)
+
+
+def test_card_names_files_of_labels_without_their_folders():
+    text = card(recipe("tiny"), dataset="labels:/home/me/secret/rows.csv#label=queue", split="all", metric="accuracy")
+    assert "secret" not in text
+    assert text.count("labels:rows.csv#label=queue") == 3  # a row of the table; name and type in the header

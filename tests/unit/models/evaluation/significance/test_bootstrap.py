@@ -35,12 +35,15 @@ def test_each_resampled_correlation_equals_scipy(n):
 
 def test_each_draw_of_units_equals_scipy_on_their_pairs():
     x, y = scores(60)
-    units, expected = np.arange(60) % 7, []
-    for drawn in picked(7):
-        rows = np.concatenate([np.flatnonzero(units == unit) for unit in drawn])
-        expected.append(scipy.stats.spearmanr(x[rows], y[rows]).statistic)
-    found = spearman_resamples(x, y, resamples=50, seed=7, unit_N=units)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+    units = np.arange(60) % 7
+    draws = [np.concatenate([np.flatnonzero(units == unit) for unit in drawn]) for drawn in picked(7)]
+    for resample, correlation in (
+        (spearman_resamples, scipy.stats.spearmanr),
+        (pearson_resamples, scipy.stats.pearsonr),
+    ):
+        expected = [correlation(x[rows], y[rows]).statistic for rows in draws]
+        found = resample(x, y, resamples=50, seed=7, unit_N=units)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
 
 
 def test_draws_depend_on_seed_but_not_on_chunk_size(monkeypatch):

@@ -1,6 +1,4 @@
-"""Hierarchical and paired bootstrap: figures by lists, coverage of the intervals, Holm's correction."""
-
-import math
+"""Paired bootstrap over pairs, Student's and Welch's t over seeds, Holm's correction."""
 
 import numpy as np
 import pytest
@@ -66,23 +64,27 @@ def test_mean_and_sd_over_seeds_average_the_sets_first(pairs):
     figure = figure_of(mean_draws(sets))
     assert figure.mean == pytest.approx(0.45)
     assert figure.sd == pytest.approx(np.std([0.3, 0.6], ddof=1))
-    assert (figure.ci_low, figure.ci_high) == pytest.approx((0.45, 0.45))
+    assert mean_draws(sets).draws == pytest.approx(np.full((100, 2), 0.45))
     three = draws_of(*pairs[:2], resamples=100)
     with pytest.raises(EvaluationError, match=r"sets with \[2, 3\] seeds, expected the same number"):
         mean_draws([three, sets[0]])
 
 
-def test_interval_covers_the_standard_error_over_seeds():
-    """Without variance of pairs the variance is s² / S, although only three seeds are drawn from."""
-    by_seed = np.array([0.50, 0.53, 0.61])
-    draws = BootstrapDraws(by_seed, np.tile(by_seed, (20_000, 1)))
-    low, high = (figure_of(draws).ci_low, figure_of(draws).ci_high)
-    middle, error = by_seed.mean(), by_seed.std(ddof=1) / math.sqrt(3)
-    assert low < middle - error < middle + error < high
-    stretched = difference_of(BootstrapDraws(np.zeros(1), np.zeros((20_000, 1))), draws)
-    assert stretched.ci_high - stretched.ci_low > 2 * error
-    same = difference_of(draws, draws)  # seeds are drawn independently
-    assert same.ci_low < -error < error < same.ci_high
+def test_intervals_over_seeds_are_those_of_students_and_welchs_t():
+    """Resampled seeds give intervals that are far too narrow: one of eight equal methods is called different."""
+    first, second = (
+        BootstrapDraws(np.array(seeds), np.tile(seeds, (20_000, 1))) for seeds in ([0.50, 0.53, 0.61], [0.70, 0.71])
+    )
+    figure, error = figure_of(first), scipy.stats.sem(first.figures)
+    assert (figure.ci_low, figure.ci_high) == pytest.approx(
+        scipy.stats.t.interval(0.95, 2, first.figures.mean(), error), rel=1e-3
+    )
+    welch = scipy.stats.ttest_ind(second.figures, first.figures, equal_var=False)
+    found, expected = difference_of(first, second), welch.confidence_interval()
+    assert (found.ci_low, found.ci_high) == pytest.approx((expected.low, expected.high), rel=1e-2)
+    assert found.p_value == pytest.approx(welch.pvalue, rel=1e-2)
+    alone = BootstrapDraws(np.zeros(1), np.zeros((20_000, 1)))  # a method without seeds, such as TF-IDF
+    assert difference_of(alone, first).ci_low == pytest.approx(figure.ci_low, abs=1e-3)
 
 
 def test_holm_correction_equals_hand_computed_p_values():

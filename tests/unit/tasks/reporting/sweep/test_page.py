@@ -76,6 +76,8 @@ def test_significance_requires_both_interval_and_corrected_p_value():
         "no significant difference from a: c."
     )
     assert finding(TABLE.filter(dataset="mr all"), "mr all") == ""
+    grid = TEST.with_columns(pl.col("label", "reference").replace({"a": "lr 1, tiny", "c": "lr 2, tiny"}))
+    assert finding(grid, "stsb test").endswith("no significant difference from “lr 1, tiny”: “lr 2, tiny”.")
 
 
 def test_own_text_and_scored_pairs_have_separate_comparisons():
@@ -94,6 +96,10 @@ def test_set_table_has_a_column_for_each_set_and_metric_and_a_dash_for_missing_s
     assert list(first) == ["system", "stsb dev", "stsb test", MEAN, "mr all, accuracy"]
     assert (first["mr all, accuracy"], second["mr all, accuracy"], second[MEAN]) == ("70.00", "–", "60.00 ± 1.00")
     assert list(set_rows(FACETS)[0]) == ["system", "afs test, pearson", "afs test"]
+    two = table_of(ACCURACY, row("a", "mr all", 0.8, metric="accuracy", protocol="senteval", **BARE))
+    assert set_rows(two) == [
+        {"system": "a", "mr all, accuracy (fast)": "70.00", "mr all, accuracy (senteval)": "80.00"}
+    ]
 
 
 OWN = {"metric": "average precision", "protocol": "ranked", "reference": None}
@@ -125,6 +131,10 @@ def test_chart_by_setting_shows_intervals_and_published_line():
     chart = chart_of(axis="momentum")
     assert chart.label.startswith(f"{MEAN}, × 100, with 95 % interval by momentum. a: 50.0; b: 60.0")
     assert "published" in chart.svg
+    weighted = [one.model_copy(update={"published_as": "mean of sts, wmean"}) for one in POINTS]
+    assert (
+        "with 95 % interval; published: mean of sts, wmean by momentum" in chart_of(TABLE, weighted, "momentum").label
+    )
     assert chart == chart_of(axis="momentum")
     assert chart.svg != chart_of(TABLE.with_columns(ci_low=None, ci_high=None), axis="momentum").svg
 

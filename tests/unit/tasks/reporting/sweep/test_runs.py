@@ -8,7 +8,7 @@ from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import ReportRef
 from bsl.storage.errors import ArtifactMissingError
 from bsl.storage.sources.sources import SourceSpec
-from bsl.tasks.reporting.sweep.runs import dev_of, differing, run_names, settings_of
+from bsl.tasks.reporting.sweep.runs import dev_of, differing, run_names, run_systems, settings_of
 from bsl.tasks.settings import RunSettings
 
 ONE, TWO = {"model": "one", "beam": 2, "revision": None}, {"model": "two"}
@@ -32,13 +32,27 @@ def test_differing_settings_are_rows_with_dashes_for_missing_fields(first, secon
     assert differing({"A": first, "B": second}) == [{"field": name, "A": a, "B": b} for name, a, b in rows]
 
 
-def test_report_has_the_sources_and_the_dev_set_of_its_run(site):
-    store, ref = site.open_store(), ReportRef(key="a" * 64)
-    settings = RunSettings.model_validate(recipe("tiny").settings.model_dump())
-    sources = (SourceSpec(path="mine.csv"), SourceSpec(dataset="multi_nli"))
-    config = canonical({"settings": settings, "sources": sources, "title": "t"})
-    with store.draft(ref, Provenance(stage="adaptation", stage_version=1, config=config)) as draft:
+def report_of(store, settings, stage="report", **config):
+    """Write a report that names no vectors."""
+    ref = ReportRef(key="a" * 64)
+    given = canonical({"settings": RunSettings.model_validate(settings.model_dump()), "title": "t", **config})
+    with store.draft(ref, Provenance(stage=stage, stage_version=1, config=given)) as draft:
         (draft.folder / "report.md").write_text("a page")
+    return ref
+
+
+def test_run_with_a_transform_of_each_set_is_not_compared_as_its_untransformed_encoder(site):
+    store = site.open_store()
+    ref = report_of(store, recipe("tiny-whitening-target").settings)
+    with pytest.raises(
+        ArtifactMissingError, match=r"transform_on=targets.*Run its recipe with --set transform_on=corpus"
+    ):
+        run_systems(store, [ref])
+
+
+def test_report_has_the_sources_and_the_dev_set_of_its_run(site):
+    store, sources = site.open_store(), (SourceSpec(path="mine.csv"), SourceSpec(dataset="multi_nli"))
+    ref = report_of(store, recipe("tiny").settings, stage="adaptation", sources=sources)
     found = settings_of(store.manifest(ref))
     assert [source["path"] or source["dataset"] for source in found["ingest"]["sources"]] == ["mine.csv", "multi_nli"]
     assert dev_of(found) == "stsb/dev"

@@ -4,8 +4,8 @@ import pytest
 
 from bsl.flows.config import override
 from bsl.flows.recipes import recipe
-from bsl.flows.sweep.sweep import without_dev_sets
 from bsl.tasks.evaluation.kinds import available
+from bsl.tasks.reporting.sweep.runs import without_dev_sets
 
 DEV, TEST = "embedded:stsb/dev", "embedded:stsb/test"
 
@@ -23,5 +23,6 @@ DEV, TEST = "embedded:stsb/dev", "embedded:stsb/test"
 )
 def test_set_that_selected_an_encoder_is_no_test_set_whatever_its_split(site, dev_sets, training, counted):
     configs = [override(recipe("tiny"), {"evaluation": {"dev": dev}, "training": training}) for dev in dev_sets]
-    found = without_dev_sets(available(site, [DEV, TEST]).drawn, configs)
+    settings = [config.model_dump(mode="json") for config in configs]
+    found = without_dev_sets(available(site, [DEV, TEST]).drawn, settings)
     assert {evaluation_set.split for evaluation_set in found.values()} == counted
