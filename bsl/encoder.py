@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
@@ -11,7 +12,7 @@ import torch
 from bsl.imports import importing
 from bsl.models.encoder import sentence_encoder
 from bsl.models.encoder.config import EncoderConfig
-from bsl.models.encoder.prompts import role_prompt
+from bsl.models.encoder.prompts import check_role, role_prompt
 from bsl.models.encoder.texts import texts_of
 from bsl.models.runtime.rows import unit_vectors
 from bsl.storage.assets.embedded import EMBEDDED, embedded_path
@@ -164,13 +165,15 @@ class SentenceEncoder(sentence_encoder.SentenceEncoder):
 
         Raises:
             TypeError: `texts` is not a text, or a sequence or column of texts.
-            ValueError: `batch_size` is below 1, no prompt has this name, or name and prompt are given.
+            ValueError: `batch_size` or `batch_tokens` is no whole number of at least 1, no prompt has this name, or
+                name and prompt are given.
             EncoderError: The tokenizer has no padding token.
             NoEmbeddingError: A text is not a valid string or has no token, or its vector is not finite.
             DeviceError: This machine has no such device.
         """
-        if batch_size is not None and batch_size < 1:
-            raise ValueError(f"batch_size is {batch_size}, expected 1 or more")
+        for argument, size in (("batch_size", batch_size), ("batch_tokens", batch_tokens)):
+            if size is not None and not (isinstance(size, Integral) and int(size) >= 1):
+                raise ValueError(f"{argument} is {size!r}, expected a whole number of at least 1, or None")
         device = None if device is None else _found(device)
         asked = self._asked(prompt_name, prompt)
         tokens = asked.tokenize([texts] if isinstance(texts, str) else texts)
@@ -192,6 +195,9 @@ class SentenceEncoder(sentence_encoder.SentenceEncoder):
 
         An encoder without prompts for queries and documents puts its default prompt before both, unlike
         sentence-transformers, which puts none.
+
+        Raises:
+            EncoderError: The encoder has other modules for queries (a Router), which are not loaded.
         """
         return self._encode_role(texts, "query", how)
 
@@ -200,6 +206,7 @@ class SentenceEncoder(sentence_encoder.SentenceEncoder):
         return self._encode_role(texts, "document", how)
 
     def _encode_role(self, texts: str | Sequence[str], role: Role, how: dict[str, Any]) -> Any:  # noqa: ANN401
+        check_role(self.config.model, self.network.elsewhere, role)
         if how.get("prompt") is None and how.get("prompt_name") is None:
             how["prompt"] = role_prompt(self.prompts, role)
         return self.encode(texts, **how)
@@ -245,7 +252,7 @@ def _found(device: str | torch.device) -> str:
 
 def _folder(given: str | Path, revision: str | None, store: str | Path | None) -> Path:
     """Return the folder of an encoder; only a name that is not a local path is looked up in the store and the Hub."""
-    if not require_name(str(given), "the encoder"):
+    if not require_name(str(given) if isinstance(given, Path) else given, "the encoder"):
         raise ValueError("the encoder's name is empty, expected a folder, a name on the Hub or embedded:NAME")
     path = Path(os.path.expanduser(given))  # noqa: PTH111 - Path's raises an error for an unknown user
     name = str(path.absolute()) if isinstance(given, Path) else given  # a Path is not a Hub id

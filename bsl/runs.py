@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from bsl.configs import recipe
+from bsl.configs import configured, fields_of
 from bsl.flows import adaptation, comparison, pipeline
 from bsl.flows.config import PipelineConfig, override
 from bsl.flows.recipes.adaptation import AdaptConfig
@@ -21,7 +21,7 @@ from bsl.results import GivenEncoder, Result, encoders_of, listed, run_named
 from bsl.storage.artifacts.lookup import find_reports
 from bsl.storage.artifacts.refs import ReportRef
 from bsl.storage.filesystem.spelling import did_you_mean
-from bsl.storage.filesystem.values import described, require_name
+from bsl.storage.filesystem.values import require_name
 from bsl.storage.sources.label_names import set_with_label_columns, with_label_columns
 from bsl.tables import Files, is_column
 from bsl.tasks.embedding import python_encoders
@@ -50,10 +50,7 @@ def run(config: str | PipelineConfig, changes: Mapping[str, Any] | None = None, 
         SourceError: A source, a set or a model is not available.
     """
     context = context_of(settings)
-    if not isinstance(config, str | PipelineConfig):
-        raise TypeError(f"config is {described(config)}, expected the name of a recipe or a configuration")
-    complete = recipe(config, changes) if isinstance(config, str) else override(config, dict(changes or {}))
-    return Result(context.open_store(), pipeline.run(complete, context).report)
+    return Result(context.open_store(), pipeline.run(configured(config, changes), context).report)
 
 
 def adapt(
@@ -96,7 +93,7 @@ def adapt(
     """
     chosen = {"document": document, "accept": accept or None, "used_for": used_for}
     given = {name: value for name, value in chosen.items() if value is not None}
-    context, config = context_of(settings), override(AdaptConfig(), dict(changes or {}), given)
+    context, config = context_of(settings), override(AdaptConfig(), fields_of(changes), given)
     start = require_name(encoder or config.encoder.model, "the encoder")
     if labels is None and (label_column or text_columns):
         option = "label_column" if label_column else "text_columns"
@@ -247,8 +244,7 @@ def embed_corpus(
         SourceError: A source is not available.
         EvaluationError: The object returns no vector for a sentence, or a vector that is not finite.
     """
-    ingest = (recipe(config) if isinstance(config, str) else config).ingest
-    return python_encoders.embed_corpus(encoder, ingest, context_of(settings), name).path
+    return python_encoders.embed_corpus(encoder, configured(config).ingest, context_of(settings), name).path
 
 
 def context_of(settings: Mapping[str, object]) -> RunContext:

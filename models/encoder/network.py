@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from bsl.models.encoder.config import EncoderConfig
     from bsl.models.encoder.onnx import OnnxBackbone
+    from bsl.models.encoder.prompts import Role
     from bsl.models.encoder.static import StaticTable, Tokenizer
     from bsl.models.runtime.progress import OnProgress
 
@@ -61,11 +62,13 @@ class Encoder(nn.Module):
         token_heads: Applied to token vectors, in order, before pooling.
         sentence_heads: Applied to pooled vectors, in order; the last is `Normalize` if the configuration asks for it.
         pools_prompt: Whether the tokens of a prompt are pooled.
+        elsewhere: Roles whose texts the folder has other modules for, which are not loaded.
         prompt_tokens_skipped: Number of the prompt's tokens that are not pooled.
         equal_lengths: Whether only sentences of equal length share a batch, because the backbone reads padding.
     """
 
     pools_prompt = True
+    elsewhere: tuple[Role, ...] = ()
     prompt_tokens_skipped = 0
     equal_lengths = False
     backbone: Backbone
@@ -166,6 +169,7 @@ class Encoder(nn.Module):
 
     def _with_state(self, encoder: Encoder) -> Encoder:
         encoder.pools_prompt, encoder.prompt_tokens_skipped = self.pools_prompt, self.prompt_tokens_skipped
+        encoder.elsewhere = self.elsewhere
         encoder.equal_lengths = self.equal_lengths
         return encoder.train(self.training)
 

@@ -61,7 +61,7 @@ def packing_of(backbone: PreTrainedModel, pad_id: int) -> Packing | None:
 
     Returns:
         None if it cannot: its attention is not replaceable, or attends neither to the whole sentence nor to all
-        earlier tokens.
+        earlier tokens, or a pass is limited to the number of positions.
     """
     with _trying:
         if not (read_layouts(backbone) or getattr(backbone, "_supports_attention_backend", False)):
@@ -80,6 +80,8 @@ def _try(backbone: PreTrainedModel, pad_id: int) -> Packing | None:
     settings: Any = backbone.config
     original = {name: attention for attention, name in PACKED_ATTENTION.items()}
     own = attention_of(backbone)
+    if _limits_pass(backbone):
+        return None
     packed = own if own in original else PACKED_ATTENTION.get(str(own))
     if packed is None:
         return None
@@ -88,6 +90,21 @@ def _try(backbone: PreTrainedModel, pad_id: int) -> Packing | None:
     if found is None:
         settings._attn_implementation = original[packed]
     return found
+
+
+def _limits_pass(backbone: PreTrainedModel) -> bool:
+    """Return whether a pass may have no more tokens than there are positions, as in CLIP, whatever their positions."""
+    embeddings, limit = getattr(backbone, "embeddings", None), getattr(backbone.config, "max_position_embeddings", None)
+    if embeddings is None or not isinstance(limit, int):
+        return False
+    ids_1N = torch.zeros(1, limit + 1, dtype=torch.int64, device=backbone.device)
+    try:
+        embeddings(input_ids=ids_1N, position_ids=ids_1N)
+    except TypeError:  # these embeddings read no positions
+        return False
+    except (ValueError, IndexError, RuntimeError):
+        return True
+    return False
 
 
 def _candidates(settings: Any, pad_id: int) -> Iterator[Packing]:  # noqa: ANN401  of any architecture

@@ -5,8 +5,10 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, Literal
 
+from bsl.models.errors import EncoderError
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from bsl.models.encoder.static import Tokenizer
 
@@ -31,6 +33,25 @@ def role_prompt(prompts: Mapping[str, str], role: Role) -> str | None:
     if not any(name in prompts for names in ROLES.values() for name in names):
         return None
     return next((prompts[name] for name in ROLES[role] if name in prompts), "")
+
+
+def check_role(name: str, elsewhere: Collection[Role], role: Role) -> None:
+    """Refuse texts of a role that have other modules (a Router) than the loaded ones.
+
+    Args:
+        name: Name of the encoder.
+        elsewhere: Roles whose texts have other modules.
+        role: What the texts are.
+
+    Raises:
+        EncoderError: The texts have other modules.
+    """
+    if role in elsewhere:
+        raise EncoderError(
+            f"{name}: a Router has other modules for texts of the task {role}, which are not loaded; loaded are those "
+            "for texts without a task. Embed with sentence-transformers; or export this encoder (`bsl export`) and "
+            "search with the exported one, which has the loaded modules only."
+        )
 
 
 def prompt_length(tokenizer: Tokenizer, prompt: str) -> int:

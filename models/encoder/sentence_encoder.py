@@ -20,6 +20,7 @@ from bsl.models.encoder.layouts import Tokens
 from bsl.models.encoder.texts import refuse_first_bad, texts_of
 from bsl.models.errors import EncoderError, NoEmbeddingError, is_panic
 from bsl.storage.filesystem.model_folder import CLASSIFIER, GRAPH_FOLDER
+from bsl.storage.filesystem.values import require_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -77,14 +78,16 @@ class SentenceEncoder:
         """Write a folder that `load` and sentence-transformers read.
 
         Raises:
-            EncoderError: The folder has a classifier or other forms of the encoder that was saved there before; or see
-                `bsl.models.encoder.serialization.save.write_modules`.
+            EncoderError: The path is empty or a file; or the folder has a classifier or other forms of the encoder that
+                was saved there before; or see `bsl.models.encoder.serialization.save.write_modules`.
         """
         from bsl.models.encoder.serialization.save import write_modules
         from bsl.models.encoder.serialization.settings import PROMPTS
         from bsl.models.encoder.weights import write_json
 
-        path = Path(folder)
+        path = Path(require_name(str(folder) if isinstance(folder, Path) else folder, "the folder"))
+        if not folder or path.is_file():
+            raise EncoderError(f"{folder!s:.200}: not a folder to save in, expected a new one. Give another path.")
         if stale := sorted(entry.name for entry in path.glob("*/") if _FORM.fullmatch(entry.name)):
             raise EncoderError(
                 f"{path}: {', '.join(stale)} belong to the encoder that was saved there before. Save to a new folder, "
@@ -176,11 +179,13 @@ class SentenceEncoder:
         if unknown_id is None:
             return np.zeros(len(tokens), dtype=bool)
         special = [*({*tokenizer.all_special_ids} - {unknown_id})]
-        unknown = np.add.reduceat(tokens.ids == unknown_id, tokens.offsets[:-1], dtype=np.int64)
-        content = np.add.reduceat(~np.isin(tokens.ids, special), tokens.offsets[:-1], dtype=np.int64)
+        text = np.repeat(np.arange(len(tokens)), tokens.lengths)  # number of each token's text
+        unknown = np.bincount(text[tokens.ids == unknown_id], minlength=len(tokens))
+        content = np.bincount(text[~np.isin(tokens.ids, special)], minlength=len(tokens))
         if self.prompt:
             content -= (~np.isin(token_ids(tokenizer, [self.prompt], self.config.length).ids, special)).sum()
-        return (unknown > 0) & (2 * unknown >= content)
+        found: NDArray[np.bool_] = (tokens.lengths == 0) | ((unknown > 0) & (2 * unknown >= content))
+        return found
 
     def encode(
         self,
@@ -234,7 +239,7 @@ def token_ids(tokenizer: Tokenizer, texts: Sequence[str], max_length: int, promp
     Raises:
         TypeError: `texts` is not a sequence or column of strings.
         EncoderError: The tokenizer has no padding token, or fails for a text.
-        NoEmbeddingError: A text has no token, is not a string, or contains a lone surrogate.
+        NoEmbeddingError: A text is not a string, contains a lone surrogate, or has no token; a table accepts no token.
     """
     texts = texts_of(texts)
     if tokenizer.pad_token_id is None:
@@ -242,7 +247,7 @@ def token_ids(tokenizer: Tokenizer, texts: Sequence[str], max_length: int, promp
             f"the tokenizer {type(tokenizer).__name__} has no padding token. Set one (tokenizer.pad_token) and save it "
             "again."
         )
-    # Word tables have a token for sentences without any known word; other tokenizers raise an error.
+    # Word tables have a token for sentences without any known word.
     placeholder = [tokenizer.pad_token_id] if tokenizer.pad_token == ZERO_TOKEN else []
     ids: list[NDArray[np.int32]] = []
     with _tokenizer_settings_kept(tokenizer):
@@ -262,7 +267,8 @@ def token_ids(tokenizer: Tokenizer, texts: Sequence[str], max_length: int, promp
                 ) from error
             ids.extend(np.asarray(row or placeholder, dtype=np.int32) for row in found)
     tokens = Tokens.of(ids, int(tokenizer.pad_token_id))
-    if len(empty := np.flatnonzero(tokens.lengths == 0)):
+    accepted = getattr(tokenizer, "accepts_no_token", False)
+    if len(empty := np.flatnonzero(tokens.lengths == 0)) and not accepted:
         raise NoEmbeddingError(int(empty[0]), "has no token. Drop empty texts, or use a tokenizer with special tokens.")
     return tokens
 

@@ -10,6 +10,7 @@ tokenizer.json                  its truncation, if any, is the maximal length; f
 Scores of word vectors such as GloVe's depend more on how sentences are split into words than on the vectors. So the
 rule is part of the tokenizer, of the artifact's key and of the signature of every score. Words that the table lacks
 are dropped. A sentence without any known word is the zero vector, whose cosine with any other is 0 (SentEval's rule).
+The same is true of other tables, as in sentence-transformers and model2vec, for a text without any token.
 A word-level tokenizer model cannot drop unknown words, so the model is byte-pair without merges. Every word of the
 vocabulary begins with a mark, so that no word is matched letter by letter.
 
@@ -159,14 +160,24 @@ class WhitespaceTokenizer:
         return None
 
 
-def static_tokenizer(core: tokenizers.Tokenizer) -> PreTrainedTokenizerFast:
+class TableTokenizer(PreTrainedTokenizerFast):
+    """Tokenizer of a table, without special tokens.
+
+    Attributes:
+        accepts_no_token: A text may have no token, because its mean is then the zero vector.
+    """
+
+    accepts_no_token = True
+
+
+def static_tokenizer(core: tokenizers.Tokenizer) -> TableTokenizer:
     """Return a table's tokenizer without special tokens, which the mean would count as words."""
     core = tokenizers.Tokenizer.from_str(core.to_str())
     side = str((core.truncation or {}).get("direction", "right"))
     core.post_processor = None  # adds special tokens
     core.no_padding()
     core.no_truncation()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=core, truncation_side=side)  # type: ignore[no-untyped-call]
+    tokenizer = TableTokenizer(tokenizer_object=core, truncation_side=side)  # type: ignore[no-untyped-call]
     # Any token can pad, since the mean ignores padding. Set after construction, it is not matched in texts.
     tokenizer.pad_token = core.id_to_token(0) if core.token_to_id(ZERO_TOKEN) is None else ZERO_TOKEN
     return tokenizer

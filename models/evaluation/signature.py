@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from bsl.models.errors import EvaluationError
+from bsl.storage.filesystem.control_characters import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -29,10 +30,12 @@ _SPELLED: Final = {True: "yes", False: "no", None: "none"}
 
 
 def signature(fields: Mapping[str, object]) -> str:
-    """Return the signature line of fields, in their order; true, false and None become `yes`, `no` and `none`.
+    r"""Return the signature line of fields, in their order; true, false and None become `yes`, `no` and `none`.
+
+    A line feed in a value, such as that of the prompt `Instruct: …\nQuery: `, is written as an escape.
 
     Raises:
-        EvaluationError: A field's name is not a lower-case word, or its value is empty or contains a newline.
+        EvaluationError: A field's name is not a lower-case word, or its value is empty.
     """
     line = BAR.join(f"{name}:{_spelled(value)}" for name, value in fields.items())
     parse_signature(line)
@@ -94,7 +97,8 @@ def rows_digest(tables: Iterable[tuple[str, Iterable[tuple[object, ...]]]]) -> s
 def _spelled(value: object) -> str:
     if value is None or isinstance(value, bool):
         return _SPELLED[value]
-    return str(value).replace(BAR, "/")  # in a path or a name that the user gave
+    # In a path, name or prompt that the user gave.
+    return visible(str(value)).replace("\n", r"\n").replace(BAR, "/")
 
 
 WHOLE: Final = "all"

@@ -149,8 +149,8 @@ def _alone(encoder: SentenceEncoder, vocabulary: int) -> NDArray[np.float32]:
 
 
 def _counts(tokens: Tokens, vocabulary: int) -> sparse.csr_matrix:
-    """Return each token's share of each sentence, (N, V); rows sum to 1."""
-    shares = np.repeat(1.0 / tokens.lengths, tokens.lengths)
+    """Return each token's share of each sentence, (N, V); rows sum to 1, or to 0 without tokens."""
+    shares = np.repeat(1.0 / tokens.lengths.clip(min=1), tokens.lengths)
     return sparse.csr_matrix((shares, tokens.ids, tokens.offsets), shape=(len(tokens), vocabulary))
 
 

@@ -43,6 +43,7 @@ from bsl.storage.filesystem.locks import try_lock
 from bsl.storage.filesystem.names import MANIFEST
 from bsl.storage.filesystem.os_errors import explain_full_disk, reading, writing
 from bsl.storage.filesystem.secrets import without_password
+from bsl.storage.filesystem.values import require_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -61,13 +62,15 @@ class Store:
 
     Raises:
         StoreReadError: the path, or a part of it, is a file.
+        TypeError: it is neither a URL nor a path.
         ValueError: the URL contains a password.
     """
 
     def __init__(self, url: str | Path, cache: Path | None = None) -> None:
-        self.url = without_password(str(url))
+        url = require_name(str(url) if isinstance(url, Path) else url, "the store")
+        self.url = without_password(url)
         # Several workers may share a store, so listings are not cached.
-        self.fs, root = fsspec.url_to_fs(str(url), use_listings_cache=False)
+        self.fs, root = fsspec.url_to_fs(url, use_listings_cache=False)
         self.root = root.rstrip("/")
         protocols = (self.fs.protocol,) if isinstance(self.fs.protocol, str) else self.fs.protocol
         self.local = Path(self.root) if "file" in protocols else None

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 CPU_PART: Final = 2_048  # sentences; half a minute with a BERT on two cores
 GPU_PART: Final = 65_536
-_SPECIAL: Final = 2  # special tokens, without characters
+_SPECIAL: Final = 4  # special tokens and the mark of a text's beginning: tokens without a byte of the text
 _SAMPLE: Final = 1_000
 
 
@@ -117,12 +117,14 @@ class ResumableEncoding:
         saved = read_saved(folder)
         config = completed(saved, self.config)
         limit, texts, cut = config.length, 0, 0
+        # A token has a byte of the text or prompt at least; those of GPT-2's kind have parts of a character.
+        fitting = limit - _SPECIAL - len((config.prompt or "").encode())
         first: list[str] = []
         for rows in frames:
             frame = rows.filter(has_text(pl.col("text")))
             first += frame["text"].head(_SAMPLE - len(first)).to_list()
             texts += frame.height
-            long = frame.filter(pl.col("text").str.len_chars() > limit - _SPECIAL)["text"]  # a token has a character
+            long = frame.filter(pl.col("text").str.len_bytes() > fitting)["text"]
             cut += self._cut(long.to_list()) if len(long) else 0
         notes = []
         if config.prompt:

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from bsl.models.encoder.config import EncoderConfig, WordsConfig, architecture_of
-from bsl.models.encoder.prompts import role_prompt
+from bsl.models.encoder.prompts import check_role, role_prompt
 from bsl.models.errors import EncoderError
 from bsl.storage.artifacts.lookup import find
 from bsl.storage.artifacts.refs import ENCODER, CheckpointRef
@@ -80,12 +80,18 @@ def find_encoder(
 
 
 def for_role(site: RunContext, found: ResolvedEncoder, role: Role) -> EncoderConfig:
-    """Return an encoder's settings for queries or for documents: with the prompt that its folder has for them."""
+    """Return an encoder's settings for queries or for documents: with the prompt that its folder has for them.
+
+    Raises:
+        EncoderError: The folder has other modules for them (a Router), which are not loaded.
+    """
     if is_bare(site, found.encoder):
         return found.config
     from bsl.models.encoder.serialization.folder_settings import read_saved  # imports transformers
 
-    saved = read_saved(described_folder(site.open_store(), found.encoder))
+    folder = described_folder(site.open_store(), found.encoder)
+    saved = read_saved(folder)
+    check_role(str(folder), saved.elsewhere, role)
     prompt = role_prompt(saved.prompts, role)
     if prompt is None or prompt == saved.prompts.get(saved.default_prompt or "", ""):  # keys stay those of the default
         return found.config

@@ -63,9 +63,7 @@ def embed_texts(encoder: TextEncoder, texts: Sequence[str], places: Sequence[str
         EvaluationError: The number of vectors differs from the number of texts, their width changes, or a value is not
             finite; the message names the place and the sentence.
     """
-    encode: Callable[[list[str]], ArrayLike] = encoder.encode if hasattr(encoder, "encode") else encoder
-    if not callable(encode):
-        raise TypeError(f"the encoder is {encoder!r:.80}, expected a function, or an object with encode(list[str])")
+    encode = _function_of(encoder)
     parts: list[NDArray[np.float32]] = []
     for start in range(0, len(texts), CALL_TEXTS):
         chunk = list(texts[start : start + CALL_TEXTS])
@@ -83,6 +81,16 @@ def embed_texts(encoder: TextEncoder, texts: Sequence[str], places: Sequence[str
             )
         parts.append(part)
     return np.concatenate(parts)
+
+
+def _function_of(encoder: TextEncoder) -> Callable[[list[str]], ArrayLike]:
+    encode: Callable[[list[str]], ArrayLike] = encoder.encode if hasattr(encoder, "encode") else encoder
+    if isinstance(encoder, str) or not callable(encode):  # a string has a method `encode` too
+        raise TypeError(
+            f"the encoder is {encoder!r:.80}, expected a function, or an object with encode(list[str]), such as "
+            "SentenceEncoder.load(NAME)"
+        )
+    return encode
 
 
 def _matrix(given: ArrayLike, texts: list[str], place: str) -> NDArray[np.float32]:
@@ -125,9 +133,11 @@ def embed_corpus(
         name: Name of the object in signatures; defaults to the name of its class, or of the function.
 
     Raises:
+        TypeError: The object cannot be called and has no method `encode`.
         SourceError: A source is not available.
         EvaluationError: The object returns no vector for a sentence, or a vector that is not finite.
     """
+    _function_of(encoder)  # the corpus may take minutes
     corpus = ingest(site, locate_sources(site, config), config)
     sentences = site.open_store().scan(corpus).select("sentence_id", "text").collect().sort("sentence_id")
     vectors_ND = embed_texts(encoder, sentences["text"].to_list(), [str(corpus)] * sentences.height)

@@ -154,6 +154,7 @@ cosines with 95 % interval.
 from sentence_transformers import SentenceTransformer
 
 SentenceTransformer("this-folder")  # or "this-folder/dims-128", "this-folder/static"
+# Requires optimum, in an environment of its own: pip install "sentence-transformers[onnx]"
 SentenceTransformer("this-folder", backend="onnx", model_kwargs={"file_name": "onnx/GRAPH"})
 ```
 

@@ -28,7 +28,13 @@ from bsl.models.encoder.config import (
 from bsl.models.encoder.heads import SENTENCES, TOKENS, Dense, Normalize
 from bsl.models.encoder.pooling import TOKEN_WEIGHTS, pooling_of
 from bsl.models.encoder.prompts import ROLES
-from bsl.models.encoder.serialization.modules import THROUGH_PYTHON, SavedModule, check_files, read_modules
+from bsl.models.encoder.serialization.modules import (
+    THROUGH_PYTHON,
+    SavedModule,
+    check_files,
+    read_modules,
+    roles_elsewhere,
+)
 from bsl.models.encoder.serialization.pooling_modules import read_modes, read_pooling, stated_width
 from bsl.models.encoder.serialization.settings import LENGTHS, PROMPTS, ROOT, check_table
 from bsl.models.errors import EncoderError, load_errors
@@ -46,12 +52,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bsl.models.encoder.config import EncoderConfig, WordsConfig
+    from bsl.models.encoder.prompts import Role
 
 logger = logging.getLogger(__name__)
 
 ADAPTER: Final = "adapter_config.json"
 _SAVED: Final = ("pooling", "normalize", "lower_case")  # fields that a folder of sentence-transformers sets
 _MODEL2VEC: Final = "model2vec"
+_DEQUANTISED: Final = ("fp8", "mxfp4")  # transformers reads these into fp32 on a CPU
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,7 @@ class SavedEncoder:
         graph: ONNX graph that replaces the transformer's weights.
         truncate_dim: Number of leading dimensions to which vectors are truncated; None for all.
         token_width: Width of the token vectors to pool, as the folder states it; None if it does not.
+        elsewhere: Roles whose texts have other modules, which are not loaded.
     """
 
     backbone: SavedModule
@@ -91,6 +100,7 @@ class SavedEncoder:
     graph: Path | None = None
     truncate_dim: int | None = None
     token_width: int | None = None
+    elsewhere: tuple[Role, ...] = ()
 
 
 def read_saved(folder: Path) -> SavedEncoder:
@@ -150,6 +160,7 @@ def _read(folder: Path) -> SavedEncoder:
         prompts=prompts,
         default_prompt=default,
         truncate_dim=truncate_dim,
+        elsewhere=roles_elsewhere(folder),
     )
     if backbone.kind == "StaticEmbedding":
         from bsl.models.encoder.static import static_settings
@@ -307,6 +318,12 @@ def _with_config(folder: Path) -> Path:
             f"{folder}: no config.json, expected a transformers model folder. Give the folder that contains it."
         )
     architecture_of(folder)  # raises an error early, before a run writes anything
+    quantised = read_json(folder / "config.json").get("quantization_config")
+    if quantised is not None and (method := dict(quantised).get("quant_method")) not in _DEQUANTISED:
+        raise EncoderError(
+            f"{folder}: config.json has a quantization_config ({method}), which is not supported, expected weights in "
+            "fp32, fp16 or bf16. Use the model that it was made from; `bsl export --int8` makes a small form."
+        )
     return folder
 
 

@@ -28,6 +28,7 @@ from bsl.models.encoder.heads import (
     Normalize,
 )
 from bsl.models.encoder.pooling import LAYER_WEIGHTS, MODES, TOKEN_WEIGHTS
+from bsl.models.encoder.prompts import ROLES, Role
 from bsl.models.encoder.serialization.settings import (
     LENGTHS,
     LISTED,
@@ -226,13 +227,23 @@ def without_router(listed: Sequence[Mapping[str, Any]], folder: Path) -> Iterato
             yield {"type": settings["types"][name], "path": f"{entry['path'] or '.'}/{name}"}
 
 
-def _route(settings: Mapping[str, Any], folder: Path) -> str:
-    """Return the route for texts without a task, by the rules of sentence-transformers' Router."""
+def roles_elsewhere(folder: Path) -> tuple[Role, ...]:
+    """Return the roles whose texts a Router sends to other modules than texts without a task, which are loaded."""
+    routers = [
+        folder / one["path"] for one in read_json(folder / "modules.json") if _ROUTER.fullmatch(str(one["type"]))
+    ]
+    known = [(read_json(router / "router_config.json"), router) for router in routers]
+    return tuple(role for role in ROLES if any(_route(*one, role) != _route(*one) for one in known))
+
+
+def _route(settings: Mapping[str, Any], folder: Path, task: str | None = None) -> str:
+    """Return the route for texts of a task, by default of none, by the rules of sentence-transformers' Router."""
     routes, options = settings["structure"], settings.get("parameters") or {}
     mapped = {ast.literal_eval(key): route for key, route in (options.get("route_mappings") or {}).items()}
     default = options.get("default_route") or (next(iter(routes)) if options.get("allow_empty_key", True) else None)
-    candidates = [mapped.get((None, _TEXT)), mapped.get((None, None)), _TEXT if _TEXT in routes else None, default]
-    found = next((route for route in candidates if route is not None), None)
+    listed = [mapped.get((one, modality)) for one in (task, None) for modality in (_TEXT, None)]
+    named = [name for name in (task, _TEXT) if name in routes]
+    found = next((route for route in (*listed, *named, default) if route is not None), None)
     if found not in routes:
         raise EncoderError(
             f"{folder}: selects {' or '.join(routes)} by task, and has no default route for texts without a task. Give "

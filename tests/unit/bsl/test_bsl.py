@@ -121,6 +121,10 @@ def load(*given, **settings):
     return lambda: bsl.SentenceEncoder.load(*given, **settings)
 
 
+def mini():
+    return bsl.SentenceEncoder.load("embedded:bert-mini")
+
+
 NOT_ON_HUB = (ValueError, "not on the Hub, so it has no revision v1")
 
 
@@ -142,6 +146,22 @@ NOT_ON_HUB = (ValueError, "not on the Hub, so it has no revision v1")
         (lambda: bsl.run("tiny", stor="x"), TypeError, r"unknown runtime setting 'stor'\. Did you mean 'store'\? Set"),
         (lambda: bsl.recipe("tinny"), ValueError, "Did you mean 'tiny'"),
         (lambda: bsl.recipe("tiny", {"training": {"max_step": 1}}), ValueError, "max_steps"),
+        (
+            lambda: bsl.recipe("tiny", "max_steps"),
+            TypeError,
+            r"changes is a str \('max_steps'\), expected a dictionary",
+        ),
+        (lambda: bsl.run("tiny", [5]), TypeError, r"changes is a list \(\[5\]\), expected a dictionary"),
+        (lambda: bsl.adapt(REVIEWS, changes="lr"), TypeError, "changes is a str"),
+        (lambda: bsl.embed_corpus(bool, None), TypeError, "config is a NoneType"),
+        (lambda: bsl.embed_corpus("embedded:bert-mini", "tiny-distil"), TypeError, r"SentenceEncoder\.load\(NAME\)"),
+        (lambda: bsl.Store(None), TypeError, "the store is a NoneType"),
+        (load(None), TypeError, "the encoder is a NoneType"),
+        (lambda: mini().encode(["a"], batch_size=1.5), ValueError, "batch_size is 1.5, expected a whole number"),
+        (lambda: mini().encode(["a"], batch_tokens=0), ValueError, "batch_tokens is 0, expected a whole number"),
+        (lambda: mini().save(None), TypeError, "the folder is a NoneType"),
+        (lambda: mini().save(""), EncoderError, "not a folder to save in"),
+        (lambda: mini().save("reviews.csv"), EncoderError, r"reviews\.csv: not a folder to save in"),
         (lambda: bsl.Encoder, AttributeError, r"no attribute 'Encoder'\. Public names: Classifier, Result, Sentence"),
     ],
 )

@@ -3,8 +3,13 @@
 import numpy as np
 import pytest
 import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer import modules
 
 from bsl import SentenceEncoder
+from bsl.models.errors import EncoderError
+from bsl.storage.sources.sources import SourceSpec
+from bsl.tasks.serving.search import index
 from tests.layouts import NAMED, TEXTS, opened, prompted, write
 
 
@@ -50,6 +55,29 @@ def test_prompt_of_documents_may_have_other_names(tmp_path, name):
     folder = write(tmp_path / "encoder", files)
     wanted = opened(folder).encode(TEXTS, name)
     assert np.abs(SentenceEncoder.load(folder).encode_document(TEXTS) - wanted).max() <= 1e-5
+
+
+def test_queries_with_modules_of_their_own_are_refused(site, tmp_path):
+    tower = modules.Transformer(str(write(tmp_path / "tower", prompted(None))))
+    routes = {name: [tower, modules.Pooling(32, mode)] for name, mode in (("query", "cls"), ("document", "mean"))}
+    peer = SentenceTransformer(modules=[modules.Router(routes, "document")], device="cpu")
+    peer.save(str(tmp_path / "routed"))
+    encoder = SentenceEncoder.load(tmp_path / "routed")
+    assert np.abs(encoder.encode_document(TEXTS) - peer.encode_document(TEXTS)).max() <= 1e-5
+    (tmp_path / "in.txt").write_text("\n".join(TEXTS))
+    corpus = SourceSpec(path=str(tmp_path / "in.txt"))
+    for ask in (
+        lambda: encoder.encode_query(TEXTS),
+        lambda: encoder.with_prompt("the ").encode_query(TEXTS),
+        lambda: index(site, str(tmp_path / "routed"), corpus, "fp32", answers_queries=True),
+    ):
+        with pytest.raises(
+            EncoderError, match=r"routed: a Router has other modules for texts of the task query.*bsl export"
+        ):
+            ask()
+    encoder.save(tmp_path / "exported")
+    again = SentenceEncoder.load(tmp_path / "exported")
+    assert np.abs(again.encode_query(TEXTS) - peer.encode_document(TEXTS)).max() <= 1e-5
 
 
 def test_default_prompt_is_that_of_queries_and_documents_if_neither_has_one(tmp_path):

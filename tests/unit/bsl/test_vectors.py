@@ -41,7 +41,7 @@ def test_without_numpy_the_vectors_are_a_tensor_and_a_bar_counts_the_texts(encod
 
 
 def test_wrong_batch_size_or_width_is_refused(encoder):
-    with pytest.raises(ValueError, match="batch_size is 0, expected 1 or more"):
+    with pytest.raises(ValueError, match="batch_size is 0, expected a whole number of at least 1"):
         encoder.encode(TEXTS, batch_size=0)
     with pytest.raises(ValueError, match=r"the vectors have shape \(2, 9\), expected \(n, 384\)"):
         encoder.similarity(np.ones((2, 9)), TEXTS)

@@ -57,11 +57,14 @@ def test_load_and_export_match_sentence_transformers_vectors(made, tmp_path, kin
     exported(encoder, tmp_path / "ours", TEXTS)
 
 
-def test_static_table_says_which_texts_it_does_not_know_and_refuses_one_without_tokens(made):
-    encoder = SentenceEncoder.load(made()[0])
-    assert encoder.are_unknown(encoder.tokenize(["a man", "สวัสดีครับ"])).tolist() == [False, True]
-    with pytest.raises(EncoderError, match="text 1 has no token"):
-        encoder.encode(["a man", " "])
+@pytest.mark.parametrize("kinds", [(), (theirs.Normalize,), (partial(theirs.Dense, WIDTH, 5),)])
+def test_texts_without_any_token_are_unknown_and_have_the_vector_of_no_tokens(made, kinds):
+    folder, _ = made(*(kind() for kind in kinds))
+    encoder, texts = SentenceEncoder.load(folder), ["a man", "สวัสดีครับ", "", "\ufffd", " ", "a man"]
+    assert encoder.are_unknown(encoder.tokenize(texts)).tolist() == [False, True, True, True, True, False]
+    for some in (texts, texts[2:5]):
+        expected = SentenceTransformer(str(folder), device="cpu").encode(some)
+        np.testing.assert_allclose(encoder.encode(some), expected, atol=1e-5)
 
 
 def test_static_table_truncates_only_at_a_set_max_length(made, tmp_path):

@@ -17,7 +17,16 @@ def test_signature_round_trips_through_parse():
         parse_signature("len:64|len:32")
 
 
-@every([{"len": ""}, {"set": "a\nb"}, {"Set": "a"}, {"": "a"}, {}])
+def test_a_prompt_of_two_lines_stays_on_the_line_of_its_signature():
+    prompt = "Instruct: find the same\nQuery:\u2028\r| "
+    line = signature({"prompt": prompt, "len": 64})
+    assert line == r"prompt:Instruct: find the same\nQuery:\u2028\r/ |len:64"
+    assert signature(parse_signature(line)) == line
+    with pytest.raises(EvaluationError, match="invalid field"):
+        parse_signature(f"prompt:{prompt}")
+
+
+@every([{"len": ""}, {"Set": "a"}, {"": "a"}, {}])
 def test_invalid_signature_fields_are_rejected(fields):
     with pytest.raises(EvaluationError, match="invalid field"):
         signature(fields)

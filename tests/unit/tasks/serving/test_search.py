@@ -15,6 +15,7 @@ from bsl.storage.sources.sources import SourceSpec
 from bsl.tasks.embedding import encode as encoding
 from bsl.tasks.serving.search import embed_file, index
 from bsl.tasks.stage.progress import listening
+from tests import layouts
 from tests.tiny_encoder import BACK_DE, ORIGINALS, tiny_encoder
 from tests.typed_columns import write_typed
 
@@ -202,6 +203,18 @@ def test_cut_texts_and_those_of_another_script_are_counted_in_one_line_each(mode
     length = SentenceEncoder.load(model).config.length
     for note in (f"1 of 3 texts are longer than {length} tokens", "2 of the first 3 texts consist mostly of words"):
         assert sum(note in line for line in told) == 2
+
+
+def test_texts_of_few_characters_but_many_tokens_count_as_cut(site, write, tmp_path):
+    folder, heard = layouts.write(tmp_path / "decoder", layouts.layout(layouts.decoder(tmp_path), length=24)), []
+    spec = SourceSpec(path=write("in.txt", "\n".join(["日本語の文章です", "Prices fell."])))
+    with listening(lambda event, value: heard.append(value) if event == "tells" else None):
+        index(site, str(folder), spec, "fp32")
+        prompt = {"prompts": {"document": "日本語の文章です: "}}
+        layouts.write(folder, {"config_sentence_transformers.json": prompt})
+        index(site, str(folder), spec, "fp32", answers_queries=True)
+    counts = [line.partition(" texts")[0] for line in heard if "longer than 24 tokens" in line]
+    assert counts == ["1 of 2", "2 of 2"]
 
 
 def test_embed_file_with_two_text_columns_requires_a_name(embedded, tmp_path):

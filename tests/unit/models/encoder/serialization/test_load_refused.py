@@ -162,6 +162,8 @@ REFUSED = [
     # tokenizer
     ("bare", "tokenizer.json", None, "cannot be loaded"),
     ("bare", "tokenizer.json", LFS, "a Git LFS pointer"),
+    ("bert", "config.json", {"quantization_config": {"quant_method": "gptq"}}, r"quantization_config \(gptq\), which"),
+    ("bare", "config.json", {"quantization_config": {"bits": 8}}, r"quantization_config \(None\), which is not supp"),
     ("bert", "tokenizer_config.json", {"padding_side": "left"}, "padding_side .* is left, which moves the positions"),
     ("static", f"{TABLE}/tokenizer.json", None, "tokenizer.json: cannot be read as JSON"),
     # modules

@@ -11,7 +11,7 @@ from sentence_transformers.base.modules import Router
 from sentence_transformers.sentence_transformer import modules as st
 
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
-from bsl.models.encoder.serialization.modules import without_router
+from bsl.models.encoder.serialization.modules import roles_elsewhere, without_router
 from tests.exports import exported
 from tests.tiny_words import WIDTH, words
 
@@ -105,7 +105,10 @@ def test_plain_text_route_matches_sentence_transformers(tmp_path, parameters, wa
         })
     )  # fmt: skip
     listed = [{"type": "sentence_transformers.base.modules.router.Router", "path": "r"}]
+    (tmp_path / "modules.json").write_text(json.dumps(listed))
     assert list(without_router(listed, tmp_path)) == [{"type": kind, "path": f"r/{way}"}]
     mapped = {ast.literal_eval(key): other for key, other in parameters.get("route_mappings", {}).items()}
     peer = Router({"query": [st.Normalize()], "text": [st.Dropout()]}, parameters.get("default_route"), True, mapped)
     assert peer._resolve_route(None, "text") == way
+    others = [role for role in ("query", "document") if peer._resolve_route(role, "text") != way]
+    assert list(roles_elsewhere(tmp_path)) == others
