@@ -42,8 +42,8 @@ CASES = {
     "command": Case("recipe", "recipe"),
     "option": Case("recipes --jsn", "--jsn"),
     "recipe": Case("run tinny --dry-run", "tinny"),
-    "field": Case(f"{RUN} training.epoch=1", "epoch"),
-    "field of another name": Case(f"{RUN} training.learning_rate=1e-4", "learning_rate"),
+    "field": Case(f"{RUN} training.epoch=1", "training.epoch"),
+    "field of another name": Case(f"{RUN} training.learning_rate=1e-4", "training.learning_rate"),
     "recipe like none": Case("recipes nosuch", "nosuch", "tiny", "`bsl recipes` lists all"),
     "encoder": Case("embed embedded:mini-sentnce big.csv m.parquet --column text", "embedded:mini-sentnce"),
     "encoder of the Hub, offline": Case(
