@@ -172,6 +172,14 @@ def test_chinese_hindi_and_arabic_sentences_pass_length_limits(text, most):
     assert (left_out.short, left_out.long) == (0, 0)
 
 
+@every(
+    [("w" * 20, True), ("w" * 19, False), ("好" * 7, True), ("好" * 6, False), ("w" * 1000, True), ("w" * 1001, False)]
+)
+def test_sentences_at_the_length_limits_pass(text, kept):
+    """A character of Chinese counts as three letters."""
+    assert passages(records([text]), HoldOutConfig())["text"].to_list() == [text] * kept
+
+
 def test_too_little_text_error_counts_short_and_long_sentences_and_states_the_required_amount():
     left_out = LeftOut()
     found = passages(records(["Yes.", "A sentence of middling length.", "No.", "w" * 1001]), HoldOutConfig(), left_out)

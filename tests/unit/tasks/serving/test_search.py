@@ -196,12 +196,18 @@ def test_folder_with_several_formats_is_a_single_corpus(model, site, embedded, t
 
 
 def test_cut_texts_and_those_of_another_script_are_counted_in_one_line_each(model, site, embedded, write):
-    spec, told = SourceSpec(path=write("in.txt", "\n".join(["今日は", "明日は", " ".join(ORIGINALS * 50)]))), []
+    encoder = SentenceEncoder.load(model)
+    length = encoder.config.length
+    full = " ".join(["dog"] * (length - 2))
+    assert encoder.tokenizer(full)["input_ids"][length - 1 :] == [encoder.tokenizer.sep_token_id]
+    spec, told = (
+        SourceSpec(path=write("in.txt", "\n".join(["今日は", "明日は", "昨日は", full, " ".join(ORIGINALS * 50)]))),
+        [],
+    )
     with listening(lambda event, value: told.append(value) if event == "tells" else None):
         index(site, model, spec, "fp32")
         embedded(spec)
-    length = SentenceEncoder.load(model).config.length
-    for note in (f"1 of 3 texts are longer than {length} tokens", "2 of the first 3 texts consist mostly of words"):
+    for note in (f"1 of 5 texts are longer than {length} tokens", "3 of the first 5 texts consist mostly of words"):
         assert sum(note in line for line in told) == 2
 
 
