@@ -164,7 +164,7 @@ class SentenceEncoder(sentence_encoder.SentenceEncoder):
             on_progress: Called as (sentences done, sentences in total, detail), instead of a bar.
 
         Raises:
-            TypeError: `texts` is not a text, or a sequence or column of texts.
+            TypeError: `texts` is not a text, or a sequence or column of texts, or `prompt` is not a text.
             ValueError: `batch_size` or `batch_tokens` is no whole number of at least 1, no prompt has this name, or
                 name and prompt are given.
             EncoderError: The tokenizer has no padding token.
@@ -206,12 +206,14 @@ class SentenceEncoder(sentence_encoder.SentenceEncoder):
         return self._encode_role(texts, "document", how)
 
     def _encode_role(self, texts: str | Sequence[str], role: Role, how: dict[str, Any]) -> Any:  # noqa: ANN401
-        check_role(self.config.model, self.network.elsewhere, role)
+        check_role(self.config.model, self.network.roles_not_loaded, role)
         if how.get("prompt") is None and how.get("prompt_name") is None:
             how["prompt"] = role_prompt(self.prompts, role)
         return self.encode(texts, **how)
 
     def _asked(self, name: str | None, prompt: str | None) -> Self:
+        if not isinstance(prompt, str | None):
+            raise TypeError(f"prompt is {prompt!r}, expected a text")
         if name is not None:
             if prompt is not None:
                 raise ValueError(f"prompt_name {name!r} and prompt {prompt!r}: give only one of them")
@@ -252,10 +254,10 @@ def _found(device: str | torch.device) -> str:
 
 def _folder(given: str | Path, revision: str | None, store: str | Path | None) -> Path:
     """Return the folder of an encoder; only a name that is not a local path is looked up in the store and the Hub."""
-    if not require_name(str(given) if isinstance(given, Path) else given, "the encoder"):
+    if not require_name(given, "the encoder"):
         raise ValueError("the encoder's name is empty, expected a folder, a name on the Hub or embedded:NAME")
     path = Path(os.path.expanduser(given))  # noqa: PTH111 - Path's raises an error for an unknown user
-    name = str(path.absolute()) if isinstance(given, Path) else given  # a Path is not a Hub id
+    name = given if isinstance(given, str) else str(path.absolute())  # a Path is not a Hub id
     if revision is None and name.startswith(EMBEDDED):
         return embedded_path(name.removeprefix(EMBEDDED))
     if revision is None and (path.is_dir() or (path.suffix == ".onnx" and path.exists())):

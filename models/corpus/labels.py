@@ -1,7 +1,8 @@
 """Split the user's labels into evaluation and training rows, and make training pairs of classes.
 
 No text is both for evaluation (`judge`) and for training (`teach`). Evaluation rows are
-- all rows on held-out text;
+- all rows on held-out text: with a held-out sentence, unless several held-out documents have it (`COMMON`), such as a
+  greeting or a signature, and the row has other text;
 - in `bsl adapt` and `bsl sweep own`, `JUDGING` of the rows on training text and half of those on other text; the rest
   are for training;
 - in `bsl adapt --labels-only-judge`, all rows; but only `JUDGING` of those on training text, drawn by ids, if all of
@@ -45,6 +46,7 @@ DOCUMENT: Final = "document"
 """Column of labelled rows: the document, writer or customer of each, if the user named one."""
 _NAMES: Final = {JUDGE: "test labels", TEACH: "training labels"}
 JUDGING: Final = 0.3  # share of rows drawn for evaluation
+COMMON: Final = 3  # held-out documents (or runs) with a sentence that alone makes no text one for evaluation
 FEWEST: Final = 20  # minimum number of rows in a part
 _OF_A_CLASS: Final = 7  # minimum rows of a class for evaluation: each of the probe's nested folds needs one
 PARTNERS: Final = 8  # pairs of each text within its class, and as many with other classes
@@ -72,14 +74,20 @@ OR_LABELS: Final = f"Or give labels, {_ROWS['adapt']} rows or more."
 
 
 def parts_of(
-    labelled: pl.DataFrame, sides: Sequence[str], held_out: pl.Series, training: pl.Series, *, use: Use, seed: int = 0
+    labelled: pl.DataFrame,
+    sides: Sequence[str],
+    held_out: pl.DataFrame,
+    training: pl.Series,
+    *,
+    use: Use,
+    seed: int = 0,
 ) -> pl.Series:
     """Assign a part to each labelled row, by the rules of this module.
 
     Args:
         labelled: one row per label; with a column `document`, no document is in both parts (`judged_groups`).
         sides: its text columns.
-        held_out: ids of held-out sentences (`copy_ids`).
+        held_out: held-out sentences, as of `held_out_sentences`.
         training: ids of training sentences, before those of evaluation rows are removed.
         use: use of the labels.
         seed: seed of the draws.
@@ -160,6 +168,16 @@ def _selection(use: Use) -> str:
     )
 
 
+def held_out_sentences(passages: pl.DataFrame) -> pl.DataFrame:
+    """Return the ids `copy` (`copy_ids`) of held-out sentences, and whether several documents have them (`common`).
+
+    Args:
+        passages: `text`, `unit` and `part`, as `bsl.models.corpus.passages.hold_out` returns them.
+    """
+    report = passages.filter(pl.col("part") != "train").select("unit", copy=copy_ids(pl.col("text")))
+    return report.group_by("copy").agg(common=pl.col("unit").n_unique() >= COMMON)
+
+
 def sentences_of(texts: pl.Series) -> pl.Series:
     """Return the unique ids of the sentences of texts, as `copy_ids`."""
     return _sentences(texts)["copy"].unique()
@@ -224,12 +242,18 @@ def _share(labelled: pl.DataFrame, sides: Sequence[str], training: pl.Series, us
     return 1.0 if training.is_in(ids.implode()).mean() <= 0.5 else JUDGING  # type: ignore[operator]  # of Booleans
 
 
-def _matches(texts: pl.Series, held_out: pl.Series, training: pl.Series) -> pl.DataFrame:
-    """Return `row`, `text` (its id), `copy`, and whether a sentence of the text is in `held_out` and in `training`."""
-    known = {"held_out": held_out, "training": training}
-    matches = _sentences(texts).group_by("row").agg(
-        pl.col("copy").is_in(ids.implode()).any().alias(name) for name, ids in known.items()
-    )  # fmt: skip
+def _matches(texts: pl.Series, held_out: pl.DataFrame, training: pl.Series) -> pl.DataFrame:
+    """Return `row`, `text` (its id), `copy`, and whether the text is `held_out`, and has a sentence in `training`.
+
+    A text is held out by one sentence that is not common, or if all its sentences are held out.
+    """
+    rare = held_out.filter(~pl.col("common"))["copy"]
+    is_rare, is_known = (pl.col("copy").is_in(ids.implode()) for ids in (rare, held_out["copy"]))
+    matches = (
+        _sentences(texts)
+        .group_by("row")
+        .agg(held_out=is_rare.any() | is_known.all(), training=pl.col("copy").is_in(training.implode()).any())
+    )
     ids = {"text": sentence_ids(normalize(pl.col("text"))), "copy": copy_ids(pl.col("text"))}
     return pl.concat([matches.sort("row"), texts.to_frame("text").select(**ids)], how="horizontal")
 

@@ -9,8 +9,7 @@ Design choices
 - The bootstrap draws all questions of a document as one `unit`. If a part has few documents, the units are shorter
   runs: all draws of a single document are equal, so any noise would look like a difference.
 - A sentence that also occurs in a held-out document, perhaps with other case, blanks or punctuation, is removed from
-  the part `train`. But a sentence of several documents (`COMMON`), such as a greeting, a signature or the answer to
-  many questions, is not held out: labelled texts with a held-out sentence are test labels, so all of them would be.
+  the part `train`.
 - Document numbers and a seed decide which documents are held out; sampling takes runs, so that neighbours are adjacent.
 - The first rule that applies defines a document. A column names it (a record without a name is a document). A heading
   begins it, as in wikis and Markdown. All lines of a file of prose are one document. A record of a table, or a line of
@@ -40,7 +39,6 @@ Part = Literal["train", "report"]
 RUN: Final = 64  # sentences of a run that replaces a document if there are few documents or it is long
 FEW: Final = 20  # documents; with fewer, every document is cut into runs
 DRAWN: Final = 16  # sentences of a run that is one unit instead of a document; `RUN` is a multiple
-COMMON: Final = 3  # documents (or runs) with a sentence that is not held out
 FEWEST_UNITS: Final = 10  # units of a part: with fewer documents, runs are units; with fewer units, no questions
 ENOUGH: Final = "100 documents, or 2,000 sentences in fewer documents, are usually enough"
 """Text that gives questions."""
@@ -134,12 +132,10 @@ def hold_out(sentences: pl.DataFrame, config: HoldOutConfig, left_out: LeftOut |
         EmptyCorpusError: A part has no sentences.
     """
     parted = _parted(sentences, config).with_columns(copy=copy_ids(pl.col("text")))
-    parted = parted.with_columns(common=pl.struct("cut", "whole").n_unique().over("copy") >= COMMON)
     drawn = pl.concat([_drawn(parted, part, most, config.seed) for part, most in _bounds(config)])
-    held_out = drawn.filter(pl.col("part") != "train", ~pl.col("common"))
-    learnt = drawn.filter(pl.col("part") == "train", ~pl.col("copy").is_in(held_out["copy"].implode()))
-    remaining = pl.concat([held_out, learnt])
-    lost = f"; {left_out.summary(config)}" if left_out and left_out.short + left_out.long else ""
+    held_out = drawn.filter(pl.col("part") != "train")
+    remaining = drawn.filter((pl.col("part") != "train") | ~pl.col("copy").is_in(held_out["copy"].implode()))
+    lost = f"; {summary}" if left_out and (summary := left_out.summary(config)) else ""
     for part, _ in _bounds(config):
         if remaining.filter(part=part).is_empty():
             raise EmptyCorpusError(

@@ -62,13 +62,13 @@ class Encoder(nn.Module):
         token_heads: Applied to token vectors, in order, before pooling.
         sentence_heads: Applied to pooled vectors, in order; the last is `Normalize` if the configuration asks for it.
         pools_prompt: Whether the tokens of a prompt are pooled.
-        elsewhere: Roles whose texts the folder has other modules for, which are not loaded.
+        roles_not_loaded: Roles whose texts the folder has other modules for, which are not loaded.
         prompt_tokens_skipped: Number of the prompt's tokens that are not pooled.
         equal_lengths: Whether only sentences of equal length share a batch, because the backbone reads padding.
     """
 
     pools_prompt = True
-    elsewhere: tuple[Role, ...] = ()
+    roles_not_loaded: tuple[Role, ...] = ()
     prompt_tokens_skipped = 0
     equal_lengths = False
     backbone: Backbone
@@ -169,7 +169,7 @@ class Encoder(nn.Module):
 
     def _with_state(self, encoder: Encoder) -> Encoder:
         encoder.pools_prompt, encoder.prompt_tokens_skipped = self.pools_prompt, self.prompt_tokens_skipped
-        encoder.elsewhere = self.elsewhere
+        encoder.roles_not_loaded = self.roles_not_loaded
         encoder.equal_lengths = self.equal_lengths
         return encoder.train(self.training)
 

@@ -35,18 +35,18 @@ def role_prompt(prompts: Mapping[str, str], role: Role) -> str | None:
     return next((prompts[name] for name in ROLES[role] if name in prompts), "")
 
 
-def check_role(name: str, elsewhere: Collection[Role], role: Role) -> None:
+def check_role(name: str, not_loaded: Collection[Role], role: Role) -> None:
     """Refuse texts of a role that have other modules (a Router) than the loaded ones.
 
     Args:
         name: Name of the encoder.
-        elsewhere: Roles whose texts have other modules.
+        not_loaded: Roles whose texts have other modules.
         role: What the texts are.
 
     Raises:
         EncoderError: The texts have other modules.
     """
-    if role in elsewhere:
+    if role in not_loaded:
         raise EncoderError(
             f"{name}: a Router has other modules for texts of the task {role}, which are not loaded; loaded are those "
             "for texts without a task. Embed with sentence-transformers; or export this encoder (`bsl export`) and "

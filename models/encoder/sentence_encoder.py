@@ -85,7 +85,7 @@ class SentenceEncoder:
         from bsl.models.encoder.serialization.settings import PROMPTS
         from bsl.models.encoder.weights import write_json
 
-        path = Path(require_name(str(folder) if isinstance(folder, Path) else folder, "the folder"))
+        path = Path(require_name(folder, "the folder"))
         if not folder or path.is_file():
             raise EncoderError(f"{folder!s:.200}: not a folder to save in, expected a new one. Give another path.")
         if stale := sorted(entry.name for entry in path.glob("*/") if _FORM.fullmatch(entry.name)):

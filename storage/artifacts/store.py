@@ -67,7 +67,7 @@ class Store:
     """
 
     def __init__(self, url: str | Path, cache: Path | None = None) -> None:
-        url = require_name(str(url) if isinstance(url, Path) else url, "the store")
+        url = require_name(url, "the store")
         self.url = without_password(url)
         # Several workers may share a store, so listings are not cached.
         self.fs, root = fsspec.url_to_fs(url, use_listings_cache=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Final
 
 MOST: Final = 100
@@ -12,13 +13,14 @@ _LONGEST_NAME: Final = 4096
 """Characters of a name, as of a path on Linux."""
 
 
-def require_name(name: str, role: str) -> str:
+def require_name(name: str | os.PathLike[str], role: str) -> str:
     """Return the name of a file, set, recipe or encoder; a text or numbers in its place would fill every message.
 
     Raises:
-        TypeError: It is not a string.
+        TypeError: It is neither a string nor a path.
         ValueError: It is longer than any path.
     """
+    name = os.fspath(name) if isinstance(name, os.PathLike) else name
     if not isinstance(name, str):
         raise TypeError(f"{role} is {described(name)}, expected a name or path")
     if len(name) > _LONGEST_NAME:

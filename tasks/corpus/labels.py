@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from bsl.models.corpus.labels import DOCUMENT, JUDGE, NEEDS, TEACH, parts_of, sentences_of, usable_rows
+from bsl.models.corpus.labels import (
+    DOCUMENT,
+    JUDGE,
+    NEEDS,
+    TEACH,
+    held_out_sentences,
+    parts_of,
+    sentences_of,
+    usable_rows,
+)
 from bsl.models.corpus.normalize import copy_ids
 from bsl.models.errors import EmptyCorpusError, EvaluationError
 from bsl.storage.filesystem.spelling import nearest_name
@@ -37,10 +46,9 @@ def labelled_rows(store: Store, passages: PassagesRef, labels: LabelSource, *, u
     Raises:
         EvaluationError: too few rows remain for an evaluation.
     """
-    parts = store.scan(passages).select("part", copy=copy_ids(pl.col("text"))).collect()
-    held_out, training = (
-        parts.filter((pl.col("part") == TRAIN) == is_training)["copy"] for is_training in (False, True)
-    )
+    parts = store.scan(passages).select("text", "unit", "part").collect()
+    held_out = held_out_sentences(parts)
+    training = parts.filter(part=TRAIN).select(copy_ids(pl.col("text"))).to_series()
     rows, sides = _sorted(labels), sides_of(labels)
 
     def divided(use: Use) -> pl.DataFrame:

@@ -53,7 +53,7 @@ def read_passages(context: StageContext, sources: tuple[TextSource, ...], config
 def lengths_line(figures: PassagesFigures, config: HoldOutConfig) -> str:
     """Return a sentence on the sentences that were dropped because of their length; empty if there are none."""
     lost = LeftOut(figures.too_short, figures.too_long).summary(config)
-    return lost and f"text: {figures.sentences:,} sentences; {lost}"
+    return f"text: {figures.sentences:,} sentences; {lost}" if lost else ""
 
 
 @stage(ref=CorpusRef, version=5)

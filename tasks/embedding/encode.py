@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from bsl.models.encoder.config import EncoderConfig
     from bsl.models.encoder.sentence_encoder import SentenceEncoder
+    from bsl.models.encoder.serialization.folder_settings import SavedEncoder
     from bsl.models.runtime.precision import Precision
     from bsl.models.runtime.progress import OnProgress
     from bsl.storage.artifacts.refs import CheckpointRef
@@ -107,15 +108,11 @@ class ResumableEncoding:
         return frame.with_columns(embedding=vectors.gather(order))
 
     def notes(self, frames: Iterable[pl.DataFrame]) -> list[str]:
-        """Return sentences about the prompt, texts with more tokens than the encoder reads, and unknown texts.
+        """Return sentences about texts of frames with more tokens than the encoder reads, and about unknown ones.
 
         Rows without text do not count; of unknown texts, only the first are counted.
         """
-        from bsl.models.encoder.serialization.folder_settings import completed, read_saved  # imports transformers
-
-        folder = encoder_folder(self.site.open_store(), self.encoder)
-        saved = read_saved(folder)
-        config = completed(saved, self.config)
+        config = self._completed[1]
         limit, texts, cut = config.length, 0, 0
         # A token has a byte of the text or prompt at least; those of GPT-2's kind have parts of a character.
         fitting = limit - _SPECIAL - len((config.prompt or "").encode())
@@ -126,18 +123,31 @@ class ResumableEncoding:
             texts += frame.height
             long = frame.filter(pl.col("text").str.len_bytes() > fitting)["text"]
             cut += self._cut(long.to_list()) if len(long) else 0
-        notes = []
-        if config.prompt:
-            notes.append(f"every text gets the prompt {config.prompt!r}")
-        elif saved.prompts:
-            notes.append(f"these texts get no prompt; the encoder has prompts named {', '.join(saved.prompts)}")
-        notes += self._unknown(first)
+        notes = self._unknown(first)
         if cut:
             notes.append(
                 f"{cut:,} of {texts:,} texts are longer than {limit} tokens; their ends are ignored. "
                 "Split them into passages, for example one paragraph a line."
             )
         return notes
+
+    def about_prompt(self, texts: str) -> list[str]:
+        """Return a sentence on the prompt of `texts`; nothing if they get none and the encoder has none."""
+        saved, config = self._completed
+        known = f"prompts named {', '.join(saved.prompts)}" if saved.prompts else "no named prompts"
+        if not config.prompt:
+            return [f"{texts} get no prompt; the encoder has {known}"] if saved.prompts else []
+        sentence = f"{texts} get the prompt {config.prompt!r}"
+        if config.prompt.isidentifier() and config.prompt not in saved.prompts.values():  # perhaps a misspelt name
+            sentence += f"; the encoder has {known}"
+        return [sentence]
+
+    @cached_property
+    def _completed(self) -> tuple[SavedEncoder, EncoderConfig]:
+        from bsl.models.encoder.serialization.folder_settings import completed, read_saved  # imports transformers
+
+        saved = read_saved(encoder_folder(self.site.open_store(), self.encoder))
+        return saved, completed(saved, self.config)
 
     def _unknown(self, texts: list[str]) -> list[str]:
         foreign = list(filter(is_foreign, texts))

@@ -91,7 +91,7 @@ def for_role(site: RunContext, found: ResolvedEncoder, role: Role) -> EncoderCon
 
     folder = described_folder(site.open_store(), found.encoder)
     saved = read_saved(folder)
-    check_role(str(folder), saved.elsewhere, role)
+    check_role(str(folder), saved.roles_not_loaded, role)
     prompt = role_prompt(saved.prompts, role)
     if prompt is None or prompt == saved.prompts.get(saved.default_prompt or "", ""):  # keys stay those of the default
         return found.config

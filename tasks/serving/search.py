@@ -16,7 +16,6 @@ import polars as pl
 from bsl.models.corpus.corpus import CorpusConfig
 from bsl.models.corpus.normalize import NormalizeConfig, has_text, normalize
 from bsl.models.encoder.config import EncoderConfig
-from bsl.models.encoder.prompts import ROLES
 from bsl.models.runtime.partitions import equal_frames
 from bsl.storage.errors import SourceError
 from bsl.storage.filesystem.atomic import atomic_write
@@ -121,16 +120,18 @@ def index(
     found = resolve(site, EncoderConfig(model=model))
     queries = documents = found.config
     if answers_queries:
-        queries, documents = (for_role(site, found, role) for role in ROLES)
+        queries, documents = for_role(site, found, "query"), for_role(site, found, "document")
     sentences = ingest(site, located, config)
     embeddings = embed(site, found.encoder, sentences, documents, precision)
     store = site.open_store()
     table = store.scan(sentences).select("sentence_id", "text").join(store.scan(embeddings), on="sentence_id").collect()
-    for note in ResumableEncoding(site, found.encoder, documents, precision).notes([table]):
+    encode, corpus_encoding = (ResumableEncoding(site, found.encoder, each, precision) for each in (queries, documents))
+    if queries == documents:
+        prompts = encode.about_prompt("texts")
+    else:
+        prompts = [*encode.about_prompt("queries"), *corpus_encoding.about_prompt("texts of the corpus")]
+    for note in (*prompts, *corpus_encoding.notes([table])):
         announce(note)
-    if queries != documents:
-        announce(f"queries get the prompt {queries.prompt!r}")
-    encode = ResumableEncoding(site, found.encoder, queries, precision)
     vectors = unit_vectors(table["embedding"].to_numpy())
     beside = _beside(sources, keep)
     return Index(
@@ -194,7 +195,7 @@ def embed_file(
     kept = [frame for one in sources if keep for frame in read_columns(one, carried, ReadReport(one.name))]
     found = resolve(site, encoder)
     encoding = ResumableEncoding(site, found.encoder, found.config, precision)
-    for note in encoding.notes(_frames(sources)):
+    for note in (*encoding.about_prompt("texts"), *encoding.notes(_frames(sources))):
         announce(note)
     folder = _unfinished(target, sources, found, precision_of(site, precision))
     parts = sum(1 for _ in encoding.parts(equal_frames(_frames(sources), encoding.part), total, folder, advance))

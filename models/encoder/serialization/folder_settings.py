@@ -33,7 +33,7 @@ from bsl.models.encoder.serialization.modules import (
     SavedModule,
     check_files,
     read_modules,
-    roles_elsewhere,
+    roles_not_loaded,
 )
 from bsl.models.encoder.serialization.pooling_modules import read_modes, read_pooling, stated_width
 from bsl.models.encoder.serialization.settings import LENGTHS, PROMPTS, ROOT, check_table
@@ -82,7 +82,7 @@ class SavedEncoder:
         graph: ONNX graph that replaces the transformer's weights.
         truncate_dim: Number of leading dimensions to which vectors are truncated; None for all.
         token_width: Width of the token vectors to pool, as the folder states it; None if it does not.
-        elsewhere: Roles whose texts have other modules, which are not loaded.
+        roles_not_loaded: Roles whose texts have other modules, which are not loaded.
     """
 
     backbone: SavedModule
@@ -100,7 +100,7 @@ class SavedEncoder:
     graph: Path | None = None
     truncate_dim: int | None = None
     token_width: int | None = None
-    elsewhere: tuple[Role, ...] = ()
+    roles_not_loaded: tuple[Role, ...] = ()
 
 
 def read_saved(folder: Path) -> SavedEncoder:
@@ -160,7 +160,7 @@ def _read(folder: Path) -> SavedEncoder:
         prompts=prompts,
         default_prompt=default,
         truncate_dim=truncate_dim,
-        elsewhere=roles_elsewhere(folder),
+        roles_not_loaded=roles_not_loaded(folder),
     )
     if backbone.kind == "StaticEmbedding":
         from bsl.models.encoder.static import static_settings

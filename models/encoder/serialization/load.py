@@ -79,7 +79,7 @@ def _load(folder: Path, saved: SavedEncoder, config: EncoderConfig) -> tuple[Enc
         from bsl.models.encoder.cnn import check_convolutions
 
         check_convolutions(network)
-    network.pools_prompt, network.elsewhere = saved.pools_prompt, saved.elsewhere
+    network.pools_prompt, network.roles_not_loaded = saved.pools_prompt, saved.roles_not_loaded
     return network.with_prompt(config.prompt or "", tokenizer), tokenizer
 
 

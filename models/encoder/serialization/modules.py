@@ -227,7 +227,7 @@ def without_router(listed: Sequence[Mapping[str, Any]], folder: Path) -> Iterato
             yield {"type": settings["types"][name], "path": f"{entry['path'] or '.'}/{name}"}
 
 
-def roles_elsewhere(folder: Path) -> tuple[Role, ...]:
+def roles_not_loaded(folder: Path) -> tuple[Role, ...]:
     """Return the roles whose texts a Router sends to other modules than texts without a task, which are loaded."""
     routers = [
         folder / one["path"] for one in read_json(folder / "modules.json") if _ROUTER.fullmatch(str(one["type"]))

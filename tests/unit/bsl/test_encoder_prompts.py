@@ -34,6 +34,8 @@ def test_prompts_of_queries_and_documents_are_those_of_sentence_transformers(tmp
         assert np.abs(found - wanted).max() <= 1e-5
     with pytest.raises(ValueError, match="prompt_name is 'qury', expected one of the encoder's prompts"):
         ours.encode(TEXTS, prompt_name="qury")
+    with pytest.raises(TypeError, match="prompt is 5, expected a text"):
+        ours.encode(TEXTS, prompt=5)
     with pytest.raises(ValueError, match="give only one of them"):
         ours.encode(TEXTS, prompt_name="sts", prompt="the ")
 

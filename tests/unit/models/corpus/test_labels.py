@@ -4,7 +4,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from bsl.models.corpus.labels import JUDGING, PARTNERS, class_pairs, parts_of, sentences_of, shares, usable_rows
+from bsl.models.corpus.labels import (
+    JUDGING,
+    PARTNERS,
+    class_pairs,
+    held_out_sentences,
+    parts_of,
+    sentences_of,
+    shares,
+    usable_rows,
+)
 from bsl.models.errors import EvaluationError, TrainingError
 from tests.every import every
 
@@ -19,13 +28,15 @@ def ids(*texts):
     return sentences_of(pl.Series("text", list(texts)))
 
 
-def divided(texts, *, groups=None, held=("x",), training=("y",), use="adapt", seed=0):
-    """Return rows of texts (or of several columns of texts) with their part."""
+def divided(texts, *, groups=None, held=("x",), training=("y",), use="adapt", seed=0, documents=1):
+    """Return rows of texts (or of several columns of texts) with their part; `documents` have what is held out."""
+    report = [(text, unit, "report") for text in held for unit in range(documents)]
+    held_out = held_out_sentences(pl.DataFrame(report, ["text", "unit", "part"], orient="row"))
     rows = pl.DataFrame(texts if isinstance(texts, dict) else {"text": texts})
     sides = rows.columns
     if groups is not None:
         rows = rows.with_columns(document=pl.Series(groups))
-    return rows.with_columns(part=parts_of(rows, sides, ids(*held), ids(*training), use=use, seed=seed))
+    return rows.with_columns(part=parts_of(rows, sides, held_out, ids(*training), use=use, seed=seed))
 
 
 def test_rows_with_held_out_sentences_are_test_labels():
@@ -36,6 +47,15 @@ def test_rows_with_held_out_sentences_are_test_labels():
     pairs = {"sentence1": ["A cat.", "Held."], "sentence2": ["Held.", "A bird."]}
     assert divided(pairs, held=["Held."])["part"].to_list() == ["judge", "judge"]
     assert divided(["", "  ", "Held."], held=["Held."], training=[""])["part"][2] == "judge"
+
+
+def test_rows_with_a_sentence_of_many_held_out_documents_are_drawn_unless_they_are_nothing_else():
+    """Regression: all labelled texts with a signature were test labels."""
+    texts = [*numbered(200, "I like {}. Yours, the help desk!"), "Yours, the help desk!"]
+    for documents, taught in ((2, 0), (3, 100)):
+        found = divided(texts, held=["Yours the help desk."], documents=documents)["part"]
+        assert (found == "teach").sum() == pytest.approx(taught, abs=20)
+        assert found[-1] == "judge"
 
 
 @pytest.mark.parametrize("groups", [None, [f"w{number % 15}" for number in range(ROWS)]])

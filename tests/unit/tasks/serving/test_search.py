@@ -114,9 +114,9 @@ def test_prompts_of_queries_and_of_the_corpus_are_those_of_the_encoder(site, wri
         corpus = index(site, str(tmp_path / "saved"), spec, "fp32", answers_queries=True)
         plain = index(site, str(tmp_path / "saved"), spec, "fp32")
     assert [line for line in heard if "prompt" in line] == [
-        "every text gets the prompt 'a cat '",
         "queries get the prompt 'a dog '",
-        "these texts get no prompt; the encoder has prompts named passage, query",
+        "texts of the corpus get the prompt 'a cat '",
+        "texts get no prompt; the encoder has prompts named passage, query",
     ]
     for found, document, query in ((corpus, "a cat ", "a dog "), (plain, "", "")):
         texts = found.texts.to_list()
@@ -125,9 +125,41 @@ def test_prompts_of_queries_and_of_the_corpus_are_those_of_the_encoder(site, wri
     monkeypatch.setenv("BSL_STORE", site.store)
     target = tmp_path / "out.parquet"
     assert main(["embed", str(tmp_path / "saved"), spec.path, str(target), "--prompt", "query", "--device", "cpu"]) == 0
-    assert "every text gets the prompt 'a dog '" in capsys.readouterr().err
+    assert "texts get the prompt 'a dog '\n" in capsys.readouterr().err
     found = pl.read_parquet(target)["embedding"].to_numpy()
     np.testing.assert_allclose(found, encoder.with_prompt("a dog ").encode(ORIGINALS), atol=0.05)  # perhaps in bf16
+
+
+@pytest.mark.parametrize(
+    ("prompts", "default", "said"),
+    [
+        ({"query": "a ", "passage": "the "}, "query", ["queries get the prompt 'a '", "corpus get the prompt 'the '"]),
+        ({"document": "the "}, None, ["queries get no prompt; the encoder has", "corpus get the prompt 'the '"]),
+        ({"document": "the "}, "document", ["queries get no prompt; the encoder has", "corpus get the prompt 'the '"]),
+        ({"sts": "the "}, "sts", ["texts get the prompt 'the '"]),
+        ({}, None, []),
+    ],
+)
+def test_each_role_is_said_with_its_prompt(site, write, tmp_path, prompts, default, said):
+    SentenceEncoder(*tiny_encoder(tmp_path / "bare")).save(tmp_path / "saved")
+    settings = {"prompts": prompts, "default_prompt_name": default}
+    layouts.write(tmp_path / "saved", {"config_sentence_transformers.json": settings})
+    spec, heard = SourceSpec(path=write("lines.txt", "\n".join(ORIGINALS))), []
+    with listening(lambda event, value: heard.append(value) if event == "tells" else None):
+        index(site, str(tmp_path / "saved"), spec, "fp32", answers_queries=True)
+    lines = [line for line in heard if "prompt" in line]
+    assert len(lines) == len(said)
+    assert all(words in line for words, line in zip(said, lines, strict=True))
+
+
+def test_given_prompt_that_may_be_a_misspelt_name_is_said_with_the_names(site, embedded, lines, model, tmp_path):
+    encoder = SentenceEncoder.load(model)
+    SentenceEncoder(encoder.network, encoder.own_tokenizer, {"query": "a "}).save(tmp_path / "named")
+    heard = []
+    with listening(lambda event, value: heard.append(value) if event == "tells" else None):
+        config = EncoderConfig(model=str(tmp_path / "named"), prompt="quey")
+        embed_file(site, config, lines, tmp_path / "out.parquet", "fp32", killed_at())
+    assert "texts get the prompt 'quey'; the encoder has prompts named query" in heard
 
 
 def test_killed_embed_file_resumes_from_finished_parts_of_the_same_size(embedded, lines, tmp_path, monkeypatch):
