@@ -11,7 +11,7 @@ from sentence_transformers.base.modules import Router
 from sentence_transformers.sentence_transformer import modules as st
 
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
-from bsl.models.encoder.serialization.modules import roles_elsewhere, without_router
+from bsl.models.encoder.serialization.modules import roles_not_loaded, without_router
 from tests.exports import exported
 from tests.tiny_words import WIDTH, words
 
@@ -111,4 +111,4 @@ def test_plain_text_route_matches_sentence_transformers(tmp_path, parameters, wa
     peer = Router({"query": [st.Normalize()], "text": [st.Dropout()]}, parameters.get("default_route"), True, mapped)
     assert peer._resolve_route(None, "text") == way
     others = [role for role in ("query", "document") if peer._resolve_route(role, "text") != way]
-    assert list(roles_elsewhere(tmp_path)) == others
+    assert list(roles_not_loaded(tmp_path)) == others
