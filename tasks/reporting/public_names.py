@@ -28,9 +28,18 @@ class _OwnSet(NamedTuple):
 def public_names(names: Iterable[str]) -> dict[str, str]:
     """Return name → public name: of `labels:` and `own:` sets only the last part of the path.
 
-    Other names stay as they are.
+    Sets that would have the same name keep as many last folders as distinguish them. Other names stay as they are.
     """
-    return {name: _parsed(name).name(1) for name in names if name.startswith(_PREFIXES)}
+    own = {name: _parsed(name) for name in names if name.startswith(_PREFIXES)}
+    found = {}
+    for name, parsed in own.items():
+        others = [other for other in own.values() if other != parsed]
+        lengths = range(1, len(parsed.path) + 1)
+        found[name] = next(
+            (short for n in lengths if (short := parsed.name(n)) not in {other.name(n) for other in others}),
+            parsed.name(len(parsed.path)),
+        )
+    return found
 
 
 def with_public_names(text: str, names: Mapping[str, str]) -> str:

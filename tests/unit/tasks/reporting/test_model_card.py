@@ -164,3 +164,16 @@ def test_card_of_an_untrained_encoder_with_a_transform_names_no_folder():
     assert "secret" not in text
     assert text.count("start (mean) + whitening (corpus)") == 2  # this encoder's column, and its heading
     assert len(ModelCard(text).data.eval_results) == 1
+
+
+def test_files_of_the_same_name_are_several_rows_of_the_card():
+    """Regression: only the last one's figure was left."""
+    config = recipe("tiny")
+    rows = [
+        {**ROW, "model": config.systems[-1], "dataset": f"labels:/home/me/{folder}/rows.csv", "value": value}
+        for folder, value in (("a", 0.1), ("b", 0.2))
+    ]
+    text = run_card("t", config.settings, pl.DataFrame(rows), CardSubject(CHECKPOINT, (5_913,), 64), VERDICT)
+    for line in ("| labels:a/rows.csv test: spearman, all | 10.00", "| labels:b/rows.csv test: spearman, all | 20.00"):
+        assert line in text
+    assert len(ModelCard(text).data.eval_results) == 2
