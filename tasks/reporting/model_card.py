@@ -83,7 +83,7 @@ def run_card(
         pl.col("dataset").replace(names), pl.col("model").str.replace(encoder, shown, literal=True)
     )
     trainings = [phase.training for phase in settings.phases]
-    dev = settings.evaluation.dev if any(training.select != "last" for training in trainings) else None
+    dev = settings.selecting_dev
     column = (subject.folded or settings.systems[-1]).replace(encoder, shown, 1)
     transform = settings.transform.name if subject.folded and settings.transform else ""
     measured = f"{INTERVALS}; this encoder's column is {column}. {_MEASURED}"
