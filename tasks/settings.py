@@ -116,6 +116,12 @@ class RunSettings(TrainingSettings):
         return tuple(phase.pairs.scored for phase in self.phases if phase.pairs.scored not in (None, OWN_LABELS))
 
     @property
+    def selecting_dev(self) -> str | None:
+        """The dev set that selects the checkpoint of a training; None if every training keeps its last step."""
+        selects = any(phase.training.select != "last" for phase in self.phases)
+        return self.evaluation.dev if selects else None
+
+    @property
     def systems(self) -> tuple[str, ...]:
         """Names in tables of the encoder before training and after each training."""
         if not self.phases:

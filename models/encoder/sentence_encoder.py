@@ -172,20 +172,21 @@ class SentenceEncoder:
     def are_unknown(self, tokens: Tokens) -> NDArray[np.bool_]:
         """Return which texts have no more known tokens than unknown ones, (n,): vectors hardly tell them apart.
 
-        Unknown are words of another script, for example. All bytes are known to some tokenizers, such as GPT-2's.
+        Unknown are words of another script, for example, also if the tokenizer gives them no token. All bytes are known
+        to some tokenizers, such as GPT-2's.
         """
         tokenizer = self.own_tokenizer
         unknown_id = _unknown_id(tokenizer)
+        found: NDArray[np.bool_] = tokens.lengths == 0
         if unknown_id is None:
-            return np.zeros(len(tokens), dtype=bool)
+            return found
         special = [*({*tokenizer.all_special_ids} - {unknown_id})]
         text = np.repeat(np.arange(len(tokens)), tokens.lengths)  # number of each token's text
         unknown = np.bincount(text[tokens.ids == unknown_id], minlength=len(tokens))
         content = np.bincount(text[~np.isin(tokens.ids, special)], minlength=len(tokens))
         if self.prompt:
             content -= (~np.isin(token_ids(tokenizer, [self.prompt], self.config.length).ids, special)).sum()
-        found: NDArray[np.bool_] = (tokens.lengths == 0) | ((unknown > 0) & (2 * unknown >= content))
-        return found
+        return found | ((unknown > 0) & (2 * unknown >= content))
 
     def encode(
         self,

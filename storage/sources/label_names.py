@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 SET_PREFIX: Final = "labels:"
 """Before a file in the name of an evaluation set."""
 _LABEL, _TEXT, _DOCUMENT, _ENCODING = "label", "text", "document", "encoding"
-_COLUMNS: Final = re.compile(r"(?s)(.*)#((?:label|text|document|encoding)=.*)")
+COLUMNS: Final = re.compile(r"(?s)(.*)#((?:label|text|document|encoding)=.*)")
+"""A name with columns: its file, and the columns after `#`."""
 
 
 class LabelFile(NamedTuple):
@@ -46,7 +47,7 @@ def label_file(name: str) -> LabelFile:
     Raises:
         ValueError: a field is unknown or repeated, or an encoding is unknown.
     """
-    found = _COLUMNS.fullmatch(name)
+    found = COLUMNS.fullmatch(name)
     if found is None:
         return LabelFile(name)
     fields = parse_qsl(found[2], keep_blank_values=True)

@@ -41,7 +41,7 @@ def p_value(value: float | None, draws: int | None = None) -> str:
     if value is None:
         return ""
     floor = 2 / (draws + 1) if draws else 0.0
-    if value <= floor * (1 + 1e-9):
+    if floor and value <= floor * (1 + 1e-9):
         unit = 10.0 ** math.floor(math.log10(floor))
         return f"≤ {math.ceil(floor / unit) * unit:.1g}"
     return p_text(value)

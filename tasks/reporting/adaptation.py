@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import polars as pl
+
 from bsl.models.evaluation.uses import USES
 from bsl.storage.artifacts.refs import (
     ENCODER,
@@ -38,14 +40,13 @@ from bsl.tasks.rendering.evidence import MRR, answer_blocks, answer_of, proof_ro
 from bsl.tasks.reporting.card import CARD, NO_CARD, OWN, BaseCard, Material, card, hub_id, model_material, use_section
 from bsl.tasks.reporting.classifier import card_part, classifier_part, classifier_summary
 from bsl.tasks.reporting.provenance import RunCommand
+from bsl.tasks.reporting.public_names import public_names, with_public_names
 from bsl.tasks.reporting.publish import publish
 from bsl.tasks.reporting.sections import encoder_name, sample_part, settings_part, text_name, text_part, use_part
 from bsl.tasks.stage.cached import StageContext, StageInputs, stage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import polars as pl
 
     from bsl.models.corpus.labels import Use
     from bsl.models.evaluation.verdict import Verdict
@@ -155,7 +156,7 @@ def training_summary(views: Sequence[str], share: float) -> str:
     return f"Training goal: {goal}. Weights of the adapted encoder: {100 * share:g} % from the trained encoder{rest}."
 
 
-@stage(ref=ReportRef, version=18)
+@stage(ref=ReportRef, version=19)
 def adaptation(
     context: StageContext, artifacts: AdaptationArtifacts, content: AdaptationContent, command: RunCommand
 ) -> None:
@@ -281,15 +282,17 @@ def adapted_card(
             materials += [model_material("translation of views", model) for model in content.translators]
     unchanged = "The verdict on the trained encoder is not BETTER, so this is the original encoder, byte for byte."
     about = f"A sentence encoder: {adapted.exported}. {adapted.training if better else unchanged}"
+    names = public_names(adapted.proof["evidence"])
+    proof = adapted.proof.with_columns(pl.col("evidence").replace(names))
     page = Page(
         title=f"{name} adapted to {text_name(content.sources)}" if better else f"{name}, unchanged",
         word=verdict.word,
-        sentence=verdict.sentence,
+        sentence=with_public_names(verdict.sentence, names),
         lead=[Prose(f"{about} Compare its vectors by cosine.")],
         parts=[
-            Part("Better and worse for", answer_blocks(adapted.proof, adapted.draws)),
+            Part("Better and worse for", answer_blocks(proof, adapted.draws)),
             use_section(search="search" not in adapted.worse_uses),
-            Part("Figures", [Table.of(_MEASURED, proof_rows(adapted.proof, adapted.draws))]),
+            Part("Figures", [Table.of(_MEASURED, proof_rows(proof, adapted.draws))]),
             Part("Data", [Prose(line) for line in _data(content, adapted.split) if line]),
             *more,
             Part("Limits", [Prose(_LIMITS)]),

@@ -75,6 +75,7 @@ TASKS: Final = {
 _LICENCE_ID: Final = re.compile(r"[a-z][a-z0-9.-]*\d[a-z0-9.-]*|mit|openrail|gemma|unlicense|wtfpl")  # on the Hub
 _DIGITS: Final = 4
 _HUB_ID: Final = re.compile(r"(?!checkpoint/|report/|embeddings/)\w[\w.-]*/[\w.-]+")
+_ARTIFACT: Final = re.compile(r"(checkpoint|report|embeddings)/[^/]+")
 
 
 class Material(NamedTuple):
@@ -171,11 +172,18 @@ def hub_id(model: str) -> str | None:
     return model if _HUB_ID.fullmatch(model) and not Path(model).exists() else None
 
 
+def model_name(model: str) -> str:
+    """Return a model's name for a card, which is published: of a path only the last part, else the whole name."""
+    if model.startswith(EMBEDDED) or _ARTIFACT.fullmatch(model) or hub_id(model):
+        return model
+    return model.rstrip("/").rpartition("/")[2] or model
+
+
 def model_material(role: str, model: str, declared: str | None = None) -> Material:
     """Return a model as material, with its licence if known; `declared` is that of its own card."""
     if model.startswith(EMBEDDED):
         return Material(role, model, embedded_manifest(model.removeprefix(EMBEDDED)).licence)
-    return Material(role, model, declared or MODEL_LICENCES.get(model, UNDECLARED))
+    return Material(role, model_name(model), declared or MODEL_LICENCES.get(model, UNDECLARED))
 
 
 class BaseCard(Record):

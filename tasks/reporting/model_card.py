@@ -20,9 +20,11 @@ from bsl.tasks.reporting.card import (
     card,
     hub_id,
     model_material,
+    model_name,
     results_of,
     use_section,
 )
+from bsl.tasks.reporting.public_names import public_names, with_public_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,8 +34,6 @@ if TYPE_CHECKING:
     from bsl.storage.artifacts.refs import CheckpointRef
     from bsl.tasks.settings import Phase, RunSettings
 
-_FOLDERS: Final = r"^(labels:|own:).*/"
-"""Folders in the names of the user's sets: a card is published."""
 _EXCLUDED: Final = {"objective", "collapse"}  # training settings without a row in the table
 _MEASURED: Final = (
     "STS and AFS: correlation of cosines with human scores, over all pairs (all) or as the mean over the topics of AFS "
@@ -77,17 +77,21 @@ def run_card(
     base: BaseCard = NO_CARD,
 ) -> str:
     """Return the model card of a run's encoder as Markdown; `base` is of the original encoder."""
-    scores = scores.with_columns(pl.col("dataset").str.replace(_FOLDERS, "$1"))
+    names = public_names(scores["dataset"].unique())
+    encoder, shown = settings.encoder.short_name, model_name(settings.encoder.model)
+    scores = scores.with_columns(
+        pl.col("dataset").replace(names), pl.col("model").str.replace(encoder, shown, literal=True)
+    )
     trainings = [phase.training for phase in settings.phases]
-    dev = settings.evaluation.dev if any(training.select != "last" for training in trainings) else None
-    column = subject.folded or settings.systems[-1]
+    dev = settings.selecting_dev
+    column = (subject.folded or settings.systems[-1]).replace(encoder, shown, 1)
     transform = settings.transform.name if subject.folded and settings.transform else ""
     measured = f"{INTERVALS}; this encoder's column is {column}. {_MEASURED}"
     works = dict.fromkeys([*(training.objective.citation for training in trainings), *_data_citations(settings)])
     page = Page(
         title=title,
         word=verdict.word if verdict else "",
-        sentence=verdict.sentence if verdict else "",
+        sentence=with_public_names(verdict.sentence, names) if verdict else "",
         lead=[Prose(_sentence(settings, subject, transform))],
         parts=[
             use_section(),
@@ -116,7 +120,8 @@ def _sentence(settings: RunSettings, subject: CardSubject, transform: str) -> st
     ]
     trained = f", trained {', then '.join(phases)}" if phases else ""
     folded = f" The last module is {transform}, fitted on the sentences of the run." if transform else ""
-    encoder = f"{settings.encoder.model}, {settings.encoder.pooling} pooling, first {subject.max_length} tokens"
+    model, pooling = model_name(settings.encoder.model), settings.encoder.pooling
+    encoder = f"{model}, {pooling} pooling, first {subject.max_length} tokens"
     return f"A sentence encoder: {encoder}{trained}.{folded} Compare its vectors by cosine."
 
 

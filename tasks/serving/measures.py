@@ -20,7 +20,7 @@ from bsl.storage.artifacts.refs import CheckpointRef
 from bsl.storage.assets.embedded import embedded_path
 from bsl.tasks.rendering.blocks import Page
 from bsl.tasks.rendering.markdown import markdown_table
-from bsl.tasks.reporting.card import card, hub_id, model_material
+from bsl.tasks.reporting.card import card, hub_id, model_material, model_name
 from bsl.tasks.reporting.export import newest_card
 from bsl.tasks.serving.form_scores import TITLE as SCORES
 from bsl.tasks.serving.form_scores import losses
@@ -179,7 +179,7 @@ def card_of(site: RunContext, name: str, found: CheckpointRef | ResolvedModel, f
     card_file = newest_card(site.open_store(), found) if isinstance(found, CheckpointRef) else folder / README
     if card_file is not None and card_file.is_file():
         return card_file.read_text(encoding="utf-8")
-    return card(Page(name, "", "", [], []), [model_material("encoder", name)], hub_id(name))
+    return card(Page(model_name(name), "", "", [], []), [model_material("encoder", name)], hub_id(name))
 
 
 def write_cards(

@@ -108,6 +108,6 @@ class Run:
         """The dataset and split that decide the verdict; None without one."""
         if self.verdict is None:
             return None
-        dev = self.settings.evaluation.dev or ""
+        dev = self.settings.selecting_dev or ""
         row = deciding_comparison(self.comparison, self.settings.systems, {dev.removeprefix("embedded:")})
         return (row["dataset"], row["split"]) if row else None

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from bsl.tasks.settings import RunSettings
 
 
-@stage(ref=ReportRef, version=26)
+@stage(ref=ReportRef, version=27)
 def report(context: StageContext, artifacts: RunArtifacts, content: ReportContent, command: RunCommand) -> None:
     """Publish the page, the scores, the comparisons, and the model cards of trained encoders."""
     table = pl.concat([context.store.scan(ref).collect() for ref in artifacts.scores])
     comparison = write_figures(context, table, artifacts.comparisons)
     trained = [context.store.manifest(ref).figures_as(TrainingFigures) for ref in artifacts.checkpoints]
-    verdict = _verdict(comparison, content.settings, trained) if trained else None
+    verdict = run_verdict(comparison, content.settings, trained) if trained else None
     publish(context, run_page(Run(context, artifacts, content, table, comparison, verdict)), command)
     _write_cards(context, artifacts, content, table, verdict)
     context.draft.note(ReportFigures(result=content.settings.result))
@@ -60,11 +60,12 @@ def _write_cards(
         (context.draft.folder / file).write_text(card, encoding="utf-8")
 
 
-def _verdict(comparison: pl.DataFrame | None, settings: RunSettings, trained: Sequence[TrainingFigures]) -> Verdict:
+def run_verdict(comparison: pl.DataFrame | None, settings: RunSettings, trained: Sequence[TrainingFigures]) -> Verdict:
+    """Return the verdict on the last encoder of a run, by the table `comparison` and the figures of all trainings."""
     return verdict_of(
         comparison,
         settings.systems,
-        settings.evaluation.dev,
+        settings.selecting_dev,
         gentler(settings.phases[-1].training),
         kept_start=all(training.best_step == 0 for training in trained),
         finding="; then ".join(training.finding for training in trained if training.finding),

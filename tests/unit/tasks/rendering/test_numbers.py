@@ -27,6 +27,7 @@ def test_count_of_one_has_a_singular_noun():
 @every(
     [
         (None, None, ""),
+        (0.0, None, "<0.001"),
         (0.0004, None, "<0.001"),
         (0.0005, None, "0.001"),
         (0.0312, None, "0.031"),

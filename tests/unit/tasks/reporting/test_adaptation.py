@@ -97,6 +97,16 @@ def test_card_repeats_licence_and_languages_of_the_original_encoder():
     assert "Split by text." in text
 
 
+def test_card_names_files_and_models_of_the_user_without_their_folders():
+    forgot = replace(ROW, evidence="labels:/home/me/secret/rows.csv all", use=None, role="vetoes", difference=-0.02)
+    verdict = adaptation_verdict([CLASSES, forgot], 0.5, "proof.share=0.1")
+    content = CONTENT.model_copy(update={"encoder": "/home/me/secret/start"})
+    text = card(Adapted(verdict, pl.DataFrame([asdict(forgot)]), "Trained.", accepted=True), content)
+    assert "secret" not in text
+    assert text.count("labels:rows.csv all") == 2  # sentence and table
+    assert "| original encoder | start |" in text
+
+
 def test_page_and_card_name_each_use_and_leave_out_search_after_a_loss():
     """Regression: the page of an encoder that lost half of its MRR ended with `bsl search`."""
     losing = pl.DataFrame([asdict(CLASSES), asdict(SEARCH)])

@@ -22,10 +22,10 @@ CHECKPOINT = CheckpointRef(key="c" * 64)
 VERDICT = Verdict("BETTER", "by 2", "Use it.")
 
 
-def card(config, base=NO_CARD, **changed):
+def card(config, base=NO_CARD, verdict=VERDICT, **changed):
     pairs = (5_913,) * len(config.phases)
     scores = pl.DataFrame([{**ROW, "model": "another", "value": 0.1}, {**ROW, "model": config.systems[-1], **changed}])
-    return run_card(config.title, config.settings, scores, CardSubject(CHECKPOINT, pairs, 64), VERDICT, base)
+    return run_card(config.title, config.settings, scores, CardSubject(CHECKPOINT, pairs, 64), verdict, base)
 
 
 OWN_FILES = 'ingest.sources=[{"path": "sentences.txt"}]'
@@ -100,7 +100,7 @@ def test_header_is_readable_by_the_hub(name, expected):
 def test_header_repeats_what_the_original_encoders_card_says():
     base = BaseCard(licence="mit", languages=("de",), base="org/base")
     text = card(configured("tiny", ["encoder.model=./my-encoder"]), base)
-    assert "| original encoder | ./my-encoder | mit |" in text
+    assert "| original encoder | my-encoder | mit |" in text
     assert (ModelCard(text).data.language, ModelCard(text).data.base_model) == (["de", "en"], "org/base")
 
 
@@ -145,7 +145,35 @@ def test_corpus_by_path_or_name_has_different_report_keys():
     assert "Bowman et al., 2015" not in card(by_path)
 
 
-def test_card_names_files_of_labels_without_their_folders():
-    text = card(recipe("tiny"), dataset="labels:/home/me/secret/rows.csv#label=queue", split="all", metric="accuracy")
+def test_card_names_files_and_models_of_the_user_without_their_folders():
+    name = "labels:/home/me/secret/rows.csv#label=queue"
+    models = ["encoder.model=/home/me/secret/start", "teacher.model=/home/me/secret/teacher/"]
+    verdict = Verdict("BETTER", f"+2.00 on {name} all", "Use it.")
+    text = card(configured("tiny", models), verdict=verdict, dataset=name, split="all", metric="accuracy")
     assert "secret" not in text
-    assert text.count("labels:rows.csv#label=queue") == 3  # a row of the table; name and type in the header
+    assert text.count("labels:rows.csv#label=queue") == 4  # sentence, row of the table; name and type in the header
+    for line in ("A sentence encoder: start, mean", "| original encoder | start |", "| teacher | teacher |"):
+        assert line in text
+
+
+def test_card_of_an_untrained_encoder_with_a_transform_names_no_folder():
+    config = configured("tiny", ["training=null", "encoder.model=/home/me/secret/start", "transform=whitening"])
+    scores = pl.DataFrame([{**ROW, "model": config.settings.result}])
+    subject = CardSubject(CHECKPOINT, (), 64, config.settings.result)
+    text = run_card(config.title, config.settings, scores, subject, None)
+    assert "secret" not in text
+    assert text.count("start (mean) + whitening (corpus)") == 2  # this encoder's column, and its heading
+    assert len(ModelCard(text).data.eval_results) == 1
+
+
+def test_files_of_the_same_name_are_several_rows_of_the_card():
+    """Regression: only the last one's figure was left."""
+    config = recipe("tiny")
+    rows = [
+        {**ROW, "model": config.systems[-1], "dataset": f"labels:/home/me/{folder}/rows.csv", "value": value}
+        for folder, value in (("a", 0.1), ("b", 0.2))
+    ]
+    text = run_card("t", config.settings, pl.DataFrame(rows), CardSubject(CHECKPOINT, (5_913,), 64), VERDICT)
+    for line in ("| labels:a/rows.csv test: spearman, all | 10.00", "| labels:b/rows.csv test: spearman, all | 20.00"):
+        assert line in text
+    assert len(ModelCard(text).data.eval_results) == 2
