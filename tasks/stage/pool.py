@@ -68,7 +68,7 @@ async def _run_all(
                     return
                 try:
                     end(number, _fault(await _run(client, order)))
-                except Exception:
+                except Exception:  # of any kind; it is raised below, after the points that run already have ended
                     broken.set()
                     raise
 

@@ -18,6 +18,7 @@ from typing import Final
 import pytest
 
 from bsl import tasks
+from bsl.storage.filesystem.names import MANIFEST
 from bsl.tasks.stage.cached import Stage
 from tests.golden.outputs import Output, outputs, packages
 from tests.golden.tiny_runs import made, prepare
@@ -58,8 +59,10 @@ def stages():
     return {value.name for module in modules for value in vars(module).values() if isinstance(value, Stage)}
 
 
-def test_output_of_every_stage_matches_its_pin(tiny_folder):
-    now, (versions, pinned) = tiny_outputs(tiny_folder), pinned_outputs()
+def test_output_of_every_stage_matches_its_pin(tiny_folder, tmp_path):
+    # If tests of pages made the runs before, their translations are known, and no shard would be translated.
+    folder = prepare(tmp_path) if any(tiny_folder.rglob(MANIFEST)) else tiny_folder
+    now, (versions, pinned) = tiny_outputs(folder), pinned_outputs()
     assert {name.partition(" ")[0] for name in now} == stages(), "tiny_runs.py must call every stage"
     changed = changed_under_same_key(now, pinned)
     assert not changed, (
