@@ -10,7 +10,7 @@ import polars as pl
 
 from bsl.models.evaluation.proof import MRR, QUESTIONS, AdaptationComparison
 from bsl.models.evaluation.signature import p_text, with_sign
-from bsl.models.evaluation.significance.paired import forgets
+from bsl.models.evaluation.significance.paired import forgets, side_of
 from bsl.models.evaluation.sweep import MEAN
 from bsl.models.evaluation.uses import USES
 
@@ -105,13 +105,13 @@ def verdict_of(
         f"Spearman × 100 {with_sign(row['value'], row['ci_low'], row['ci_high'])} on {row['dataset']} {row['split']}, "
         f"p {p_text(row['p_value'])}"
     )
-    significant = row["ci_low"] > 0 or row["ci_high"] < 0
-    if significant and abs(row["value"]) < RELEVANT / 100:
+    side = side_of(row["ci_low"], row["ci_high"], row["p_value"])
+    if side != "no" and abs(row["value"]) < RELEVANT / 100:
         advice = f"The difference is significant but below {RELEVANT:g} points: the original encoder is as good."
         return Verdict("NO DIFFERENCE", reason, advice)
-    if row["ci_low"] > 0:
+    if side == "above":
         return Verdict("BETTER", reason, "Check it on your own text before you use it.")
-    if row["ci_high"] < 0:
+    if side == "below":
         return Verdict("WORSE", reason, f"Use the original encoder. {gentler}")
     advice = "More sentences or steps may show a difference. Until then, the original encoder is as good."
     return Verdict("NO DIFFERENCE", reason, advice)

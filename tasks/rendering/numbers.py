@@ -31,16 +31,17 @@ def interval(low: float | None, high: float | None) -> str:
     return "" if low is None or high is None else f"[{100 * low:.2f}, {100 * high:.2f}]"
 
 
-def p_value(value: float | None, draws: int | None = None) -> str:
+def p_value(value: float | None, draws: int | None = None, comparisons: int = 1) -> str:
     """Return p with three digits, or `<0.001`; empty for None.
 
-    The smallest p that a number of bootstrap draws can show, 2 / (draws + 1), is rounded up and printed as `≤ 0.002`.
+    The smallest p that a number of bootstrap draws can show, 2 / (draws + 1), after Holm's correction times the number
+    of comparisons, is rounded up and printed as `≤ 0.002`.
     """
     from bsl.models.evaluation.signature import p_text  # imports Polars, which the help of commands does not need
 
     if value is None:
         return ""
-    floor = 2 / (draws + 1) if draws else 0.0
+    floor = 2 * comparisons / (draws + 1) if draws else 0.0
     if floor and value <= floor * (1 + 1e-9):
         unit = 10.0 ** math.floor(math.log10(floor))
         return f"≤ {math.ceil(floor / unit) * unit:.1g}"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 INTERVALS: Final = "Figures × 100 with their 95 % intervals"
 _SUITE: Final = "senteval"
 _COMPARED: Final = "Differences × 100 on the same bootstrap draws, with 95 % interval and p"
+_CORRECTED: Final = ", corrected by Holm's method for the number of systems compared"
 
 
 def score_rows(scores: pl.DataFrame) -> list[dict[str, str]]:
@@ -65,7 +66,8 @@ def all_scores(scores: pl.DataFrame) -> Folded:
 
 
 def difference_rows(comparison: pl.DataFrame, draws: int | None = None) -> list[dict[str, str]]:
-    """Return a row per pair of systems and set: difference × 100, interval, p of a number of draws."""
+    """Return a row per pair of systems and set: difference × 100, interval, p (Holm's) of a number of draws."""
+    count = _systems_compared(comparison)
     rows = comparison.filter(pl.col("metric") != "pearson").to_dicts()
     return [
         {
@@ -73,7 +75,7 @@ def difference_rows(comparison: pl.DataFrame, draws: int | None = None) -> list[
             "compared with": row["reference"],
             "set": f"{row['dataset']} {row['split']}{'' if row['metric'] == 'spearman' else ', ' + row['metric']}",
             "difference": with_sign(row["value"], row["ci_low"], row["ci_high"]),
-            "p": p_value(row["p_value"], draws),
+            "p": p_value(row["p_value"], draws, count),
         }
         for row in rows
     ]
@@ -81,7 +83,13 @@ def difference_rows(comparison: pl.DataFrame, draws: int | None = None) -> list[
 
 def difference_table(comparison: pl.DataFrame, draws: int | None = None) -> Table:
     """Return the table of `difference_rows`."""
-    return Table.of(_COMPARED, difference_rows(comparison, draws))
+    corrected = _CORRECTED if _systems_compared(comparison) > 1 else ""
+    return Table.of(f"{_COMPARED}{corrected}", difference_rows(comparison, draws))
+
+
+def _systems_compared(comparison: pl.DataFrame) -> int:
+    """Return the largest number of systems that are compared with one reference."""
+    return int(comparison.select(pl.col("model").n_unique().over("reference").max()).item() or 0)
 
 
 def signature_rows(scores: pl.DataFrame) -> list[dict[str, str]]:

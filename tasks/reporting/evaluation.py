@@ -9,6 +9,8 @@ from pydantic import Field
 
 from bsl.models.evaluation.config import BootstrapConfig
 from bsl.models.evaluation.signature import WHOLE
+from bsl.models.evaluation.significance.hierarchical import holm
+from bsl.models.evaluation.significance.paired import side_of
 from bsl.models.evaluation.sweep import MEAN
 from bsl.models.evaluation.uses import SPEARMAN
 from bsl.models.evaluation.verdict import REVERSED, deciding_comparison, falls
@@ -54,7 +56,7 @@ class Missing(Record):
         return cls(names=tuple(reasons), reasons=dict(reasons))
 
 
-@stage(ref=ArtifactRef, kind="evaluation", version=10)
+@stage(ref=ArtifactRef, kind="evaluation", version=11)
 def summarise(
     context: StageContext,
     scores: tuple[ScoresRef, ...],
@@ -94,14 +96,21 @@ def draws_of(store: Store, comparisons: Sequence[ComparisonRef]) -> int | None:
 def write_figures(
     context: StageContext, scores: pl.DataFrame, comparisons: Sequence[ComparisonRef]
 ) -> pl.DataFrame | None:
-    """Write the tables `scores` and `comparison` of a report; return the table `comparison`, None without one."""
+    """Write the tables `scores` and `comparison` of a report; return `comparison`, with Holm's p, None without one."""
     context.draft.write(scores, "scores")
     compared = [context.store.scan(ref).collect() for ref in comparisons]
     if not compared:
         return None
-    comparison = pl.concat(compared)
+    comparison = with_holm(pl.concat(compared))
     context.draft.write(comparison, "comparison")
     return comparison
+
+
+def with_holm(comparison: pl.DataFrame) -> pl.DataFrame:
+    """Return differences with p corrected for the number of systems that are compared with a reference on a set."""
+    family = ("reference", "dataset", "split", "metric", "protocol", "subset")
+    corrected = pl.col("p_value").map_batches(lambda found: pl.Series(holm(found.to_list())), return_dtype=pl.Float64)
+    return comparison.with_columns(corrected.over(family))
 
 
 def evaluation_page(
@@ -149,13 +158,13 @@ def findings_of(scores: pl.DataFrame, comparison: pl.DataFrame | None) -> Iterat
 
 def _finding(model: str, reference: str, row: Mapping[str, Any], place: str) -> str:
     value, low, high = (100 * row[name] for name in ("value", "ci_low", "ci_high"))
-    if low <= 0 <= high:
+    side = side_of(low, high, row["p_value"])
+    if side == "no":
         return (
             f"No significant difference of {model} from {reference} on {place}: {value:+.2f} [{low:+.2f}, {high:+.2f}]."
         )
-    side = "above"
-    if high < 0:
-        side, value, low, high = "below", -value, -high, -low
+    if side == "below":
+        value, low, high = -value, -high, -low
     return f"{model} is {side} {reference} by {value:.2f} [{low:.2f}, {high:.2f}] on {place}."
 
 

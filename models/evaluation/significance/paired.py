@@ -16,6 +16,8 @@ from bsl.models.evaluation.significance.bootstrap import percentile_interval
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+Side = Literal["above", "below", "no"]
+
 _SIGNIFICANT: Final = 0.05
 
 
@@ -36,11 +38,16 @@ class Difference:
     p_value: float
 
     @property
-    def verdict(self) -> Literal["above", "below", "no"]:
+    def verdict(self) -> Side:
         """`above` or `below` if the interval excludes 0 and p, corrected by the caller, is below 0.05; else `no`."""
-        if self.p_value >= _SIGNIFICANT:
-            return "no"
-        return "above" if self.ci_low > 0 else "below" if self.ci_high < 0 else "no"
+        return side_of(self.ci_low, self.ci_high, self.p_value)
+
+
+def side_of(ci_low: float, ci_high: float, p_value: float) -> Side:
+    """Return `above` or `below` if an interval of a difference excludes 0 and p is below 0.05; else `no`."""
+    if p_value >= _SIGNIFICANT:
+        return "no"
+    return "above" if ci_low > 0 else "below" if ci_high < 0 else "no"
 
 
 def forgets(difference: float, allowed: float) -> bool:

@@ -4,12 +4,13 @@ import polars as pl
 import pytest
 
 from bsl.models.evaluation.published import rows_of
+from bsl.models.evaluation.significance.hierarchical import holm
 from bsl.tasks.evaluation.kinds import tables
 from bsl.tasks.rendering.blocks import split_interval
 from bsl.tasks.rendering.markdown import markdown
 from bsl.tasks.rendering.paper_tables import as_latex, paper_tables, tables_of
 from bsl.tasks.rendering.score_tables import mean_rows
-from bsl.tasks.reporting.evaluation import evaluation_page, reversed_scores
+from bsl.tasks.reporting.evaluation import evaluation_page, reversed_scores, with_holm
 from tests.corpora import score_row
 
 YEARS = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
@@ -121,6 +122,7 @@ FINDINGS = {
         COMPARISON.with_columns(ci_low=pl.lit(-0.01)),
         "No significant difference of mine from theirs on the mean",
     ),
+    "p": (COMPARISON.with_columns(p_value=pl.lit(0.06)), "No significant difference of mine from theirs on the mean"),
     "one set": (COMPARISON[:1], "mine is above theirs by 10.00 [5.00, 20.00] on sts12 test (spearman × 100)."),
 }
 
@@ -128,6 +130,18 @@ FINDINGS = {
 @pytest.mark.parametrize(("comparison", "finding"), FINDINGS.values(), ids=FINDINGS)
 def test_evaluation_page_opens_with_a_finding(comparison, finding):
     assert evaluation_page(SCORES, comparison, {}, (), tables()).sentence.startswith(finding)
+
+
+def test_p_of_several_encoders_is_corrected_as_in_a_sweep():
+    """Regression: `bsl evaluate` of three encoders printed uncorrected p, `bsl compare` Holm's."""
+    raw = [0.002, 0.04, 0.012]
+    found = [difference("sts12", 0.1, 0.05, 0.2) | {"model": f"a/{p}", "p_value": p} for p in raw]
+    corrected = with_holm(pl.DataFrame([*found, difference("sts13", 0.1, 0.05, 0.2)]))
+    assert corrected["p_value"].to_list() == [*holm(raw), 0.002]
+    scores = pl.DataFrame([row("sts12", 0.5, model=f"a/{name}") for name in ("theirs", *raw)])
+    page = markdown(evaluation_page(scores, corrected[:3], {}, (), tables(), draws=999))
+    assert "corrected by Holm's method" in page
+    assert "| a/0.002 | b/theirs | sts12 test | +10.00 [+5.00, +20.00] | ≤ 0.006 |" in page
 
 
 def test_own_scores_that_fall_for_all_encoders_are_named():
