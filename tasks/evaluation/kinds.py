@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bsl.models.evaluation.config import BootstrapConfig, ProbeConfig, ScoringConfig
 from bsl.storage.artifacts.refs import EmbeddingsRef, ScoresRef
-from bsl.storage.assets.embedded import EMBEDDED
+from bsl.storage.assets.embedded import EMBEDDED, TEXTS, embedded_folder, embedded_names
 from bsl.storage.datasets.registry import ALL, DATASETS
 from bsl.storage.errors import HubError, SourceError
 from bsl.storage.filesystem.secrets import without_password
@@ -185,7 +185,7 @@ def available(site: RunContext, names: Iterable[str], *, skip_failed_downloads: 
         except SourceError as error:
             if isinstance(error, HubError) and not skip_failed_downloads:
                 raise
-            missing[name] = str(error)
+            missing[name] = f"{error}{_packaged(name, str(error))}"
     if not sets:
         first, *others = missing.values() or ("no set is named. Name one, such as stsb/test.",)
         more = f" Also missing: {len(others)} more." if others else ""
@@ -193,6 +193,13 @@ def available(site: RunContext, names: Iterable[str], *, skip_failed_downloads: 
     for name, reason in missing.items():
         logger.warning("%s is not available: %s", name, reason)
     return FoundSets(sets, missing)
+
+
+def _packaged(name: str, reason: str) -> str:
+    """Return a sentence if the package contains a missing set, and its reason does not say so."""
+    dataset, _, split = name.rpartition("/")
+    contained = dataset in embedded_names(kinds=TEXTS) and (embedded_folder(dataset) / f"{split}.parquet").is_file()
+    return f" The package contains this set: {EMBEDDED}{name}." if contained and EMBEDDED not in reason else ""
 
 
 def find_set(site: RunContext, name: str) -> EvaluationSet:

@@ -47,6 +47,8 @@ def test_evaluation_scores_and_compares_encoders_and_reports_missing_sets(store,
 def test_evaluation_without_available_sets_raises_source_error(site, models):
     with pytest.raises(SourceError, match=r"none of the sets is available: .*'stsb-mt'"):
         evaluation(models[:1], ["stsb-mt/test"], None, site)
+    with pytest.raises(SourceError, match=r"The package contains this set: embedded:stsb/test\.$"):
+        evaluation(models[:1], ["stsb/test"], None, site)
     with pytest.raises(SourceError, match=r"/none: no such folder"):  # the encoder is named first
         evaluation([f"{models[0]}/none"], ["stsb-mt/test"], None, site)
 
