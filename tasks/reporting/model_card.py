@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import polars as pl
 
+from bsl.models.evaluation.verdict import STOPPED
 from bsl.storage.assets.catalog import embedded_manifest
 from bsl.storage.assets.embedded import EMBEDDED
 from bsl.storage.datasets.registry import DATASETS
@@ -83,7 +84,9 @@ def run_card(
         pl.col("dataset").replace(names), pl.col("model").str.replace(encoder, shown, literal=True)
     )
     trainings = [phase.training for phase in settings.phases]
-    dev = settings.selecting_dev
+    # A stopped training keeps its best checkpoint, whatever `select` says.
+    stopped = verdict is not None and verdict.word == STOPPED
+    dev = settings.evaluation.dev if stopped else settings.selecting_dev
     column = (subject.folded or settings.systems[-1]).replace(encoder, shown, 1)
     transform = settings.transform.name if subject.folded and settings.transform else ""
     measured = f"{INTERVALS}; this encoder's column is {column}. {_MEASURED}"

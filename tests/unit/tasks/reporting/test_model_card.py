@@ -73,6 +73,11 @@ def test_card_has_lines(name, changes, lines):
     assert ("of views (" in text) != ("scored pairs of" in text)
 
 
+def test_card_of_a_stopped_training_names_the_set_that_chose_its_checkpoint():
+    """Regression: with `select=last`, "the last step, selected without labels"."""
+    assert SELECTED in card(configured("tiny", ["training.select=last"]), verdict=Verdict("STOPPED", "collapse", ""))
+
+
 HEADERS = {
     "tiny": {
         "license": "cc-by-sa-4.0", "language": ["en"], "base_model": None,
