@@ -76,7 +76,9 @@ def test_scored_pairs_preserve_order_and_drop_blank_scores(write, report):
 def test_folder_and_glob_files_are_read_in_name_order(tmp_path, folder):
     write_files(tmp_path / folder, {"b.txt": "two", "a.txt.gz.txt": "one", "c.docx": "no", "empty/.hidden": ""})
     for name, found in {"": ["one", "two"], "/*.txt": ["one", "two"], "/b*": ["two"], "/b.txt": ["two"]}.items():
-        assert sentences(resolve_source(SourceSpec(path=f"{tmp_path / folder}{name}"))) == [found]
+        source = resolve_source(SourceSpec(path=f"{tmp_path / folder}{name}"))
+        assert sentences(source) == [found]
+        assert source.name == (folder if len(found) > 1 else "b")
     for name, why in {
         "c*": r"c\* matches 1 files, none in a known format", "d*": r"d\* matches no files\. Correct the path",
         "empty": r"empty contains no files\. Correct the path", "d.txt": "no such file or folder",
@@ -91,7 +93,7 @@ def test_folder_with_mixed_formats_gives_a_source_per_format(tmp_path):
     spec = SourceSpec(path=str(tmp_path), limit=5)
     found = resolve_sources(spec)
     assert [source.format for source in found] == ["jsonl", "txt"]
-    assert {(source.name, source.limit) for source in found} == {("a", 5)}  # equal, so they share the limit
+    assert {(source.name, source.limit) for source in found} == {(tmp_path.name, 5)}  # equal, so they share the limit
     assert [sentences(source) for source in found] == [[["two", "three"]], [["one"]]]
     with pytest.raises(SourceError, match=r"files of jsonl and txt, expected one format\. Select one by a pattern"):
         resolve_source(spec)
