@@ -38,7 +38,7 @@ from bsl.tasks.training.distributed import require_equal_shares
 from bsl.tasks.training.teachers import check_teaching, find_teachers, teacher_vectors
 from bsl.tasks.training.train import train
 from bsl.tasks.views.augment import augment, find_routes
-from bsl.tasks.views.methods import column_view
+from bsl.tasks.views.methods import column_view, sources_with
 from bsl.tasks.views.pairs import pairs_of
 
 if TYPE_CHECKING:
@@ -133,6 +133,8 @@ def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
 
     own = own_text(site, config.ingest)
     sources = () if own else locate_sources(site, config.ingest)
+    for view in config.augment.given if config.phases else ():
+        sources_with(sources, view)
     corpus = own.corpus if own else ingest(site, sources, config.ingest)
     if own:
         found = FoundSets({**own.sets, **found.sets}, found.missing)

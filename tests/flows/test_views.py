@@ -141,14 +141,22 @@ def test_given_view_column_pairs_sentences_with_their_first_view(site, tmp_path)
     path = tmp_path / "own.csv"
     lines = ["sentence,other", "A dog  runs.,A dog is running.", "A cat sleeps.,The cat is asleep."]
     path.write_text("\n".join([*lines, "A dog runs.,Another view of the same.", "Nobody is here.,"]))
-    ingesting = IngestConfig(sources=(SourceSpec(path=str(path)),))
+    beside = SourceSpec(path=str(path), columns=("other",), lang="de")  # the column itself, as sentences
+    ingesting = IngestConfig(sources=(SourceSpec(path=str(path)), beside))
     pairs = paired(site, ingesting, GivenView(method="paraphrase", column="other"))
     assert set(site.open_store().scan(pairs).select("text_1", "text_2").collect().rows()) == {
         ("A dog runs.", "A dog is running."),
         ("A cat sleeps.", "The cat is asleep."),
     }
-    with pytest.raises(SourceError, match=r"augment\.given: none of the sources own has a column 'view'"):
-        paired(site, ingesting, GivenView(method="paraphrase"))
+    store = site.open_store()
+    (rows,) = [found.figures["rows"] for found in map(store.manifest, store.refs("views")) if "rows" in found.figures]
+    assert rows == {"read": 4, "empty": 1, "outside": 0, "repeated": 1}
+    given = AugmentConfig(given=(GivenView(column="othr"),), filters=())
+    base = recipe("tiny")
+    changed = base.model_copy(update={"ingest": ingesting, "augment": given, "pairs": beside_original("given")})
+    with pytest.raises(SourceError, match=r"'othr' .* \(found 'sentence', 'other'\)\. Did you mean 'other'\?"):
+        run(changed, RunContext(store=str(tmp_path / "nothing")))
+    assert not (tmp_path / "nothing" / "corpus").exists()  # refused before the first stage
 
 
 TEN = [f"Sentence {number}." for number in range(10)]
