@@ -180,8 +180,9 @@ def require_pairs(counts: pl.DataFrame) -> None:
     for row in empty.iter_rows(named=True):
         raise TrainingError(
             f"pairing {row['source']} gives no pairs: {row['only_view_1']:,} sentences have only the first view, "
-            f"{row['only_view_2']:,} only the second, none has both. Add both views to the settings `augment`, or "
-            "remove the pairing from pairs.pairings."
+            f"{row['only_view_2']:,} only the second, none has both. The page of the views counts dropped ones; views "
+            "are made of sentences in their language, so check `lang` of the sources, or remove the pairing from "
+            "pairs.pairings."
         )
 
 

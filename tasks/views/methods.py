@@ -182,8 +182,7 @@ def sources_with(sources: Sequence[ResolvedSource], view: GivenView) -> list[Res
         found = tuple(dict.fromkeys(name for _, columns in beside for name in columns))
         raise SourceError(
             f"augment.given: no source has a column {view.column!r} beside its sentences (found "
-            f"{', '.join(map(repr, found)) or 'no other column'}).{did_you_mean(view.column, found)} Name a column of a "
-            "source."
+            f"{', '.join(map(repr, found)) or 'no other column'}).{did_you_mean(view.column, found)} Name one of them."
         )
     return matching
 

@@ -246,6 +246,12 @@ def test_augment_counts_an_outcome_for_every_sentence(site, corpus, models):
     assert store.scan(pairs).collect().height == methods["bt-nb"] - counted["kept: copy of the source"]
 
 
+def test_translators_of_a_language_without_sentences_are_refused(site, models):
+    with pytest.raises(TranslationError, match=r"view bt-nb: no sentence of the corpus is in sv \(found en\)"):
+        augment(site, publish_corpus(site, CORPUS), through(models))
+    assert not site.open_store().refs("translations")
+
+
 def test_views_key_depends_on_the_search_and_not_on_the_path_of_the_model(site, corpus, models, tmp_path):
     elsewhere = shutil.copytree(models[0], tmp_path / "out"), shutil.copytree(models[1], tmp_path / "back")
     first, again, beam = (

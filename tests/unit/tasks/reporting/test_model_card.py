@@ -56,7 +56,7 @@ CARDS = {
         "tiny-multilingual",
         ["augment.translations=[]", 'augment.given=[{"method": "mine", "column": "other"}]',
          'pairs.pairings=[{"view_1": "original", "view_2": "mine", "lang_2": "nl"}]'],
-        ["language:\n- en\n- nl\n", "Languages of the sentences: en, nl. Others were not tested, unless a set above is"],
+        ["language:\n- en\n- nl\n", "Languages of the sentences: en, nl. Others were not tested, unless a set above"],
     ),
     "own files": ("nli", [OWN_FILES], ["| sentences | your own files | your own data |"]),
     "WordNet": ("synonym", [], ["| synonyms | WordNet 3.0 | WordNet License |"]),
