@@ -21,7 +21,7 @@ import time
 from collections import deque
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from sacremoses import MosesPunctNormalizer
 from transformers import MarianTokenizer
@@ -48,6 +48,9 @@ class Translation:
 
     score: float | None
     """Mean natural log-probability per piece, at most 0; None if the search does not give it."""
+
+    lost: Literal["", "source", "translation"] = ""
+    """What was cut at its limit: the end of a long source, which is not translated, or else of the translation."""
 
 
 Decoded: TypeAlias = list[tuple[list[int], float | None]]
@@ -162,6 +165,10 @@ class Vocabulary:
         number, unknown = self._tokenizer.encoder, self._tokenizer.unk_token_id
         return [[*self._prefix, *(number.get(p, unknown) for p in row[: self._room]), self.eos] for row in pieces]
 
+    def truncates(self, text: str, encoded: Sequence[int]) -> bool:
+        """Return whether a text has more pieces than `encode` returned."""
+        return len(encoded) > self._room and len(self._tokenizer.spm_source.encode(text)) > self._room
+
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """Return the text of each row of target pieces, without padding, end mark, target and unknown tokens."""
         piece = self._tokenizer.decoder
@@ -229,7 +236,8 @@ class BatchedTranslator:
         """
         result = [Translation(text, 0, 0.0) for text in texts]
         nonempty = [position for position, text in enumerate(texts) if any(map(str.isalnum, text))]
-        sources = self.vocabulary.encode([self._prepared(texts[position]) for position in nonempty])
+        prepared = [self._prepared(texts[position]) for position in nonempty]
+        sources = self.vocabulary.encode(prepared)
         # The longest first: a device with too little memory fails at once, not after an hour.
         order = sorted(range(len(sources)), key=lambda row: -len(sources[row]))
         done, tokens, started = len(texts) - len(nonempty), 0, time.monotonic()
@@ -237,14 +245,17 @@ class BatchedTranslator:
         def submit(start: int, end: int) -> Callable[[], None]:
             rows = order[start:end]
             batch = [sources[row] for row in rows]
-            decode = self.engine.submit(batch, [self.cap(len(source)) for source in batch])
+            caps = [self.cap(len(source)) for source in batch]
+            decode = self.engine.submit(batch, caps)
 
             def collect() -> None:
                 nonlocal done, tokens
                 decoded = decode()
                 translated = self.vocabulary.decode([pieces for pieces, _ in decoded])
-                for row, text, (pieces, score) in zip(rows, translated, decoded, strict=True):
-                    result[nonempty[row]] = Translation(text, len(pieces), score)
+                for row, text, (pieces, score), cap in zip(rows, translated, decoded, caps, strict=True):
+                    is_cut = self.vocabulary.truncates(prepared[row], sources[row])
+                    lost = "source" if is_cut else "translation" if len(pieces) >= cap else ""
+                    result[nonempty[row]] = Translation(text, len(pieces), score, lost)
                     tokens += len(pieces)
                 done += len(rows)
                 if on_progress is not None:

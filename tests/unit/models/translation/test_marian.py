@@ -95,6 +95,15 @@ def test_long_sources_are_truncated_at_max_source_tokens(folder):
     assert [len(source) for source in translator.vocabulary.encode([" ".join(SENTENCES)])] == [20]
 
 
+def test_translations_say_what_was_cut(folder):
+    long, fits = SENTENCES[0], len(load(folder).vocabulary.encode(SENTENCES[:1])[0])
+    for limit, lost in ((fits, ""), (fits - 1, "source")):
+        translator = load(folder, max_source_tokens=limit, new_tokens_constant=500)
+        assert [translation.lost for translation in translator.translate([long, "..."])] == [lost, ""]
+    brief = load(folder, new_tokens_ratio=0.1, new_tokens_constant=1)
+    assert brief.translate([long])[0].lost == "translation"
+
+
 def test_bf16_model_loads_and_translates(folder):
     translator = load(folder, precision="bf16")
     assert translator.engine.model.dtype == torch.bfloat16
