@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from bsl.models.translation.config import TranslatorConfig
 
 
+Lost: TypeAlias = Literal["", "source", "translation"]
+
+
 @dataclass(frozen=True)
 class Translation:
     """One sentence in the target language."""
@@ -49,7 +52,7 @@ class Translation:
     score: float | None
     """Mean natural log-probability per piece, at most 0; None if the search does not give it."""
 
-    lost: Literal["", "source", "translation"] = ""
+    lost: Lost = ""
     """What was cut at its limit: the end of a long source, which is not translated, or else of the translation."""
 
 
@@ -254,7 +257,7 @@ class BatchedTranslator:
                 translated = self.vocabulary.decode([pieces for pieces, _ in decoded])
                 for row, text, (pieces, score), cap in zip(rows, translated, decoded, caps, strict=True):
                     is_cut = self.vocabulary.truncates(prepared[row], sources[row])
-                    lost = "source" if is_cut else "translation" if len(pieces) >= cap else ""
+                    lost: Lost = "source" if is_cut else "translation" if len(pieces) >= cap else ""
                     result[nonempty[row]] = Translation(text, len(pieces), score, lost)
                     tokens += len(pieces)
                 done += len(rows)
