@@ -22,7 +22,7 @@ from bsl.models.views.pairs import OWN_LABELS
 from bsl.storage.artifacts.refs import CheckpointRef, ReportRef
 from bsl.storage.sources.model_sources import ResolvedModel
 from bsl.tasks.corpus.evaluation_sets import resolve_scored_set
-from bsl.tasks.corpus.ingest import ingest, locate_sources, nli
+from bsl.tasks.corpus.ingest import ingest, labelled_sources, locate_sources, nli
 from bsl.tasks.embedding.encoders import check_learns, resolve
 from bsl.tasks.evaluation.kinds import FoundSets, available, frozen_names, tables
 from bsl.tasks.evaluation.systems import NamedEncoder
@@ -160,6 +160,8 @@ def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
     sources = () if own else locate_sources(site, config.ingest)
     for view in config.augment.given if config.phases else ():
         sources_with(sources, view)
+    if config.needs_labels:
+        labelled_sources(sources)
     corpus = own.corpus if own else ingest(site, sources, config.ingest)
     if own:
         found = FoundSets({**own.sets, **found.sets}, found.missing)

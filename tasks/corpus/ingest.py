@@ -149,9 +149,12 @@ def _show(statistics: CorpusStatistics, reports: Sequence[ReadReport]) -> None:
         show(Table.of("The first unreadable records, with their lines", bad))
 
 
-@stage(ref=ArtifactRef, kind="nli", version=3)
-def nli(context: StageContext, sources: tuple[ResolvedSource, ...], corpus: CorpusRef, config: IngestConfig) -> None:
-    """Read the labelled pairs of the sources with labels, for sentences of the corpus."""
+def labelled_sources(sources: Sequence[ResolvedSource]) -> list[ResolvedSource]:
+    """Return the sources with labelled pairs.
+
+    Raises:
+        SourceError: No source has labelled pairs.
+    """
     annotated = [source for source in sources if is_nli(source)]
     if not annotated:
         raise SourceError(
@@ -159,6 +162,13 @@ def nli(context: StageContext, sources: tuple[ResolvedSource, ...], corpus: Corp
             "premise, hypothesis, label or sentence1, sentence2, gold_label in at least one). Add such a source to "
             "ingest.sources, such as snli or multi_nli, or remove the views that need labels (augment.rewritings)."
         )
+    return annotated
+
+
+@stage(ref=ArtifactRef, kind="nli", version=3)
+def nli(context: StageContext, sources: tuple[ResolvedSource, ...], corpus: CorpusRef, config: IngestConfig) -> None:
+    """Read the labelled pairs of the sources with labels, for sentences of the corpus."""
+    annotated = labelled_sources(sources)
     reports = [ReadReport(source.name) for source in annotated]
     frames = (
         frame

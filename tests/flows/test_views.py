@@ -126,7 +126,8 @@ def test_entail_view_without_labelled_pairs_raises_source_error(site, tmp_path):
     path.write_text("A sentence.\nAnother one.\n")
     config = IngestConfig(sources=(SourceSpec(path=str(path)),))
     with pytest.raises(SourceError, match=r"none of the sources plain has labelled pairs \(expected columns premise"):
-        prepared(site, config, ALL, PAIRS)
+        run(recipe("tiny-entail").model_copy(update={"ingest": config}), site)
+    assert not site.open_store().refs()  # before the corpus is made
 
 
 def paired(site: RunContext, ingesting: IngestConfig, view: GivenView) -> PairsRef:

@@ -52,6 +52,13 @@ def test_nli_pairs_of_a_mirror_and_of_the_original_files_are_equal(mirror, write
         assert report.unlabelled == 1
 
 
+def test_nli_labels_in_capitals_or_with_decimals_are_read(write, report):
+    rows = ["a,b,Entailment", "c,d,NEUTRAL", "e,f,2.0", "g,h,-1.0", "i,j,"]
+    path = write("a.csv", "\n".join(["premise,hypothesis,label", *rows]))
+    frame = pl.concat(read_nli_pairs(resolve_source(SourceSpec(path=path)), report, 0.0))
+    assert (frame["label"].to_list(), report.unlabelled) == ([0, 1, 2], 2)
+
+
 def test_unknown_label_of_nli_is_refused(write, report):
     path = write("a.csv", "premise,hypothesis,label\na,b,entialment\n")
     with pytest.raises(SourceError, match="1 rows have a label such as 'entialment'"):
