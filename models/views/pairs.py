@@ -84,6 +84,15 @@ class PairConfig(Record):
     frequency. Deviation: the paper does not change its views (None)."""
 
     @model_validator(mode="after")
+    def _pairings_differ(self) -> Self:
+        names = [pairing.source for pairing in self.pairings]
+        if repeated := [name for name in names if names.count(name) > 1]:
+            raise ValueError(
+                f"pairs.pairings has {repeated[0]} twice, which would repeat each pair. Remove one of them."
+            )
+        return self
+
+    @model_validator(mode="after")
     def _of_one_kind(self) -> Self:
         if self.labelled and self.scored is not None:
             raise ValueError(
