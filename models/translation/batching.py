@@ -29,7 +29,7 @@ from transformers import MarianTokenizer
 from bsl.models.errors import TranslationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from bsl.models.runtime.progress import OnProgress
@@ -62,6 +62,7 @@ with the end mark, at most 0; None if the search does not give it."""
 
 logger = logging.getLogger(__name__)
 
+_FILES = ("source.spm", "target.spm", "vocab.json")
 _SPACE = "\N{LOWER ONE EIGHTH BLOCK}"  # SentencePiece's mark for a space
 _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "alloc_failed")  # the last is cuBLAS's
 
@@ -151,10 +152,14 @@ class Vocabulary:
 
     Attributes:
         positions: Longest sequence that the model has positions for.
+
+    Raises:
+        TranslationError: The folder's model is no MarianMT model, lacks a file, or does not have the target language.
     """
 
     def __init__(self, folder: Path, config: TranslatorConfig) -> None:
         settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        _require_marian(folder, settings)
         self.positions = int(settings["max_position_embeddings"])
         self._tokenizer = MarianTokenizer.from_pretrained(folder, local_files_only=True)
         self._prefix = self._target_prefix(config.target_token)
@@ -206,6 +211,17 @@ class Vocabulary:
         if token not in self._tokenizer.encoder:
             raise TranslationError(f"target_token {token} is not in the model's vocabulary (expected: {_some(codes)})")
         return [self._tokenizer.encoder[token]]
+
+
+def _require_marian(folder: Path, settings: Mapping[str, object]) -> None:
+    kind = settings.get("model_type")
+    if kind != "marian":
+        raise TranslationError(
+            f"{folder}: model_type is {kind!r}, expected 'marian'. Use a MarianMT model, such as "
+            "Helsinki-NLP/opus-mt-en-de."
+        )
+    if missing := [name for name in _FILES if not (folder / name).is_file()]:
+        raise TranslationError(f"{folder}: no {', '.join(missing)}, expected the files of a MarianMT model. Copy them.")
 
 
 def _some(codes: Sequence[str]) -> str:

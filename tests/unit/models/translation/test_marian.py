@@ -1,6 +1,9 @@
 """The transformers backend on a small real MarianMT model."""
 
+import json
 import re
+import shutil
+from pathlib import Path
 
 import pytest
 import torch
@@ -134,3 +137,14 @@ def test_target_token_is_first_in_every_source_and_plain_text_inside_a_text(mult
 def test_target_token_is_required_and_known_for_several_languages(multilingual, token, message):
     with pytest.raises(TranslationError, match=message):
         load(multilingual, target_token=token)
+
+
+def test_folder_of_another_model_or_without_a_file_is_refused(folder, tmp_path):
+    copy = Path(shutil.copytree(folder, tmp_path / "copy"))
+    (copy / "source.spm").unlink()
+    with pytest.raises(TranslationError, match=r"no source\.spm, expected the files of a MarianMT model"):
+        load(copy)
+    settings = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps(settings | {"model_type": "m2m_100"}))
+    with pytest.raises(TranslationError, match=r"model_type is 'm2m_100', expected 'marian'\. Use a MarianMT model"):
+        load(copy)
