@@ -22,7 +22,7 @@ from bsl.models.views.pairs import OWN_LABELS
 from bsl.storage.artifacts.refs import CheckpointRef, ReportRef
 from bsl.storage.sources.model_sources import ResolvedModel
 from bsl.tasks.corpus.evaluation_sets import resolve_scored_set
-from bsl.tasks.corpus.ingest import ingest, locate_sources, nli
+from bsl.tasks.corpus.ingest import ingest, labelled_sources, locate_sources, nli
 from bsl.tasks.embedding.encoders import check_learns, resolve
 from bsl.tasks.evaluation.kinds import FoundSets, available, frozen_names, tables
 from bsl.tasks.evaluation.systems import NamedEncoder
@@ -38,10 +38,11 @@ from bsl.tasks.training.distributed import require_equal_shares
 from bsl.tasks.training.teachers import check_teaching, find_teachers, teacher_vectors
 from bsl.tasks.training.train import train
 from bsl.tasks.views.augment import augment, find_routes
-from bsl.tasks.views.methods import column_view
+from bsl.tasks.views.methods import column_view, sources_with
 from bsl.tasks.views.pairs import pairs_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from bsl.storage.artifacts.refs import ScoresRef
@@ -83,7 +84,7 @@ def pipeline(
     """
     show_logs()
     changes = overrides or {}
-    config, context = override(recipe(recipe_name), changes), run_context_of(site)
+    config, context = _titled(recipe_name, changes), run_context_of(site)
     command = command_of("run", [recipe_name], {}, changes)
     announce_precision(context, config.precisions)
     try:
@@ -92,6 +93,30 @@ def pipeline(
         if of_sweep and is_fault(error):
             return Completed(name=NO_FIGURE, message=str(error))
         raise
+
+
+def _titled(recipe_name: RecipeName, changes: Mapping[str, Any]) -> PipelineConfig:
+    """Return the changed recipe; if its title no longer describes it, with a title that says what is trained on what.
+
+    The title is also the name on the model card.
+    """
+    base = recipe(recipe_name)
+    config = override(base, changes)
+    if "title" in changes or _described(config) == _described(base):
+        return config
+    objectives = ", then ".join(phase.training.objective.label for phase in config.phases)
+    sources = ", ".join(dict.fromkeys(source.dataset or "own files" for source in config.ingest.sources))
+    made = f"{objectives} on {sources}" if objectives else "no training"
+    return config.model_copy(update={"title": f"{recipe_name}, changed: {made}"})
+
+
+def _described(config: PipelineConfig) -> tuple[object, ...]:
+    """Return what titles of recipes describe: the sentences, the encoder and the trainings."""
+    return (
+        [source.address for source in config.ingest.sources],
+        config.encoder.model,
+        [phase.training.objective.label for phase in config.phases],
+    )
 
 
 def is_fault(error: BaseException) -> bool:
@@ -133,6 +158,10 @@ def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
 
     own = own_text(site, config.ingest)
     sources = () if own else locate_sources(site, config.ingest)
+    for view in config.augment.given if config.phases else ():
+        sources_with(sources, view)
+    if config.needs_labels:
+        labelled_sources(sources)
     corpus = own.corpus if own else ingest(site, sources, config.ingest)
     if own:
         found = FoundSets({**own.sets, **found.sets}, found.missing)

@@ -79,6 +79,10 @@ class ShardFigures(Figures):
 
     target_tokens: int
     seconds: float
+    long_sentences: int = 0
+    """Sentences longer than `max_source_tokens`, whose end was not translated."""
+    cut_translations: int = 0
+    """Other translations, cut at their largest number of tokens."""
 
 
 class Outcome(BaseModel):

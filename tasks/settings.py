@@ -158,6 +158,18 @@ class RunSettings(TrainingSettings):
         return self
 
     @model_validator(mode="after")
+    def _reads_its_columns(self) -> Self:
+        if self.ingest.own_text is None or not self.phases:
+            return self
+        if self.augment.given or self.needs_labels:
+            setting = "augment.given" if self.augment.given else "view entail or pairs.labelled"
+            raise ValueError(
+                f"{setting} reads columns beside the sentences, which ingest.own_text does not read. Set "
+                "ingest.own_text to null, or use other views and pairs"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _trainings_have_their_pairs(self) -> Self:
         for number, phase in enumerate(self.phases):
             phase.check_pairs(self.augment, f"earlier.{number}." if number < len(self.earlier) else "")
@@ -173,12 +185,18 @@ class RunSettings(TrainingSettings):
 
 def _check_views(pairs: PairConfig, augment: AugmentConfig, path: str) -> None:
     known = augment.methods
+    translated = {view.method: view.lang for view in augment.translations}
     for number, pairing in enumerate(pairs.pairings):
-        for side, view in (("view_1", pairing.view_1), ("view_2", pairing.view_2)):
+        for side, view, lang in ((1, pairing.view_1, pairing.lang_1), (2, pairing.view_2, pairing.lang_2)):
             if view not in known:
                 raise ValueError(
-                    f"{path}.{number}.{side}: no view {view!r}.{did_you_mean(view, known)} The settings `augment` make "
-                    f"{', '.join(known)}"
+                    f"{path}.{number}.view_{side}: no view {view!r}.{did_you_mean(view, known)} The settings `augment` "
+                    f"make {', '.join(known)}"
+                )
+            if lang != translated.get(view, lang):
+                raise ValueError(
+                    f"{path}.{number}.lang_{side} is {lang}, but the translators of view {view} end in "
+                    f"{translated[view]}. Set lang_{side} to {translated[view]}"
                 )
 
 

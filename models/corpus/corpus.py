@@ -56,12 +56,14 @@ class TextChunk:
         source: Name of the source.
         lang: Language as an ISO 639-1 code.
         limit: Maximal number of sentences of the source in the corpus; None for no limit.
+        number: Distinguishes sources of equal name, language and limit, each of which has its own limit.
     """
 
     texts: pl.Series
     source: str
     lang: str
     limit: int | None = None
+    number: int = 0
 
 
 class LengthBin(Record):
@@ -145,22 +147,23 @@ def build_corpus(
 
 
 class _Origins:
-    """Numbers for (source, lang, limit), so that a row has four bytes instead of two strings."""
+    """Numbers for (source, lang, limit, number), so that a row has four bytes instead of two strings."""
 
     def __init__(self) -> None:
-        self._numbers: dict[tuple[str, str, int | None], int] = {}
+        self._numbers: dict[tuple[str, str, int | None, int], int] = {}
 
     @property
     def limits(self) -> dict[int, int]:
         """Number → maximal number of sentences, for sources with a limit."""
-        return {number: limit for (_, _, limit), number in self._numbers.items() if limit is not None}
+        return {number: limit for (_, _, limit, _), number in self._numbers.items() if limit is not None}
 
     def number(self, chunk: TextChunk) -> int:
-        return self._numbers.setdefault((chunk.source, chunk.lang, chunk.limit), len(self._numbers))
+        origin = (chunk.source, chunk.lang, chunk.limit, chunk.number)
+        return self._numbers.setdefault(origin, len(self._numbers))
 
     def name(self, frame: pl.DataFrame) -> pl.DataFrame:
-        sources = pl.Series([source for source, _, _ in self._numbers], dtype=pl.String)
-        langs = pl.Series([lang for _, lang, _ in self._numbers], dtype=pl.String)
+        sources = pl.Series([source for source, _, _, _ in self._numbers], dtype=pl.String)
+        langs = pl.Series([lang for _, lang, _, _ in self._numbers], dtype=pl.String)
         origin = frame["origin"]
         return frame.select("sentence_id", "text", source=sources.gather(origin), lang=langs.gather(origin)).rechunk()
 

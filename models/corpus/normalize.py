@@ -14,7 +14,8 @@ Sentence splitting, by rules that need no download
 - A sentence ends at an end mark before white space and a capital, a digit or a letter of a script without case.
 - Chinese and Japanese end marks need no white space. Closing brackets and quotes after them belong to the sentence; a
   straight quote closes if the sentence has an odd number of them so far.
-- A full stop after a known abbreviation or a single capital (an initial) does not end a sentence.
+- A full stop after a known abbreviation or a single capital (an initial) does not end a sentence. Nor does one inside
+  "z. B." or after it, or after a German ordinal: "am 3. Mai", "im 19. Jahrhundert", "der 2. Versuch".
 - End marks are those of Latin, Greek, Cyrillic, Arabic, Urdu, Indic, Armenian, Ethiopic, Khmer and Burmese script.
 - A wrong split affects all encoders in the same way.
 """
@@ -119,14 +120,19 @@ _END: Final = re.compile(rf"(?:(?<![{_MARKS}])[{_MARKS}]++[\"'”’»)\]]*(?=\s
 _WIDE_MARKS: Final = "。！？｡"
 _STRAIGHT: Final = "\"'＂＇"
 _CLOSING: Final = re.compile(_CLOSERS)
-_LAST_WORD: Final = re.compile(r"\S*\Z")
+_LAST_WORDS: Final = re.compile(r"(?:(\S+)\s+)?(\S*)\Z")
 _LONGEST: Final = 16  # maximal length of an abbreviation in letters
-_NEXT: Final = re.compile(r"\s*[\"'“‘«(\[¿¡]*(\w?)")
+_NEXT: Final = re.compile(r"\s*[\"'“‘«(\[¿¡]*(\w*)(\.?)")
 _OPENING: Final = "\"'“‘«([¿¡"
 _TITLES: Final = "mr mrs ms dr prof st rev hon capt col gen lt sgt jr sr m mme mlle sra"
-_OTHERS: Final = "no vol fig figs eq pp ed eds al cf ca vs approx dept est inc ltd co corp e.g i.e u.s u.k a.m p.m"
-_GERMAN: Final = "bzw z.b d.h nr usw evtl"
+_OTHERS: Final = "vol fig figs eq pp ed eds al cf ca vs approx dept est inc ltd co corp e.g i.e u.s u.k a.m p.m ee"
+_GERMAN: Final = "bzw z.b d.h u.a nr usw evtl ggf sog vgl inkl hrsg"
 _ABBREVIATIONS: Final = frozenset(f"{_TITLES} {_OTHERS} {_GERMAN}".split())
+_BEFORE_NUMBERS: Final = frozenset(["no", "p", "s", "art", "abs", "bd", "kap"])  # some are words too: "say no."
+_BEFORE_ORDINALS: Final = frozenset(["der", "dem", "im", "vom", "zum", "zur", "beim"])
+_MONTHS: Final = "januar jänner februar märz april mai juni juli august september oktober november dezember"
+_AFTER_ORDINALS: Final = frozenset(f"{_MONTHS} jahrhundert jahrhunderts jahrhunderte jh".split())
+_DIGITS: Final = 3  # most digits of an ordinal; a year ends a sentence
 
 
 def split_sentences(text: str) -> list[str]:
@@ -155,10 +161,19 @@ def _end_of(text: str, start: int, mark: re.Match[str]) -> int:
 def _goes_on(text: str, start: int, mark: re.Match[str]) -> bool:
     """Return whether the sentence continues after a mark."""
     following = _NEXT.match(text, mark.end())
-    if following is not None and following[1].islower():
+    after, point = (following[1], following[2]) if following else ("", "")
+    if after[:1].islower():
         return True
     if not mark[0].startswith(".") or mark[0].startswith(".."):
         return False
-    last = _LAST_WORD.search(text[max(start, mark.start() - _LONGEST) : mark.start()])
-    word = last[0].lstrip(_OPENING) if last else ""
-    return word.lower() in _ABBREVIATIONS or (len(word) == 1 and word.isupper())
+    last = _LAST_WORDS.search(text[max(start, mark.start() - _LONGEST) : mark.start()])
+    before, word = (part.lstrip(_OPENING) for part in (last[1] or "", last[2])) if last else ("", "")
+    if word.isdecimal():
+        is_beside = before.lower() in _BEFORE_ORDINALS or after.lower() in _AFTER_ORDINALS
+        return len(word) <= _DIGITS and is_beside
+    if len(word) == 1 and word.isalpha():  # an initial, or a part of "z. B.", "d. h." or "v. Chr."
+        is_part = (len(after) == 1 and point != "") or re.fullmatch(r"\w\.", before) is not None or after == "Chr"
+        if word.isupper() or is_part:
+            return True
+    lower = word.lower()
+    return lower in _ABBREVIATIONS or (lower in _BEFORE_NUMBERS and after[:1].isdecimal())

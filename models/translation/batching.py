@@ -21,7 +21,7 @@ import time
 from collections import deque
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from sacremoses import MosesPunctNormalizer
 from transformers import MarianTokenizer
@@ -29,11 +29,14 @@ from transformers import MarianTokenizer
 from bsl.models.errors import TranslationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from bsl.models.runtime.progress import OnProgress
     from bsl.models.translation.config import TranslatorConfig
+
+
+Lost: TypeAlias = Literal["", "source", "translation"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,9 @@ class Translation:
     score: float | None
     """Mean natural log-probability per piece, at most 0; None if the search does not give it."""
 
+    lost: Lost = ""
+    """What was cut at its limit: the end of a long source, which is not translated, or else of the translation."""
+
 
 Decoded: TypeAlias = list[tuple[list[int], float | None]]
 """For each source of a batch, the target pieces without end mark and padding, and their mean natural log-probability
@@ -56,6 +62,7 @@ with the end mark, at most 0; None if the search does not give it."""
 
 logger = logging.getLogger(__name__)
 
+_FILES = ("source.spm", "target.spm", "vocab.json")
 _SPACE = "\N{LOWER ONE EIGHTH BLOCK}"  # SentencePiece's mark for a space
 _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "alloc_failed")  # the last is cuBLAS's
 
@@ -145,10 +152,14 @@ class Vocabulary:
 
     Attributes:
         positions: Longest sequence that the model has positions for.
+
+    Raises:
+        TranslationError: The folder's model is no MarianMT model, lacks a file, or does not have the target language.
     """
 
     def __init__(self, folder: Path, config: TranslatorConfig) -> None:
         settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        _require_marian(folder, settings)
         self.positions = int(settings["max_position_embeddings"])
         self._tokenizer = MarianTokenizer.from_pretrained(folder, local_files_only=True)
         self._prefix = self._target_prefix(config.target_token)
@@ -161,6 +172,10 @@ class Vocabulary:
         pieces: list[list[str]] = self._tokenizer.spm_source.encode(list(texts), out_type=str)
         number, unknown = self._tokenizer.encoder, self._tokenizer.unk_token_id
         return [[*self._prefix, *(number.get(p, unknown) for p in row[: self._room]), self.eos] for row in pieces]
+
+    def truncates(self, text: str, encoded: Sequence[int]) -> bool:
+        """Return whether a text has more pieces than `encode` returned."""
+        return len(encoded) > self._room and len(self._tokenizer.spm_source.encode(text)) > self._room
 
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """Return the text of each row of target pieces, without padding, end mark, target and unknown tokens."""
@@ -198,6 +213,17 @@ class Vocabulary:
         return [self._tokenizer.encoder[token]]
 
 
+def _require_marian(folder: Path, settings: Mapping[str, object]) -> None:
+    kind = settings.get("model_type")
+    if kind != "marian":
+        raise TranslationError(
+            f"{folder}: model_type is {kind!r}, expected 'marian'. Use a MarianMT model, such as "
+            "Helsinki-NLP/opus-mt-en-de."
+        )
+    if missing := [name for name in _FILES if not (folder / name).is_file()]:
+        raise TranslationError(f"{folder}: no {', '.join(missing)}, expected the files of a MarianMT model. Copy them.")
+
+
 def _some(codes: Sequence[str]) -> str:
     shown = ", ".join(sorted(codes)[:12]) or "none, since the model has one target language; remove target_token"
     return shown if len(codes) <= 12 else f"{shown} and {len(codes) - 12} more"
@@ -229,7 +255,8 @@ class BatchedTranslator:
         """
         result = [Translation(text, 0, 0.0) for text in texts]
         nonempty = [position for position, text in enumerate(texts) if any(map(str.isalnum, text))]
-        sources = self.vocabulary.encode([self._prepared(texts[position]) for position in nonempty])
+        prepared = [self._prepared(texts[position]) for position in nonempty]
+        sources = self.vocabulary.encode(prepared)
         # The longest first: a device with too little memory fails at once, not after an hour.
         order = sorted(range(len(sources)), key=lambda row: -len(sources[row]))
         done, tokens, started = len(texts) - len(nonempty), 0, time.monotonic()
@@ -237,14 +264,17 @@ class BatchedTranslator:
         def submit(start: int, end: int) -> Callable[[], None]:
             rows = order[start:end]
             batch = [sources[row] for row in rows]
-            decode = self.engine.submit(batch, [self.cap(len(source)) for source in batch])
+            caps = [self.cap(len(source)) for source in batch]
+            decode = self.engine.submit(batch, caps)
 
             def collect() -> None:
                 nonlocal done, tokens
                 decoded = decode()
                 translated = self.vocabulary.decode([pieces for pieces, _ in decoded])
-                for row, text, (pieces, score) in zip(rows, translated, decoded, strict=True):
-                    result[nonempty[row]] = Translation(text, len(pieces), score)
+                for row, text, (pieces, score), cap in zip(rows, translated, decoded, caps, strict=True):
+                    is_cut = self.vocabulary.truncates(prepared[row], sources[row])
+                    lost: Lost = "source" if is_cut else "translation" if len(pieces) >= cap else ""
+                    result[nonempty[row]] = Translation(text, len(pieces), score, lost)
                     tokens += len(pieces)
                 done += len(rows)
                 if on_progress is not None:

@@ -84,6 +84,15 @@ class PairConfig(Record):
     frequency. Deviation: the paper does not change its views (None)."""
 
     @model_validator(mode="after")
+    def _pairings_differ(self) -> Self:
+        names = [pairing.source for pairing in self.pairings]
+        if repeated := [name for name in names if names.count(name) > 1]:
+            raise ValueError(
+                f"pairs.pairings has {repeated[0]} twice, which would repeat each pair. Remove one of them."
+            )
+        return self
+
+    @model_validator(mode="after")
     def _of_one_kind(self) -> Self:
         if self.labelled and self.scored is not None:
             raise ValueError(
@@ -180,8 +189,9 @@ def require_pairs(counts: pl.DataFrame) -> None:
     for row in empty.iter_rows(named=True):
         raise TrainingError(
             f"pairing {row['source']} gives no pairs: {row['only_view_1']:,} sentences have only the first view, "
-            f"{row['only_view_2']:,} only the second, none has both. Add both views to the settings `augment`, or "
-            "remove the pairing from pairs.pairings."
+            f"{row['only_view_2']:,} only the second, none has both. The page of the views counts dropped ones; views "
+            "are made of sentences in their language, so check `lang` of the sources, or remove the pairing from "
+            "pairs.pairings."
         )
 
 

@@ -165,8 +165,10 @@ def _side_by_side(views: pl.DataFrame) -> pl.DataFrame:
     return wide.sort("sentence_id").select(methods)
 
 
-def given_views(frames: Iterable[pl.DataFrame], corpus: pl.LazyFrame, method: str) -> pl.DataFrame:
-    """Return the first view that the sources give for each sentence of the corpus.
+def given_views(
+    frames: Iterable[pl.DataFrame], corpus: pl.LazyFrame, method: str
+) -> tuple[pl.DataFrame, dict[str, int]]:
+    """Return the first view that the sources give for each sentence of the corpus, and the counts.
 
     Args:
         frames: text, view (raw texts), in the order of the source.
@@ -174,14 +176,22 @@ def given_views(frames: Iterable[pl.DataFrame], corpus: pl.LazyFrame, method: st
         method: Name of the view.
 
     Returns:
-        sentence_id, method, text, sorted by sentence_id; empty views are excluded.
+        sentence_id, method, text, sorted by sentence_id; and numbers of rows: `read`, which is the sum of `empty` (no
+        view), `outside` (the sentence is not in the corpus), `repeated` (a further view of a sentence) and `views`.
     """
     empty = pl.DataFrame(schema={"sentence_id": pl.UInt64, "text": pl.String})
     rows = pl.concat([empty, *map(_identified, frames)])
     known = corpus.select("sentence_id").collect()["sentence_id"].implode()
-    inside = rows.filter(pl.col("sentence_id").is_in(known), pl.col("text") != "")
+    full = rows.filter(pl.col("text") != "")
+    inside = full.filter(pl.col("sentence_id").is_in(known))
     first = inside.unique("sentence_id", keep="first", maintain_order=True).sort("sentence_id")
-    return first.select("sentence_id", pl.lit(method).alias("method"), "text").cast(VIEWS)
+    return first.select("sentence_id", pl.lit(method).alias("method"), "text").cast(VIEWS), {
+        "read": rows.height,
+        "empty": rows.height - full.height,
+        "outside": full.height - inside.height,
+        "repeated": inside.height - first.height,
+        "views": first.height,
+    }
 
 
 def _identified(frame: pl.DataFrame) -> pl.DataFrame:

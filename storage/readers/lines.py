@@ -33,7 +33,7 @@ def read(path: str, requested: Columns, report: ReadReport, *, encoding: str | N
     """Yield frames of the column `text`, one row per line, also for empty lines; non-UTF-8 lines are rejected.
 
     Raises:
-        SourceError: the file is a table with tabs or other separators.
+        SourceError: the file is a table with tabs or other separators, or its lines end in carriage returns.
     """
     for block in line_blocks(path, report, encoding=encoding):
         try:
@@ -41,10 +41,20 @@ def read(path: str, requested: Columns, report: ReadReport, *, encoding: str | N
         except UnicodeDecodeError:
             texts = [text for _, text in _decoded(block, path, report)]
         if block.first_line == 1:
+            _require_line_feeds(path, block.content)
             _require_no_table(path, texts)
         report.records += len(texts)
         frame = pl.DataFrame({COLUMN: texts}, schema={COLUMN: pl.String})
         yield frame.select(pl.col(name).str.strip_suffix("\r") for name in requested.names)
+
+
+def _require_line_feeds(path: str, content: bytes) -> None:
+    """Refuse lines that end in carriage returns alone: the file would be one text, dropped if it is too long."""
+    if b"\n" not in content and b"\r" in content.removesuffix(b"\r"):
+        raise SourceError(
+            f"{path}: no line feed, but carriage returns, as if lines ended in them; expected line feeds. Save the "
+            "file with Unix or Windows line endings."
+        )
 
 
 def _require_no_table(path: str, texts: list[str]) -> None:

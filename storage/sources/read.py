@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 
 LABELS: Final = ("entailment", "neutral", "contradiction")  # their positions are the Hub's label numbers
-_UNLABELLED: Final = ("-", "-1", "")
-_CODES: Final = {spelled: code for code, name in enumerate(LABELS) for spelled in (name, str(code))}
+_UNLABELLED: Final = ("-", "-1", "-1.0", "")
+# A column of whole numbers with gaps has decimals in a CSV file of pandas.
+_CODES: Final = {spelled: code for code, name in enumerate(LABELS) for spelled in (name, str(code), f"{code}.0")}
 STS: Final = pl.Schema({"subset": pl.String, "sentence1": pl.String, "sentence2": pl.String, "score": pl.Float64})
 
 
@@ -66,14 +67,15 @@ def read_nli_pairs(source: ResolvedSource, report: ReadReport, max_bad_share: fl
 
 
 def _labelled(frame: pl.DataFrame, premise: str, hypothesis: str, label: str, report: ReadReport) -> pl.DataFrame:
-    spelled = frame[label].cast(pl.String).str.strip_chars().fill_null("")
+    spelled = frame[label].cast(pl.String).str.strip_chars().str.to_lowercase().fill_null("")
     unlabelled = spelled.is_in(_UNLABELLED)
     codes = spelled.replace_strict(_CODES, default=None, return_dtype=pl.Int8)
     unknown = spelled.filter(codes.is_null() & ~unlabelled)
     if len(unknown):
         raise SourceError(
             f"{report.name}: {len(unknown):,} rows have a label such as {unknown[0]!r} in column {label!r}; "
-            f"expected {', '.join(LABELS)} or 0, 1, 2, and '-' or -1 for none. Set or remove `label` of the source."
+            f"expected {', '.join(LABELS)} or 0, 1, 2, and '-' or -1 for none. Write these, or set "
+            "or remove `label` of the source."
         )
     report.unlabelled += int(unlabelled.sum())
     return frame.select(premise=premise, hypothesis=hypothesis, label=codes).filter(~unlabelled)

@@ -26,7 +26,7 @@ from bsl.storage.hub.repositories import Repository
 from bsl.storage.readers.benchmarks.sts import parts_of
 from bsl.storage.readers.encodings import Encoding
 from bsl.storage.readers.formats import Format, format_of
-from bsl.storage.record import NotInKey, Record
+from bsl.storage.record import AddedAs, NotInKey, Record
 from bsl.storage.sources.paths import listed
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class SourceSpec(Record):
     split: str | None = Field(None, pattern=r"^[^/\\\x00]+$")
     """Split of a dataset; `train` or the only split by default."""
     name: str | None = Field(None, min_length=1)
-    """Value of the corpus's column `source`; the name of the dataset or file by default."""
+    """Value of the corpus's column `source`; the name of the dataset, file or folder by default."""
     format: Format | None = None
     """Format of the files at `path`; by default from their suffix."""
     encoding: Encoding | None = None
@@ -116,6 +116,8 @@ class ResolvedSource(Record):
     hub: Annotated[HubTable | None, NotInKey] = None
     limit: int | None = None
     """Maximum number of sentences that it adds to a corpus."""
+    number: Annotated[int, AddedAs(0)] = 0
+    """Number of earlier sources with the same name, language and limit, each of which has its own limit."""
 
 
 def spec_of(name: str) -> SourceSpec | None:
@@ -174,7 +176,7 @@ def resolve_sources(
     if files and not original:
         kinds = {path: spec.format or format_of(path) for path in files}
         groups = {kind: tuple(path for path in files if kinds[path] == kind) for kind in sorted({*kinds.values()})}
-    named = spec.name or (spec.dataset or stem_of(files[0])).removeprefix(EMBEDDED)
+    named = spec.name or (spec.dataset or _name_of(str(spec.path), files)).removeprefix(EMBEDDED)
     return tuple(
         ResolvedSource(
             name=named,
@@ -286,6 +288,13 @@ def _split(spec: SourceSpec, dataset: Dataset) -> str:
         splits = ", ".join(dataset.splits)
         raise SourceError(f"dataset {dataset.name!r} has no split {split!r}{hint}, expected one of {splits}")
     return split
+
+
+def _name_of(path: str, files: tuple[str, ...]) -> str:
+    """Return the stem of the only file, or the name of the folder of several files."""
+    folder = path.partition("*")[0].rpartition("/")[0] if "*" in path else path
+    name = folder.rstrip("/").rsplit("/", 1)[-1]
+    return name if len(files) > 1 and name not in ("", ".", "..") else stem_of(files[0])
 
 
 def stem_of(path: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,12 +39,21 @@ logger = logging.getLogger(__name__)
 def locate_sources(site: RunContext, config: IngestConfig) -> tuple[ResolvedSource, ...]:
     """Find and fingerprint the sources, so that their content, not their location, decides the key.
 
-    A source with files of several formats becomes several sources.
+    A source with files of several formats becomes several sources, which share its limit.
 
     Raises:
         SourceError: a source was not found.
     """
-    return tuple(found for spec in config.sources for found in resolve_sources(spec, site.mirror))
+    located: list[ResolvedSource] = []
+    seen = Counter[tuple[str, str, int]]()
+    for spec in config.sources:
+        found = resolve_sources(spec, site.mirror)
+        if spec.limit is not None:
+            same = (found[0].name, found[0].lang, spec.limit)
+            found = tuple(source.model_copy(update={"number": seen[same]}) for source in found)
+            seen[same] += 1
+        located += found
+    return tuple(located)
 
 
 @stage(ref=CorpusRef, version=CORPUS_VERSION)
@@ -97,7 +107,8 @@ def _chunks(
 ) -> Iterator[TextChunk]:
     for source, report in zip(sources, reports, strict=True):
         for frame in read_source(source, report, max_bad_share):
-            yield TextChunk(pl.concat(frame.iter_columns()).alias("text"), source.name, source.lang, source.limit)
+            texts = pl.concat(frame.iter_columns()).alias("text")
+            yield TextChunk(texts, source.name, source.lang, source.limit, source.number)
         logger.info("%s: %s", source.name, ", ".join(f"{value:,} {name}" for name, value in _tally(report).items()))
 
 
@@ -138,9 +149,12 @@ def _show(statistics: CorpusStatistics, reports: Sequence[ReadReport]) -> None:
         show(Table.of("The first unreadable records, with their lines", bad))
 
 
-@stage(ref=ArtifactRef, kind="nli", version=3)
-def nli(context: StageContext, sources: tuple[ResolvedSource, ...], corpus: CorpusRef, config: IngestConfig) -> None:
-    """Read the labelled pairs of the sources with labels, for sentences of the corpus."""
+def labelled_sources(sources: Sequence[ResolvedSource]) -> list[ResolvedSource]:
+    """Return the sources with labelled pairs.
+
+    Raises:
+        SourceError: No source has labelled pairs.
+    """
     annotated = [source for source in sources if is_nli(source)]
     if not annotated:
         raise SourceError(
@@ -148,6 +162,13 @@ def nli(context: StageContext, sources: tuple[ResolvedSource, ...], corpus: Corp
             "premise, hypothesis, label or sentence1, sentence2, gold_label in at least one). Add such a source to "
             "ingest.sources, such as snli or multi_nli, or remove the views that need labels (augment.rewritings)."
         )
+    return annotated
+
+
+@stage(ref=ArtifactRef, kind="nli", version=3)
+def nli(context: StageContext, sources: tuple[ResolvedSource, ...], corpus: CorpusRef, config: IngestConfig) -> None:
+    """Read the labelled pairs of the sources with labels, for sentences of the corpus."""
+    annotated = labelled_sources(sources)
     reports = [ReadReport(source.name) for source in annotated]
     frames = (
         frame

@@ -54,8 +54,8 @@ class OwnTextSet(EvaluationSet):
     """Maximum number of questions of a kind."""
     seed: ClassVar[int] = 0
     sources: tuple[TextSource, ...]
-    rule: Literal[1] = 1
-    """Version of the rule that divides text into documents, in keys."""
+    rule: Literal[2] = 2
+    """Version of the rule that divides text into documents and sentences, in keys."""
 
     def read(self) -> Mapping[str, pl.DataFrame]:
         """Return the sentences in the form of `bsl.models.corpus.passages.undivided`."""

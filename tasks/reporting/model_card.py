@@ -149,7 +149,8 @@ def _labels(settings: RunSettings, dev: str | None) -> str:
 def _limits(settings: RunSettings, subject: CardSubject) -> Iterator[str]:
     """Yield the encoder's limits: length, languages, validity of its figures."""
     yield f"It reads only the first {subject.max_length} tokens of a sentence."
-    yield f"Languages of the sentences: {', '.join(_languages(settings))}. Other languages were not tested."
+    languages = ", ".join(_languages(settings))
+    yield f"Languages of the sentences: {languages}. Others were not tested, unless a set above is in them."
     yield from _LIMITS
 
 
@@ -192,7 +193,16 @@ def _languages(settings: RunSettings) -> list[str]:
     sets = [(source, DATASETS.get(source.dataset or "")) for source in settings.ingest.sources]
     languages = [source.lang or (known.lang if known else "en") for source, known in sets]
     views = settings.augment.translations if settings.phases else ()
-    return sorted({*languages, *(view.lang for view in views)})
+    return sorted({*languages, *(view.lang for view in views), *_languages_of_given(settings)})
+
+
+def _languages_of_given(settings: RunSettings) -> Iterator[str]:
+    """Yield the languages of the views from columns, which only the pairings name."""
+    given = {view.method for view in settings.augment.given}
+    phases = [phase.pairs for phase in settings.phases if not phase.pairs.labelled and phase.pairs.scored is None]
+    for pairing in (pairing for pairs in phases for pairing in pairs.pairings):
+        sides = ((pairing.view_1, pairing.lang_1), (pairing.view_2, pairing.lang_2))
+        yield from (lang for view, lang in sides if view in given)
 
 
 def _materials(settings: RunSettings, base: BaseCard) -> Iterator[Material]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from bsl.models.errors import TranslationError
 from bsl.models.runtime.partitions import Partitions, in_range
 from bsl.models.views.views import (
     ROUTE,
@@ -51,6 +52,9 @@ class RouteTranslation:
 
     `bits` is the logarithm of the number of ranges, see `bsl.models.runtime.partitions`. The folder is an empty one of
     the caller, which must exist until the views are read.
+
+    Raises:
+        TranslationError: No sentence is in the route's source language.
     """
 
     def __init__(
@@ -68,8 +72,15 @@ class RouteTranslation:
         self._bits = bits
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        sources = sentences.filter(pl.col("lang") == route.hops[0].config.source_lang)
+        lang = route.hops[0].config.source_lang
+        sources = sentences.filter(pl.col("lang") == lang)
         self._sentences: int = sources.select(pl.len()).collect().item()
+        if not self._sentences:
+            found = sentences.select(pl.col("lang").unique().sort()).collect(engine="streaming").to_series()
+            raise TranslationError(
+                f"view {route.method}: no sentence of the corpus is in {lang} (found {', '.join(found)}). Set `lang` "
+                "of the sources in ingest.sources, or use translators from the language of the sentences."
+            )
         self._at: Ranges = lambda number: begin_route(in_range(sources, number, bits))
 
     def judged(self, number: int) -> pl.LazyFrame:

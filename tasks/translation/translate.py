@@ -19,6 +19,7 @@ import hashlib
 import logging
 import math
 import time
+from collections import Counter
 from contextlib import closing, nullcontext
 from functools import lru_cache
 from importlib.metadata import version
@@ -71,10 +72,12 @@ def translate_missing(
     shard_rows: int | None = None,
     following: int | None = None,
 ) -> dict[str, JsonValue]:
-    """Translate the sentences that the hop's memory lacks, shard by shard; return the cost: sentences, tokens, seconds.
+    """Translate the sentences that the hop's memory lacks, shard by shard; return the cost.
 
     Sentences are sentence_id and text, each sentence once, by ranges of `recall`, which afterwards has a translation of
-    each. `following` is the number of later hops of this stage with about as many sentences, if known.
+    each. `following` is the number of later hops of this stage with about as many sentences, if known. The cost is the
+    numbers of translated sentences, of those that were too long or whose translation was cut (`ShardFigures`) and of
+    tokens, and the seconds.
 
     Raises:
         TranslationStoppedError: SIGTERM was received; finished translations are saved.
@@ -85,6 +88,7 @@ def translate_missing(
     missing = (recall.missing(number, sentences(number)) for number in range(len(recall)))
     advance = progress_of(f"translation {hop.direction}, sentences", following)
     done, tokens, started = 0, 0, time.monotonic()
+    lost = Counter({"long_sentences": 0, "cut_translations": 0})
     # Not the store's scratch folder, which two workers share: each must read its own plan.
     with store.workspace() as folder, stop_requested() as stopping:
         rows = CPU_SHARD_ROWS if device_of(site) == "cpu" else GPU_SHARD_ROWS
@@ -101,11 +105,12 @@ def translate_missing(
                     )
                 figures = store.manifest(next(parts)).figures_as(ShardFigures)
                 done, tokens = done + shard.rows, tokens + figures.target_tokens
+                lost.update(figures.model_dump(include={*lost}))
                 advance(done, total, f"{tokens / (time.monotonic() - started):,.0f} tokens/s")
     if shards:
         recall.read()
     seconds = round(time.monotonic() - started, 3)
-    return {"hop": hop.direction, "sentences": done, "target_tokens": tokens, "seconds": seconds}
+    return {"hop": hop.direction, "sentences": done, **lost, "target_tokens": tokens, "seconds": seconds}
 
 
 @stage(
@@ -130,7 +135,14 @@ def translate(context: StageContext, hop: ResolvedTranslator, shard: Shard) -> N
     )
     context.draft.write(part, "translations")
     tokens = sum(translation.n_tokens for translation in translations)
-    context.draft.note(ShardFigures(target_tokens=tokens, seconds=round(time.monotonic() - started, 3)))
+    lost = Counter(translation.lost for translation in translations)
+    figures = ShardFigures(
+        target_tokens=tokens,
+        seconds=round(time.monotonic() - started, 3),
+        long_sentences=lost["source"],
+        cut_translations=lost["translation"],
+    )
+    context.draft.note(figures)
 
 
 def try_translator(site: RunContext, hop: ResolvedTranslator) -> list[str]:

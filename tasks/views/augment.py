@@ -82,10 +82,12 @@ def make_views(
     counts: list[pl.DataFrame] = []
     samples: list[pl.DataFrame] = []
     with context.store.workspace() as scratch:
-        trips = []
-        for number, route in enumerate(routes):
-            trips.append(RouteTranslation(context, route, filters, sentences, bits, scratch / str(number)))
-            costs += trips[-1].translate_all(hops_after=sum(len(later.hops) for later in routes[number + 1 :]))
+        trips = [
+            RouteTranslation(context, route, filters, sentences, bits, scratch / str(number))
+            for number, route in enumerate(routes)
+        ]
+        for number, trip in enumerate(trips):
+            costs += trip.translate_all(hops_after=sum(len(later.hops) for later in routes[number + 1 :]))
 
         def of_range(number: int) -> pl.DataFrame:
             here = in_range(sentences, number, bits)

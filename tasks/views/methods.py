@@ -19,15 +19,17 @@ from bsl.storage.artifacts.refs import ArtifactRef, CorpusRef, ViewsRef
 from bsl.storage.errors import SourceError
 from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.os_errors import writing
+from bsl.storage.filesystem.spelling import did_you_mean
 from bsl.storage.readers.read_report import ReadReport
 from bsl.storage.sources.model_sources import ResolvedModel
 from bsl.storage.sources.read import read_beside, source_columns
 from bsl.storage.sources.sources import ResolvedSource
 from bsl.storage.sources.word_vectors import ResolvedWordNet, find_wordnet
 from bsl.tasks.embedding.encoders import resolve_named_model
+from bsl.tasks.rendering.blocks import Table
 from bsl.tasks.stage.cached import StageContext, stage
 from bsl.tasks.stage.device import device_of
-from bsl.tasks.stage.ui import progress_of
+from bsl.tasks.stage.ui import progress_of, show
 
 if TYPE_CHECKING:
     from bsl.models.views.config import AnyViewMethod
@@ -141,29 +143,48 @@ def synonym(
     context.draft.note({**count_replacements(texts, synonyms, view)})
 
 
-@stage(ref=ViewsRef, version=2)
+@stage(ref=ViewsRef, version=3)
 def column_view(
     context: StageContext, sources: tuple[ResolvedSource, ...], corpus: CorpusRef, view: GivenView, max_bad_share: float
 ) -> None:
     """Read a column as a view of the sentences, from all sources that have the column.
 
     Raises:
-        SourceError: No source has the column, or a source has several text columns.
+        SourceError: No source has the column beside its sentences, or a source has several text columns.
     """
-    matching = [source for source in sources if view.column in source_columns(source)]
-    if not matching:
-        names = ", ".join(source.name for source in sources)
-        raise SourceError(
-            f"augment.given: none of the sources {names} has a column {view.column!r}. Name a column of a source."
-        )
     frames = (
         frame
-        for source in matching
+        for source in sources_with(sources, view)
         for frame in read_beside(source, view.column, ReadReport(source.name), max_bad_share)
     )
-    table = given_views(frames, context.store.scan(corpus), view.method)
+    table, counts = given_views(frames, context.store.scan(corpus), view.method)
     context.draft.write(table)
-    context.draft.note({"views": table.height})
+    context.draft.note({"views": counts.pop("views"), "rows": {**counts}})
+    names = {
+        "read": "read",
+        "empty": "without a view",
+        "outside": "of sentences outside the corpus",
+        "repeated": "with a further view of a sentence; the first counts",
+    }
+    rows = [{"rows": name, "n": counts[count]} for count, name in names.items()]
+    show(Table.of(f"Rows of the column {view.column!r}", rows))
+
+
+def sources_with(sources: Sequence[ResolvedSource], view: GivenView) -> list[ResolvedSource]:
+    """Return the sources that have the column of a view beside their sentences.
+
+    Raises:
+        SourceError: No source has it; the message lists the columns.
+    """
+    beside = [(source, source_columns(source)) for source in sources if source.columns != (view.column,)]
+    matching = [source for source, columns in beside if view.column in columns]
+    if not matching:
+        found = tuple(dict.fromkeys(name for _, columns in beside for name in columns))
+        raise SourceError(
+            f"augment.given: no source has a column {view.column!r} beside its sentences (found "
+            f"{', '.join(map(repr, found)) or 'no other column'}).{did_you_mean(view.column, found)} Name one of them."
+        )
+    return matching
 
 
 def check_materials(site: RunContext, view: AnyViewMethod) -> None:

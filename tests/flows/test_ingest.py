@@ -80,3 +80,13 @@ def test_too_many_unreadable_records_publish_no_corpus(site, tmp_path):
     with pytest.raises(SourceError, match=r"1 of 4 records \(25\.00%\) cannot be read"):
         only_ingest(site, config)
     assert site.open_store().refs() == []
+
+
+def test_sources_of_the_same_name_have_a_limit_each(site, tmp_path):
+    for folder in ("first", "second"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "all.txt").write_text("\n".join(f"{folder} sentence {number}" for number in range(9)))
+    (tmp_path / "second" / "all.csv").write_text("text\nsecond sentence of a table\n")
+    sources = tuple(SourceSpec(path=str(tmp_path / name), name="all", limit=5) for name in ("first", "second"))
+    texts = site.open_store().scan(only_ingest(site, IngestConfig(sources=sources))).collect()["text"]
+    assert (len(texts), int(texts.str.starts_with("first").sum())) == (10, 5)  # formats of a source share its limit

@@ -48,6 +48,8 @@ def test_report_contains_scores_settings_and_charts(undisturbed, encoder):
     assert " made, 0 cached<" in html
     assert "bsl run tiny --set ingest.corpus.limit=96 --set " in html
     assert f" --set encoder.model={encoder['model']} " in html
+    # Another encoder and other text than the recipe's, which its title would name.
+    assert "<h1>tiny, changed: BSL + in-batch negatives on embedded:nli-sample</h1>" in html
     assert html.count("<svg") == 1 + 5 + 3 * 2
     assert {*store.scan(ref, "scores").collect()["model"]} == {"Unigram TF-IDF", BEFORE, AFTER}
 

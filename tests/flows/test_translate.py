@@ -86,6 +86,8 @@ def test_every_sentence_is_translated_once_also_of_a_grown_corpus(site, model):
     parts = [store.manifest(part).rows for part in memory]
     assert sorted(parts) == [4, 32, 32, 32]
     assert cost["target_tokens"] == table["n_tokens"].sum()
+    cut = sum(int(str(store.manifest(part).figures["cut_translations"])) for part in memory)
+    assert 0 < cut == cost["cut_translations"]  # random weights repeat themselves
     before = content(site)
     for count, new in ((100, 0), (102, 2)):
         assert one_hop.fn(site, hop, count, 32)["sentences"] == new

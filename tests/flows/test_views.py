@@ -126,7 +126,8 @@ def test_entail_view_without_labelled_pairs_raises_source_error(site, tmp_path):
     path.write_text("A sentence.\nAnother one.\n")
     config = IngestConfig(sources=(SourceSpec(path=str(path)),))
     with pytest.raises(SourceError, match=r"none of the sources plain has labelled pairs \(expected columns premise"):
-        prepared(site, config, ALL, PAIRS)
+        run(recipe("tiny-entail").model_copy(update={"ingest": config}), site)
+    assert not site.open_store().refs()  # before the corpus is made
 
 
 def paired(site: RunContext, ingesting: IngestConfig, view: GivenView) -> PairsRef:
@@ -141,14 +142,22 @@ def test_given_view_column_pairs_sentences_with_their_first_view(site, tmp_path)
     path = tmp_path / "own.csv"
     lines = ["sentence,other", "A dog  runs.,A dog is running.", "A cat sleeps.,The cat is asleep."]
     path.write_text("\n".join([*lines, "A dog runs.,Another view of the same.", "Nobody is here.,"]))
-    ingesting = IngestConfig(sources=(SourceSpec(path=str(path)),))
+    beside = SourceSpec(path=str(path), columns=("other",), lang="de")  # the column itself, as sentences
+    ingesting = IngestConfig(sources=(SourceSpec(path=str(path)), beside))
     pairs = paired(site, ingesting, GivenView(method="paraphrase", column="other"))
     assert set(site.open_store().scan(pairs).select("text_1", "text_2").collect().rows()) == {
         ("A dog runs.", "A dog is running."),
         ("A cat sleeps.", "The cat is asleep."),
     }
-    with pytest.raises(SourceError, match=r"augment\.given: none of the sources own has a column 'view'"):
-        paired(site, ingesting, GivenView(method="paraphrase"))
+    store = site.open_store()
+    (rows,) = [found.figures["rows"] for found in map(store.manifest, store.refs("views")) if "rows" in found.figures]
+    assert rows == {"read": 4, "empty": 1, "outside": 0, "repeated": 1}
+    given = AugmentConfig(given=(GivenView(column="othr"),), filters=())
+    base = recipe("tiny")
+    changed = base.model_copy(update={"ingest": ingesting, "augment": given, "pairs": beside_original("given")})
+    with pytest.raises(SourceError, match=r"'othr' .* \(found 'sentence', 'other'\)\. Did you mean 'other'\?"):
+        run(changed, RunContext(store=str(tmp_path / "nothing")))
+    assert not (tmp_path / "nothing" / "corpus").exists()  # refused before the first stage
 
 
 TEN = [f"Sentence {number}." for number in range(10)]
@@ -236,6 +245,12 @@ def test_augment_counts_an_outcome_for_every_sentence(site, corpus, models):
     assert counted["kept: copy of the source"] >= 1  # "..." has nothing to translate
     assert any(outcome.startswith("hop") for outcome in counted)
     assert store.scan(pairs).collect().height == methods["bt-nb"] - counted["kept: copy of the source"]
+
+
+def test_translators_of_a_language_without_sentences_are_refused(site, models):
+    with pytest.raises(TranslationError, match=r"view bt-nb: no sentence of the corpus is in sv \(found en\)"):
+        augment(site, publish_corpus(site, CORPUS), through(models))
+    assert not site.open_store().refs("translations")
 
 
 def test_views_key_depends_on_the_search_and_not_on_the_path_of_the_model(site, corpus, models, tmp_path):

@@ -33,6 +33,9 @@ MESSAGES = {
     "training.objective=[1]": "training.objective: expected a name, or an object with one (found [1])",
     # what a training needs and no stage will make
     "pairs.pairings.0.view_1=bt-dd": "pairs.pairings.0.view_1: no view 'bt-dd'. Did you mean 'bt-de'? The settings",
+    'pairs.pairings=[{"view_1": "original", "view_2": "bt-de", "lang_2": "de"}]': (
+        "pairs.pairings.0.lang_2 is de, but the translators of view bt-de end in en. Set lang_2 to en"
+    ),
     "augment.translations=[]": "pairs.pairings.0.view_1: no view 'bt-de'. The settings `augment` make original",
     "training.objective=softmax": "training.objective=softmax needs labelled pairs. Set pairs.labelled=true",
     "training.order=groups": "training.order=groups needs labelled pairs. Set pairs.labelled=true",
@@ -60,3 +63,9 @@ def test_items_of_lists_are_changed_by_number():
     # An item that becomes another kind loses the fields of the former; its name alone is enough.
     for setting in ("augment.filters.0.name=copy", "augment.filters.0=copy"):
         assert configured("tiny", [setting]).augment.filters[0] == CopyFilter()
+
+
+@pytest.mark.parametrize("setting", ['augment.given=[{"method": "mine"}]', "pairs.labelled=true"])
+def test_own_text_has_no_columns_beside_its_sentences(setting):
+    with pytest.raises(ValueError, match=r"which ingest\.own_text does not read\. Set ingest\.own_text to null"):
+        configured("tiny", ["ingest.own_text={}", setting])

@@ -28,6 +28,12 @@ SHORT = HoldOutConfig(min_chars=1)
     ("یہ ایک ہے۔ یہ دو ہے۔", ["یہ ایک ہے۔", "یہ دو ہے۔"]),
     ("यह एक है। यह दो है॥ तीन", ["यह एक है।", "यह दो है॥", "तीन"]),
     ("no mark at all", ["no mark at all"]),
+    ("She said no. We left. See No. 5 on p. 7.", ["She said no.", "We left.", "See No. 5 on p. 7."]),
+    ("Er mag z. B. Äpfel, d. h. Obst. Im 3. Jh. v. Chr. war Art. 3 alt.",
+     ["Er mag z. B. Äpfel, d. h. Obst.", "Im 3. Jh. v. Chr. war Art. 3 alt."]),
+    ("Am 3. Mai 2020 kam der 2. Zug. Tom ist 20. Das war 1999. Ich ging.",
+     ["Am 3. Mai 2020 kam der 2. Zug.", "Tom ist 20.", "Das war 1999.", "Ich ging."]),
+    ("Vive en los EE. UU. desde mayo. Bien.", ["Vive en los EE. UU. desde mayo.", "Bien."]),
     ("  ", []),
     # Regression: the splitter tried the rest of the text from each dot, a minute for this input.
     ("a" + "." * 200_000 + "b", ["a" + "." * 200_000 + "b"]),

@@ -1,6 +1,9 @@
 """The transformers backend on a small real MarianMT model."""
 
+import json
 import re
+import shutil
+from pathlib import Path
 
 import pytest
 import torch
@@ -95,6 +98,15 @@ def test_long_sources_are_truncated_at_max_source_tokens(folder):
     assert [len(source) for source in translator.vocabulary.encode([" ".join(SENTENCES)])] == [20]
 
 
+def test_translations_say_what_was_cut(folder):
+    long, fits = SENTENCES[0], len(load(folder).vocabulary.encode(SENTENCES[:1])[0])
+    for limit, lost in ((fits, ""), (fits - 1, "source")):
+        translator = load(folder, max_source_tokens=limit, new_tokens_constant=500)
+        assert [translation.lost for translation in translator.translate([long, "..."])] == [lost, ""]
+    brief = load(folder, new_tokens_ratio=0.1, new_tokens_constant=1)
+    assert brief.translate([long])[0].lost == "translation"
+
+
 def test_bf16_model_loads_and_translates(folder):
     translator = load(folder, precision="bf16")
     assert translator.engine.model.dtype == torch.bfloat16
@@ -125,3 +137,14 @@ def test_target_token_is_first_in_every_source_and_plain_text_inside_a_text(mult
 def test_target_token_is_required_and_known_for_several_languages(multilingual, token, message):
     with pytest.raises(TranslationError, match=message):
         load(multilingual, target_token=token)
+
+
+def test_folder_of_another_model_or_without_a_file_is_refused(folder, tmp_path):
+    copy = Path(shutil.copytree(folder, tmp_path / "copy"))
+    (copy / "source.spm").unlink()
+    with pytest.raises(TranslationError, match=r"no source\.spm, expected the files of a MarianMT model"):
+        load(copy)
+    settings = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps(settings | {"model_type": "m2m_100"}))
+    with pytest.raises(TranslationError, match=r"model_type is 'm2m_100', expected 'marian'\. Use a MarianMT model"):
+        load(copy)

@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from bsl.models.translation.config import TranslatorConfig
 from bsl.models.views.config import AugmentConfig, CropView, TranslatedView, round_trip, translation
-from bsl.models.views.pairs import PairConfig
+from bsl.models.views.pairs import PairConfig, ViewPair
 
 
 def hop(source, target, **changes):
@@ -13,6 +13,7 @@ def hop(source, target, **changes):
     return TranslatorConfig.model_validate({"model": model, "source_lang": source, "target_lang": target} | changes)
 
 
+TWICE = ViewPair(view_1="original", view_2="bt-de")
 GERMAN = round_trip(hop("en", "de"), hop("de", "en"))
 
 
@@ -30,6 +31,7 @@ def test_method_name_and_language_follow_from_the_hops():
         (lambda: AugmentConfig(translations=(GERMAN, GERMAN)), "a name occurs twice"),
         (lambda: AugmentConfig(original=False), r"no views\. Set"),
         (lambda: CropView(least=0.9, most=0.4), r"least is 0\.9, expected at most the value of most \(0\.4\)"),
+        (lambda: PairConfig(pairings=(TWICE, TWICE)), r"pairings has original\|bt-de twice"),
         (lambda: PairConfig(labelled=True, scored="stsb/train"), "no pair has a label and a score"),
         (lambda: hop("en", "de", target_token="deu"), "target_token"),
         (lambda: hop("English", "de"), "source_lang"),

@@ -36,6 +36,12 @@ def test_invalid_utf8_is_counted_with_its_line(write, report):
     assert report.bad[0].example == "two \ufffd"
 
 
+def test_lines_ended_by_carriage_returns_are_refused(write, report):
+    with pytest.raises(SourceError, match=r"no line feed, but carriage returns.*Save the file with Unix or Windows"):
+        texts(write("a.txt", b"one\rtwo\rthree"), report)
+    assert texts(write("b.txt", b"one\rmore\ntwo\r"), report) == ["one\rmore", "two"]
+
+
 def test_empty_file_without_records_fails_the_report_check(write, report):
     assert list(lines.read(write("a.txt", b""), Columns(("text",)), report)) == []
     with pytest.raises(SourceError, match="test contains no records"):

@@ -52,6 +52,13 @@ def test_nli_pairs_of_a_mirror_and_of_the_original_files_are_equal(mirror, write
         assert report.unlabelled == 1
 
 
+def test_nli_labels_in_capitals_or_with_decimals_are_read(write, report):
+    rows = ["a,b,Entailment", "c,d,NEUTRAL", "e,f,2.0", "g,h,-1.0", "i,j,"]
+    path = write("a.csv", "\n".join(["premise,hypothesis,label", *rows]))
+    frame = pl.concat(read_nli_pairs(resolve_source(SourceSpec(path=path)), report, 0.0))
+    assert (frame["label"].to_list(), report.unlabelled) == ([0, 1, 2], 2)
+
+
 def test_unknown_label_of_nli_is_refused(write, report):
     path = write("a.csv", "premise,hypothesis,label\na,b,entialment\n")
     with pytest.raises(SourceError, match="1 rows have a label such as 'entialment'"):
@@ -76,7 +83,9 @@ def test_scored_pairs_preserve_order_and_drop_blank_scores(write, report):
 def test_folder_and_glob_files_are_read_in_name_order(tmp_path, folder):
     write_files(tmp_path / folder, {"b.txt": "two", "a.txt.gz.txt": "one", "c.docx": "no", "empty/.hidden": ""})
     for name, found in {"": ["one", "two"], "/*.txt": ["one", "two"], "/b*": ["two"], "/b.txt": ["two"]}.items():
-        assert sentences(resolve_source(SourceSpec(path=f"{tmp_path / folder}{name}"))) == [found]
+        source = resolve_source(SourceSpec(path=f"{tmp_path / folder}{name}"))
+        assert sentences(source) == [found]
+        assert source.name == (folder if len(found) > 1 else "b")
     for name, why in {
         "c*": r"c\* matches 1 files, none in a known format", "d*": r"d\* matches no files\. Correct the path",
         "empty": r"empty contains no files\. Correct the path", "d.txt": "no such file or folder",
@@ -91,7 +100,7 @@ def test_folder_with_mixed_formats_gives_a_source_per_format(tmp_path):
     spec = SourceSpec(path=str(tmp_path), limit=5)
     found = resolve_sources(spec)
     assert [source.format for source in found] == ["jsonl", "txt"]
-    assert {(source.name, source.limit) for source in found} == {("a", 5)}  # equal, so they share the limit
+    assert {(source.name, source.limit) for source in found} == {(tmp_path.name, 5)}  # equal, so they share the limit
     assert [sentences(source) for source in found] == [[["two", "three"]], [["one"]]]
     with pytest.raises(SourceError, match=r"files of jsonl and txt, expected one format\. Select one by a pattern"):
         resolve_source(spec)

@@ -52,6 +52,12 @@ CARDS = {
         ["| original encoder | google-bert/bert-base-uncased | Apache-2.0 |", "| sentences | snli | CC BY-SA 4.0 |",
          "Bowman et al., 2015"],
     ),
+    "translations in a column": (
+        "tiny-multilingual",
+        ["augment.translations=[]", 'augment.given=[{"method": "mine", "column": "other"}]',
+         'pairs.pairings=[{"view_1": "original", "view_2": "mine", "lang_2": "nl"}]'],
+        ["language:\n- en\n- nl\n", "Languages of the sentences: en, nl. Others were not tested, unless a set above"],
+    ),
     "own files": ("nli", [OWN_FILES], ["| sentences | your own files | your own data |"]),
     "WordNet": ("synonym", [], ["| synonyms | WordNet 3.0 | WordNet License |"]),
     "masked model": ("mlm", [], ["of views (original, mlm)", "| refilled tokens | FacebookAI/roberta-base | MIT |"]),
