@@ -215,11 +215,18 @@ def _check(encoder: SentenceEncoder, config: CompressionConfig) -> None:
 
     for width in config.dims:
         check_fewer(encoder.network, width)
-    if (config.onnx or config.int8) and isinstance(encoder.network.backbone, StaticTable):
-        raise EncoderError(
-            f"{encoder.config.model}: a static table cannot be exported as a graph (expected a transformer). Remove "
-            "--onnx and --int8."
-        )
+    if config.onnx or config.int8:
+        if isinstance(encoder.network.backbone, StaticTable):
+            raise EncoderError(
+                f"{encoder.config.model}: a static table cannot be exported as a graph (expected a transformer). "
+                "Remove --onnx and --int8."
+            )
+        if encoder.network.pooling.reads_all_layers:
+            raise EncoderError(
+                f"{encoder.config.model}: pooling {encoder.config.pooling} reads several layers, but a graph outputs "
+                "only the last one's token vectors (expected a pooling of the last layer, such as mean). Remove --onnx "
+                "and --int8."
+            )
     if config.static:
         check_transformer(encoder)
 
