@@ -93,7 +93,7 @@ def export_variants(
         notes = taught_notes(site.open_store(), name, found, sets.sets.values()) if sets else []
         for note in notes:
             announce(note)
-        write_cards(output, rows, card_of(site, name, found, folder), scores, notes)
+        write_cards(output, rows, card_of(site, name, found, folder), encoder, scores, notes)
     return ExportedForms(rows, scores)
 
 

@@ -186,11 +186,12 @@ def write_cards(
     folder: Path,
     rows: Sequence[dict[str, str]],
     card: str,
+    encoder: SentenceEncoder,
     scores: Sequence[dict[str, str]] = (),
     notes: Sequence[str] = (),
 ) -> None:
     """Write a card of all forms, below that of the full encoder, and one in the folder of each form that has one."""
-    text = f"{card}\n## {TITLE}\n\n{_explained(rows)}\n\n{markdown_table(rows)}\n"
+    text = f"{card}\n## {TITLE}\n\n{_explained(rows, encoder)}\n\n{markdown_table(rows)}\n"
     if scores:
         text += f"\n## {SCORES}\n\n{' '.join([losses(scores), *notes])}\n\n{markdown_table(scores)}\n"
     (folder / README).write_text(text, encoding="utf-8")
@@ -199,13 +200,29 @@ def write_cards(
             (folder / row["path"] / README).write_text(form_card(card, row), encoding="utf-8")
 
 
-def _explained(rows: Sequence[dict[str, str]]) -> str:
-    """Return the explanation of the table and the use of each form, with the graph's name and target processors."""
+def _explained(rows: Sequence[dict[str, str]], encoder: SentenceEncoder) -> str:
+    """Return the explanation of the table and the use of each form, with the graph's name, prompt and processors."""
     paths = {row["path"] for row in rows}
     target = next((target for target, name in GRAPHS.items() if f"onnx/{name}" in paths), None)
-    if target is None:
-        return _EXPLAINED.replace("GRAPH", "model.onnx")
-    return f"{_EXPLAINED.replace('GRAPH', GRAPHS[target])} {_TARGETS[target]}"
+    sentences = [_EXPLAINED.replace("GRAPH", GRAPHS[target] if target else "model.onnx")]
+    if target:
+        sentences.append(_TARGETS[target])
+    if any(path.startswith("onnx/") for path in paths):
+        sentences += _prompt_of_graph(encoder)
+    return " ".join(sentences)
+
+
+def _prompt_of_graph(encoder: SentenceEncoder) -> list[str]:
+    """Return what a program that runs a graph itself must know of the encoder's prompt; nothing without one."""
+    if not encoder.prompt:
+        return []
+    said = [f"The prompt `{encoder.prompt!r}` is not in the graph: put it before each text."]
+    if skipped := encoder.network.prompt_tokens_skipped:
+        said.append(
+            f"`sentence_embedding` leaves out the first {skipped} tokens, the prompt's; with another prompt or none, "
+            "pool `last_hidden_state`."
+        )
+    return said
 
 
 def form_card(full: str, row: Mapping[str, str]) -> str:

@@ -4,12 +4,14 @@ import numpy as np
 import polars as pl
 import pytest
 
+from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.evaluation.sts import sts_scores
 from bsl.tasks.evaluation.kinds import UnknownSuiteError
 from bsl.tasks.evaluation.python_api import embedded_by, evaluate
 from bsl.tasks.serving.form_scores import form_rows, form_sets, losses
-from bsl.tasks.serving.measures import Variant, variant_rows
+from bsl.tasks.serving.measures import Variant, variant_rows, write_cards
 from tests.classified import TOPICS, texts_of
+from tests.layouts import NAMED, prompted, write
 
 
 def test_variants_have_the_range_over_passes_and_the_interval_of_bsl_evaluate():
@@ -25,6 +27,17 @@ def test_variants_have_the_range_over_passes_and_the_interval_of_bsl_evaluate():
     score = next(row for row in sts_scores(pairs, dataset="stsb", split="test") if row.metric == "spearman")
     shown = f"{100 * score.value:.2f} [{100 * score.ci_low:.1f}, {100 * score.ci_high:.1f}]"
     assert [row["STS-B test"] for row in rows] == [shown, shown]
+
+
+@pytest.mark.parametrize(("name", "pools"), [(None, True), ("sts", True), ("sts", False)])
+def test_card_of_a_graph_says_the_prompt_and_which_of_its_tokens_are_not_pooled(tmp_path, name, pools):
+    encoder = SentenceEncoder.load(write(tmp_path / "in", prompted(name, include_prompt=pools)))
+    rows = variant_rows([Variant("ONNX, fp32", "onnx/model.onnx", 1.0, 8, (9.0,), np.arange(3.0))], np.arange(3.0))
+    write_cards(tmp_path, rows, "", encoder)
+    card = (tmp_path / "README.md").read_text()
+    assert (f"The prompt `{NAMED['sts']!r}` is not in the graph" in card) is (name is not None)
+    tokens = len(encoder.tokenizer(NAMED["sts"])["input_ids"]) - 1  # without [SEP]
+    assert (f"leaves out the first {tokens} tokens" in card) is not pools
 
 
 def vectors_of(noise):
