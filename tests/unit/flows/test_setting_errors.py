@@ -50,6 +50,12 @@ def test_wrong_setting_is_explained_in_one_line(setting, message):
     assert message in str(refused.value)
 
 
+def test_field_of_a_replaced_objective_is_not_suggested_instead_of_itself():
+    told = r"^training\.objective\.k: unknown field\. Fields of training\.objective: name, dims, temperature, head$"
+    with pytest.raises(ValueError, match=told):
+        configured("tiny", ["training.objective=simcse", "training.objective.k=8"])
+
+
 def test_items_of_lists_are_changed_by_number():
     base, changed = configured("tiny", []), configured("tiny", ["ingest.sources.0.limit=30"])
     (source,) = base.ingest.sources
