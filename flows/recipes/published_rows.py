@@ -159,9 +159,8 @@ def _reasons(config: PipelineConfig, published: PipelineConfig, row: str) -> tup
         reasons += _training_differences(config, published)
     if (ours := config.evaluation.precision) != (theirs := published.evaluation.precision):
         reasons.append(f"scored in another precision: {ours} for {theirs}")
-    classifiers = (settings.evaluation.probe for settings in (config, published))
-    has_accuracies = any(line.metric == "accuracy" for line in rows_of(row))
-    if has_accuracies and (changes := _difference_text(*classifiers, *_OF_NO_ACCURACY)):
+    changes = _difference_text(config.evaluation.probe, published.evaluation.probe, *_OF_NO_ACCURACY)
+    if changes and any(line.metric == "accuracy" for line in rows_of(row)):
         reasons.append(f"other classifiers: {changes}")
     return tuple(reasons)
 
