@@ -30,7 +30,16 @@ from bsl.tasks.evaluation.python_api import embedded_by
 from bsl.tasks.evaluation.taught_rows import taught_notes
 from bsl.tasks.reporting.export import copy_classifier
 from bsl.tasks.serving.form_scores import form_rows, form_sets
-from bsl.tasks.serving.measures import Variant, card_of, dev_scorer, measured, stsb, variant_rows, write_cards
+from bsl.tasks.serving.measures import (
+    Variant,
+    card_of,
+    dev_scorer,
+    measured,
+    stsb,
+    timed_again,
+    variant_rows,
+    write_cards,
+)
 from bsl.tasks.stage.device import computing
 from bsl.tasks.stage.progress import announce
 
@@ -132,7 +141,7 @@ class _Makers:
                 forms.append(self._measured("ONNX, int8", f"{GRAPH_FOLDER}/{int8}"))
         if config.dims or config.static:
             forms += self._from_text()
-        return forms
+        return timed_again(forms, lambda path: self._load(self.folder / path))
 
     def _quantise(self, graph_fp32: Path, graph: Path) -> None:
         """Write the int8 graph and compare it with fp32.

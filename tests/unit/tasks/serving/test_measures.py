@@ -1,5 +1,7 @@
 """The tables of an encoder's exported forms: speed, the score of `bsl evaluate`, and losses on the user's labels."""
 
+import time
+
 import numpy as np
 import polars as pl
 import pytest
@@ -8,8 +10,9 @@ from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.evaluation.sts import sts_scores
 from bsl.tasks.evaluation.kinds import UnknownSuiteError
 from bsl.tasks.evaluation.python_api import embedded_by, evaluate
+from bsl.tasks.serving import measures
 from bsl.tasks.serving.form_scores import form_rows, form_sets, losses
-from bsl.tasks.serving.measures import Variant, variant_rows, write_cards
+from bsl.tasks.serving.measures import Variant, measured, timed_again, variant_rows, write_cards
 from tests.classified import TOPICS, texts_of
 from tests.layouts import NAMED, prompted, write
 
@@ -27,6 +30,35 @@ def test_variants_have_the_range_over_passes_and_the_interval_of_bsl_evaluate():
     score = next(row for row in sts_scores(pairs, dataset="stsb", split="test") if row.metric == "spearman")
     shown = f"{100 * score.value:.2f} [{100 * score.ci_low:.1f}, {100 * score.ci_high:.1f}]"
     assert [row["STS-B test"] for row in rows] == [shown, shown]
+
+
+class Named:
+    """An encoder of the number of letters, whose first pass is slow."""
+
+    width = 1
+
+    def __init__(self, seconds=0.0):
+        self.seconds = seconds
+
+    def encode(self, texts):
+        time.sleep(self.seconds)
+        return np.array([[len(text), 1.0] for text in texts])
+
+
+def test_forms_are_timed_in_turn_so_that_load_affects_all_alike(tmp_path, monkeypatch):
+    loaded = []
+
+    def load(path):
+        loaded.append(path)
+        return Named()
+
+    first = [measured(name, name, tmp_path, Named()) for name in ("a", "b")]
+    rows = timed_again(first, load)
+    assert loaded == ["a", "b", "a", "b"]
+    assert [len(row.passes) for row in rows] == [3, 3]
+    monkeypatch.setattr(measures, "_ENOUGH_S", 0.1)  # a slow form is timed no more
+    slow = measured("slow", "slow", tmp_path, Named(0.2))
+    assert [len(row.passes) for row in timed_again([slow, first[0]], load)] == [1, 3]
 
 
 @pytest.mark.parametrize(("name", "pools"), [(None, True), ("sts", True), ("sts", False)])
