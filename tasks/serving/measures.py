@@ -163,8 +163,8 @@ README: Final = "README.md"
 TITLE: Final = "Forms of the encoder, measured on this machine"
 _EXPLAINED: Final = """\
 `MB`: weights in 10⁶ bytes. `sentences/s`: sentences of STS-B's test set, from text to vector, in the fastest of up to
-three passes, taken in turn by all forms, with the range from the slowest to the fastest. `STS-B test`: Spearman × 100 of
-cosines with 95 % interval.
+three passes, taken in turn by all forms, with the range from the slowest to the fastest. `STS-B test`: Spearman × 100
+of cosines with 95 % interval.
 `difference`: from the first form, on the same draws of pairs.
 
 ```python
