@@ -86,7 +86,8 @@ def _meant(name: str, section: str, model: type[BaseModel] | None, base: BaseMod
 
     A name without a section may also mean a near one of any section.
     """
-    sections = [(path, type(settings)) for path, settings in _sections(base)]
+    # Not its own section: `base` may have an objective with this field, replaced by one without it.
+    sections = [(path, type(settings)) for path, settings in _sections(base) if not section or path != section]
     if equal := [f"{path}{name}" for path, kind in sections if name in kind.model_fields]:
         return equal[:_MOST_PATHS]
     if model and (nearest := _nearest(name, model)):

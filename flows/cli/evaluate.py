@@ -15,9 +15,9 @@ from bsl.flows.cli.terminal.options import (
     NOT_GIVEN,
     SETTINGS,
     SEVERAL,
+    EvaluationOptions,
     LabelColumns,
     Output,
-    Settings,
     Site,
     options_of,
 )
@@ -78,7 +78,7 @@ def evaluate(
             help="widths of convolutions above a transformer for fine-tuning, for example 1,3,5 (IS-BERT)",
         ),
     ] = None,
-    settings: Settings = Settings(),
+    settings: EvaluationOptions = EvaluationOptions(),
     place: Site = NOT_GIVEN,
     output: Output = Output(),
 ) -> int:

@@ -9,6 +9,7 @@ from bsl.flows.parameters import leaves
 from bsl.flows.recipes import RECIPES, recipe
 from bsl.flows.recipes.isbert import TASKS
 from bsl.flows.recipes.untrained import GLOVE
+from bsl.models.evaluation.published import rows_of
 from bsl.storage.assets.embedded import EMBEDDED
 from bsl.storage.filesystem.spelling import did_you_mean
 
@@ -76,6 +77,8 @@ _PARALLEL: Final = ("mBERT ← SBERT-nli-stsb", "XLM-R ← SBERT-nli-stsb")  # t
 RECORDS: Final = {"snli": 550_152, "multi_nli": 392_702}
 """Source → number of records in its training split."""
 _EXCLUDED: Final = ("seed", "collapse")  # training settings that no row states
+# Settings of classifiers without effect on a row's accuracies: draws, figures to compute, and those of `fast`.
+_OF_NO_ACCURACY: Final = ("seed", "protocols", "tolerance")
 
 
 def row_of(name: str) -> tuple[str, str]:
@@ -154,6 +157,11 @@ def _reasons(config: PipelineConfig, published: PipelineConfig, row: str) -> tup
         reasons.append(f"another transform: {changes}")
     if config.phases or published.phases:
         reasons += _training_differences(config, published)
+    if (ours := config.evaluation.precision) != (theirs := published.evaluation.precision):
+        reasons.append(f"scored in another precision: {ours} for {theirs}")
+    changes = _difference_text(config.evaluation.probe, published.evaluation.probe, *_OF_NO_ACCURACY)
+    if changes and any(line.metric == "accuracy" for line in rows_of(row)):
+        reasons.append(f"other classifiers: {changes}")
     return tuple(reasons)
 
 

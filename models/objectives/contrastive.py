@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from bsl.models.encoder.static import StaticTable
 from bsl.models.errors import TrainingError
 from bsl.models.objectives.anchored import AnchoredObjective
 from bsl.models.objectives.distillation import similarity_divergence
@@ -76,9 +77,10 @@ class SimCSE(VectorObjective):
     def __init__(self, online: Encoder, config: SimCSEConfig) -> None:
         super().__init__(online, config)
         if not online.has_dropout:
+            is_table = isinstance(online.backbone, StaticTable)
+            remedy = "Choose a transformer" if is_table else "Set encoder.dropout, for example to 0.1"
             raise TrainingError(
-                f"objective simcse: {online.config.model} has no dropout, which makes the two views. Set "
-                "encoder.dropout, for example to 0.1."
+                f"objective simcse: {online.config.model} has no dropout, which makes the two views. {remedy}."
             )
         self.head = (
             nn.Sequential(nn.Linear(online.width, online.width), nn.Tanh()) if config.head == "mlp" else nn.Identity()

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_CONTENT: Final = "sha256:"  # begins the identity of a folder
 _OWNER: Final = "sentence-transformers"  # as in that library, the owner of names such as `all-MiniLM-L6-v2`
 _HUB_NAME: Final = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _REMEDIES: Final = REMEDIES["model"]
@@ -86,6 +87,13 @@ class ResolvedModel(Record):
     """`sha256:…` of a folder's content, `embedded:<name>@…` or `<hub id>@<commit>`; part of artifact keys."""
     location: Annotated[Path | MirroredModel | HubModel, NotInKey]
     """Local folder or graph, or the model on an object store or the Hub."""
+
+    @property
+    def name(self) -> str:
+        """Name in messages: the place of a folder, else the identity, without the digest of an embedded model."""
+        if not self.identity.startswith(_CONTENT):
+            return self.identity.partition("@")[0] if self.identity.startswith(EMBEDDED) else self.identity
+        return self.location.address if isinstance(self.location, MirroredModel) else str(self.location)
 
     @property
     def folder(self) -> Path:
@@ -211,7 +219,7 @@ def find_mirrored(mirror: str, hub_id: str, revision: str | None, cache: Path | 
     digest = content_sha256(files)
     on_store = MirroredModel(address=address, digest=digest, names=tuple(files), cache=cache)
     location = Path(folder).resolve() if isinstance(fs, LocalFileSystem) else on_store
-    return ResolvedModel(identity=f"sha256:{digest}", location=location)
+    return ResolvedModel(identity=f"{_CONTENT}{digest}", location=location)
 
 
 def _check_model(address: str, names: Iterable[str]) -> None:
@@ -283,4 +291,4 @@ def _no_folder(spec: str) -> SourceError:
 def _local(folder: Path) -> ResolvedModel:
     _check_model(str(folder), (path.name for path in folder.iterdir()))
     files = folder_sha256s(*fsspec.url_to_fs(str(folder)))
-    return ResolvedModel(identity=f"sha256:{content_sha256(files)}", location=folder.resolve())
+    return ResolvedModel(identity=f"{_CONTENT}{content_sha256(files)}", location=folder.resolve())

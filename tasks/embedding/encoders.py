@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from bsl.models.encoder.config import EncoderConfig, WordsConfig, architecture_of
 from bsl.models.encoder.prompts import check_role, role_prompt
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from bsl.models.encoder.prompts import Role
     from bsl.models.encoder.sentence_encoder import SentenceEncoder
+    from bsl.storage.artifacts.manifest import Manifest
     from bsl.storage.artifacts.refs import ArtifactRef
     from bsl.storage.artifacts.store import Store
     from bsl.tasks.stage.run_context import RunContext
@@ -140,17 +141,40 @@ def _checkpoint(store: Store, name: str) -> CheckpointRef:
 
 def _described(store: Store, report: ArtifactRef) -> str:
     """Return which encoder a report stands for: `report/ddd3817e68e0, NOT PROVED: the original encoder`."""
-    figures = store.manifest(report).figures_as(ReportFigures)
+    manifest = store.manifest(report)
+    figures, transform = manifest.figures_as(ReportFigures), _transform_apart(manifest)
     exported = "" if figures.adapted is None else f": the {'adapted' if figures.adapted else 'original'} encoder"
-    return f"encoder: {report}, {figures.verdict or 'without verdict'}{exported}"
+    before = f", before its transform {transform}, which no encoder contains" if transform else ""
+    return f"encoder: {report}, {figures.verdict or 'without verdict'}{exported}{before}"
 
 
 def _last_trained(store: Store, report: ArtifactRef) -> str:
     """Return the key of a run's checkpoint; after several trainings, the last one's."""
-    trained = [entry for entry in store.manifest(report).provenance.inputs.values() if entry.kind == "checkpoint"]
+    manifest = store.manifest(report)
+    trained = [entry for entry in manifest.provenance.inputs.values() if entry.kind == "checkpoint"]
     if not trained:
-        raise ArtifactMissingError(f"{report}: has no checkpoint among its inputs. Name checkpoint/<key>.")
+        model = _settings_of_run(manifest)["encoder"]["model"]
+        transform = _transform_apart(manifest)
+        reason = (
+            f"trained no encoder, and no encoder contains its transform {transform}" if transform else "trained none"
+        )
+        raise ArtifactMissingError(
+            f"{report}: expected the encoder of a run, but this run {reason}. Name {model} itself."
+        )
     return trained[-1].key
+
+
+def _transform_apart(manifest: Manifest) -> str:
+    """Return the transform of a run that is no part of its encoder, such as `flow`; empty without one."""
+    transform = _settings_of_run(manifest).get("transform")
+    is_folded = any(name.startswith("folded.") for name in manifest.provenance.inputs)
+    return "" if transform is None or is_folded else str(transform["name"])
+
+
+def _settings_of_run(manifest: Manifest) -> dict[str, Any]:
+    """Return the settings of a report's run; empty for other reports."""
+    settings = manifest.provenance.config.get("settings")
+    return settings if isinstance(settings, dict) else {}
 
 
 logger = logging.getLogger(__name__)

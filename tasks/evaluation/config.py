@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Final
+
+from pydantic import Field, field_validator
 
 from bsl.models.encoder.config import EncoderOverrides
 from bsl.models.evaluation.config import ScoringConfig
 from bsl.models.training.config import AFS_CONFIG, AFS_CROSS_CONFIG, STSB_CONFIG, STSB_CROSS_CONFIG, TrainingConfig
+
+_PAIRS_HAVE: Final = frozenset({"score"})
 
 
 class EvaluationSettings(ScoringConfig):
@@ -24,3 +28,15 @@ class EvaluationSettings(ScoringConfig):
     """Fine-tuning of a cross-encoder on AFS."""
     seeds: int = Field(10, ge=2, le=1000)
     """Number of seeds of supervised STS-B; the scores are their mean and standard deviation."""
+
+    @field_validator("stsb", "afs", "stsb_cross", "afs_cross")
+    @classmethod
+    def _learns_from_scores(cls, training: TrainingConfig) -> TrainingConfig:
+        if training.objective.needs != _PAIRS_HAVE:
+            raise ValueError(
+                f"objective {training.objective.name} does not learn from scores, which are all that these pairs have. "
+                "Choose regression or cross-regression."
+            )
+        if training.order == "groups":
+            raise ValueError("order groups needs groups of pairs, and these pairs have none. Choose random or given.")
+        return training

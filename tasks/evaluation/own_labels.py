@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from bsl.models.corpus.labels import JUDGE, TEACH
+from bsl.models.errors import EvaluationError
 from bsl.models.evaluation.uses import ACCURACY, GROUPING, LABELS, SPEARMAN
 from bsl.storage.artifacts.refs import PassagesRef
 from bsl.storage.artifacts.store import Store
@@ -116,9 +117,13 @@ def label_draws(
     pairs = pl.DataFrame({"sentence1": labelled.first, "sentence2": labelled.second})
     cosines = [np.stack([encoder.cosines(pairs, _PART) for encoder in seeds]) for seeds in systems]
     resamples, seed = config.resamples, config.seed + _DRAWS_APART
-    draws = tuple(
-        draws_of(labelled.gold, rows_SN, resamples=resamples, seed=seed, unit_N=labelled.unit) for rows_SN in cosines
-    )
+    try:
+        draws = tuple(
+            draws_of(labelled.gold, rows_SN, resamples=resamples, seed=seed, unit_N=labelled.unit)
+            for rows_SN in cosines
+        )
+    except EvaluationError as error:
+        raise EvaluationError(f"{name} (first scores = yours, second = cosine): {error}") from error
     return [SetDraws(name, SPEARMAN, LABELS, draws, n=len(labelled))]
 
 

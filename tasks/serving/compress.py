@@ -30,7 +30,16 @@ from bsl.tasks.evaluation.python_api import embedded_by
 from bsl.tasks.evaluation.taught_rows import taught_notes
 from bsl.tasks.reporting.export import copy_classifier
 from bsl.tasks.serving.form_scores import form_rows, form_sets
-from bsl.tasks.serving.measures import Variant, card_of, dev_scorer, measured, stsb, variant_rows, write_cards
+from bsl.tasks.serving.measures import (
+    Variant,
+    card_of,
+    dev_scorer,
+    measured,
+    stsb,
+    timed_again,
+    variant_rows,
+    write_cards,
+)
 from bsl.tasks.stage.device import computing
 from bsl.tasks.stage.progress import announce
 
@@ -93,7 +102,7 @@ def export_variants(
         notes = taught_notes(site.open_store(), name, found, sets.sets.values()) if sets else []
         for note in notes:
             announce(note)
-        write_cards(output, rows, card_of(site, name, found, folder), scores, notes)
+        write_cards(output, rows, card_of(site, name, found, folder), encoder, scores, notes)
     return ExportedForms(rows, scores)
 
 
@@ -132,7 +141,7 @@ class _Makers:
                 forms.append(self._measured("ONNX, int8", f"{GRAPH_FOLDER}/{int8}"))
         if config.dims or config.static:
             forms += self._from_text()
-        return forms
+        return timed_again(forms, lambda path: self._load(self.folder / path))
 
     def _quantise(self, graph_fp32: Path, graph: Path) -> None:
         """Write the int8 graph and compare it with fp32.
@@ -215,11 +224,18 @@ def _check(encoder: SentenceEncoder, config: CompressionConfig) -> None:
 
     for width in config.dims:
         check_fewer(encoder.network, width)
-    if (config.onnx or config.int8) and isinstance(encoder.network.backbone, StaticTable):
-        raise EncoderError(
-            f"{encoder.config.model}: a static table cannot be exported as a graph (expected a transformer). Remove "
-            "--onnx and --int8."
-        )
+    if config.onnx or config.int8:
+        if isinstance(encoder.network.backbone, StaticTable):
+            raise EncoderError(
+                f"{encoder.config.model}: a static table cannot be exported as a graph (expected a transformer). "
+                "Remove --onnx and --int8."
+            )
+        if encoder.network.pooling.reads_all_layers:
+            raise EncoderError(
+                f"{encoder.config.model}: pooling {encoder.config.pooling} reads several layers, but a graph outputs "
+                "only the last one's token vectors (expected a pooling of the last layer, such as mean). Remove --onnx "
+                "and --int8."
+            )
     if config.static:
         check_transformer(encoder)
 

@@ -6,7 +6,7 @@ Shapes: N scored pairs.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -64,21 +64,38 @@ class Variant:
 
 
 def measured(name: str, relative: str, path: Path, encoder: SentenceEncoder) -> Variant:
-    """Measure a form, a folder or graph: time it and compute its cosines on the test sentences of STS-B."""
-    texts, count = test_texts(), len(stsb("test"))
-    encoder.encode(texts[:64])  # warm-up
-    passes: list[float] = []
-    spent = 0.0
-    for _ in range(_PASSES):
-        began = time.perf_counter()
-        vectors = encoder.encode(texts)
-        took = time.perf_counter() - began
-        passes.append(len(texts) / took)
-        spent += took
-        if spent > _ENOUGH_S:
-            break
+    """Measure a form, a folder or graph: time a pass and compute its cosines on the test sentences of STS-B."""
+    rate, vectors = _timed(encoder)
+    count = len(stsb("test"))
     cosines = cosine_scores(vectors[:count], vectors[count:])
-    return Variant(name, relative, _megabytes(path), encoder.width, tuple(passes), cosines)
+    return Variant(name, relative, _megabytes(path), encoder.width, (rate,), cosines)
+
+
+def timed_again(variants: Sequence[Variant], load: Callable[[str], SentenceEncoder]) -> list[Variant]:
+    """Time further passes of all forms in turn, so that other load on the machine affects all of them alike.
+
+    Args:
+        variants: The forms.
+        load: Loads the form of a path.
+    """
+    texts = len(test_texts())
+    for _ in range(_PASSES - 1):
+        variants = [
+            replace(form, passes=(*form.passes, _timed(load(form.path))[0]))
+            if sum(texts / rate for rate in form.passes) <= _ENOUGH_S
+            else form
+            for form in variants
+        ]
+    return list(variants)
+
+
+def _timed(encoder: SentenceEncoder) -> tuple[float, NDArray[np.float32]]:
+    """Encode the test sentences of STS-B; return the rate in sentences per second, and their vectors."""
+    texts = test_texts()
+    encoder.encode(texts[:64])  # warm-up
+    began = time.perf_counter()
+    vectors = encoder.encode(texts)
+    return len(texts) / (time.perf_counter() - began), vectors
 
 
 def dev_scorer() -> tuple[list[str], Callable[[NDArray[np.floating]], float]]:
@@ -146,8 +163,8 @@ README: Final = "README.md"
 TITLE: Final = "Forms of the encoder, measured on this machine"
 _EXPLAINED: Final = """\
 `MB`: weights in 10⁶ bytes. `sentences/s`: sentences of STS-B's test set, from text to vector, in the fastest of up to
-three passes, with the range from the slowest to the fastest if there are several. `STS-B test`: Spearman × 100 of
-cosines with 95 % interval.
+three passes, taken in turn by all forms, with the range from the slowest to the fastest. `STS-B test`: Spearman × 100
+of cosines with 95 % interval.
 `difference`: from the first form, on the same draws of pairs.
 
 ```python
@@ -186,11 +203,12 @@ def write_cards(
     folder: Path,
     rows: Sequence[dict[str, str]],
     card: str,
+    encoder: SentenceEncoder,
     scores: Sequence[dict[str, str]] = (),
     notes: Sequence[str] = (),
 ) -> None:
     """Write a card of all forms, below that of the full encoder, and one in the folder of each form that has one."""
-    text = f"{card}\n## {TITLE}\n\n{_explained(rows)}\n\n{markdown_table(rows)}\n"
+    text = f"{card}\n## {TITLE}\n\n{_explained(rows, encoder)}\n\n{markdown_table(rows)}\n"
     if scores:
         text += f"\n## {SCORES}\n\n{' '.join([losses(scores), *notes])}\n\n{markdown_table(scores)}\n"
     (folder / README).write_text(text, encoding="utf-8")
@@ -199,13 +217,29 @@ def write_cards(
             (folder / row["path"] / README).write_text(form_card(card, row), encoding="utf-8")
 
 
-def _explained(rows: Sequence[dict[str, str]]) -> str:
-    """Return the explanation of the table and the use of each form, with the graph's name and target processors."""
+def _explained(rows: Sequence[dict[str, str]], encoder: SentenceEncoder) -> str:
+    """Return the explanation of the table and the use of each form, with the graph's name, prompt and processors."""
     paths = {row["path"] for row in rows}
     target = next((target for target, name in GRAPHS.items() if f"onnx/{name}" in paths), None)
-    if target is None:
-        return _EXPLAINED.replace("GRAPH", "model.onnx")
-    return f"{_EXPLAINED.replace('GRAPH', GRAPHS[target])} {_TARGETS[target]}"
+    sentences = [_EXPLAINED.replace("GRAPH", GRAPHS[target] if target else "model.onnx")]
+    if target:
+        sentences.append(_TARGETS[target])
+    if any(path.startswith("onnx/") for path in paths):
+        sentences += _prompt_of_graph(encoder)
+    return " ".join(sentences)
+
+
+def _prompt_of_graph(encoder: SentenceEncoder) -> list[str]:
+    """Return what a program that runs a graph itself must know of the encoder's prompt; nothing without one."""
+    if not encoder.prompt:
+        return []
+    said = [f"The prompt `{encoder.prompt!r}` is not in the graph: put it before each text."]
+    if skipped := encoder.network.prompt_tokens_skipped:
+        said.append(
+            f"`sentence_embedding` leaves out the first {skipped} tokens, the prompt's; with another prompt or none, "
+            "pool `last_hidden_state`."
+        )
+    return said
 
 
 def form_card(full: str, row: Mapping[str, str]) -> str:

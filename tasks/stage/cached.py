@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from importlib import import_module
 from inspect import signature
@@ -26,11 +26,13 @@ from prefect.runtime import flow_run
 from prefect.states import Completed
 from pydantic import BaseModel
 
+from bsl.models.errors import ModelError
 from bsl.models.runtime.precision import with_resolved_precision
 from bsl.storage.artifacts.keys import artifact_key, canonical
 from bsl.storage.artifacts.manifest import InputEntry, Provenance
 from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.storage.record import Record
+from bsl.storage.sources.model_sources import ResolvedModel
 from bsl.tasks.stage.device import computing, device_of, precision_of
 from bsl.tasks.stage.lease import lease
 from bsl.tasks.stage.progress import StageRun, is_planning, notify, planned, running
@@ -47,6 +49,7 @@ logger = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 R = TypeVar("R", bound=ArtifactRef)
+F = TypeVar("F")
 Kind: TypeAlias = str | Callable[[Mapping[str, Any]], str]
 
 
@@ -159,6 +162,7 @@ class Stage(Generic[P, R]):
             logger.warning("making %s again: %s", ref, fault)
         notify("makes", StageRun(self.name, ref))
         with (
+            _named_models(arguments),
             collected() as page,
             store.draft(ref, self._provenance(store, arguments)) as draft,
             computing(site) if self.uses_torch else nullcontext(),
@@ -184,7 +188,7 @@ class Stage(Generic[P, R]):
         inputs = {
             name: InputEntry(kind=ref.kind, key=ref.key, digest=store.manifest(ref).digest)
             for argument, value in flat.items()
-            for name, ref in _refs(argument, value)
+            for name, ref in _found(ArtifactRef, argument, value)
         }
         return Provenance(
             stage=self.name,
@@ -225,27 +229,40 @@ def _on_this_machine(site: RunContext, arguments: Mapping[str, object]) -> dict[
 
 def _config(arguments: Mapping[str, object]) -> dict[str, JsonValue]:
     """Return the arguments that are no artifacts, as JSON."""
-    config = {name: value for name, value in arguments.items() if not any(_refs(name, value))}
+    config = {name: value for name, value in arguments.items() if not any(_found(ArtifactRef, name, value))}
     return cast("dict[str, JsonValue]", canonical(config))
 
 
-def _refs(name: str, value: object) -> Iterator[tuple[str, ArtifactRef]]:
-    """Yield the references in a stage argument, also in its sequences, mappings and models (`name.0`, `name.x`)."""
-    if isinstance(value, ArtifactRef):
+@contextmanager
+def _named_models(arguments: Mapping[str, object]) -> Iterator[None]:
+    """Name the models among a stage's arguments in errors by their folder, which the stage knows by its digest only."""
+    try:
+        yield
+    except ModelError as error:
+        for _, model in _found(ResolvedModel, "", arguments):
+            error.args = tuple(
+                said.replace(model.identity, model.name) if isinstance(said, str) else said for said in error.args
+            )
+        raise
+
+
+def _found(kind: type[F], name: str, value: object) -> Iterator[tuple[str, F]]:
+    """Yield what is of a kind in a stage argument, also in its sequences, mappings and models (`name.0`, `name.x`)."""
+    if isinstance(value, kind):
         yield name, value
     elif isinstance(value, BaseModel):
         for field in type(value).model_fields:
-            yield from _refs(f"{name}.{field}", getattr(value, field))
+            yield from _found(kind, f"{name}.{field}", getattr(value, field))
     elif isinstance(value, Mapping):
         for part, member in value.items():
-            yield from _refs(f"{name}.{part}", member)
+            yield from _found(kind, f"{name}.{part}", member)
     elif isinstance(value, Sequence) and not isinstance(value, str):
         for part, member in enumerate(value):
-            yield from _refs(f"{name}.{part}", member)
+            yield from _found(kind, f"{name}.{part}", member)
 
 
 def _inputs(arguments: Mapping[str, object]) -> list[ArtifactRef]:
-    return [ref for name, value in ungrouped(arguments).items() for _, ref in _refs(name, value)]
+    return [ref for name, value in ungrouped(arguments).items() for _, ref in _found(ArtifactRef, name, value)]
 
 
 class StageInputs(Record):

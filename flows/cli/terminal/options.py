@@ -217,3 +217,18 @@ class Settings:
         refuse_contradictions(dict.fromkeys(places, self.precision), changes_of(self.settings))
         by_precision = [f"{place}={self.precision}" for place in places]
         return changes_of([*by_precision, *self.settings])
+
+
+@Parameter(name="*", group=SETTINGS)
+@dataclass(frozen=True, kw_only=True)
+class EvaluationOptions(Settings):
+    """Options that change the settings of an evaluation, which has no training of its own."""
+
+    settings: Annotated[
+        tuple[str, ...],
+        Parameter(
+            name="--set",
+            metavar="FIELD=VALUE",
+            help="change a setting, for example bootstrap.resamples=5000; may be repeated",
+        ),
+    ] = ()

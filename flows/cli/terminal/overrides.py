@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -113,9 +114,9 @@ def _nested(one: str, other: str) -> bool:
 
 
 def value_of(text: str) -> object:
-    """Parse a JSON value (`3e-4`, `true`, `["a"]`); other text is returned unchanged."""
+    """Parse a JSON value (`3e-4`, `true`, `["a"]`), also a number without its zero (`.5`); return other text as is."""
     try:
-        return json.loads(text)
+        return json.loads(text.replace(".", "0.", 1) if re.match(r"-?\.\d", text) else text)
     except RecursionError as error:
         raise ValueError(f"--set …={text[:20]}…: nested too deeply, expected a JSON value or plain text") from error
     except ValueError:  # not JSON, or a number with too many digits

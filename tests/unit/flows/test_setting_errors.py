@@ -2,8 +2,10 @@
 
 import pytest
 
-from bsl.flows.cli.terminal.overrides import configured
+from bsl.flows.cli.terminal.overrides import changes_of, configured
+from bsl.flows.config import override
 from bsl.models.translation.filters import CopyFilter
+from bsl.tasks.evaluation.config import EvaluationSettings
 from tests.every import every
 
 MESSAGES = {
@@ -51,6 +53,24 @@ def test_wrong_setting_is_explained_in_one_line(setting, message):
     with pytest.raises(ValueError, match=r"^[^\n]*$") as refused:
         configured("tiny", [setting])
     assert message in str(refused.value)
+
+
+def test_field_of_a_replaced_objective_is_not_suggested_instead_of_itself():
+    told = r"^training\.objective\.k: unknown field\. Fields of training\.objective: name, dims, temperature, head$"
+    with pytest.raises(ValueError, match=told):
+        configured("tiny", ["training.objective=simcse", "training.objective.k=8"])
+
+
+@every(
+    [
+        ("stsb.objective=softmax", "^stsb: objective softmax does not learn from scores.* Choose regression or cross-"),
+        ("afs.objective=masked-lm", "^afs: objective masked-lm does not learn from scores"),
+        ("stsb_cross.order=groups", "^stsb_cross: order groups needs groups of pairs"),
+    ]
+)
+def test_supervised_evaluation_learns_from_scores_alone(setting, told):
+    with pytest.raises(ValueError, match=told):
+        override(EvaluationSettings(), changes_of([setting]))
 
 
 def test_items_of_lists_are_changed_by_number():

@@ -116,6 +116,7 @@ def test_int8_target_option_selects_the_graph(store, tmp_path, target):
 
 INT8 = r"int8 loses -?\d+\.\d\d points .* cosine .* is \d\.\d{4} \(expected at least 1\.0"
 TABLE = r"a static table cannot be exported as a graph \(expected a transformer\)\. Remove --onnx and --int8\."
+LAYERS = r"bsl: layers: pooling first-last reads several layers, .* Remove --onnx and --int8\."
 
 
 @pytest.mark.parametrize(
@@ -126,6 +127,8 @@ TABLE = r"a static table cannot be exported as a graph \(expected a transformer\
         ("export checkpoint/cccc out --int8 --sentences 200 --min-cosine 1", INT8),
         ("export table out --onnx", TABLE),
         ("export table out --int8", TABLE),
+        ("export layers out --onnx", LAYERS),
+        ("export layers out --int8", LAYERS),
     ],
 )
 def test_impossible_form_is_refused_and_nothing_is_written(store, tmp_path, capsys, monkeypatch, request, call, told):
@@ -136,6 +139,7 @@ def test_impossible_form_is_refused_and_nothing_is_written(store, tmp_path, caps
     put_report(store, 1, "card")
     encoder = SentenceEncoder(*tiny_encoder(tmp_path / "other"))
     tabulate(encoder, ORIGINALS, encoder.encode(ORIGINALS), 8).save(tmp_path / "table")
+    SentenceEncoder(*tiny_encoder(tmp_path / "several", pooling="first-last")).save(tmp_path / "layers")
     assert bsl(store, call) == 1
     assert re.search(told, capsys.readouterr().err)
     assert not (tmp_path / "out").exists()

@@ -52,6 +52,9 @@ def test_recipe_is_scored_like_its_row_and_deviates_only_in_translator_and_own_f
         ("flow", "BERT-flow", "transform.seed=7", None),
         ("flow", "BERT-flow", "transform_on=targets", "fitted on the targets; the row's on the corpus"),
         ("isbert-cr", ROW, "ingest.sources=[{'dataset':'mr'}]", "another corpus: mr; the row's is cr"),
+        ("isbert-cr", ROW, "evaluation.probe.folds=5", "other classifiers: folds 5 for 10"),
+        ("isbert-cr", ROW, "evaluation.probe.seed=5", None),
+        ("glove", "GloVe avg.", "evaluation.precision=bf16", "scored in another precision: bf16 for fp32"),
     ]
 )
 def test_deviation_describes_the_changed_setting(name, row, setting, told):

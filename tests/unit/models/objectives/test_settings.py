@@ -14,7 +14,9 @@ from torch.nn.functional import cosine_similarity
 
 from bsl.models import objectives
 from bsl.models.encoder.config import EncoderConfig
+from bsl.models.encoder.network import Encoder
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
+from bsl.models.encoder.static import StaticTable
 from bsl.models.errors import TrainingError
 from bsl.models.objectives import config
 from bsl.models.objectives.bsl_config import BSLConfig
@@ -165,6 +167,8 @@ def test_simcse_encodes_the_first_view_twice_with_different_dropout(encoder, tmp
         assert loss.item() == pytest.approx(info_nce(twice[:4], twice[4:], 1.0).item(), abs=1e-6)
     with pytest.raises(TrainingError, match=r"has no dropout.*Set encoder\.dropout"):
         SimCSEConfig().build(tiny_encoder(tmp_path, dropout=0.0)[0])
+    with pytest.raises(TrainingError, match=r"has no dropout.*Choose a transformer\.$"):
+        SimCSEConfig().build(Encoder(StaticTable(torch.ones(9, 4)), EncoderConfig(model="table")))
 
 
 class BareConfig(SimCSEConfig):

@@ -15,6 +15,7 @@ from bsl.flows.recipes.adaptation import AdaptConfig
 from bsl.models.encoder.config import EncoderConfig, EncoderOverrides
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.errors import EncoderError
+from bsl.storage.artifacts.manifest import InputEntry, Provenance
 from bsl.storage.artifacts.refs import CheckpointRef, ReportRef
 from bsl.storage.errors import ArtifactMissingError
 from bsl.tasks.diagnostics.doctor import look_at_encoder
@@ -132,6 +133,31 @@ def test_report_named_as_encoder_says_which_one_it_is(site, figures, described):
         ArtifactMissingError, match=f"report/{'d' * 12}: its encoder checkpoint/cccccccccccc is no longer"
     ):
         find_encoder(site, "report/latest", None)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "transform", "told"),
+    [
+        ((), None, "this run trained none. Name embedded:bert-mini itself."),
+        ((), {"name": "flow"}, "no encoder contains its transform flow. Name embedded:bert-mini itself."),
+        (("checkpoints.0",), {"name": "flow"}, "without verdict, before its transform flow, which no encoder contains"),
+        (("checkpoints.0", "folded.0"), {"name": "whitening"}, "without verdict"),
+    ],
+)
+def test_encoder_of_a_report_lacks_what_no_encoder_contains(site, inputs, transform, told):
+    store, entry = site.open_store(), InputEntry(kind="checkpoint", key="c" * 64, digest="d" * 64)
+    publish(store, CheckpointRef(key=entry.key), page="a file")
+    settings = {"encoder": {"model": "embedded:bert-mini"}, "transform": transform}
+    made = Provenance(stage_version=1, config={"settings": settings}, inputs=dict.fromkeys(inputs, entry))
+    with store.draft(ReportRef(key="e" * 64), made) as draft:
+        (draft.folder / "page.md").write_text("a page")
+    said = []
+    with listening(lambda _, value: said.append(value)):
+        try:
+            find_encoder(site, "report/latest", None)
+        except ArtifactMissingError as refused:
+            said.append(str(refused))
+    assert said[-1].endswith(told)
 
 
 def test_graph_uses_start_and_pooling_of_its_folder_and_cannot_be_trained(site, tmp_path):

@@ -90,6 +90,9 @@ def test_pairs_are_scored_by_spearman_and_intervals_draw_writers(tmp_path):
     assert rows["value"] == pytest.approx(spearmanr(cosines, pairs["score"]).statistic, abs=1e-5)
     assert rows["value"] == groups["value"]
     assert width(groups) > 2 * width(rows)
+    told = rf"^labels:{path} \(first scores = yours, second = cosine\): all 200 values of the second scores"
+    with pytest.raises(EvaluationError, match=told):
+        evaluate(lambda texts: np.ones((len(texts), 2)), [f"labels:{path}"], RunContext(), DRAWN)
 
 
 @pytest.mark.parametrize("document", [{}, {"writer": ["w"]}])

@@ -1,15 +1,20 @@
 """The tables of an encoder's exported forms: speed, the score of `bsl evaluate`, and losses on the user's labels."""
 
+import time
+
 import numpy as np
 import polars as pl
 import pytest
 
+from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.evaluation.sts import sts_scores
 from bsl.tasks.evaluation.kinds import UnknownSuiteError
 from bsl.tasks.evaluation.python_api import embedded_by, evaluate
+from bsl.tasks.serving import measures
 from bsl.tasks.serving.form_scores import form_rows, form_sets, losses
-from bsl.tasks.serving.measures import Variant, variant_rows
+from bsl.tasks.serving.measures import Variant, measured, timed_again, variant_rows, write_cards
 from tests.classified import TOPICS, texts_of
+from tests.layouts import NAMED, prompted, write
 
 
 def test_variants_have_the_range_over_passes_and_the_interval_of_bsl_evaluate():
@@ -25,6 +30,46 @@ def test_variants_have_the_range_over_passes_and_the_interval_of_bsl_evaluate():
     score = next(row for row in sts_scores(pairs, dataset="stsb", split="test") if row.metric == "spearman")
     shown = f"{100 * score.value:.2f} [{100 * score.ci_low:.1f}, {100 * score.ci_high:.1f}]"
     assert [row["STS-B test"] for row in rows] == [shown, shown]
+
+
+class Named:
+    """An encoder of the number of letters, whose first pass is slow."""
+
+    width = 1
+
+    def __init__(self, seconds=0.0):
+        self.seconds = seconds
+
+    def encode(self, texts):
+        time.sleep(self.seconds)
+        return np.array([[len(text), 1.0] for text in texts])
+
+
+def test_forms_are_timed_in_turn_so_that_load_affects_all_alike(tmp_path, monkeypatch):
+    loaded = []
+
+    def load(path):
+        loaded.append(path)
+        return Named()
+
+    first = [measured(name, name, tmp_path, Named()) for name in ("a", "b")]
+    rows = timed_again(first, load)
+    assert loaded == ["a", "b", "a", "b"]
+    assert [len(row.passes) for row in rows] == [3, 3]
+    monkeypatch.setattr(measures, "_ENOUGH_S", 0.1)  # a slow form is timed no more
+    slow = measured("slow", "slow", tmp_path, Named(0.2))
+    assert [len(row.passes) for row in timed_again([slow, first[0]], load)] == [1, 3]
+
+
+@pytest.mark.parametrize(("name", "pools"), [(None, True), ("sts", True), ("sts", False)])
+def test_card_of_a_graph_says_the_prompt_and_which_of_its_tokens_are_not_pooled(tmp_path, name, pools):
+    encoder = SentenceEncoder.load(write(tmp_path / "in", prompted(name, include_prompt=pools)))
+    rows = variant_rows([Variant("ONNX, fp32", "onnx/model.onnx", 1.0, 8, (9.0,), np.arange(3.0))], np.arange(3.0))
+    write_cards(tmp_path, rows, "", encoder)
+    card = (tmp_path / "README.md").read_text()
+    assert (f"The prompt `{NAMED['sts']!r}` is not in the graph" in card) is (name is not None)
+    tokens = len(encoder.tokenizer(NAMED["sts"])["input_ids"]) - 1  # without [SEP]
+    assert (f"leaves out the first {tokens} tokens" in card) is not pools
 
 
 def vectors_of(noise):

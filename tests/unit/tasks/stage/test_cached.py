@@ -1,13 +1,17 @@
 """No two stages share a key: it has the stage's name and its arguments; a stage without memory publishes nothing."""
 
 import pickle
+from pathlib import Path
 
 import polars as pl
 import pytest
 
+from bsl.models.encoder.config import EncoderConfig
+from bsl.models.errors import EncoderError
 from bsl.models.evaluation.config import BootstrapConfig
 from bsl.storage.artifacts.keys import artifact_key
 from bsl.storage.artifacts.refs import CorpusRef, ViewsRef
+from bsl.storage.sources.model_sources import ResolvedModel
 from bsl.tasks.stage.cached import StageContext, StageInputs, stage
 from bsl.tasks.translation.translate import translate
 from tests.hostile import key, put
@@ -29,6 +33,26 @@ def grouped(context: StageContext, sources: Sources, title: str) -> None:
 @stage(ref=CorpusRef, version=3)
 def other(context: StageContext, sources: Sources, title: str) -> None:
     """Make another corpus, from arguments that look the same."""
+
+
+@stage(ref=CorpusRef, version=3)
+def faulty(context: StageContext, encoder: ResolvedModel, config: EncoderConfig) -> None:
+    """Fail as a stage whose encoder has a fault."""
+    raise EncoderError(f"{config.model}: no dropout")
+
+
+@pytest.mark.parametrize(
+    ("identity", "name"),
+    [
+        (f"sha256:{'a' * 64}", "/encoders/mine"),
+        (f"embedded:bert-mini@{'a' * 64}", "embedded:bert-mini"),
+        ("org/model@c0ffee", "org/model@c0ffee"),
+    ],
+)
+def test_error_of_a_stage_names_a_model_by_its_place(site, identity, name):
+    encoder = ResolvedModel(identity=identity, location=Path("/encoders/mine"))
+    with pytest.raises(EncoderError, match=f"^{name}: no dropout$"):
+        faulty(site, encoder, EncoderConfig(model=identity))
 
 
 def test_second_stage_with_the_same_name_is_refused():

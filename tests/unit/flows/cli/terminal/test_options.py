@@ -1,5 +1,6 @@
 """Options have the type, help, choices and default of their field, and a command receives the given ones only."""
 
+import re
 from typing import Annotated, Literal
 
 import pytest
@@ -8,7 +9,12 @@ from pydantic import AfterValidator, Field
 
 from bsl.flows.cli.main import app as bsl
 from bsl.flows.cli.terminal.options import options_of
+from bsl.flows.cli.terminal.overrides import changes_of
+from bsl.flows.config import override
+from bsl.flows.recipes import recipe
+from bsl.flows.recipes.adaptation import AdaptConfig
 from bsl.storage.record import Record
+from bsl.tasks.evaluation.config import EvaluationSettings
 
 
 def refuse(_):
@@ -89,6 +95,15 @@ def test_help_is_the_first_sentence_with_default():
         "--needed": "needed",
     }
     assert arguments["--kind"].get_choices() == ("one", "two")
+
+
+@pytest.mark.parametrize(
+    ("command", "base"), [("run", recipe("tiny")), ("adapt", AdaptConfig()), ("evaluate", EvaluationSettings())]
+)
+def test_setting_that_help_gives_as_example_is_one_of_the_command(capsys, command, base):
+    bsl([command, "--help"], result_action="return_value")
+    told = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert override(base, changes_of(re.findall(r"change a setting, for example (\S+=\S+);", told))) != base
 
 
 def test_runtime_options_name_their_variable():

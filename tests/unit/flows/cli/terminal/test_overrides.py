@@ -74,8 +74,8 @@ def test_untrained_recipe_rejects_training_fields_without_an_objective(*change):
 
 
 def test_values_are_json_or_plain_text():
-    settings = ["a.lr=3e-4", "a.rate=0.001", "a.epochs=2", "a.collapse=null", 'title=""', "name=x"]
-    section = {"lr": 3e-4, "rate": 0.001, "epochs": 2, "collapse": None}
+    settings = ["a.lr=3e-4", "a.rate=.001", "a.low=-.5", "a.epochs=2", "a.collapse=null", 'title=""', "name=x"]
+    section = {"lr": 3e-4, "rate": 0.001, "low": -0.5, "epochs": 2, "collapse": None}
     assert changes_of(settings) == {"a": section, "title": "", "name": "x"}
     with pytest.raises(ValueError, match="at least 1 character"):
         run_context_of({"store": ""})
