@@ -32,6 +32,7 @@ from bsl.tasks.embedding.encoders import (
     described_folder,
     is_bare,
     resolve,
+    token_width_of,
 )
 from bsl.tasks.embedding.to_label import choose_to_label
 from bsl.tasks.evaluation.kinds import FoundSets, available, frozen_names
@@ -148,7 +149,7 @@ def run_adapt(
     views = trips = None
     if labelled is not None and on_labels:
         pairs = pair_own_labels(site, passages, labelled, use, config.proof.seed, general, own)
-        training = config.label_training_for(labelled.kind)
+        training = config.label_training_for(labelled.kind, token_width_of(site, start))
     else:
         views = augment(site, corpus, config.augment)
         trips = _trips(site, corpus, config) if "round trips" in names else None

@@ -125,7 +125,7 @@ def trained(start: SentenceEncoder, given: pl.DataFrame, setting: Setting, seed:
     else:
         pairs = given.select(sentence1="text", sentence2="text_2", score=shares(given["score"]))
     changes = {} if setting.anchor is None else {"class_anchor": setting.anchor}
-    config = AdaptConfig(**changes).label_training_for("classes" if has_classes else "pairs")
+    config = AdaptConfig(**changes).label_training_for("classes" if has_classes else "pairs", start.network.token_width)
     if setting.anchor is not None:
         config = config.model_copy(update={"objective": config.objective.with_anchor(setting.anchor)})
     config = config.model_copy(update={"seed": seed, "precision": "fp32"})

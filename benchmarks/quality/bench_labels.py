@@ -104,7 +104,7 @@ def figures(
     changes = {"max_steps": arguments.steps, "lr": arguments.lr, "seed": seed}
     changes["precision"] = precision_of(site, arguments.precision)
     changes = {name: value for name, value in changes.items() if value is not None}
-    config = AdaptConfig().label_training_for("classes").model_copy(update=changes)
+    config = AdaptConfig().label_training_for("classes", start.network.token_width).model_copy(update=changes)
     general = pl.read_parquet(ROOT / "storage/assets/stsb/train.parquet")
     rehearsed = {"stsb": general, "own text": own_rehearsal(pl.Series(texts), seed)}
     pairs = with_rehearsal(scored_pairs(class_pairs(texts, classes), 1.0, "labels", 0), rehearsed, seed)

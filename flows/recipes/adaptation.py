@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -18,6 +18,7 @@ from bsl.models.translation.config import CATALOGS, OPUS_MT
 from bsl.models.views.config import AugmentConfig, CropView, TranslatedView
 from bsl.models.views.pairs import PairConfig, ViewPair
 from bsl.storage.filesystem.urls import Public
+from bsl.storage.record import AddedAs
 
 if TYPE_CHECKING:
     from bsl.models.corpus.labels import Use
@@ -88,6 +89,10 @@ class AdaptConfig(AdaptOptions):
     class_anchor: float = Field(0.05, gt=0, le=100)
     """Anchor weight of training on classes, instead of `label_training.objective.anchor_weight` if that is above 0: few
     labels of classes teach less if their vectors are held strongly (docs/research-log.md)."""
+    class_width: Annotated[int, AddedAs(384)] = Field(384, ge=1)
+    """Width of transformer for which `label_training.lr` is the learning rate of training on classes; a wider one gets
+    lr × this / its width, as Adam's rate is to fall with the width (Yang et al., 2021, "Tensor Programs V"). At the
+    rate of small encoders, wide ones learn less from few rows (docs/research-log.md)."""
     raw_lr: float = Field(2e-4, gt=0, le=1)
     """Peak learning rate of a bare transformer, instead of `training.lr`. It cannot compare sentences yet, so it has
     more to learn and less to forget."""
@@ -165,11 +170,18 @@ class AdaptConfig(AdaptOptions):
         """Whether training on labels preserves vectors of the user's text."""
         return self.own_rehearsal and bool(self.label_training.objective.nullable)
 
-    def label_training_for(self, kind: Literal["pairs", "classes"]) -> TrainingConfig:
-        """Return the settings of training on scored pairs, or on pairs made from classes."""
+    def label_training_for(self, kind: Literal["pairs", "classes"], width: int | None = None) -> TrainingConfig:
+        """Return the settings of training on scored pairs, or on pairs made from classes.
+
+        Args:
+            kind: Kind of labels.
+            width: Width of the transformer; None for a static table.
+        """
         training = self.label_training
         if kind == "pairs":
             return training
+        if width is not None and width > self.class_width:
+            training = with_fields(training, lr=training.lr * self.class_width / width)
         if training.objective.nullable:
             training = with_fields(training, objective=training.objective.with_anchor(self.class_anchor))
         return with_fields(training, epochs=self.class_epochs)

@@ -6,7 +6,7 @@ import logging
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from bsl.models.encoder.config import EncoderConfig, WordsConfig, architecture_of
+from bsl.models.encoder.config import EncoderConfig, WordsConfig, architecture_of, read_settings
 from bsl.models.encoder.prompts import check_role, role_prompt
 from bsl.models.errors import EncoderError
 from bsl.storage.artifacts.lookup import find
@@ -224,6 +224,21 @@ def can_drop(site: RunContext, start: CheckpointRef | ResolvedModel) -> bool:
     from bsl.models.encoder.serialization.folder_settings import read_saved  # imports transformers
 
     return read_saved(described_folder(site.open_store(), start)).backbone.kind == "Transformer"
+
+
+def token_width_of(site: RunContext, start: CheckpointRef | ResolvedModel) -> int | None:
+    """Return the width of a transformer's token vectors; None for a static table of tokens or words."""
+    if _is_only_planned(site, start):
+        return None
+    folder = described_folder(site.open_store(), start)
+    if not is_bare(site, start):
+        from bsl.models.encoder.serialization.folder_settings import read_saved  # imports transformers
+
+        backbone = read_saved(folder).backbone
+        if backbone.kind != "Transformer":
+            return None
+        folder = backbone.folder
+    return int(read_settings(folder).hidden_size)
 
 
 def _with_folder_settings(

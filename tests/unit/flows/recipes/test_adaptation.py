@@ -74,6 +74,13 @@ def test_few_labels_train_for_twice_the_budget_of_setfit(classes, rows):
     assert training.lr * steps == pytest.approx(2 * 2e-5 * len(texts) * 2 * 20 / 16)
 
 
+@pytest.mark.parametrize(("width", "lr"), [(None, 1e-4), (128, 1e-4), (384, 1e-4), (768, 5e-5)])
+def test_classes_teach_a_wide_transformer_at_a_lower_rate(width, lr):
+    config = AdaptConfig()
+    assert config.label_training_for("classes", width).lr == pytest.approx(lr)
+    assert config.label_training_for("pairs", width) == config.label_training
+
+
 def test_many_labels_and_scored_pairs_train_for_sixty_steps():
     pairs = class_pairs([f"text {number}" for number in range(384)], np.arange(384) % 6)
     assert count_steps(pairs.height, AdaptConfig().label_training_for("classes")) == 60

@@ -19,11 +19,20 @@ from bsl.storage.artifacts.manifest import InputEntry, Provenance
 from bsl.storage.artifacts.refs import CheckpointRef, ReportRef
 from bsl.storage.errors import ArtifactMissingError
 from bsl.tasks.diagnostics.doctor import look_at_encoder
-from bsl.tasks.embedding.encoders import can_drop, check_learns, encoder_folder, find_encoder, is_bare, resolve
+from bsl.tasks.embedding.encoders import (
+    can_drop,
+    check_learns,
+    encoder_folder,
+    find_encoder,
+    is_bare,
+    resolve,
+    token_width_of,
+)
 from bsl.tasks.evaluation.systems import find_encoder_system
 from bsl.tasks.stage.progress import listening
 from bsl.tasks.training.teachers import find_teachers
 from tests.corpora import publish
+from tests.tiny_encoder import WIDTH as BERT_WIDTH
 from tests.tiny_encoder import write_tiny
 from tests.tiny_words import WIDTH, words
 
@@ -184,6 +193,7 @@ def test_word_vector_encoder_rejects_dropout_views(site, tmp_path):
     SentenceTransformer(modules=[*words(), Pooling(WIDTH)], device="cpu").save(str(tmp_path / "words"))
     starts = [find_encoder(site, str(tmp_path / name), None) for name in ("raw", "saved", "words")]
     assert [can_drop(site, start) for start in starts] == [True, True, False]
+    assert [token_width_of(site, start) for start in starts] == [BERT_WIDTH, BERT_WIDTH, None]
     (tmp_path / "own.txt").write_text("It has rained for days.\n")
     with pytest.raises(EncoderError, match=r"words: --views dropout needs a transformer .found a table of word"):
         run_adapt([str(tmp_path / "own.txt")], str(tmp_path / "words"), None, AdaptConfig(views="dropout"), site)
