@@ -14,8 +14,9 @@ from rich.console import Console
 from bsl.flows.cli.main import main
 from bsl.flows.cli.terminal import printing
 from bsl.flows.cli.terminal.log_lines import line_formatter, spinner, start_lines
-from bsl.flows.cli.terminal.printing import browse_line, print_json, print_line, print_table
+from bsl.flows.cli.terminal.printing import browse_line, encoder_lines, print_json, print_line, print_table
 from bsl.flows.recipes import RECIPES
+from bsl.storage.artifacts.store import Store
 
 
 def test_json_option_prints_only_json_to_stdout(capsys):
@@ -55,6 +56,15 @@ def test_long_cell_of_a_table_is_cut(capsys):
     printed = capsys.readouterr().out
     assert printed.count("word") == 400
     assert "…" in printed
+
+
+def test_encoder_is_a_folder_of_a_local_store_and_exported_from_an_object_store(tmp_path):
+    folder, lines = encoder_lines(Store(tmp_path), "c" * 64, "adapted")
+    assert folder == f"{tmp_path}/checkpoint/{'c' * 64}/encoder"
+    assert "(adapted; opens with SentenceTransformer)" in lines
+    name, lines = encoder_lines(Store("memory://bsl"), "c" * 64)
+    assert name == f"checkpoint/{'c' * 64}"
+    assert f"bsl export checkpoint/{'c' * 12} FOLDER" in lines
 
 
 def test_command_of_the_ui_is_a_target_of_make_only_below_make(monkeypatch):
