@@ -101,9 +101,9 @@ try:
     raise ValueError("deep inside")
 except ValueError:
     logging.getLogger("prefect.task_runs").error("Task run failed", exc_info=True)
-logging.getLogger("bsl.storage.artifacts.store").warning("a part is damaged")
 from prefect.logging.configuration import setup_logging
 setup_logging()
+logging.getLogger("bsl.storage.artifacts.store").warning("a part is damaged")
 logging.getLogger("prefect._internal.concurrency").error("failed to process item")
 """
 
