@@ -83,8 +83,11 @@ def be_quiet() -> None:
 
 
 def _is_shown(record: logging.LogRecord) -> bool:
-    """Filter out Prefect's lines below CRITICAL: it logs an error as a long traceback, the command prints one line."""
-    return record.levelno >= logging.CRITICAL or record.name.partition(".")[0] != "prefect"
+    """Filter out other packages' lines below CRITICAL.
+
+    Prefect logs an error as a long traceback, and the command prints one line; Dask warns of workers that end slowly.
+    """
+    return record.levelno >= logging.CRITICAL or record.name.partition(".")[0] == "bsl"
 
 
 def _are_json() -> bool:

@@ -104,11 +104,12 @@ except ValueError:
 from prefect.logging.configuration import setup_logging
 setup_logging()
 logging.getLogger("bsl.storage.artifacts.store").warning("a part is damaged")
+logging.getLogger("distributed.nanny").warning("Worker process still alive after 4.0 seconds, killing")
 logging.getLogger("prefect._internal.concurrency").error("failed to process item")
 """
 
 
-def test_be_quiet_suppresses_prefect_errors_but_not_own_warnings():
+def test_be_quiet_suppresses_lines_of_other_packages_but_not_own_warnings():
     """A lost heartbeat printed 900 characters, and the run went on; a failed task printed a traceback."""
     told = subprocess.run([sys.executable, "-c", FAILING], capture_output=True, text=True, check=True).stderr
     assert told.endswith("WARNING a part is damaged\n")
