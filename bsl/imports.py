@@ -27,7 +27,8 @@ def importing() -> Iterator[None]:
 
     - Garbage collection is off, which saves a sixth of the time of importing torch.
     - Prefect configures the root logger when it is imported; afterwards `logging.basicConfig` of the caller would do
-      nothing. So its handlers are removed again.
+      nothing. So its handlers are removed again. Those of the caller return: Prefect removes the ones without a
+      formatter, and those of classes whose names begin with `_`.
     - Some libraries draw from the caller's random generator.
     """
     root, drawn = logging.getLogger(), random.getstate()
@@ -40,6 +41,8 @@ def importing() -> Iterator[None]:
         added = [handler for handler in root.handlers if handler not in handlers and _is_prefects(handler)]
         for handler in added:
             root.removeHandler(handler)
+        for handler in handlers:
+            root.addHandler(handler)
         if added:
             root.setLevel(level)
 

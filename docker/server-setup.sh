@@ -5,7 +5,7 @@
 set -eu
 here=$(dirname "$0")
 
-# `prefect server start --background` returns before the server answers.
+# A server that has just been started answers after some seconds.
 python -c '
 import sys, time
 from prefect.client.orchestration import get_client

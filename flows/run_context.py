@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import shlex
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeVar
 
 from pydantic import Field, ValidationError, WithJsonSchema
@@ -14,6 +16,7 @@ from bsl.flows.forms import Form, partial
 from bsl.flows.parameters import leaves
 from bsl.models.runtime import precision
 from bsl.storage.filesystem.secrets import PUBLIC_PATTERN
+from bsl.storage.filesystem.spelling import nearest_name
 from bsl.storage.filesystem.urls import Address, Public
 from bsl.storage.record import LARGEST, WHOLE
 from bsl.tasks.stage.device import device_of
@@ -41,6 +44,8 @@ logger = logging.getLogger(__name__)
 Names = Annotated[list[Public], Field(min_length=1)]  # Prefect's form and server refuse an empty list
 MOST_SEEDS: Final = 1000
 Seeds = Annotated[int, Field(ge=1, le=MOST_SEEDS), WHOLE]
+_CLOSE: Final = 0.75  # of `difflib`; `BSL_MIRROR` and `BSL_DATA_MIRROR` score 0.8
+_TEXTS: Final = ("store", "mirror", "cache", "device", "cluster")
 _STORABLE: Final[JsonDict] = {"minimum": -LARGEST, "maximum": LARGEST, "pattern": PUBLIC_PATTERN}
 Setting = Annotated[Any, WithJsonSchema({**_STORABLE, "items": {**_STORABLE, "items": _STORABLE}})]
 """A value of any field, which Prefect's server refuses if it must not be recorded."""
@@ -67,6 +72,7 @@ def run_context_of(given: RunContext | Mapping[str, object] | None = None) -> Ru
     Raises:
         ValueError: A value is invalid; the message names the field and its variable.
     """
+    _warn_of_misspelt(frozenset(os.environ))
     options: Mapping[str, object]
     if isinstance(given, RunContext):  # None is a value, if the default is another
         unset = {name for name, field in RunContext.model_fields.items() if field.default is None}
@@ -91,11 +97,23 @@ def run_context_of(given: RunContext | Mapping[str, object] | None = None) -> Ru
     return context
 
 
+@cache  # each once, as a process reads its environment often
+def _warn_of_misspelt(variables: frozenset[str]) -> None:
+    """Warn of variables whose names are close to those of settings; `BSL_STOR` would be ignored without a word."""
+    known = {variable_of(field) for field in RunContext.model_fields}
+    for name in sorted(variables):
+        close = nearest_name(name.upper(), known, _CLOSE) if name.upper().startswith("BSL_") else ""
+        if close and close != name.upper():
+            logger.warning("the environment variable %s has no effect. Did you mean %s?", name, close)
+
+
 def _explain(problem: ErrorDetails) -> str:
-    """Return the field, its variable and the reason, without the value: a URL may contain a password."""
+    """Return the field, its variable and the reason, with a number's value: a URL may contain a password."""
     name = str(problem["loc"][0]) if problem["loc"] else ""
     name = "mirror" if name == variable_of("mirror") else name
     reason = problem["msg"].removeprefix("Value error, ")
+    if name not in _TEXTS:
+        reason = f"{reason} (found {problem['input']!r})"
     return f"{name} ({variable_of(name)}): {reason}" if name in RunContext.model_fields else reason
 
 

@@ -135,6 +135,7 @@ def set_up_host() -> None:
     csv.field_size_limit(200_000)
     logging.disable(logging.DEBUG)
     logging.getLogger().setLevel(logging.ERROR)
+    logging.getLogger().addHandler(logging.StreamHandler())  # without a formatter: Prefect removes it
     signal.signal(signal.SIGTERM, lambda *_: None)
     signal.signal(signal.SIGUSR1, lambda *_: None)
     warnings.filterwarnings("always", "a warning of the host")

@@ -22,7 +22,7 @@ from bsl.flows.cli.terminal.options import (
     options_of,
 )
 from bsl.flows.cli.terminal.overrides import refuse_contradictions, settings_in
-from bsl.flows.cli.terminal.printing import browse_line, print_result, print_sources
+from bsl.flows.cli.terminal.printing import browse_line, encoder_lines, print_result, print_sources
 from bsl.flows.cli.terminal.start import begin
 from bsl.flows.own_options import AdaptOptions
 from bsl.storage.sources.reading_config import TEXT_FORMS, ReadingConfig
@@ -167,12 +167,12 @@ def _show(store: Store, ref: ReportRef, output: Output, original: str, details: 
     manifest = store.manifest(ref)
     inputs = manifest.provenance.inputs
     proof = store.scan(ProofRef(key=inputs["proof"].key)).collect().to_dicts()
-    folder = f"{store.address}/checkpoint/{inputs['adapted'].key}/encoder"
     which = "adapted" if manifest.figures_as(AdaptationFigures).adapted else f"{original}, unchanged"
+    encoder, told = encoder_lines(store, inputs["adapted"].key, which)
     to_label = page_of(store, ref).with_name(TO_LABEL)
     lines = [
         *([f"label:   {to_label}\n         ({_FILL_IN})"] if to_label.exists() else []),
-        f"encoder: {folder}\n         ({which}; opens with SentenceTransformer)",
+        told,
         browse_line(),
     ]
-    print_result(store, ref, output, lines, encoder=folder, proof=proof, **details)
+    print_result(store, ref, output, lines, encoder=encoder, proof=proof, **details)

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from bsl.flows.cli.terminal.checks import check_encoders, check_sets
 from bsl.flows.cli.terminal.log_lines import spinner
 from bsl.flows.cli.terminal.options import NOT_GIVEN, Output, RunSite, Settings
-from bsl.flows.cli.terminal.printing import browse_line, print_result, print_rows
+from bsl.flows.cli.terminal.printing import browse_line, encoder_lines, print_result, print_rows
 from bsl.flows.cli.terminal.start import begin
 
 if TYPE_CHECKING:
@@ -56,8 +56,7 @@ def run(
     ref = start.run(pipeline, [config], [recipe], **parameters)
     manifest = store.manifest(ref)
     trained = [entry.key for entry in manifest.provenance.inputs.values() if entry.kind == "checkpoint"]
-    encoder = f"{store.address}/checkpoint/{trained[-1]}/encoder" if trained else None
-    lines = [f"encoder: {encoder}\n         (opens with SentenceTransformer)"] if encoder else []
+    encoder, *lines = encoder_lines(store, trained[-1]) if trained else (None,)
     found = manifest.figures_as(ReportFigures)
     words = {"verdict": found.verdict, "reason": found.reason, "advice": found.advice}
     print_result(store, ref, output, [*lines, browse_line()], encoder=encoder, **words)

@@ -61,7 +61,7 @@ class Store:
         cache: local folder for copies of remote artifacts.
 
     Raises:
-        StoreReadError: the path, or a part of it, is a file.
+        StoreReadError: the path, or a part of it, is a file; or no client opens the URL.
         TypeError: it is neither a URL nor a path.
         ValueError: the URL contains a password.
     """
@@ -70,7 +70,8 @@ class Store:
         url = require_name(url, "the store")
         self.url = without_password(url)
         # Several workers may share a store, so listings are not cached.
-        self.fs, root = fsspec.url_to_fs(url, use_listings_cache=False)
+        with reading(self.url):  # an unknown protocol, a missing client, or one that connects at once
+            self.fs, root = fsspec.url_to_fs(url, use_listings_cache=False)
         self.root = root.rstrip("/")
         protocols = (self.fs.protocol,) if isinstance(self.fs.protocol, str) else self.fs.protocol
         self.local = Path(self.root) if "file" in protocols else None

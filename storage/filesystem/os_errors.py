@@ -100,7 +100,7 @@ def translated(
 
 
 def _cause(error: Exception, known: Mapping[int, str]) -> str:
-    return known.get(_number_of(error), f"{message_of(error)}. Check that this location can be reached, and run again.")
+    return known.get(_number_of(error), f"{first_line(error)}. Check that this location can be reached, and run again.")
 
 
 def not_written(error: Exception) -> str:

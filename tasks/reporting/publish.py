@@ -36,9 +36,13 @@ def publish(context: StageContext, page: Page, repeat: RunCommand | None = None)
         (draft / chart.file).write_text(chart.standalone(), encoding="utf-8")
     (draft / f"{name}.md").write_text(markdown(page), encoding="utf-8")
     (draft / f"{name}.html").write_text(html(page), encoding="utf-8")
-    path = f"{context.ref.path}/{name}.html"
-    url = (folder.absolute() / path).as_uri() if folder else f"{context.store.url}/{path}"
-    show_page(replace(page, lead=[*page.lead, Prose(f"The page with charts, in the store: `{url}`")]))
+    if folder:
+        where = (
+            f"The page with charts, in the store: `{(folder / context.ref.path / f'{name}.html').absolute().as_uri()}`"
+        )
+    else:  # on an object store its address is known only after the upload
+        where = f"The page with charts is in {context.ref}: `bsl artifacts export {context.ref} FOLDER`"
+    show_page(replace(page, lead=[*page.lead, Prose(where)]))
 
 
 def page_of(store: Store, ref: ArtifactRef) -> Path:

@@ -41,8 +41,11 @@ class _Printable(logging.Formatter):
         return printable(super().format(record))
 
 
-class _Lines(logging.StreamHandler[TextIO]):
-    """Handler of this command's log lines on the current `sys.stderr`; a spinner replaces it to print above itself."""
+class StderrLines(logging.StreamHandler[TextIO]):
+    """Handler of this command's log lines on the current `sys.stderr`; a spinner replaces it to print above itself.
+
+    Prefect removes handlers of the root logger from classes whose names begin with `_`.
+    """
 
     def __init__(self) -> None:
         logging.Handler.__init__(self)
@@ -61,7 +64,7 @@ def line_formatter() -> logging.Formatter:
 def start_lines() -> None:
     """Show warnings on the terminal; for JSON lines do nothing, so that Prefect configures logging on import."""
     if not _are_json():
-        lines = _Lines()
+        lines = StderrLines()
         lines.setFormatter(line_formatter())
         logging.basicConfig(level=logging.WARNING, handlers=[lines])
 
@@ -74,14 +77,17 @@ def be_quiet() -> None:
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
     for handler in logging.getLogger().handlers:
-        if isinstance(handler, _Lines):
+        if isinstance(handler, StderrLines):
             handler.setLevel(logging.WARNING)
             handler.addFilter(_is_shown)
 
 
 def _is_shown(record: logging.LogRecord) -> bool:
-    """Filter out Prefect's lines below CRITICAL: it logs an error as a long traceback, the command prints one line."""
-    return record.levelno >= logging.CRITICAL or record.name.partition(".")[0] != "prefect"
+    """Filter out other packages' lines below CRITICAL.
+
+    Prefect logs an error as a long traceback, and the command prints one line; Dask warns of workers that end slowly.
+    """
+    return record.levelno >= logging.CRITICAL or record.name.partition(".")[0] == "bsl"
 
 
 def _are_json() -> bool:

@@ -130,6 +130,25 @@ def browse_line() -> str:
     return f"browse:  {'make ui' if 'MAKELEVEL' in os.environ else 'bsl ui'}"
 
 
+def encoder_lines(store: Store, key: str, note: str = "") -> tuple[str, str]:
+    """Return the name of a checkpoint's encoder, and the lines that say how to open it.
+
+    In a local store the name is its folder. An object store has no folder that another program opens, so the name is
+    `checkpoint/<key>`, which `bsl` and `SentenceEncoder.load` accept.
+
+    Args:
+        store: Store of the checkpoint.
+        key: Key of the checkpoint.
+        note: What to say about the encoder, for example that it is unchanged.
+    """
+    if store.local is not None:
+        name, opens = f"{store.address}/checkpoint/{key}/encoder", "opens with SentenceTransformer"
+    else:
+        name = f"checkpoint/{key}"
+        opens = f"`bsl export checkpoint/{key[:12]} FOLDER` writes a folder that opens with SentenceTransformer"
+    return name, f"encoder: {name}\n         ({'; '.join(filter(None, (note, opens)))})"
+
+
 def _table(rows: list[dict[str, str]], show: Callable[[str], str]) -> Table:
     """Build a table of plain text; rich would interpret a name in brackets as markup."""
     table = Table(*(Column(Text(show(name)), overflow="fold") for name in rows[0]))

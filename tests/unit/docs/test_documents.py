@@ -108,6 +108,13 @@ def test_documented_deployments_and_make_targets_exist() -> None:
     assert all(f"\n{words[1]}: " in makefile for words in told if words[:1] == ["make"])
 
 
+def test_documented_server_does_not_log_into_a_pipe_that_closes() -> None:
+    """As the server of Prefect's `--background` does: rich ends it at the first line that it cannot write."""
+    servers = [words for page in TOLD for words in commands(page) if "server start" in " ".join(words)]
+    assert servers
+    assert not any("--background" in words for words in servers)
+
+
 def test_every_relative_link_target_exists(site: Path) -> None:
     pages = sorted(site.rglob("*.md"))
     assert len(pages) > len(RECIPES) + len(KINDS)

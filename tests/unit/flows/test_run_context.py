@@ -142,7 +142,7 @@ def test_embed_prints_the_computed_precision(site, machine, tmp_path, capsys):
     [
         ("device", "gpu", r"device \(BSL_DEVICE\): unknown device 'gpu' \(expected auto, cpu, cuda"),
         ("processes", 0, r"processes \(BSL_PROCESSES\): Input should be greater than or equal to 1"),
-        ("threads", "many", r"threads \(BSL_THREADS\): Input should be a valid integer"),
+        ("threads", "many", r"threads \(BSL_THREADS\): Input should be a valid integer.* \(found 'many'\)"),
     ],
 )
 def test_invalid_runtime_value_error_names_field_and_variable(monkeypatch, field, value, told):
@@ -151,6 +151,14 @@ def test_invalid_runtime_value_error_names_field_and_variable(monkeypatch, field
     monkeypatch.setenv(f"BSL_{field.upper()}", str(value))
     with pytest.raises(ValueError, match=told):
         run_context_of()
+
+
+def test_misspelt_variable_is_named_and_those_of_others_are_not(monkeypatch, caplog):
+    for name in ("BSL_STOR", "BSL_MIRROR", "BSL_STORE", "BSL_HOME", "BSL_NOTIFY_URL", "BSL_GENERATED", "STORE"):
+        monkeypatch.setenv(name, "x")
+    run_context_of()
+    run_context_of()
+    assert [record.args for record in caplog.records] == [("BSL_MIRROR", "BSL_DATA_MIRROR"), ("BSL_STOR", "BSL_STORE")]
 
 
 def test_missing_device_raises_device_error():

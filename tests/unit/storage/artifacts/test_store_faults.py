@@ -90,6 +90,14 @@ def test_object_store_that_denies_every_request_raises_store_read_error(s3, tmp_
     broken.fail(-1, "")
 
 
+@pytest.mark.parametrize(
+    ("url", "cause"), [("foo://x", "Protocol not known: foo"), ("ftp://127.0.0.1:9/x", "Connection refused")]
+)
+def test_address_that_no_client_opens_is_named_with_the_cause(url, cause):
+    with pytest.raises(StoreReadError, match=rf"cannot read {url}: .*{cause}\. Check"):
+        Store(url)
+
+
 def test_file_deleted_during_fetch_raises_corrupt_artifact_error(s3, tmp_path):
     broken, address = s3
     store = Store(f"{address}/{tmp_path.name}", tmp_path / "cache")

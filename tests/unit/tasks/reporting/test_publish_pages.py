@@ -4,6 +4,7 @@ tests/golden pins the text of Markdown pages in these runs; these tests read wha
 """
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -12,11 +13,14 @@ from scipy.stats import rankdata
 
 from bsl.flows.comparison import compared
 from bsl.storage.artifacts.lineage import lineage
-from bsl.storage.artifacts.refs import ComparisonRef
+from bsl.storage.artifacts.refs import ComparisonRef, ReportRef
 from bsl.storage.artifacts.store import Store
 from bsl.storage.errors import ArtifactMissingError
 from bsl.tasks.evaluation.kinds import tables
 from bsl.tasks.figures import EvaluationFigures, ResultFigures, TrainingFigures
+from bsl.tasks.rendering.blocks import Page
+from bsl.tasks.rendering.markdown import markdown
+from bsl.tasks.reporting import publish
 from bsl.tasks.reporting.evaluation import Missing, summarise
 from bsl.tasks.reporting.export import additions
 from bsl.tasks.reporting.provenance import commit
@@ -60,6 +64,17 @@ def made(tiny_folder):
         patch.chdir(tiny_folder)
         allow_any_rows(patch, "stsb")
         yield Made(tiny_folder)
+
+
+@pytest.mark.parametrize(("url", "told"), [("memory://bsl", "`bsl artifacts export report/"), ("{}", "`file://{}")])
+def test_page_in_the_ui_says_where_its_html_is(tmp_path, monkeypatch, url, told):
+    """An object store's files have an address only after the upload."""
+    shown = []
+    monkeypatch.setattr(publish, "show_page", shown.append)
+    store, page = Store(url.format(tmp_path)), Page(title="a run", word="", sentence="", lead=[], parts=[])
+    made = SimpleNamespace(store=store, draft=SimpleNamespace(folder=tmp_path), ref=ReportRef(key="a" * 64))
+    publish.publish(made, page)
+    assert told.format(tmp_path) in markdown(shown[0])
 
 
 @pytest.mark.parametrize("name", ["run", "untrained", "taught", "adapted", "sweep"])

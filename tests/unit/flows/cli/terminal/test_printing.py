@@ -14,8 +14,9 @@ from rich.console import Console
 from bsl.flows.cli.main import main
 from bsl.flows.cli.terminal import printing
 from bsl.flows.cli.terminal.log_lines import line_formatter, spinner, start_lines
-from bsl.flows.cli.terminal.printing import browse_line, print_json, print_line, print_table
+from bsl.flows.cli.terminal.printing import browse_line, encoder_lines, print_json, print_line, print_table
 from bsl.flows.recipes import RECIPES
+from bsl.storage.artifacts.store import Store
 
 
 def test_json_option_prints_only_json_to_stdout(capsys):
@@ -57,6 +58,15 @@ def test_long_cell_of_a_table_is_cut(capsys):
     assert "…" in printed
 
 
+def test_encoder_is_a_folder_of_a_local_store_and_exported_from_an_object_store(tmp_path):
+    folder, lines = encoder_lines(Store(tmp_path), "c" * 64, "adapted")
+    assert folder == f"{tmp_path}/checkpoint/{'c' * 64}/encoder"
+    assert "(adapted; opens with SentenceTransformer)" in lines
+    name, lines = encoder_lines(Store("memory://bsl"), "c" * 64)
+    assert name == f"checkpoint/{'c' * 64}"
+    assert f"bsl export checkpoint/{'c' * 12} FOLDER" in lines
+
+
 def test_command_of_the_ui_is_a_target_of_make_only_below_make(monkeypatch):
     monkeypatch.delenv("MAKELEVEL", raising=False)
     assert browse_line() == "browse:  bsl ui"
@@ -91,14 +101,15 @@ try:
     raise ValueError("deep inside")
 except ValueError:
     logging.getLogger("prefect.task_runs").error("Task run failed", exc_info=True)
-logging.getLogger("bsl.storage.artifacts.store").warning("a part is damaged")
 from prefect.logging.configuration import setup_logging
 setup_logging()
+logging.getLogger("bsl.storage.artifacts.store").warning("a part is damaged")
+logging.getLogger("distributed.nanny").warning("Worker process still alive after 4.0 seconds, killing")
 logging.getLogger("prefect._internal.concurrency").error("failed to process item")
 """
 
 
-def test_be_quiet_suppresses_prefect_errors_but_not_own_warnings():
+def test_be_quiet_suppresses_lines_of_other_packages_but_not_own_warnings():
     """A lost heartbeat printed 900 characters, and the run went on; a failed task printed a traceback."""
     told = subprocess.run([sys.executable, "-c", FAILING], capture_output=True, text=True, check=True).stderr
     assert told.endswith("WARNING a part is damaged\n")
