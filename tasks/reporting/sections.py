@@ -28,6 +28,7 @@ _SHORTEST: Final = 12  # minimum letters of a view in a table of samples
 _DRAWN: Final = (
     "Held-out texts, drawn at random from those that changed. The verdict follows from the figures, not from samples."
 )
+_OPENS: Final = 'SentenceTransformer("my-encoder") also opens the exported folder.'
 _ARTIFACT: Final = re.compile(r"(report|checkpoint|embeddings)/([0-9a-f]{8})[0-9a-f]*")
 _PARTS: Final = {"train": "{} not held out", "report": "held-out {}"}
 
@@ -78,11 +79,11 @@ def use_part(checkpoint: str, worse: Collection[str] = ()) -> Part:
             ("search", f'search {checkpoint} sentences.txt "dogs in winter"'),
             ("similarity", f"pairs {checkpoint} sentences.txt --above 0.9"),
             ("", f"embed {checkpoint} sentences.txt vectors.parquet"),
+            ("", f"export {checkpoint} my-encoder"),
         )
         if use not in worse
     ]
-    folder = f"Its folder in the store, {checkpoint}…/encoder, also opens with SentenceTransformer(path)."
-    return Part("Use the encoder", [Code("\n".join(commands)), Prose(folder, note=True)])
+    return Part("Use the encoder", [Code("\n".join(commands)), Prose(_OPENS, note=True)])
 
 
 def settings_part(settings: str, *, html_only: bool = False) -> Part:

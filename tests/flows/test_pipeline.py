@@ -14,6 +14,7 @@ from bsl.flows.cli.terminal.overrides import configured
 from bsl.flows.pipeline import pipeline, run
 from bsl.storage.artifacts.store import Store
 from bsl.tasks.evaluation.kinds import UnknownSuiteError
+from bsl.tasks.figures import ResultFigures
 from bsl.tasks.stage.run_context import RunContext
 from docs.build import GUIDES, ROOT
 from tests.documents import commands
@@ -42,6 +43,8 @@ def test_report_contains_scores_settings_and_charts(undisturbed, encoder):
     store, ref = undisturbed
     folder = store.fetch(ref)
     assert f"| {AFTER} | {BEFORE} | stsb test |" in (folder / "report.md").read_text()
+    figures = store.manifest(ref).figures_as(ResultFigures)
+    assert figures.draws is not None  # tables print the smallest p of so many draws as a bound, as in `bsl evaluate`
     assert (folder / "curve-loss.svg").read_text().startswith("<svg ")
     html = (folder / "report.html").read_text()
     assert "<dd>0 made" not in html

@@ -18,7 +18,7 @@ from bsl.tasks.figures import IngestFigures, PairsFigures, TrainingFigures, View
 from bsl.tasks.rendering.blocks import Charts, Facts, Folded, Page, Part, Prose, Table
 from bsl.tasks.rendering.paper_tables import tables_of
 from bsl.tasks.rendering.score_tables import all_scores, missing_sets, signatures
-from bsl.tasks.reporting.evaluation import difference_part
+from bsl.tasks.reporting.evaluation import difference_part, draws_of
 from bsl.tasks.reporting.run.tables import pair_tables, stage_table
 from bsl.tasks.reporting.sections import settings_part, use_part
 from bsl.tasks.views.augment import outcome_tables
@@ -56,7 +56,7 @@ def run_page(run: Run) -> Page:
         Part("Translations", list(_translations(run)), html_only=True),
         Part("Training", list(_curves(run))),
         Part("Scores", list(_scores(run, published))),
-        difference_part(run.comparison),
+        difference_part(run.comparison, draws_of(run.store, run.artifacts.comparisons)),
         Part("Pairs", list(_pairs(run)), html_only=True),
         Part("Missing", [_missing(run.content.missing.reasons)]),
         Part("Signatures", [signatures(run.scores)]),

@@ -8,9 +8,9 @@ import polars as pl
 
 from bsl.models.evaluation.verdict import Verdict, verdict_of
 from bsl.storage.artifacts.refs import ReportRef
-from bsl.tasks.figures import LengthFigures, ReportFigures, TrainingFigures
+from bsl.tasks.figures import LengthFigures, ReportFigures, ResultFigures, TrainingFigures
 from bsl.tasks.reporting.card import CARD
-from bsl.tasks.reporting.evaluation import write_figures
+from bsl.tasks.reporting.evaluation import draws_of, write_figures
 from bsl.tasks.reporting.model_card import CardSubject, folded_card, run_card
 from bsl.tasks.reporting.provenance import RunCommand
 from bsl.tasks.reporting.publish import publish
@@ -35,6 +35,7 @@ def report(context: StageContext, artifacts: RunArtifacts, content: ReportConten
     publish(context, run_page(Run(context, artifacts, content, table, comparison, verdict)), command)
     _write_cards(context, artifacts, content, table, verdict)
     context.draft.note(ReportFigures(result=content.settings.result))
+    context.draft.note(ResultFigures(draws=draws_of(context.store, artifacts.comparisons)))
     if verdict:
         context.draft.note(ReportFigures(verdict=verdict.word, reason=verdict.reason, advice=verdict.advice))
 
