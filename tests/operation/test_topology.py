@@ -6,6 +6,7 @@ Skipped where PostgreSQL, Redis or prefect-redis are not installed: `apt-get ins
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -111,6 +112,7 @@ class Topology:
         settings = dict(COMPOSE[name])
         for old, new in here.items():
             settings = {key: str(value).replace(old, new) for key, value in settings.items()}
+        settings = {key: re.sub(r"\$\{\w+:-\}", "", value) for key, value in settings.items()}
         assert not any("${" in value for value in settings.values())
         return settings
 
