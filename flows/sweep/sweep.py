@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 def _run_name() -> str:
-    return f"{flow_run.parameters['name']}, {flow_run.parameters['seeds']} seeds"
+    return f"{flow_run.parameters['name']}, {counted(flow_run.parameters['seeds'], 'seed')}"
 
 
 @flow(name="bsl-sweep", flow_run_name=_run_name)
@@ -144,7 +144,7 @@ def _shared_names(points: Grid, names: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _reproduction_name() -> str:
-    return f"{flow_run.parameters['row']}, {flow_run.parameters['seeds']} seeds"
+    return f"{flow_run.parameters['row']}, {counted(flow_run.parameters['seeds'], 'seed')}"
 
 
 @flow(name="bsl-reproduce", flow_run_name=_reproduction_name)

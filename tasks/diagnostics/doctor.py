@@ -27,6 +27,7 @@ from bsl.tasks.corpus.evaluation_sets import read_scored_set, resolve_scored_set
 from bsl.tasks.diagnostics.finding import Finding
 from bsl.tasks.embedding.encoders import STORED_VECTORS, load_encoder, resolve, resolve_named_model
 from bsl.tasks.evaluation.kinds import UnknownSuiteError, find_set, frozen_names
+from bsl.tasks.rendering.numbers import counted
 from bsl.tasks.stage.cluster import count_workers
 from bsl.tasks.stage.device import cores, device_of
 from bsl.tasks.translation.translate import try_translator
@@ -177,7 +178,7 @@ def _device(site: RunContext) -> str:
     for device in devices:
         _multiply(device)
     multiplied = f"matrix products are correct on {', '.join(devices)}"
-    return f"{', '.join(gpus) or 'no GPU'}; {cores()} CPU cores; torch {torch.__version__}; {multiplied}"
+    return f"{', '.join(gpus) or 'no GPU'}; {counted(cores(), 'CPU core')}; torch {torch.__version__}; {multiplied}"
 
 
 def _multiply(device: str) -> None:
