@@ -42,7 +42,6 @@ from bsl.tasks.views.methods import column_view, sources_with
 from bsl.tasks.views.pairs import pairs_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Any
 
     from bsl.storage.artifacts.refs import ScoresRef
@@ -84,7 +83,7 @@ def pipeline(
     """
     show_logs()
     changes = overrides or {}
-    config, context = _titled(recipe_name, changes), run_context_of(site)
+    config, context = titled(recipe_name, override(recipe(recipe_name), changes)), run_context_of(site)
     command = command_of("run", [recipe_name], {}, changes)
     announce_precision(context, config.precisions)
     try:
@@ -95,14 +94,13 @@ def pipeline(
         raise
 
 
-def _titled(recipe_name: RecipeName, changes: Mapping[str, Any]) -> PipelineConfig:
-    """Return the changed recipe; if its title no longer describes it, with a title that says what is trained on what.
+def titled(recipe_name: str, config: PipelineConfig) -> PipelineConfig:
+    """Return a changed recipe; if its title no longer describes it, with a title that says what is trained on what.
 
-    The title is also the name on the model card.
+    The title is in the report's key and on the model card, so a run has the same one in a sweep, here or on a pool.
     """
     base = recipe(recipe_name)
-    config = override(base, changes)
-    if "title" in changes or _described(config) == _described(base):
+    if config.title != base.title or _described(config) == _described(base):
         return config
     objectives = ", then ".join(phase.training.objective.label for phase in config.phases)
     sources = ", ".join(dict.fromkeys(source.dataset or "own files" for source in config.ingest.sources))
