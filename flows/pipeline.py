@@ -42,9 +42,11 @@ from bsl.tasks.views.methods import column_view, sources_with
 from bsl.tasks.views.pairs import pairs_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from bsl.storage.artifacts.refs import ScoresRef
+    from bsl.storage.sources.sources import ResolvedSource
     from bsl.tasks.evaluation.systems import System
     from bsl.tasks.stage.run_context import RunContext
 
@@ -122,6 +124,18 @@ def is_fault(error: BaseException) -> bool:
     return isinstance(error, ModelError) and not isinstance(error, _END_SWEEP)
 
 
+def _check_columns(config: PipelineConfig, sources: Sequence[ResolvedSource]) -> None:
+    """Check, before the corpus is made, that the sources have the columns of views and labels.
+
+    Raises:
+        SourceError: No source has them.
+    """
+    for view in config.augment.given if config.phases else ():
+        sources_with(sources, view)
+    if config.needs_labels:
+        labelled_sources(sources)
+
+
 @dataclass(frozen=True)
 class Run:
     """Result of a run.
@@ -156,10 +170,8 @@ def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
 
     own = own_text(site, config.ingest)
     sources = () if own else locate_sources(site, config.ingest)
-    for view in config.augment.given if config.phases else ():
-        sources_with(sources, view)
-    if config.needs_labels:
-        labelled_sources(sources)
+    if not any(source.hub for source in sources):  # whose columns are read from files that a finished run may lack
+        _check_columns(config, sources)
     corpus = own.corpus if own else ingest(site, sources, config.ingest)
     if own:
         found = FoundSets({**own.sets, **found.sets}, found.missing)
