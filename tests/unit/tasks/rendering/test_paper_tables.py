@@ -5,6 +5,7 @@ import pytest
 
 from bsl.models.evaluation.published import rows_of
 from bsl.models.evaluation.significance.hierarchical import holm
+from bsl.models.evaluation.sweep import with_holm
 from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.storage.artifacts.schemas import TABLES
@@ -15,7 +16,7 @@ from bsl.tasks.rendering.blocks import split_interval
 from bsl.tasks.rendering.markdown import markdown
 from bsl.tasks.rendering.paper_tables import as_latex, paper_tables, tables_of
 from bsl.tasks.rendering.score_tables import mean_rows
-from bsl.tasks.reporting.evaluation import evaluation_page, reversed_scores, with_holm
+from bsl.tasks.reporting.evaluation import evaluation_page, reversed_scores
 from bsl.tasks.reporting.result_tables import result_tables
 from tests.corpora import score_row
 
