@@ -200,7 +200,7 @@ def compare(
 
     Returns:
         The page of the compared runs. With a suite, a table with one row for each set and encoder after the first: the
-        difference (`value`), its 95 % interval (`ci_low`, `ci_high`) and `p_value`.
+        difference (`value`), its 95 % interval (`ci_low`, `ci_high`) and `p_value`, with Holm's correction for several.
 
     Raises:
         StorageError: A name matches no run in the store, or several.

@@ -42,10 +42,11 @@ from bsl.tasks.views.methods import column_view, sources_with
 from bsl.tasks.views.pairs import pairs_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
     from typing import Any
 
     from bsl.storage.artifacts.refs import ScoresRef
+    from bsl.storage.sources.sources import ResolvedSource
     from bsl.tasks.evaluation.systems import System
     from bsl.tasks.stage.run_context import RunContext
 
@@ -84,7 +85,7 @@ def pipeline(
     """
     show_logs()
     changes = overrides or {}
-    config, context = _titled(recipe_name, changes), run_context_of(site)
+    config, context = titled(recipe_name, override(recipe(recipe_name), changes)), run_context_of(site)
     command = command_of("run", [recipe_name], {}, changes)
     announce_precision(context, config.precisions)
     try:
@@ -95,14 +96,13 @@ def pipeline(
         raise
 
 
-def _titled(recipe_name: RecipeName, changes: Mapping[str, Any]) -> PipelineConfig:
-    """Return the changed recipe; if its title no longer describes it, with a title that says what is trained on what.
+def titled(recipe_name: str, config: PipelineConfig) -> PipelineConfig:
+    """Return a changed recipe; if its title no longer describes it, with a title that says what is trained on what.
 
-    The title is also the name on the model card.
+    The title is in the report's key and on the model card, so a run has the same one in a sweep, here or on a pool.
     """
     base = recipe(recipe_name)
-    config = override(base, changes)
-    if "title" in changes or _described(config) == _described(base):
+    if config.title != base.title or _described(config) == _described(base):
         return config
     objectives = ", then ".join(phase.training.objective.label for phase in config.phases)
     sources = ", ".join(dict.fromkeys(source.dataset or "own files" for source in config.ingest.sources))
@@ -122,6 +122,18 @@ def _described(config: PipelineConfig) -> tuple[object, ...]:
 def is_fault(error: BaseException) -> bool:
     """Return whether an error is a fault of the run, such as a diverged training; other errors end a sweep."""
     return isinstance(error, ModelError) and not isinstance(error, _END_SWEEP)
+
+
+def _check_columns(config: PipelineConfig, sources: Sequence[ResolvedSource]) -> None:
+    """Check, before the corpus is made, that the sources have the columns of views and labels.
+
+    Raises:
+        SourceError: No source has them.
+    """
+    for view in config.augment.given if config.phases else ():
+        sources_with(sources, view)
+    if config.needs_labels:
+        labelled_sources(sources)
 
 
 @dataclass(frozen=True)
@@ -158,10 +170,8 @@ def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
 
     own = own_text(site, config.ingest)
     sources = () if own else locate_sources(site, config.ingest)
-    for view in config.augment.given if config.phases else ():
-        sources_with(sources, view)
-    if config.needs_labels:
-        labelled_sources(sources)
+    if not any(source.hub for source in sources):  # whose columns are read from files that a finished run may lack
+        _check_columns(config, sources)
     corpus = own.corpus if own else ingest(site, sources, config.ingest)
     if own:
         found = FoundSets({**own.sets, **found.sets}, found.missing)

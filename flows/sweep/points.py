@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from bsl.flows.config import difference
-from bsl.flows.pipeline import Run, is_fault, run
+from bsl.flows.pipeline import Run, is_fault, run, titled
 from bsl.flows.recipes import recipe
 from bsl.flows.recipes.shared import with_fields
 from bsl.flows.run_context import fix_precision
@@ -56,7 +56,7 @@ class Job:
 
     def run(self, site: RunContext) -> Run:
         """Run the configuration to its report."""
-        return run(self.config, site)
+        return run(titled(self.recipe, self.config), site)
 
     def parameters(self, site: RunContext) -> dict[str, Any]:
         """Return the parameters of the run on a work pool, whose workers share store, mirror and kind of device.

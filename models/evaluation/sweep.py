@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import polars as pl
 
 from bsl.models.errors import EvaluationError
 from bsl.models.evaluation.signature import WHOLE
@@ -34,6 +35,8 @@ _GAIN: Final = {
     "verdict": "verdict",
 }  # fmt: skip
 """Column of a row → field of a `Difference`."""
+_FAMILY: Final = ("reference", "dataset", "split", "metric", "protocol", "subset")
+"""Columns that the differences corrected together have in common."""
 
 
 @dataclass(frozen=True)
@@ -209,3 +212,10 @@ def smallest_p(draws: int, comparisons: int) -> float:
 
 def _mean(sets: Sequence[Sequence[BootstrapDraws]]) -> tuple[BootstrapDraws, ...]:
     return tuple(mean_draws(system) for system in zip(*sets, strict=True))
+
+
+def with_holm(comparison: pl.DataFrame) -> pl.DataFrame:
+    """Return differences with p corrected for the number of systems that are compared with a reference on a set."""
+    family = [name for name in _FAMILY if name in comparison.columns]
+    corrected = pl.col("p_value").map_batches(lambda found: pl.Series(holm(found.to_list())), return_dtype=pl.Float64)
+    return comparison.with_columns(corrected.over(family))

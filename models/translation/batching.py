@@ -134,6 +134,9 @@ class Engine(Protocol):
     token_budget: int
     """Default number of padded source tokens in a batch."""
 
+    forces_end: bool
+    """Whether the search writes an end mark as the last piece at the largest cap of a batch, instead of a cut."""
+
     def submit(self, sources: list[list[int]], caps: list[int]) -> Callable[[], Decoded]:
         """Start to translate a batch.
 
@@ -273,7 +276,8 @@ class BatchedTranslator:
                 translated = self.vocabulary.decode([pieces for pieces, _ in decoded])
                 for row, text, (pieces, score), cap in zip(rows, translated, decoded, caps, strict=True):
                     is_cut = self.vocabulary.truncates(prepared[row], sources[row])
-                    lost: Lost = "source" if is_cut else "translation" if len(pieces) >= cap else ""
+                    room = cap - (self.engine.forces_end and cap == max(caps))
+                    lost: Lost = "source" if is_cut else "translation" if len(pieces) >= room else ""
                     result[nonempty[row]] = Translation(text, len(pieces), score, lost)
                     tokens += len(pieces)
                 done += len(rows)

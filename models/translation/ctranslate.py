@@ -76,6 +76,7 @@ class CTranslate2Engine:
         self._vocabulary, self._config = vocabulary, config
         self.ahead = 4 * self._translator.num_translators  # with 2, a core is idle up to 5 % of the time
         self.token_budget = _budget(kind, config.beam)
+        self.forces_end = False
         self._submitted: deque[list[ctranslate2.AsyncTranslationResult]] = deque(maxlen=self.ahead)
         # Also when the process ends: a batch that is still computed after Ctrl-C would crash it.
         weakref.finalize(self, _await, self._submitted)

@@ -71,6 +71,7 @@ class MarianEngine:
             )
         self.model.generation_config.max_length = None  # each batch has its own cap; generate warns if both are set
         self.token_budget = CPU_TOKEN_BUDGET if resources.device == "cpu" else GPU_TOKEN_BUDGET
+        self.forces_end = config.beam > 1 and self.model.generation_config.forced_eos_token_id is not None
         self._pad: int = settings.pad_token_id
         self._config = config
         self._cores = resources.cores

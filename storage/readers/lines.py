@@ -35,25 +35,30 @@ def read(path: str, requested: Columns, report: ReadReport, *, encoding: str | N
     Raises:
         SourceError: the file is a table with tabs or other separators, or its lines end in carriage returns.
     """
+    count = 0
     for block in line_blocks(path, report, encoding=encoding):
         try:
             texts = block.content.removesuffix(b"\n").decode().split("\n")
         except UnicodeDecodeError:
             texts = [text for _, text in _decoded(block, path, report)]
         if block.first_line == 1:
-            _require_line_feeds(path, block.content)
+            if b"\n" not in block.content:
+                _require_line_feeds(path, block.content)
             _require_no_table(path, texts)
+        count += len(texts)
         report.records += len(texts)
         frame = pl.DataFrame({COLUMN: texts}, schema={COLUMN: pl.String})
         yield frame.select(pl.col(name).str.strip_suffix("\r") for name in requested.names)
+    if count == 1:  # perhaps with a line feed at the end of the file
+        _require_line_feeds(path, block.content)
 
 
-def _require_line_feeds(path: str, content: bytes) -> None:
-    """Refuse lines that end in carriage returns alone: the file would be one text, dropped if it is too long."""
-    if b"\n" not in content and b"\r" in content.removesuffix(b"\r"):
+def _require_line_feeds(path: str, line: bytes) -> None:
+    """Refuse a file of one line with carriage returns in it: it would be one text, dropped if it is too long."""
+    if b"\r" in line.rstrip(b"\r\n"):
         raise SourceError(
-            f"{path}: no line feed, but carriage returns, as if lines ended in them; expected line feeds. Save the "
-            "file with Unix or Windows line endings."
+            f"{path}: no line feed between lines, but carriage returns; expected line feeds. Save the file with Unix "
+            "or Windows line endings."
         )
 
 

@@ -10,6 +10,7 @@ import polars as pl
 from bsl.models.corpus.normalize import sentence_ids
 from bsl.models.errors import EvaluationError
 from bsl.models.evaluation.config import BootstrapConfig, ScoringConfig
+from bsl.models.evaluation.sweep import with_holm
 from bsl.storage.errors import SourceError
 from bsl.tasks.embedding.python_encoders import TextEncoder, embed_texts, name_of
 from bsl.tasks.embedding.vectors import Vectors
@@ -83,7 +84,7 @@ def compare(encoders: Mapping[str, TextEncoder], suite: Iterable[str], site: Run
 
     Returns:
         One row for each set and each encoder after the first: model, reference, dataset, split, metric, protocol, n,
-        value (the difference), ci_low, ci_high, p_value.
+        value (the difference), ci_low, ci_high, p_value (with Holm's correction for several encoders).
 
     Raises:
         UnknownSuiteError: A suite does not exist, or systems are not compared on one of its sets.
@@ -98,7 +99,7 @@ def compare(encoders: Mapping[str, TextEncoder], suite: Iterable[str], site: Run
     found = available(site, names)
     vectors = {name: embedded_by(one, found.embedded(), name) for name, one in encoders.items()}
     first = next(iter(encoders))
-    return pl.DataFrame(
+    rows = [
         {
             "model": name,
             "reference": first,
@@ -106,7 +107,8 @@ def compare(encoders: Mapping[str, TextEncoder], suite: Iterable[str], site: Run
             **asdict(difference),
         }
         for drawn, name, _, difference in differences(vectors, found)
-    )
+    ]
+    return with_holm(pl.DataFrame(rows))
 
 
 def differences(

@@ -83,8 +83,12 @@ def difference_rows(comparison: pl.DataFrame, draws: int | None = None) -> list[
 
 def difference_table(comparison: pl.DataFrame, draws: int | None = None) -> Table:
     """Return the table of `difference_rows`."""
-    corrected = _CORRECTED if _systems_compared(comparison) > 1 else ""
-    return Table.of(f"{_COMPARED}{corrected}", difference_rows(comparison, draws))
+    return Table.of(holm_named(_COMPARED, comparison), difference_rows(comparison, draws))
+
+
+def holm_named(title: str, comparison: pl.DataFrame) -> str:
+    """Return the title of a table of differences, which names the correction of p if there is one."""
+    return f"{title}{_CORRECTED}" if _systems_compared(comparison) > 1 else title
 
 
 def _systems_compared(comparison: pl.DataFrame) -> int:

@@ -9,9 +9,8 @@ from pydantic import Field
 
 from bsl.models.evaluation.config import BootstrapConfig
 from bsl.models.evaluation.signature import WHOLE
-from bsl.models.evaluation.significance.hierarchical import holm
 from bsl.models.evaluation.significance.paired import side_of
-from bsl.models.evaluation.sweep import MEAN
+from bsl.models.evaluation.sweep import MEAN, with_holm
 from bsl.models.evaluation.uses import SPEARMAN
 from bsl.models.evaluation.verdict import REVERSED, deciding_comparison, falls
 from bsl.storage.artifacts.refs import ArtifactRef, ComparisonRef, ScoresRef
@@ -104,13 +103,6 @@ def write_figures(
     comparison = with_holm(pl.concat(compared))
     context.draft.write(comparison, "comparison")
     return comparison
-
-
-def with_holm(comparison: pl.DataFrame) -> pl.DataFrame:
-    """Return differences with p corrected for the number of systems that are compared with a reference on a set."""
-    family = ("reference", "dataset", "split", "metric", "protocol", "subset")
-    corrected = pl.col("p_value").map_batches(lambda found: pl.Series(holm(found.to_list())), return_dtype=pl.Float64)
-    return comparison.with_columns(corrected.over(family))
 
 
 def evaluation_page(

@@ -12,7 +12,7 @@ from bsl.tasks.figures import AdaptationFigures, EvaluationFigures, ReportFigure
 from bsl.tasks.rendering.evidence import MRR, answer_rows, proof_rows
 from bsl.tasks.rendering.numbers import MISSING
 from bsl.tasks.rendering.paper_tables import paper_tables
-from bsl.tasks.rendering.score_tables import INTERVALS, difference_rows, score_rows
+from bsl.tasks.rendering.score_tables import INTERVALS, difference_rows, holm_named, score_rows
 from bsl.tasks.reporting.reproduction import figure_rows
 from bsl.tasks.reporting.sweep.page import comparisons, fault_lines, set_rows
 
@@ -76,7 +76,8 @@ def _of_scores(store: Store, manifest: Manifest) -> Iterator[Titled]:
     yield INTERVALS, score_rows(scores)
     if "comparison" in manifest.tables:
         draws = manifest.figures_as(ResultFigures).draws
-        yield "Paired differences × 100", difference_rows(store.scan(manifest.ref, "comparison").collect(), draws)
+        comparison = store.scan(manifest.ref, "comparison").collect()
+        yield holm_named("Paired differences × 100, with p", comparison), difference_rows(comparison, draws)
 
 
 def _of_adaptation(store: Store, manifest: Manifest) -> Iterator[Titled]:

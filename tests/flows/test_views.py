@@ -33,6 +33,7 @@ from bsl.tasks.corpus.config import IngestConfig
 from bsl.tasks.corpus.ingest import ingest, locate_sources
 from bsl.tasks.corpus.ingest import nli as label_pairs
 from bsl.tasks.stage.cached import StageContext
+from bsl.tasks.stage.progress import planning
 from bsl.tasks.stage.run_context import RunContext
 from bsl.tasks.views import methods
 from bsl.tasks.views.augment import augment
@@ -128,6 +129,16 @@ def test_entail_view_without_labelled_pairs_raises_source_error(site, tmp_path):
     with pytest.raises(SourceError, match=r"none of the sources plain has labelled pairs \(expected columns premise"):
         run(recipe("tiny-entail").model_copy(update={"ingest": config}), site)
     assert not site.open_store().refs()  # before the corpus is made
+
+
+def test_dry_run_does_not_fetch_tables_of_the_hub_for_their_columns(site):
+    """Regression: the checks before the corpus fetched them, also in a run of which all artifacts are cached."""
+    source = {"dataset": "nobody/nli", "revision": "0" * 40}
+    changes = {"ingest": {"sources": [source]}, "augment": {"given": [{"column": "other"}]}}
+    config = override(recipe("tiny-entail"), changes)
+    with planning() as plan:
+        run(config, site)
+    assert "ingest" in [step.stage for step in plan]
 
 
 def paired(site: RunContext, ingesting: IngestConfig, view: GivenView) -> PairsRef:

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import bsl
+from bsl.models.evaluation.significance.hierarchical import holm
 from bsl.storage.errors import SourceError
 from bsl.storage.sources.labels import label_source, read_labels
 from bsl.storage.sources.own_text import text_sources
@@ -113,6 +114,16 @@ def letters(texts):
 
 def lengths(texts):
     return [[len(text), 1.0] for text in texts]
+
+
+def test_compare_corrects_p_of_several_encoders():
+    """Regression: the table had uncorrected p, `bsl evaluate` of the same encoders Holm's."""
+    encoders = {"first": letters, "other": lengths, "again": lambda texts: [[len(text) ** 2, 3.0] for text in texts]}
+    pairs = [bsl.compare({"first": letters, name: encoders[name]}, COLUMNS) for name in ("other", "again")]
+    raw = [float(pair["p_value"][0]) for pair in pairs]
+    assert max(raw) < 1
+    corrected = bsl.compare(encoders, COLUMNS).filter(metric=pairs[0]["metric"][0])
+    assert corrected["p_value"].to_list() == pytest.approx(holm(raw))
 
 
 def test_evaluate_and_compare_take_tables_and_name_no_temporary_folder():

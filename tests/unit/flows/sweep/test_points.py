@@ -8,7 +8,8 @@ import pytest
 from prefect.client.schemas.objects import FlowRun
 from prefect.states import Cancelled, Completed, Crashed, Failed
 
-from bsl.flows.pipeline import Run, is_fault
+from bsl.flows.config import override
+from bsl.flows.pipeline import Run, is_fault, pipeline
 from bsl.flows.recipes import recipe
 from bsl.flows.run_context import run_context_of
 from bsl.flows.sweep import points
@@ -147,6 +148,16 @@ def test_unplannable_points_are_not_sent_to_the_pool(tmp_path, caplog):
     assert not caplog.records
     assert all(isinstance(outcome, EncoderError) for (outcome,) in run_points(unplannable, site).values())
     assert "again cls, seed 0 has no figure: " in caplog.text
+
+
+def test_run_on_a_pool_makes_the_report_that_the_sweep_expects(tmp_path):
+    """Regression: only the worker changed the title of a point on other text, so the sweep found no report."""
+    (tmp_path / "own.txt").write_text("It has rained for days.\n")
+    job = Job("tiny", override(recipe("tiny"), {"ingest": {"sources": [{"path": str(tmp_path / "own.txt")}]}}))
+    site = RunContext(store=str(tmp_path / "store"), device="cpu")
+    with planning():
+        sent = job.parameters(site)
+        assert job.run(site).report == pipeline.fn(**sent | {"site": site})
 
 
 def test_run_points_orders_by_seed_and_survives_failures(tmp_path, told):

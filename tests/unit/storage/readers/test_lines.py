@@ -37,9 +37,11 @@ def test_invalid_utf8_is_counted_with_its_line(write, report):
 
 
 def test_lines_ended_by_carriage_returns_are_refused(write, report):
-    with pytest.raises(SourceError, match=r"no line feed, but carriage returns.*Save the file with Unix or Windows"):
-        texts(write("a.txt", b"one\rtwo\rthree"), report)
+    for end in (b"", b"\n"):
+        with pytest.raises(SourceError, match=r"no line feed between lines, but carriage returns.*Unix or Windows"):
+            texts(write("a.txt", b"one\rtwo\rthree" + end), report)
     assert texts(write("b.txt", b"one\rmore\ntwo\r"), report) == ["one\rmore", "two"]
+    assert texts(write("c.txt", b"one\r\n"), report) == ["one"]
 
 
 def test_empty_file_without_records_fails_the_report_check(write, report):

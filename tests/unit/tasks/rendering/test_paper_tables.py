@@ -5,12 +5,19 @@ import pytest
 
 from bsl.models.evaluation.published import rows_of
 from bsl.models.evaluation.significance.hierarchical import holm
+from bsl.models.evaluation.sweep import with_holm
+from bsl.storage.artifacts.manifest import Provenance
+from bsl.storage.artifacts.refs import ArtifactRef
+from bsl.storage.artifacts.schemas import TABLES
+from bsl.storage.artifacts.store import Store
 from bsl.tasks.evaluation.kinds import tables
+from bsl.tasks.figures import EvaluationFigures
 from bsl.tasks.rendering.blocks import split_interval
 from bsl.tasks.rendering.markdown import markdown
 from bsl.tasks.rendering.paper_tables import as_latex, paper_tables, tables_of
 from bsl.tasks.rendering.score_tables import mean_rows
-from bsl.tasks.reporting.evaluation import evaluation_page, reversed_scores, with_holm
+from bsl.tasks.reporting.evaluation import evaluation_page, reversed_scores
+from bsl.tasks.reporting.result_tables import result_tables
 from tests.corpora import score_row
 
 YEARS = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
@@ -142,6 +149,20 @@ def test_p_of_several_encoders_is_corrected_as_in_a_sweep():
     page = markdown(evaluation_page(scores, corrected[:3], {}, (), tables(), draws=999))
     assert "corrected by Holm's method" in page
     assert "| a/0.002 | b/theirs | sts12 test | +10.00 [+5.00, +20.00] | ≤ 0.006 |" in page
+
+
+@pytest.mark.parametrize(("others", "said"), [(1, False), (2, True)])
+def test_terminal_says_whether_p_is_corrected(tmp_path, others, said):
+    store, ref = Store(str(tmp_path)), ArtifactRef(kind="evaluation", key="0" * 64)
+    names = [f"a/{number}" for number in range(others)]
+    compared = [difference("sts12", 0.1, 0.05, 0.2) | {"model": name} for name in names]
+    written = {"scores": SCORES, "comparison": pl.DataFrame(compared)}
+    with store.draft(ref, Provenance(stage_version=1, config={}, inputs={})) as draft:
+        for name, table in written.items():
+            draft.write(table.select(TABLES[name].names()).cast(dict(TABLES[name])), name)
+        draft.note(EvaluationFigures(missing={}, notes=[]))
+    titles = [title for title, _ in result_tables(store, store.manifest(ref))]
+    assert ("with p, corrected by Holm's method" in titles[-1]) is said
 
 
 def test_own_scores_that_fall_for_all_encoders_are_named():
