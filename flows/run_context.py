@@ -72,7 +72,8 @@ def run_context_of(given: RunContext | Mapping[str, object] | None = None) -> Ru
     Raises:
         ValueError: A value is invalid; the message names the field and its variable.
     """
-    _warn_of_misspelt(frozenset(os.environ))
+    for variable in sorted(os.environ):
+        _warn_if_misspelt(variable)
     options: Mapping[str, object]
     if isinstance(given, RunContext):  # None is a value, if the default is another
         unset = {name for name, field in RunContext.model_fields.items() if field.default is None}
@@ -97,14 +98,13 @@ def run_context_of(given: RunContext | Mapping[str, object] | None = None) -> Ru
     return context
 
 
-@cache  # each once, as a process reads its environment often
-def _warn_of_misspelt(variables: frozenset[str]) -> None:
-    """Warn of variables whose names are close to those of settings; `BSL_STOR` would be ignored without a word."""
+@cache  # each once, as a process reads its environment often, and sets other variables in between
+def _warn_if_misspelt(variable: str) -> None:
+    """Warn of a variable whose name is close to that of a setting; `BSL_STOR` would be ignored without a word."""
+    name = variable.upper()
     known = {variable_of(field) for field in RunContext.model_fields}
-    for name in sorted(variables):
-        close = nearest_name(name.upper(), known, _CLOSE) if name.upper().startswith("BSL_") else ""
-        if close and close != name.upper():
-            logger.warning("the environment variable %s has no effect. Did you mean %s?", name, close)
+    if name.startswith("BSL_") and name not in known and (close := nearest_name(name, known, _CLOSE)):
+        logger.warning("the environment variable %s has no effect. Did you mean %s?", variable, close)
 
 
 def _explain(problem: ErrorDetails) -> str:

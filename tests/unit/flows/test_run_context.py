@@ -157,6 +157,7 @@ def test_misspelt_variable_is_named_and_those_of_others_are_not(monkeypatch, cap
     for name in ("BSL_STOR", "BSL_MIRROR", "BSL_STORE", "BSL_HOME", "BSL_NOTIFY_URL", "BSL_GENERATED", "STORE"):
         monkeypatch.setenv(name, "x")
     run_context_of()
+    monkeypatch.setenv("ANOTHER_VARIABLE", "as Prefect sets")
     run_context_of()
     assert [record.args for record in caplog.records] == [("BSL_MIRROR", "BSL_DATA_MIRROR"), ("BSL_STOR", "BSL_STORE")]
 
