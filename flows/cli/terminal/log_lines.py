@@ -49,6 +49,14 @@ class StderrLines(logging.StreamHandler[TextIO]):
 
     def __init__(self) -> None:
         logging.Handler.__init__(self)
+        self._printed: set[tuple[str, str, str]] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a line once: a run finds its sets when it is planned and again later, and loads its encoder often."""
+        line = (record.name, str(record.msg), str(record.args))
+        if line not in self._printed:
+            self._printed.add(line)
+            super().emit(record)
 
     @property
     def stream(self) -> TextIO:  # type: ignore[override]  # as logging's own handler of last resort

@@ -103,7 +103,8 @@ except ValueError:
     logging.getLogger("prefect.task_runs").error("Task run failed", exc_info=True)
 from prefect.logging.configuration import setup_logging
 setup_logging()
-logging.getLogger("bsl.storage.artifacts.store").warning("a part is damaged")
+for _ in range(2):
+    logging.getLogger("bsl.storage.artifacts.store").warning("a part is %s", "damaged")
 logging.getLogger("distributed.nanny").warning("Worker process still alive after 4.0 seconds, killing")
 logging.getLogger("prefect._internal.concurrency").error("failed to process item")
 """
