@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 _FORMATTER: Final = "PREFECT_LOGGING_HANDLERS_CONSOLE_FORMATTER"  # `json` is one of Prefect's formatters
 # Hides Prefect's log lines, which name no stage, and the libraries' progress bars; the UI still shows the lines.
 # Prefect also logs harmless failures, such as a late heartbeat on a busy machine.
+_LEVEL: Final = "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"
 QUIET: Final = {
-    "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
+    _LEVEL: "CRITICAL",
     "PREFECT_LOGGING_INTERNAL_LEVEL": "CRITICAL",
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
 }
@@ -84,10 +85,22 @@ def be_quiet() -> None:
         return
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
+    if os.environ[_LEVEL] != QUIET[_LEVEL]:  # the user's choice
+        leave_to_prefect()
     for handler in logging.getLogger().handlers:
         if isinstance(handler, StderrLines):
             handler.setLevel(logging.WARNING)
             handler.addFilter(_is_shown)
+
+
+def leave_to_prefect() -> None:
+    """Let Prefect print all log lines, with the names of its runs; call this before Prefect is imported.
+
+    Prefect configures the root logger only if that has no handler.
+    """
+    root = logging.getLogger()
+    for handler in [handler for handler in root.handlers if isinstance(handler, StderrLines)]:
+        root.removeHandler(handler)
 
 
 def _is_shown(record: logging.LogRecord) -> bool:
