@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from rich.live import Live
 
 _FORMATTER: Final = "PREFECT_LOGGING_HANDLERS_CONSOLE_FORMATTER"  # `json` is one of Prefect's formatters
+_LEVEL: Final = "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"
 # Hides Prefect's log lines, which name no stage, and the libraries' progress bars; the UI still shows the lines.
 # Prefect also logs harmless failures, such as a late heartbeat on a busy machine.
-_LEVEL: Final = "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"
 QUIET: Final = {
     _LEVEL: "CRITICAL",
     "PREFECT_LOGGING_INTERNAL_LEVEL": "CRITICAL",
