@@ -76,7 +76,7 @@ def test_run_without_training_scores_the_encoder_of_a_report_and_differs_by_zero
     assert "model-card.md" not in store.manifest(untrained).files
     compared = comparing([two_phases.path, untrained.key[:8]], site)
     _, row = store.scan(compared).collect().to_dicts()
-    assert (row["label"], row["reference"], row["dataset"]) == ("B (tiny)", "A (tiny)", "stsb test")
+    assert (row["label"], row["reference"], row["dataset"]) == ("B (tiny, changed)", "A (tiny, changed)", "stsb test")
     assert (row["difference"], row["difference_low"], row["difference_high"]) == (0, 0, 0)
 
 
@@ -90,7 +90,7 @@ def test_dev_split_is_not_averaged_with_the_test_split_of_runs_without_training(
 def test_comparing_runs_without_common_sets_suggests_evaluate(site, alone, two_phases):
     evaluated = {**alone["evaluation"], "sets": ["stsb/dev"]}
     other = run("tiny", {**alone, "training": None, "evaluation": evaluated}, site)
-    refused = r"share no set.*A \(tiny\) on stsb/test; B .*bsl evaluate report/"
+    refused = r"share no set.*A \(tiny, changed\) on stsb/test; B .*bsl evaluate report/"
     with pytest.raises(EvaluationError, match=refused):
         comparing.fn([two_phases.path, other.path], site)
 
