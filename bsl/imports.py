@@ -28,11 +28,13 @@ def importing() -> Iterator[None]:
     - Garbage collection is off, which saves a sixth of the time of importing torch.
     - Prefect configures the root logger when it is imported; afterwards `logging.basicConfig` of the caller would do
       nothing. So its handlers are removed again. Those of the caller return: Prefect removes the ones without a
-      formatter, and those of classes whose names begin with `_`.
+      formatter, and those of classes whose names begin with `_`. It also closes all handlers: files of the caller are
+      opened again to append, where mode `w` would write no further line.
     - Some libraries draw from the caller's random generator.
     """
     root, drawn = logging.getLogger(), random.getstate()
     level, handlers = root.level, list(root.handlers)
+    files = [handler for handler in _handlers() if isinstance(handler, logging.FileHandler) and handler.stream]
     try:
         with _COLLECTED.set_to(False):
             yield
@@ -43,8 +45,18 @@ def importing() -> Iterator[None]:
             root.removeHandler(handler)
         for handler in handlers:
             root.addHandler(handler)
+        for file in files:
+            if file.stream is None:
+                file.mode = "a"
         if added:
             root.setLevel(level)
+
+
+def _handlers() -> Iterator[logging.Handler]:
+    """Yield the handlers of all loggers."""
+    for logger in (logging.getLogger(), *logging.root.manager.loggerDict.values()):
+        if isinstance(logger, logging.Logger):  # the others hold the place of a parent
+            yield from logger.handlers
 
 
 def _is_prefects(handler: logging.Handler) -> bool:

@@ -95,7 +95,7 @@ def override(config: C, *changes: Mapping[str, Any]) -> C:
     try:
         return type(config).model_validate(fields)
     except ValidationError as error:
-        raise ValueError(explained(error, config)) from error
+        raise ValueError(explained(error, config, fields)) from error
 
 
 def difference(base: BaseModel, target: BaseModel) -> dict[str, Any]:

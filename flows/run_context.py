@@ -18,6 +18,7 @@ from bsl.models.runtime import precision
 from bsl.storage.filesystem.secrets import PUBLIC_PATTERN
 from bsl.storage.filesystem.spelling import nearest_name
 from bsl.storage.filesystem.urls import Address, Public
+from bsl.storage.filesystem.values import brief
 from bsl.storage.record import LARGEST, WHOLE
 from bsl.tasks.stage.device import device_of
 from bsl.tasks.stage.progress import announce
@@ -44,7 +45,8 @@ logger = logging.getLogger(__name__)
 Names = Annotated[list[Public], Field(min_length=1)]  # Prefect's form and server refuse an empty list
 MOST_SEEDS: Final = 1000
 Seeds = Annotated[int, Field(ge=1, le=MOST_SEEDS), WHOLE]
-_CLOSE: Final = 0.75  # of `difflib`; `BSL_MIRROR` and `BSL_DATA_MIRROR` score 0.8
+_PREFIX: Final = "BSL_"
+_CLOSE: Final = 0.7  # of `difflib`, without the prefix; `MIRROR` and `DATA_MIRROR` score 0.71, `PORT` and `POOL` 0.5
 _TEXTS: Final = ("store", "mirror", "cache", "device", "cluster")
 _STORABLE: Final[JsonDict] = {"minimum": -LARGEST, "maximum": LARGEST, "pattern": PUBLIC_PATTERN}
 Setting = Annotated[Any, WithJsonSchema({**_STORABLE, "items": {**_STORABLE, "items": _STORABLE}})]
@@ -72,7 +74,8 @@ def run_context_of(given: RunContext | Mapping[str, object] | None = None) -> Ru
     Raises:
         ValueError: A value is invalid; the message names the field and its variable.
     """
-    _warn_of_misspelt(frozenset(os.environ))
+    for variable in sorted(os.environ):
+        _warn_if_misspelt(variable, logger.hasHandlers())
     options: Mapping[str, object]
     if isinstance(given, RunContext):  # None is a value, if the default is another
         unset = {name for name, field in RunContext.model_fields.items() if field.default is None}
@@ -97,14 +100,14 @@ def run_context_of(given: RunContext | Mapping[str, object] | None = None) -> Ru
     return context
 
 
-@cache  # each once, as a process reads its environment often
-def _warn_of_misspelt(variables: frozenset[str]) -> None:
-    """Warn of variables whose names are close to those of settings; `BSL_STOR` would be ignored without a word."""
-    known = {variable_of(field) for field in RunContext.model_fields}
-    for name in sorted(variables):
-        close = nearest_name(name.upper(), known, _CLOSE) if name.upper().startswith("BSL_") else ""
-        if close and close != name.upper():
-            logger.warning("the environment variable %s has no effect. Did you mean %s?", name, close)
+@cache  # each once, as a process reads its environment often, and sets other variables in between
+def _warn_if_misspelt(variable: str, has_log: bool) -> None:  # noqa: ARG001 - again in a log that starts later
+    """Warn of a variable whose name is close to that of a setting; `BSL_STOR` would be ignored without a word."""
+    name = variable.upper()
+    known = {variable_of(field).removeprefix(_PREFIX) for field in RunContext.model_fields}
+    ending = name.removeprefix(_PREFIX)
+    if name.startswith(_PREFIX) and ending not in known and (close := nearest_name(ending, known, _CLOSE)):
+        logger.warning("the environment variable %s has no effect. Did you mean %s%s?", variable, _PREFIX, close)
 
 
 def _explain(problem: ErrorDetails) -> str:
@@ -113,7 +116,7 @@ def _explain(problem: ErrorDetails) -> str:
     name = "mirror" if name == variable_of("mirror") else name
     reason = problem["msg"].removeprefix("Value error, ")
     if name not in _TEXTS:
-        reason = f"{reason} (found {problem['input']!r})"
+        reason = f"{reason} (found {brief(problem['input'])})"
     return f"{name} ({variable_of(name)}): {reason}" if name in RunContext.model_fields else reason
 
 

@@ -25,16 +25,19 @@ _CLOSE: Final = 0.8  # similarity, as of `difflib`, of a section's name and of a
 _FIRST_WORDS: Final = 4  # words of a field's description that are searched for a misspelt name
 
 
-def explained(error: ValidationError, base: BaseModel) -> str:
-    """Return the faults of settings, one readable line for each, which suggest fields of `base`."""
+def explained(error: ValidationError, base: BaseModel, given: Mapping[str, Any]) -> str:
+    """Return the faults of given settings, one readable line for each, which suggest fields of `base`.
+
+    A section of `base` that the given settings replace by another, such as another objective, is not suggested.
+    """
     problems = error.errors()
     # A list that is too short only because its items are faulty is no fault of its own.
     inner = {problem["loc"][:-depth] for problem in problems for depth in range(1, len(problem["loc"]))}
     own = [problem for problem in problems if problem["type"] != "too_short" or problem["loc"] not in inner]
-    return "\n".join(_explained(problem, base) for problem in own)
+    return "\n".join(_explained(problem, base, given) for problem in own)
 
 
-def _explained(problem: ErrorDetails, base: BaseModel) -> str:
+def _explained(problem: ErrorDetails, base: BaseModel, given: Mapping[str, Any]) -> str:
     names, model, kinds = _located(problem, base)
     path, value, context = ".".join(names), problem["input"], problem.get("ctx", {})
     message = problem["msg"].removeprefix("Value error, ")
@@ -42,7 +45,7 @@ def _explained(problem: ErrorDetails, base: BaseModel) -> str:
         case "value_error" if not path:
             return str(context["error"])  # a validator of the whole configuration; its message is complete
         case "extra_forbidden":
-            return _unknown(names, value, model, base)
+            return _unknown(names, value, model, list(_sections(base, given)))
         case "union_tag_invalid":
             tags = context["expected_tags"].replace("'", "").split(", ")
             hint = did_you_mean(context["tag"], tags)
@@ -64,7 +67,9 @@ def _explained(problem: ErrorDetails, base: BaseModel) -> str:
     return f"{path}: {message} (found {_short(value)})"
 
 
-def _unknown(names: list[str], value: object, model: type[BaseModel] | None, base: BaseModel) -> str:
+def _unknown(
+    names: list[str], value: object, model: type[BaseModel] | None, sections: Sequence[tuple[str, type[BaseModel]]]
+) -> str:
     """Return the message of an unknown field: the fields that it may mean, and those of its section."""
     section = "".join(f"{name}." for name in names[:-1])
     typed = [*names]
@@ -75,19 +80,19 @@ def _unknown(names: list[str], value: object, model: type[BaseModel] | None, bas
     if inner and model and (nearest := nearest_name(names[-1], model.model_fields, _CLOSE)):
         meant = [".".join([*names[:-1], nearest, *inner])]
     else:
-        meant = _meant(typed[-1], section, None if inner else model, base)
+        meant = _meant(typed[-1], section, None if inner else model, sections)
     hint = f" Did you mean {' or '.join(map(repr, meant))}?" if meant else ""
     fields = f" Fields{f' of {section[:-1]}' if section else ''}: {', '.join(model.model_fields)}" if model else ""
     return f"{'.'.join(typed)}: unknown field.{hint}{fields}"
 
 
-def _meant(name: str, section: str, model: type[BaseModel] | None, base: BaseModel) -> list[str]:
+def _meant(
+    name: str, section: str, model: type[BaseModel] | None, sections: Sequence[tuple[str, type[BaseModel]]]
+) -> list[str]:
     """Return the paths that an unknown name may mean: equal ones, else a near one of its section.
 
     A name without a section may also mean a near one of any section.
     """
-    # Not its own section: `base` may have an objective with this field, replaced by one without it.
-    sections = [(path, type(settings)) for path, settings in _sections(base) if not section or path != section]
     if equal := [f"{path}{name}" for path, kind in sections if name in kind.model_fields]:
         return equal[:_MOST_PATHS]
     if model and (nearest := _nearest(name, model)):
@@ -96,12 +101,16 @@ def _meant(name: str, section: str, model: type[BaseModel] | None, base: BaseMod
     return [] if section else near[:_MOST_PATHS]
 
 
-def _sections(settings: BaseModel, path: str = "") -> Iterator[tuple[str, BaseModel]]:
-    """Yield settings and their sections, each with the start of the paths of its fields."""
-    yield path, settings
-    for name, value in settings:
+def _sections(base: BaseModel, given: object, path: str = "") -> Iterator[tuple[str, type[BaseModel]]]:
+    """Yield settings and their sections that stay the same kind: the start of the paths of their fields, and class."""
+    changes = given if isinstance(given, Mapping) else {}
+    name = getattr(base, "name", None)
+    if name is not None and changes.get("name", name) != name:
+        return
+    yield path, type(base)
+    for field, value in base:
         if isinstance(value, BaseModel):
-            yield from _sections(value, f"{path}{name}.")
+            yield from _sections(value, changes.get(field), f"{path}{field}.")
 
 
 def _short(value: object) -> str:

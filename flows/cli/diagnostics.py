@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from bsl.flows.cli.terminal.log_lines import be_quiet, printable
+from bsl.flows.cli.terminal.log_lines import be_quiet, leave_to_prefect, printable
 from bsl.flows.cli.terminal.options import NOT_GIVEN, Changes, Debug, Output, Site
 from bsl.flows.cli.terminal.overrides import configured
 from bsl.flows.cli.terminal.printing import print_line, print_rows
@@ -38,7 +38,9 @@ def doctor(
     from bsl.flows.run_context import run_context_of
 
     server = use_server()
-    if not output.debug:
+    if output.debug:
+        leave_to_prefect()
+    else:
         be_quiet()
     site = run_context_of(place)
     config = configured(recipe, settings)

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from rich.live import Live
 
 _FORMATTER: Final = "PREFECT_LOGGING_HANDLERS_CONSOLE_FORMATTER"  # `json` is one of Prefect's formatters
+_LEVEL: Final = "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"
 # Hides Prefect's log lines, which name no stage, and the libraries' progress bars; the UI still shows the lines.
 # Prefect also logs harmless failures, such as a late heartbeat on a busy machine.
 QUIET: Final = {
-    "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
+    _LEVEL: "CRITICAL",
     "PREFECT_LOGGING_INTERNAL_LEVEL": "CRITICAL",
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
 }
@@ -49,6 +50,14 @@ class StderrLines(logging.StreamHandler[TextIO]):
 
     def __init__(self) -> None:
         logging.Handler.__init__(self)
+        self._printed: set[tuple[str, str, str]] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a line once: a run finds its sets when it is planned and again later, and loads its encoder often."""
+        line = (record.name, str(record.msg), str(record.args))
+        if line not in self._printed:
+            self._printed.add(line)
+            super().emit(record)
 
     @property
     def stream(self) -> TextIO:  # type: ignore[override]  # as logging's own handler of last resort
@@ -76,10 +85,22 @@ def be_quiet() -> None:
         return
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
+    if os.environ[_LEVEL] != QUIET[_LEVEL]:  # the user's choice
+        leave_to_prefect()
     for handler in logging.getLogger().handlers:
         if isinstance(handler, StderrLines):
             handler.setLevel(logging.WARNING)
             handler.addFilter(_is_shown)
+
+
+def leave_to_prefect() -> None:
+    """Let Prefect print all log lines, with the names of its runs; call this before Prefect is imported.
+
+    Prefect configures the root logger only if that has no handler.
+    """
+    root = logging.getLogger()
+    for handler in [handler for handler in root.handlers if isinstance(handler, StderrLines)]:
+        root.removeHandler(handler)
 
 
 def _is_shown(record: logging.LogRecord) -> bool:

@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bsl.flows.cli.terminal.log_lines import be_quiet, printable, spinner
+from bsl.flows.cli.terminal.log_lines import be_quiet, leave_to_prefect, printable, spinner
 from bsl.storage.filesystem.os_errors import writing
 
 if TYPE_CHECKING:
@@ -150,7 +150,9 @@ def begin(site: RunContext, output: Output, *, serve: bool = True) -> FlowStart:
 
     site.check_mirror()
     use_server()
-    if not output.debug:
+    if output.debug:
+        leave_to_prefect()
+    else:
         be_quiet()
     embedded = reserve_server() if serve else None
     store = site.open_store()  # a faulty path raises before anything slow is imported

@@ -36,3 +36,23 @@ def test_first_import_changes_only_what_the_libraries_change(tmp_path):
     assert set(found) <= {"environment", "warnings", "temporary folder"}
     assert set(found.get("environment", {})) <= _OF_LIBRARIES
     assert found.get("warnings", {}).get("removed", "[]") == "[]"
+
+
+LOGGING = """
+import logging, sys
+logging.basicConfig(filename=sys.argv[1], filemode="w", format="%(message)s")
+own = logging.getLogger("host")
+own.addHandler(logging.FileHandler(sys.argv[2], "x"))
+own.warning("before")
+from bsl.imports import importing
+with importing():
+    from prefect.logging.configuration import setup_logging
+    setup_logging(incremental=False)
+own.warning("after")
+"""
+
+
+def test_log_files_of_the_caller_get_lines_after_the_first_import_too(tmp_path):
+    files = [tmp_path / "root.log", tmp_path / "host.log"]
+    subprocess.run([sys.executable, "-c", LOGGING, *files], cwd=ROOT, check=True)
+    assert [file.read_text() for file in files] == ["before\nafter\n"] * 2

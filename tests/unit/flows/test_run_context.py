@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 
@@ -143,6 +144,7 @@ def test_embed_prints_the_computed_precision(site, machine, tmp_path, capsys):
         ("device", "gpu", r"device \(BSL_DEVICE\): unknown device 'gpu' \(expected auto, cpu, cuda"),
         ("processes", 0, r"processes \(BSL_PROCESSES\): Input should be greater than or equal to 1"),
         ("threads", "many", r"threads \(BSL_THREADS\): Input should be a valid integer.* \(found 'many'\)"),
+        ("threads", "9" * 9999, r"threads \(BSL_THREADS\): Unable to parse .* \(found '9{95,} …\)"),
     ],
 )
 def test_invalid_runtime_value_error_names_field_and_variable(monkeypatch, field, value, told):
@@ -154,11 +156,34 @@ def test_invalid_runtime_value_error_names_field_and_variable(monkeypatch, field
 
 
 def test_misspelt_variable_is_named_and_those_of_others_are_not(monkeypatch, caplog):
-    for name in ("BSL_STOR", "BSL_MIRROR", "BSL_STORE", "BSL_HOME", "BSL_NOTIFY_URL", "BSL_GENERATED", "STORE"):
+    others = ("BSL_STORE", "BSL_HOME", "BSL_PORT", "BSL_TOKEN", "BSL_NOTIFY_URL", "BSL_GENERATED", "STORE")
+    for name in ("BSL_STOR", "BSL_MIRROR", *others):
         monkeypatch.setenv(name, "x")
     run_context_of()
+    monkeypatch.setenv("ANOTHER_VARIABLE", "as Prefect sets")
     run_context_of()
-    assert [record.args for record in caplog.records] == [("BSL_MIRROR", "BSL_DATA_MIRROR"), ("BSL_STOR", "BSL_STORE")]
+    told = [record.getMessage() for record in caplog.records]
+    assert [re.findall(r"BSL_\w+", line) for line in told] == [
+        ["BSL_MIRROR", "BSL_DATA_MIRROR"],
+        ["BSL_STOR", "BSL_STORE"],
+    ]
+
+
+LOG_STARTS_LATER = """
+import logging
+from bsl.flows.run_context import run_context_of
+run_context_of()
+logging.basicConfig(format="in the log: %(message)s")
+run_context_of()
+run_context_of()
+"""
+
+
+def test_misspelt_variable_is_named_in_a_log_that_starts_after_the_first_context():
+    """As JSON lines do, which Prefect configures."""
+    command, variables = [sys.executable, "-c", LOG_STARTS_LATER], os.environ | {"BSL_STOR": "x"}
+    told = subprocess.run(command, env=variables, capture_output=True, text=True, check=True).stderr
+    assert (told.count("BSL_STOR "), told.count("in the log: ")) == (2, 1)
 
 
 def test_missing_device_raises_device_error():

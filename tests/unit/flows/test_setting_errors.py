@@ -59,6 +59,8 @@ def test_field_of_a_replaced_objective_is_not_suggested_instead_of_itself():
     told = r"^training\.objective\.k: unknown field\. Fields of training\.objective: name, dims, temperature, head$"
     with pytest.raises(ValueError, match=told):
         configured("tiny", ["training.objective=simcse", "training.objective.k=8"])
+    with pytest.raises(ValueError, match=r"^training\.momentum: unknown field\. Fields of training: "):
+        configured("tiny", ["training.objective=simcse", "training.momentum=.9"])
 
 
 @every(

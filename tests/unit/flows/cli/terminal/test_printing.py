@@ -103,7 +103,8 @@ except ValueError:
     logging.getLogger("prefect.task_runs").error("Task run failed", exc_info=True)
 from prefect.logging.configuration import setup_logging
 setup_logging()
-logging.getLogger("bsl.storage.artifacts.store").warning("a part is damaged")
+for _ in range(2):
+    logging.getLogger("bsl.storage.artifacts.store").warning("a part is %s", "damaged")
 logging.getLogger("distributed.nanny").warning("Worker process still alive after 4.0 seconds, killing")
 logging.getLogger("prefect._internal.concurrency").error("failed to process item")
 """
@@ -114,6 +115,26 @@ def test_be_quiet_suppresses_lines_of_other_packages_but_not_own_warnings():
     told = subprocess.run([sys.executable, "-c", FAILING], capture_output=True, text=True, check=True).stderr
     assert told.endswith("WARNING a part is damaged\n")
     assert told.count("\n") == 1
+
+
+NAMED = """
+import logging, sys
+from bsl.flows.cli.terminal import log_lines
+log_lines.start_lines()
+getattr(log_lines, sys.argv[1])()
+from prefect.logging.configuration import setup_logging
+setup_logging()
+run = {"task_run_name": "ingest-a1b", "task_name": "ingest"}
+logging.getLogger("prefect.task_runs").info("Finished in state Completed()", extra=run)
+"""
+
+
+@pytest.mark.parametrize(("call", "level"), [("leave_to_prefect", {}), ("be_quiet", {"CONSOLE_LEVEL": "INFO"})])
+def test_log_of_prefect_names_its_runs_with_debug_or_a_level_of_the_user(call, level):
+    command = [sys.executable, "-c", NAMED, call]
+    chosen = {f"PREFECT_LOGGING_HANDLERS_{name}": value for name, value in level.items()}
+    told = subprocess.run(command, env=os.environ | chosen, capture_output=True, text=True, check=True).stderr
+    assert "Task run 'ingest-a1b' - Finished in state Completed()" in told
 
 
 @pytest.mark.parametrize(("width", "line"), [(60, "47.61"), (120, "47.61 [42.9, 51.7]")])
