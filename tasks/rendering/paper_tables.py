@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from bsl.models.evaluation.published import AVERAGE, columns_of
 from bsl.models.evaluation.signature import joint_signature
 from bsl.storage.record import Record
 from bsl.tasks.rendering.blocks import WITH_INTERVAL, Row, Table
@@ -13,7 +14,7 @@ from bsl.tasks.rendering.numbers import MISSING
 from bsl.tasks.rendering.score_tables import figure_cell
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from bsl.models.evaluation.published import PublishedRow
 
@@ -116,11 +117,10 @@ def tables_of(
             continue
         names = [name for name, _ in columns]
         complete = len(columns) == len(table.columns) > 1
-        mean = table.divided if complete else None
         width = len(names) + complete  # only a complete table has an average
         rows = [Row([*system, *_measured(line, names)[:width]]) for system, line in lines]
         for (model, figure), line in lines:
-            for row in _published_rows(published, {*names, mean}, figure) if model == result else ():
+            for row, mean in _published_rows(published, table, names, figure) if model == result else ():
                 printed, gap = _compared(row, _values(line), names, mean)
                 rows += [
                     Row([f"{row.system}: {row.source}", "published", *printed[:width]], "published"),
@@ -147,25 +147,41 @@ def _measured(line: Figures, names: Sequence[str]) -> list[str]:
     return [*cells, _number(None if mean is None else 100 * mean)]
 
 
-def _published_rows(published: Sequence[PublishedRow], names: Set[str | None], figure: str) -> list[PublishedRow]:
-    """Return each system's first published row with that metric and protocol and at least one of the columns."""
-    rows: dict[str, PublishedRow] = {}
+def _published_rows(
+    published: Sequence[PublishedRow], table: PaperTable, names: Sequence[str], figure: str
+) -> Iterator[tuple[PublishedRow, float | None]]:
+    """Yield each system's first published row with that metric and protocol and a figure for the columns, and its mean.
+
+    The mean is the printed one, which may differ from that of the printed columns; None if the paper prints no mean of
+    exactly these columns.
+    """
+    seen = set()
     for row in published:
-        if f"{row.metric}, {row.protocol}" == figure and names & set(row.values):
-            rows.setdefault(row.system, row)
-    return list(rows.values())
+        mean = _printed_mean(row, table, names)
+        shows = mean is not None or not row.values.keys().isdisjoint(names)
+        if f"{row.metric}, {row.protocol}" == figure and shows and row.system not in seen:
+            seen.add(row.system)
+            yield row, mean
+
+
+def _printed_mean(row: PublishedRow, table: PaperTable, names: Sequence[str]) -> float | None:
+    if len(names) < len(table.columns):
+        return None
+    if table.divided is not None:
+        return row.values.get(table.divided)
+    return row.values.get(AVERAGE) if {*columns_of(row.suite)} == {*names, AVERAGE} else None
 
 
 def _compared(
-    row: PublishedRow, measured: Mapping[str, float], names: Sequence[str], mean: str | None
+    row: PublishedRow, measured: Mapping[str, float], names: Sequence[str], mean: float | None
 ) -> tuple[list[str], list[str]]:
-    """Return the cells of a published row, and of the difference; `mean` is the column of a printed mean, if any."""
+    """Return the cells of a published row, and of the difference; `mean` is its printed mean, if there is one."""
     gaps = {name: 100 * measured[name] - row.values[name] for name in names if name in measured and name in row.values}
     *_, average = with_mean(row.values, names)
     *differences, gap = with_mean(gaps, names)
-    if mean in row.values:
-        average, (*_, own) = row.values[mean], with_mean(measured, names)
-        gap = None if own is None else 100 * own - average
+    if mean is not None:
+        average, (*_, own) = mean, with_mean(measured, names)
+        gap = None if own is None else 100 * own - mean
     printed = [row.cells.get(name) or MISSING for name in names]
     return [*printed, _number(average)], [_number(value, "+.2f") for value in (*differences, gap)]
 

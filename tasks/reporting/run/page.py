@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from bsl.models.evaluation.published import AVERAGE, rows_of
+from bsl.models.evaluation.published import AVERAGE, columns_of, rows_of
 from bsl.models.evaluation.signature import PRINTED
 from bsl.models.evaluation.sweep import MEAN
 from bsl.models.runtime.partitions import bits_for, in_range
@@ -229,7 +229,7 @@ def _mean_chart(run: Run, published: Sequence[PublishedRow]) -> Chart:
     printed = [
         mark
         for row in published
-        if set(row.values) - {AVERAGE} == set(tests)
+        if {*columns_of(row.suite)} - {AVERAGE} == {*tests}
         for mark in _printed([row], AVERAGE, "spearman", "all")
     ]
     return score_chart([*marks, *printed], f"Spearman × 100, mean of {len(tests)} test sets, with 95 % interval")

@@ -110,6 +110,19 @@ def test_published_row_names_who_quotes_it():
     assert table.rows[1].cells[0] == "IS-BERT-NLI: BSL, Table 1, quoted from Zhang et al., 2020"
 
 
+def test_mean_of_a_published_row_is_the_printed_one():
+    """Regression: SBERT's was 74.86, of the printed columns; rows of a mean alone were left out."""
+    published = [
+        one for system in ("SBERT", "SimCSE, supervised, BERT-base", "SCL, λ = 0.3") for one in rows_of(system)
+    ]
+    weighted = [*ALL, *WEIGHTED, *(one | {"protocol": "wmean"} for one in ALL[5:])]
+    (table,) = tables_of(pl.DataFrame(weighted), tables(), published, "mine_1")
+    means = {line.cells[0].partition(":")[0]: line.cells[-1] for line in table.rows if line.role == "published"}
+    assert means == {"SBERT": "74.89", "SimCSE, supervised, BERT-base": "81.57", "SCL, λ = 0.3": "–"}
+    gaps = [line.cells[-1] for line in table.rows if line.role == "difference"]
+    assert gaps == ["-21.89", "-28.57", "–"]  # 53.00 is the mean of this run
+
+
 def difference(dataset, value, low, high):
     pair = {"model": "a/mine", "reference": "b/theirs", "p_value": 0.002}
     return row(dataset, value, **pair, ci_low=low, ci_high=high)

@@ -3,6 +3,7 @@
 import polars as pl
 
 from bsl.flows.recipes import recipe
+from bsl.models.evaluation.published import rows_of
 from bsl.models.evaluation.sweep import MEAN
 from bsl.models.evaluation.verdict import Verdict
 from bsl.models.objectives.bsl_config import BSLConfig
@@ -19,7 +20,7 @@ from bsl.tasks.stage.cached import StageContext
 from tests.every import every
 
 SYSTEMS = ("before BSL (mean)", "after BSL")
-SETS = ("sts12", "sts13")
+SETS = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
 
 
 @every(
@@ -35,7 +36,7 @@ def test_role_of_a_system_is_its_place_in_the_training(name, role):
     assert role_of(name, SYSTEMS) == role
 
 
-def test_mean_chart_has_the_figures_of_the_comparison_and_plain_means_of_others(site):
+def test_mean_chart_has_the_figures_of_the_comparison_plain_means_of_others_and_printed_means(site):
     store, ref, settings = site.open_store(), ComparisonRef(key="1" * 64), recipe("tiny").settings
     before, after = settings.systems
     place = {"subset": "all", "split": "test", "metric": "spearman", "protocol": "all", "n": 20}
@@ -54,9 +55,12 @@ def test_mean_chart_has_the_figures_of_the_comparison_and_plain_means_of_others(
     content = ReportContent(title="A run", missing=Missing(), tables=(), published=(), settings=settings, sources=())
     names = ("TF-IDF", before, after)
     scores = pl.DataFrame([place | {"model": name, "dataset": one, "value": 0.7} for name in names for one in SETS])
-    chart = headline(Run(context, artifacts, content, scores, comparison, Verdict("BETTER", "by 10", "Use it.")), [])
+    run = Run(context, artifacts, content, scores, comparison, Verdict("BETTER", "by 10", "Use it."))
+    # SimCSE's README has the mean alone; SCL's mean is over other sets.
+    named = ("SimCSE, supervised, BERT-base", "SCL, λ = 0.3")
+    chart = headline(run, [row for system in named for row in rows_of(system)])
     assert chart is not None
-    assert chart.label.endswith(f"TF-IDF: 70.0; {before}: 40.0; {after}: 50.0")
+    assert chart.label.endswith(f"TF-IDF: 70.0; {before}: 40.0; {after}: 50.0; {named[0]} (published): 81.6")
 
 
 def test_gentler_training_advice_depends_on_the_settings():
