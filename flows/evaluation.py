@@ -11,7 +11,7 @@ from bsl.flows.checked_flow import flow
 from bsl.flows.run_context import Names, Site, announce_precision, run_context_of
 from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.tasks.embedding.embed import TITLE, embed, embed_tfidf
-from bsl.tasks.embedding.transforms import fit_transform, fold_transform, transform
+from bsl.tasks.embedding.transforms import fit_on_sets, fit_transform, fold_transform, transform
 from bsl.tasks.evaluation.comparison import compare
 from bsl.tasks.evaluation.config import EvaluationSettings
 from bsl.tasks.evaluation.kind import FrozenKind
@@ -122,7 +122,8 @@ def posthoc_systems(
     """Return an encoder's systems after the run's transform; none if the run has no transform.
 
     On the corpus, one transform is fitted for all sets, and a linear one is also folded into the encoder. On targets,
-    one is fitted on each dataset, on the sentences of all its splits; a missing split is logged and skipped.
+    one is fitted on each dataset, on all sentences of all its splits, repetitions included; a missing split is logged
+    and skipped.
     """
     posthoc, precision = config.transform, config.evaluation.precision
     if posthoc is None:
@@ -140,7 +141,7 @@ def posthoc_systems(
     for all_splits, _ in groupby(sorted(frozen, key=splits.__getitem__), key=splits.__getitem__):
         sets = tuple(available(site, all_splits).sets.values())
         vectors = embed(site, candidate.encoder, sets, candidate.config, precision)
-        transformed = transform(site, vectors, fit_transform(site, vectors, posthoc))
+        transformed = transform(site, vectors, fit_on_sets(site, vectors, sets, posthoc))
         covered = frozenset(scored.dataset for scored in sets)
         systems.append(System(label, candidate.checkpoint, transformed, datasets=covered))
     return systems

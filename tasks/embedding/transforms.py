@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from bsl.models.corpus.normalize import sentence_ids
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.transforms.config import TransformConfig
 from bsl.storage.artifacts.refs import ENCODER, ArtifactRef, CheckpointRef, EmbeddingsRef
 from bsl.storage.sources.model_sources import ResolvedModel
+from bsl.tasks.corpus.evaluation_sets import EvaluationSet
 from bsl.tasks.embedding.encoders import load_encoder
 from bsl.tasks.embedding.vectors import computation_of
 from bsl.tasks.figures import VectorsFigures
@@ -35,9 +37,28 @@ def fit_transform(context: StageContext, embeddings: EmbeddingsRef, config: Tran
         EvaluationError: The transform cannot be fitted to these vectors with these settings.
         TrainingError: The fit was asked to stop, and saved its state.
     """
+    _fit(context, context.store.scan(embeddings).collect(), config)
+
+
+@stage(ref=ArtifactRef, kind="transform", version=1, uses_torch=True)
+def fit_on_sets(
+    context: StageContext, embeddings: EmbeddingsRef, sets: tuple[EvaluationSet, ...], config: TransformConfig
+) -> None:
+    """As `fit_transform`, on the sentences of evaluation sets, each as often as the sets contain it.
+
+    BERT-whitening's `prepare` and BERT-flow's pairs do so too. It matters for sets that repeat sentences, such as
+    STS 2012.
+    """
+    texts = pl.concat([evaluation_set.sentences() for evaluation_set in sets]).to_frame("text")
+    occurrences = texts.select(sentence_id=sentence_ids(pl.col("text")))
+    vectors = context.store.scan(embeddings).collect()
+    _fit(context, occurrences.join(vectors, on="sentence_id", how="left", maintain_order="left"), config)
+
+
+def _fit(context: StageContext, table: pl.DataFrame, config: TransformConfig) -> None:
     from safetensors.torch import save_file
 
-    vectors_ND = _tensor(context.store.scan(embeddings).collect())
+    vectors_ND = _tensor(table)
     with context.store.own_scratch(context.ref) as work, stop_requested() as should_stop:
         advance = progress_of(f"fitting {config.name}")
         # A transform has its own default number of steps between snapshots.

@@ -58,7 +58,9 @@ _ENDS: Final = {  # the kind that each flow makes exactly once, at its end
     "bsl-sweep": "sweep", "bsl-reproduce": "reproduction",
 }  # fmt: skip
 _ONCE: Final = ("ingest", "nli", "make_views")  # stages that a run of one recipe calls once
-_SAME_AS_KIND: Final = (*_ONCE, "read_passages", "pair", "train", "embed", "fit_transform", "score", "compare")
+_SAME_AS_KIND: Final = (
+    *_ONCE, "read_passages", "pair", "train", "embed", "fit_transform", "fit_on_sets", "score", "compare",
+)  # fmt: skip
 _SECONDS_BETWEEN_UPDATES: Final = 2.0  # each update is a request to the server
 _LONGEST: Final = 60  # characters of a part of a key
 _PAUSE_MINUTES: Final = 30  # each failed request costs up to two minutes, so pause after the first

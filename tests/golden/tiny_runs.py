@@ -16,6 +16,7 @@ from bsl.flows.recipes.adaptation import AdaptConfig
 from bsl.models.encoder.config import EncoderConfig, WordsConfig
 from bsl.models.evaluation.config import BootstrapConfig
 from bsl.models.training.config import AFS_CONFIG, STSB_CONFIG
+from bsl.models.transforms.config import WhiteningConfig
 from bsl.models.translation.config import MINI
 from bsl.models.views.config import DeletedView, SynonymView
 from bsl.storage.artifacts.refs import ArtifactRef, CorpusRef
@@ -24,10 +25,11 @@ from bsl.storage.readers.benchmarks.afs import TOPICS
 from bsl.storage.sources.model_sources import resolve_model
 from bsl.storage.sources.word_vectors import ResolvedWordNet, find_vectors_file
 from bsl.tasks.corpus.evaluation_sets import resolve_scored_set
-from bsl.tasks.embedding.embed import embed_tfidf
+from bsl.tasks.embedding.embed import embed, embed_tfidf
 from bsl.tasks.embedding.encoders import import_vectors
 from bsl.tasks.embedding.python_encoders import embed_corpus
 from bsl.tasks.embedding.shards import embed_shard
+from bsl.tasks.embedding.transforms import fit_on_sets
 from bsl.tasks.evaluation.afs import find_afs_set
 from bsl.tasks.evaluation.finetuning.afs import predict_afs, score_afs_predictions
 from bsl.tasks.evaluation.finetuning.finetune import FineTuning
@@ -223,6 +225,8 @@ def _single_calls(site, trained):
     (shard,) = write_shards([sentences], Path())
     embed_shard(site, encoder, shard, EncoderConfig(model=encoder.identity), "fp32")
     embed_tfidf(site, corpus, corpus)
+    sets, network = (resolve_scored_set(site, "stsb/test"),), EncoderConfig(model=encoder.identity)
+    fit_on_sets(site, embed(site, encoder, sets, network, "fp32"), sets, WhiteningConfig(dimensions=8))
     summarise(site, trained.scores, (), Missing.of({"sts12": "absent"}), (), tables())
 
 

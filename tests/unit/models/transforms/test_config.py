@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from bsl.models.corpus.normalize import sentence_ids
 from bsl.models.encoder.config import EncoderConfig
@@ -16,12 +17,20 @@ from bsl.models.transforms.whitening import Whitening
 from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import CorpusRef, EmbeddingsRef
 from bsl.storage.sources.model_sources import resolve_model
+from bsl.tasks.corpus.evaluation_sets import EvaluationSet, unique_sentences
 from bsl.tasks.embedding.embed import embed
-from bsl.tasks.embedding.transforms import fit_transform, transform
+from bsl.tasks.embedding.transforms import TENSORS, fit_on_sets, fit_transform, transform
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 
 D = 6
 NONE = Provenance(stage_version=1, config={})
+
+
+class Repeating(EvaluationSet):
+    """A set that repeats sentences."""
+
+    def read(self):
+        return {"test": pl.DataFrame({"text": ORIGINALS + 3 * ORIGINALS[:2]})}
 
 
 @pytest.fixture
@@ -108,3 +117,20 @@ def test_whitening_fitted_on_a_corpus_transforms_other_vectors(site, tmp_path):
     again = embed(site, **arguments)
     assert store.manifest(again).figures["embedded"] == 12
     assert store.scan(again).collect().equals(table)
+
+
+def test_transform_of_a_set_is_fitted_on_a_sentence_as_often_as_the_set_contains_it(site, tmp_path):
+    """Regression: each sentence counted once, unlike in the released codes."""
+    model, sets = resolve_model(str(write_tiny(tmp_path / "model"))), (Repeating(dataset="repeating"),)
+    config = EncoderConfig(model=model.identity, max_length=24)
+    vectors = embed(site, encoder=model, texts=sets, config=config, precision="fp32")
+    fitted = fit_on_sets(site, embeddings=vectors, sets=sets, config=WhiteningConfig(dimensions=2))
+
+    store = site.open_store()
+    table = unique_sentences(sets).join(store.scan(vectors).collect(), on="sentence_id")
+    vector_of = dict(zip(table["text"], table["embedding"].to_numpy(), strict=True))
+    x_ND = np.array([vector_of[text] for text in sets[0].sentences()], dtype=np.float64)
+    tensors = load_file(store.fetch(fitted) / TENSORS)
+    np.testing.assert_allclose(tensors["mean"].numpy(), x_ND.mean(axis=0), atol=1e-6)
+    white_NK = (x_ND - x_ND.mean(axis=0)) @ tensors["kernel"].numpy()
+    np.testing.assert_allclose(np.cov(white_NK.T), np.eye(2), atol=1e-6)
