@@ -24,7 +24,7 @@ _REPRODUCING: Final = (
     *("nli", "nli-authors-views", "nli-roberta", "entail", "nli-entail", "synonym", "mlm", "books", "books-nli"),
     *("sbert", "bsl-sbert-nli", "sbert-released", "sroberta", "bsl-sroberta-nli", "multilingual", "multilingual-sup"),
     *("xlmr-sbert-bsl", "afs", "contrastive", "bert-mlm", "afs-mlm", "glove", "bert-second-to-last"),
-    *("bert-second-to-last-cls", "bert-avg", "bert-cls", "bert-first-last", "roberta-avg", "roberta-cls"),
+    *("bert-second-to-last-cls", "bert-avg", "bert-cls", "roberta-avg", "roberta-cls"),
     *("flow", "flow-target", "flow-sbert", "whitening", "whitening-target", "simcse", "published-simcse"),
     *("published-simcse-roberta", "published-simcse-sup", "published-simcse-sup-roberta"),
     *("isbert", *(f"isbert-{task}" for task in TASKS), "isbert-afs", "sbert-nli", "published-sbert", "sroberta-nli"),
@@ -69,7 +69,14 @@ REASONS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("Unigram-TFIDF", "Unigram-TFIDF on AFS"), _WORDS),
     **dict.fromkeys(("SDAE", "SkipThought", "FastSent", "ParagraphVec DBOW", "ParagraphVec DM"), _BOOKS),
     **dict.fromkeys(("InferSent", "InferSent on AFS", "USE", "mUSE"), _OWN_CODE),
-    "GloVe avg. (SCL)": "SCL names no file; measure your file with bsl evaluate FILE --suite sts12-16, as recipe glove",
+    "first-last avg., BERT-base": (
+        "measured with the embeddings as first layer, until SimCSE's code was corrected (206d7ae); recipe "
+        "bert-first-last averages the first and the last transformer layer, with which SimCSE#285 reports 60.73"
+    ),
+    "GloVe avg. (SCL)": (
+        "SCL names no file; measure your file, as recipe glove, with: "
+        "bsl evaluate FILE --suite sts12 sts13 sts14 sts15 sts16"
+    ),
 }
 """Published row that no recipe or command reproduces → the reason, and how to measure its system."""
 TRANSLATOR: Final = "Google Translate"  # translated the rows' sentences (footnote 1)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bsl.models.evaluation.config import EvaluationConfig
 
 GLOVE: Final = "glove.840B.300d.txt"
+_SIMCSE_LENGTH: Final = 512  # its code scores without a limit (evaluation.py); 512 is that of the models
 _TFIDF: Final = ("Unigram-TFIDF", "Unigram-TFIDF on AFS")
 _ENGLISH: Final = as_printed("stsb/dev", "sts", "senteval", "afs")
 
@@ -30,22 +31,25 @@ def _recipe(
     published: tuple[str, ...],
     pooling: str | None = None,
     *,
+    max_length: int | None = None,
     evaluation: EvaluationConfig = _ENGLISH,
 ) -> Callable[[], PipelineConfig]:
     """Return the recipe function of an encoder, as `bsl recipes` lists it with its purpose.
 
     `model` is a key of `ENCODERS`, an embedded model or a file of word vectors; without a pooling it has that of its
-    folder, or `mean`.
+    folder, or `mean`; without a length that of its folder, or 64.
     """
 
     def make() -> PipelineConfig:
         base = ENCODERS.get(model) or EncoderConfig(model=model)
+        # Fields that are not given are the folder's.
+        given = {name: value for name, value in (("pooling", pooling), ("max_length", max_length)) if value}
         return PipelineConfig(
             title=f"{name}: {purpose.removesuffix('.')}",
             ingest=SAMPLE if evaluation == EMBEDDED_STSB else NLI,
             augment=NO_VIEWS,
             pairs=ALONE,
-            encoder=with_fields(base, pooling=pooling) if pooling else base,
+            encoder=with_fields(base, **given),
             training=None,
             evaluation=evaluation,
             published=published,
@@ -93,7 +97,7 @@ UNTRAINED: Final[tuple[Callable[[], PipelineConfig], ...]] = (
     ),
     _recipe(
         "bert-first-last", "BERT-base, unchanged: mean of its first and last layer.", _BERT,
-        ("first-last avg., BERT-base", "BERT avg."), "first-last",
+        ("BERT avg.",), "first-last",
     ),
     _recipe("roberta-avg", "RoBERTa-base, unchanged: mean of its last layer.", _ROBERTA, ("mean, RoBERTa-base",)),
     _recipe(
@@ -125,19 +129,19 @@ UNTRAINED: Final[tuple[Callable[[], PipelineConfig], ...]] = (
     ),
     _recipe(
         "published-simcse", "SimCSE without labels: its authors' checkpoint, [CLS] before the pooler.",
-        "unsup-simcse-bert-base-uncased", ("SimCSE, BERT-base",), "cls",
+        "unsup-simcse-bert-base-uncased", ("SimCSE, BERT-base",), "cls", max_length=_SIMCSE_LENGTH,
     ),
     _recipe(
         "published-simcse-roberta", "SimCSE without labels, RoBERTa: its authors' checkpoint, <s> before the pooler.",
-        "unsup-simcse-roberta-base", ("SimCSE, RoBERTa-base",), "cls",
+        "unsup-simcse-roberta-base", ("SimCSE, RoBERTa-base",), "cls", max_length=_SIMCSE_LENGTH,
     ),
     _recipe(
         "published-simcse-sup", "SimCSE on NLI: its authors' checkpoint, [CLS] after its pooler.",
-        "sup-simcse-bert-base-uncased", ("SimCSE, supervised, BERT-base",), "cls-pooler",
+        "sup-simcse-bert-base-uncased", ("SimCSE, supervised, BERT-base",), "cls-pooler", max_length=_SIMCSE_LENGTH,
     ),
     _recipe(
         "published-simcse-sup-roberta", "SimCSE on NLI, RoBERTa: its authors' checkpoint, <s> after its pooler.",
-        "sup-simcse-roberta-base", ("SimCSE, supervised, RoBERTa-base",), "cls-pooler",
+        "sup-simcse-roberta-base", ("SimCSE, supervised, RoBERTa-base",), "cls-pooler", max_length=_SIMCSE_LENGTH,
     ),
     _recipe(
         "published-labse", "LaBSE (Table 3): its authors' checkpoint.", "LaBSE", ("LaBSE",), "cls",

@@ -9,7 +9,7 @@ from bsl.flows.cli.terminal.overrides import configured
 from bsl.flows.config import override
 from bsl.flows.recipes import RECIPES, recipe
 from bsl.flows.recipes.isbert import ROW, TASKS
-from bsl.flows.recipes.published_rows import COMMANDS, ROWS, cells_of, deviations, row_of
+from bsl.flows.recipes.published_rows import COMMANDS, REASONS, ROWS, cells_of, deviations, row_of
 from bsl.models.evaluation.published import columns_of, rows_of
 from bsl.tasks.evaluation.kinds import names_of, tuned_names
 from tests.every import every
@@ -88,6 +88,23 @@ def test_reproduce_of_fine_tuning_row_suggests_the_evaluate_command(row, capsys)
     assert set(bound.arguments["suite"]) <= set(tuned_names())
     assert main(["reproduce", row]) == 2
     assert COMMANDS[row] in capsys.readouterr().err
+
+
+def test_reasons_name_suites_that_exist():
+    for reason in REASONS.values():
+        assert names_of(reason.partition("--suite ")[2].split()) or "--suite" not in reason
+
+
+def test_row_averaged_over_other_layers_is_not_reproduced_by_first_last():
+    with pytest.raises(ValueError, match=r"no recipe or command reproduces row 'first-last avg., BERT-base': .*60\.73"):
+        row_of("first-last avg., BERT-base")
+    (reason,) = deviations(recipe("bert-first-last"), row_of("bert-first-last")[0])
+    assert reason == "the encoder is loaded differently: pooling first-last for second-to-last"
+
+
+def test_published_simcse_is_scored_without_its_training_length():
+    names = [name for name in RECIPES if name.startswith("published-simcse")]
+    assert [recipe(name).encoder.length for name in names] == [512] * 4
 
 
 def test_recipes_sharing_a_row_are_compared_by_task_cells():
