@@ -169,6 +169,8 @@ def named_sets(suite: Iterable[str]) -> tuple[str, ...]:
 def available(site: RunContext, names: Iterable[str], *, skip_failed_downloads: bool = False) -> FoundSets:
     """Find and read sets, first in the mirror; return the available ones, and the reason for each missing one.
 
+    The copy in the package of a set that was found, or the reverse, is skipped: it would count twice in means.
+
     A failed download is a reason only if `skip_failed_downloads`; otherwise it raises an error, because a temporary
     failure must not change the result of a run.
 
@@ -180,6 +182,8 @@ def available(site: RunContext, names: Iterable[str], *, skip_failed_downloads: 
     sets: dict[str, EvaluationSet] = {}
     missing: dict[str, str] = {}
     for name in names:
+        if name.removeprefix(EMBEDDED) in {found.removeprefix(EMBEDDED) for found in sets}:
+            continue
         try:
             sets[name] = find_set(site, name)
         except SourceError as error:

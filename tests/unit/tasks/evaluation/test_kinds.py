@@ -65,6 +65,16 @@ def test_fine_tuning_sets_are_read_but_not_embedded():
     assert [kind.names for kind, _ in found.tuned()] == [("stsb-supervised",)]
 
 
+@pytest.mark.usefixtures("hub")
+def test_packaged_copy_of_a_found_set_is_the_same_set(tmp_path):
+    """Regression: STS-B was twice in a mean of test sets."""
+    both = ["stsb/test", "embedded:stsb/test", "stsb/dev"]
+    assert list(available(RunContext(mirror=str(embedded_path("stsb").parent)), both).sets) == [both[0], both[2]]
+    without = available(RunContext(mirror=str(tmp_path)), both, skip_failed_downloads=True)
+    assert list(without.sets) == [both[1]]
+    assert list(without.missing) == [both[0], both[2]]
+
+
 @pytest.fixture
 def one_more(monkeypatch):
     monkeypatch.setattr(kinds, "KINDS", (*KINDS, ToyKind()))
