@@ -185,6 +185,8 @@ class SweepFigures(Figures):
     shown: str
     faults: dict[str, str]
     notes: list[str]
+    draws: int | None = None
+    """Bootstrap draws of each comparison; None before version 13 of `compare_systems`."""
 
 
 class ReportFigures(Figures):

@@ -29,9 +29,9 @@ _ANSWERS: Final = "What the adapted encoder is better for (× 100)"
 def result_tables(store: Store, manifest: Manifest) -> Iterator[Titled]:
     """Yield title and rows of each table of a result, or of another artifact that has scores."""
     if manifest.kind == "sweep":
-        table, shown = store.scan(manifest.ref).collect(), manifest.figures_as(SweepFigures).shown
+        table = store.scan(manifest.ref).collect()
         yield "Figures × 100, mean over seeds ± standard deviation", set_rows(table)
-        for heading, rows in comparisons(table, shown):
+        for heading, rows in comparisons(table, manifest.figures_as(SweepFigures)):
             yield f"{heading}; 95 % intervals over seeds and questions", rows
         if "scores" in manifest.tables:  # of evaluations that are compared
             yield from _of_scores(store, manifest)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from bsl.tasks.embedding.vectors import Vectors
 
 
-@stage(ref=ArtifactRef, kind="sweep", version=12 + DRAWS_VERSION, uses_torch=True)
+@stage(ref=ArtifactRef, kind="sweep", version=13 + DRAWS_VERSION, uses_torch=True)
 def compare_systems(
     context: StageContext, systems: tuple[SweepSystem, ...], settings: SweepSettings, command: RunCommand
 ) -> None:
@@ -64,13 +64,13 @@ def compare_systems(
     if own_text is not None:
         choice = result.choice(shown, own_text.checks, own_text.may_forget)
         rows = shown_rows(table, shown).filter(reference=systems[0].label)
-        sentence = advice(rows, choice, "your text" if own_text.labels is None else "your labels")
+        sentence = advice(rows, choice, "your text" if own_text.labels is None else "your labels", resamples)
         notes += forgetting_notes(choice, own_text.may_forget)
     if drawn and len(vectors) > 1:
         smallest = f"the smallest p that a difference can reach here is {smallest_p(resamples, len(vectors) - 1):.4f}."
         notes.append(f"{resamples:,} draws and {counted(len(vectors) - 1, 'comparison')}: {smallest}")
     faults = {system.label: "; ".join(system.faults) for system in systems if system.faults}
-    noted = SweepFigures(shown=shown, faults=faults, notes=notes)
+    noted = SweepFigures(shown=shown, faults=faults, notes=notes, draws=resamples if drawn else None)
     context.draft.write(table)
     context.draft.note(ResultFigures(findings=[sentence] if sentence else []))
     context.draft.note(noted)
@@ -147,7 +147,7 @@ def _without(figures: pl.DataFrame, labels: list[str]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=SWEEP)
 
 
-def advice(figures: pl.DataFrame, choice: Choice, where: str) -> str:
+def advice(figures: pl.DataFrame, choice: Choice, where: str, draws: int | None = None) -> str:
     """Return which system to use, and how certain its gain on `where`, `your text` or `your labels`, is.
 
     The rows are of the table `sweep`: the deciding figure, compared with the original encoder, which comes first.
@@ -160,7 +160,8 @@ def advice(figures: pl.DataFrame, choice: Choice, where: str) -> str:
         return f"Keep the {start}: no point that may be chosen is higher than its {_mean(rows[start])} on {where}."
     row = rows[best]
     difference = with_sign(row["difference"], row["difference_low"], row["difference_high"])
-    gain = f"{_mean(row)} compared with {_mean(rows[start])}, {difference}, p {p_value(row['p_value'])}"
+    p = p_value(row["p_value"], draws, len(rows) - 1)
+    gain = f"{_mean(row)} compared with {_mean(rows[start])}, {difference}, p {p}"
     if row["verdict"] == "above":
         tried = len(rows) - 1
         chosen = (

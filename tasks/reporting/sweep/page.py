@@ -50,8 +50,8 @@ def sweep_page(
     """Return the page of the table `sweep`; `more_parts` are the sections on runs and on the text."""
     notes = [*figures.notes, *([_ONE_SEED] if table["seeds"].max() == 1 else [])]
     parts = [
-        *(Part(heading, [Table.of("Figures × 100", rows)]) for heading, rows in comparisons(table, figures.shown)),
-        Part("All sets", _all_sets(table, figures.shown) if table["dataset"].n_unique() > 1 else []),
+        *(Part(heading, [Table.of("Figures × 100", rows)]) for heading, rows in comparisons(table, figures)),
+        Part("All sets", _all_sets(table, figures) if table["dataset"].n_unique() > 1 else []),
         Part("Errors", [Prose(line) for line in fault_lines(figures.faults)]),
         Part("How to read the figures", [*map(Prose, notes), Prose(_LEGEND, note=True)]),
         *more_parts,
@@ -59,12 +59,14 @@ def sweep_page(
     return Page.of_result(title, sentences, chart, parts)
 
 
-def _all_sets(table: pl.DataFrame, shown: str) -> list[Table | Folded]:
+def _all_sets(table: pl.DataFrame, figures: SweepFigures) -> list[Table | Folded]:
     """Return every system on every set, and differences on the sets that have no section of their own."""
-    above = [dataset for dataset, _, _ in headlines(table, shown)]
+    above = [dataset for dataset, _, _ in headlines(table, figures.shown)]
     others = table.filter(~pl.col("dataset").is_in(above))
     parts = others.drop_nulls("reference").partition_by("dataset", "metric", "protocol", maintain_order=True)
-    tables = [Table.of(heading, rows) for part in parts for heading, rows in _headed(part["dataset"][0], part)]
+    tables = [
+        Table.of(heading, rows) for part in parts for heading, rows in _headed(part["dataset"][0], part, figures.draws)
+    ]
     means = Table.of("Mean over seeds × 100 ± standard deviation", set_rows(table))
     return [means, *([Folded("Differences on all other sets", tables)] if tables else [])]
 
@@ -189,24 +191,25 @@ def set_rows(table: pl.DataFrame) -> list[dict[str, str]]:
     return named.pivot("set", index="system", values="cell").fill_null(MISSING).to_dicts()
 
 
-def comparisons(table: pl.DataFrame, shown: str) -> Iterator[tuple[str, list[dict[str, str]]]]:
+def comparisons(table: pl.DataFrame, figures: SweepFigures) -> Iterator[tuple[str, list[dict[str, str]]]]:
     """Yield a heading and `figure_rows` for each headline and system that the others are compared with."""
-    for _, name, rows in headlines(table, shown):
-        yield from _headed(name, rows)
+    for _, name, rows in headlines(table, figures.shown):
+        yield from _headed(name, rows, figures.draws)
 
 
-def _headed(name: str, rows: pl.DataFrame) -> Iterator[tuple[str, list[dict[str, str]]]]:
+def _headed(name: str, rows: pl.DataFrame, draws: int | None) -> Iterator[tuple[str, list[dict[str, str]]]]:
     """Yield a heading and `figure_rows` for each reference of a set."""
     head = f"{name} ({rows['metric'][0]}, {rows['protocol'][0]})"
     references = rows["reference"].drop_nulls().unique(maintain_order=True).to_list()
     for reference in references:
-        yield f"{head}, compared with {reference}", figure_rows(rows.filter(reference=reference))
+        yield f"{head}, compared with {reference}", figure_rows(rows.filter(reference=reference), draws)
     if not references:
-        yield head, figure_rows(rows)
+        yield head, figure_rows(rows, draws)
 
 
-def figure_rows(table: pl.DataFrame) -> list[dict[str, str]]:
-    """Return formatted rows of the table `sweep`, for one set and reference."""
+def figure_rows(table: pl.DataFrame, draws: int | None) -> list[dict[str, str]]:
+    """Return formatted rows of the table `sweep`, for one set and reference; p is of a number of bootstrap draws."""
+    compared = table["p_value"].count()
     return [
         {
             "system": row["label"],
@@ -214,7 +217,7 @@ def figure_rows(table: pl.DataFrame) -> list[dict[str, str]]:
             "95 % interval": interval(row["ci_low"], row["ci_high"]),
             "seeds": str(row["seeds"]),
             "difference": with_sign(row["difference"], row["difference_low"], row["difference_high"]),
-            "p": p_value(row["p_value"]),
+            "p": p_value(row["p_value"], draws, compared),
             "significant": row["verdict"] or "",
         }
         for row in table.iter_rows(named=True)

@@ -59,18 +59,25 @@ def chart_of(table=TABLE, systems=POINTS, axis="recipe", shown=MEAN):
     return sweep_chart(table, shown, systems, axis)
 
 
+def figures_of(shown=MEAN, faults=None, draws=None):
+    return SweepFigures(shown=shown, faults=faults or {}, notes=[], draws=draws)
+
+
 def page_of(table, systems, faults=None):
-    figures = SweepFigures(shown=MEAN, faults=faults or {}, notes=[])
+    figures = figures_of(faults=faults)
     return markdown(sweep_page("Systems", table, figures, chart_of(table, systems), (), []))
 
 
 def test_significance_requires_both_interval_and_corrected_p_value():
-    ((heading, rows),) = comparisons(TABLE, MEAN)
+    ((heading, rows),) = comparisons(TABLE, figures_of())
     assert heading == "mean of sets (spearman, all), compared with a"
     assert [line["significant"] for line in rows] == ["", "above", "no", "below"]
     assert list(rows[1].values()) == [
         "b", "60.00 ± 1.00", "[58.00, 62.00]", "3", "+10.00 [+5.00, +15.00]", "0.010", "above",
     ]  # fmt: skip
+    # With 599 draws, 3 comparisons reach 3 × 2 / 600 at best.
+    ((_, bounded),) = comparisons(TABLE, figures_of(draws=599))
+    assert [line["p"] for line in bounded] == ["", "≤ 0.01", "0.300", "≤ 0.01"]
     assert finding(TABLE, MEAN) == (
         f"On {MEAN}, above a: b (+10.00 [+5.00, +15.00]); below a: d (-10.00 [-15.00, -5.00]); "
         "no significant difference from a: c."
@@ -84,7 +91,7 @@ def test_own_text_and_scored_pairs_have_separate_comparisons():
     question = {"metric": "mean reciprocal rank"}
     loss = row("b", "own:t title", 0.1, (-0.1, -0.2, -0.05, 0.01), **question)
     both = pl.concat([TEST, table_of(row("a", "own:t title", 0.2, **question), loss)])
-    assert [heading for heading, _ in comparisons(both, "stsb test")] == [
+    assert [heading for heading, _ in comparisons(both, figures_of("stsb test"))] == [
         "stsb test (spearman, all), compared with a",
         "own:t title (mean reciprocal rank, all), compared with a",
     ]
@@ -120,7 +127,7 @@ def test_chart_shows_the_mean_of_sets_or_the_set_that_decides(table, declared, s
 
 
 def test_uncompared_set_has_table_and_chart_of_headline_metric():
-    ((heading, lines),) = comparisons(FACETS, "afs test")
+    ((heading, lines),) = comparisons(FACETS, figures_of("afs test"))
     assert heading == "afs test (spearman, unsupervised)"
     assert [(line["system"], line["mean ± sd"]) for line in lines] == [("a", "30.00 ± 1.00"), ("b", "40.00 ± 1.00")]
     chart = chart_of(FACETS, POINTS[:2], shown="afs test")
