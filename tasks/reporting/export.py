@@ -58,9 +58,10 @@ def export_figures(store: Store, ref: ArtifactRef, target: Path, form: str) -> P
         raise StoreWriteError(f"{target}: --as {form} writes no archive. Remove .zip from the name.")
     if target.exists():
         raise StoreWriteError(f"{target}: already exists. Name a new file or folder.")
-    scores = store.scan(ref, "scores").collect()
+    scores, found = store.scan(ref, "scores").collect(), store.manifest(ref).figures.get("notes")
+    notes = [str(note) for note in found] if isinstance(found, list) else []
     with explain_full_disk(target), atomic_write(target) as path:
-        FORMS[form](scores, store.manifest(ref).figures.get("notes", []), path)
+        FORMS[form](scores, notes, path)
     return target
 
 
