@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import polars as pl
 
 from bsl.models.evaluation.verdict import STOPPED
+from bsl.models.views.pairs import REHEARSAL
 from bsl.storage.datasets.registry import DATASETS
 from bsl.tasks.rendering.blocks import Page, Part, Prose, Table
 from bsl.tasks.rendering.score_tables import INTERVALS, score_rows
@@ -141,7 +142,8 @@ def _labels(settings: RunSettings, dev: str | None) -> str:
     if dev:
         selection = f"The checkpoint was selected by Spearman on {dev}, so figures on {dev} are not test results."
     pairs = "Pairs were selected by labels of natural language inference. " if settings.needs_labels else ""
-    scored = f"Training used the labels of {', '.join(settings.scored)}. " if settings.scored else ""
+    named = [*settings.scored, *(["your own file"] if settings.own_labels else [])]
+    scored = f"Training used the labels of {', '.join(named)}. " if named else ""
     return f"{pairs}{scored}{selection}"
 
 
@@ -210,6 +212,10 @@ def _materials(settings: RunSettings, base: BaseCard) -> Iterator[Material]:
         return  # without training, no views are made
     for name in dict.fromkeys(settings.scored):
         yield Material("scored pairs", name, data_licence(data_set(name)))
+    if settings.own_labels:
+        yield Material("labels", "your own file", OWN)
+    if any(phase.training.objective.nullable for phase in settings.own_labels):
+        yield Material("general sentences", REHEARSAL, data_licence(data_set(REHEARSAL)))
     translators = {hop.model for view in settings.augment.translations for hop in view.hops}
     for model in sorted(translators):
         yield model_material("translation of views", model)
