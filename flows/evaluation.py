@@ -9,6 +9,7 @@ from prefect.runtime import flow_run
 
 from bsl.flows.checked_flow import flow
 from bsl.flows.run_context import Names, Site, announce_precision, run_context_of
+from bsl.models.evaluation.sweep import enough_draws
 from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.tasks.embedding.embed import TITLE, embed, embed_tfidf
 from bsl.tasks.embedding.transforms import fit_transform, fold_transform, transform
@@ -107,10 +108,15 @@ def frozen_scores(site: RunContext, system: System, found: FoundSets, config: Sc
 def differences(
     site: RunContext, first: System, others: list[System], found: FoundSets, config: ScoringConfig
 ) -> tuple[ComparisonRef, ...]:
-    """Compare each other system with the first (other minus first), on the sets of all kinds with draws."""
+    """Compare each other system with the first (other minus first), on the sets of all kinds with draws.
+
+    Many systems get more draws, so that a difference can pass Holm's correction.
+    """
+    resamples = enough_draws(config.bootstrap.resamples, len(others))
+    bootstrap = config.bootstrap.model_copy(update={"resamples": resamples})
     sets = {other: {name: drawn for name, drawn in found.drawn.items() if other.of((drawn,))} for other in others}
     return tuple(
-        compare(site, first.embeddings, other.embeddings, (first.label, other.label), compared_sets, config.bootstrap)
+        compare(site, first.embeddings, other.embeddings, (first.label, other.label), compared_sets, bootstrap)
         for other, compared_sets in sets.items()
         if compared_sets
     )

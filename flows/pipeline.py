@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from prefect import State
@@ -36,7 +37,7 @@ from bsl.tasks.stage.log_context import show_logs
 from bsl.tasks.stage.pool import NO_FIGURE, PoolError
 from bsl.tasks.training.distributed import require_equal_shares
 from bsl.tasks.training.teachers import check_teaching, find_teachers, teacher_vectors
-from bsl.tasks.training.train import train
+from bsl.tasks.training.train import check_objectives, train
 from bsl.tasks.views.augment import augment, find_routes
 from bsl.tasks.views.methods import column_view, sources_with
 from bsl.tasks.views.pairs import pairs_of
@@ -182,7 +183,9 @@ def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
     if config.phases:
         bad_share, columns = config.ingest.max_bad_share, config.augment.given
         given = tuple(column_view(site, sources, corpus, view, bad_share) for view in columns)
-        views = augment(site, corpus, config.augment, labelled, given, routes)
+        # Not earlier: it loads the encoder, which a run with all stages cached does not need.
+        fits = partial(check_objectives, site, start, encoder, [phase.training for phase in config.phases])
+        views = augment(site, corpus, config.augment, labelled, given, routes, fits)
     pairs = [
         own.label_pairs(site, phase.training)
         if own and phase.pairs.scored == OWN_LABELS

@@ -210,12 +210,12 @@ def smallest_p(draws: int, comparisons: int) -> float:
     return min(1.0, 2 * max(comparisons, 1) / (draws + 1))
 
 
-def _mean(sets: Sequence[Sequence[BootstrapDraws]]) -> tuple[BootstrapDraws, ...]:
-    return tuple(mean_draws(system) for system in zip(*sets, strict=True))
-
-
 def with_holm(comparison: pl.DataFrame) -> pl.DataFrame:
     """Return differences with p corrected for the number of systems that are compared with a reference on a set."""
     family = [name for name in _FAMILY if name in comparison.columns]
     corrected = pl.col("p_value").map_batches(lambda found: pl.Series(holm(found.to_list())), return_dtype=pl.Float64)
     return comparison.with_columns(corrected.over(family))
+
+
+def _mean(sets: Sequence[Sequence[BootstrapDraws]]) -> tuple[BootstrapDraws, ...]:
+    return tuple(mean_draws(system) for system in zip(*sets, strict=True))

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from bsl.models.encoder.network import Encoder
     from bsl.models.encoder.sentence_encoder import SentenceEncoder
     from bsl.models.objectives.columns import Column
+    from bsl.models.objectives.objective import Objective
     from bsl.models.training.config import TrainingConfig
     from bsl.models.training.token_cache import TeacherVectors
 
@@ -280,6 +281,16 @@ class _Loop:
         on_progress(self.run.step, self.run.total, f"loss {self.run.log[-1]['loss']:.3f}{dev} · {rates}{used}")
 
 
+def objective_of(encoder: SentenceEncoder, config: TrainingConfig) -> Objective:
+    """Return the networks and the loss of a training; the online network is a copy of the encoder's.
+
+    Raises:
+        TrainingError, EncoderError: The objective cannot train this encoder.
+    """
+    online = with_convolutions(copy.deepcopy(encoder.network))
+    return config.objective.build(online, encoder.own_tokenizer)
+
+
 def _start(
     encoder: SentenceEncoder,
     data: TokenCache,
@@ -288,8 +299,7 @@ def _start(
     total: int,
     device: str | torch.device,
 ) -> TrainingState:
-    online = with_convolutions(copy.deepcopy(encoder.network))
-    objective = config.objective.build(online, encoder.own_tokenizer).to(device)
+    objective = objective_of(encoder, config).to(device)
     if data.teacher is not None:
         sample = data.take(permutation(len(data), config.seed, 0)[:TEACHER_SAMPLE])
         objective.fit_to_teacher(sample, data.teacher.vectors)

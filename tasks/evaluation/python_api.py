@@ -10,7 +10,7 @@ import polars as pl
 from bsl.models.corpus.normalize import sentence_ids
 from bsl.models.errors import EvaluationError
 from bsl.models.evaluation.config import BootstrapConfig, ScoringConfig
-from bsl.models.evaluation.sweep import with_holm
+from bsl.models.evaluation.sweep import enough_draws, with_holm
 from bsl.storage.errors import SourceError
 from bsl.tasks.embedding.python_encoders import TextEncoder, embed_texts, name_of
 from bsl.tasks.embedding.vectors import Vectors
@@ -118,7 +118,8 @@ def differences(
     from bsl.models.evaluation.significance.hierarchical import difference_of
 
     sets = [(name, one, 0) for name, one in found.drawn.items()]
-    for drawn in draws_of_sets(sets, [[one] for one in vectors.values()], BootstrapConfig()):
+    config = BootstrapConfig(resamples=enough_draws(BootstrapConfig().resamples, len(vectors) - 1))
+    for drawn in draws_of_sets(sets, [[one] for one in vectors.values()], config):
         first, *others = drawn.systems
         for name, system in zip([*vectors][1:], others, strict=True):
             yield drawn, name, system, difference_of(first, system)

@@ -11,6 +11,7 @@ from bsl.models.training.config import TrainingConfig
 from bsl.storage.artifacts.refs import ENCODER, STATE, CheckpointRef, EmbeddingsRef, PairsRef
 from bsl.storage.sources.model_sources import ResolvedModel
 from bsl.tasks.corpus.evaluation_sets import ScoredSet
+from bsl.tasks.embedding.encoders import load_encoder
 from bsl.tasks.figures import Speed, TrainingFigures
 from bsl.tasks.rendering.blocks import Charts, Table
 from bsl.tasks.stage.cached import StageContext, stage
@@ -21,7 +22,10 @@ from bsl.tasks.training.distributed import MEASURED, train_together
 from bsl.tasks.training.worker import TrainingJob, run_job
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from bsl.models.training.loop import TrainingResult
+    from bsl.tasks.stage.run_context import RunContext
 
 
 @stage(ref=CheckpointRef, version=8, uses_torch=True)
@@ -74,6 +78,23 @@ def train(
         )
     )
     _show(result)
+
+
+def check_objectives(
+    site: RunContext, start: CheckpointRef | ResolvedModel, encoder: EncoderConfig, trainings: Iterable[TrainingConfig]
+) -> None:
+    """Check that the objectives can train an encoder; this loads it, so call it before hours of other work only.
+
+    Raises:
+        TrainingError, EncoderError: An objective cannot train this encoder.
+    """
+    from bsl.models.runtime.random_state import seeded
+    from bsl.models.training.loop import objective_of
+
+    loaded = load_encoder(site.open_store(), start, encoder)
+    with seeded(0):
+        for training in trainings:
+            objective_of(loaded, training)
 
 
 def _show(result: TrainingResult) -> None:

@@ -11,7 +11,10 @@ import pytest
 
 from bsl.flows.cli.main import main
 from bsl.flows.cli.terminal.overrides import configured
+from bsl.flows.config import override
 from bsl.flows.pipeline import pipeline, run
+from bsl.flows.recipes import recipe
+from bsl.models.errors import TrainingError
 from bsl.storage.artifacts.store import Store
 from bsl.tasks.evaluation.kinds import UnknownSuiteError
 from bsl.tasks.figures import ResultFigures
@@ -67,6 +70,15 @@ def test_run_rejects_fine_tuning_suite_before_it_starts():
     changed = configured("tiny", ['evaluation.sets=["embedded:stsb/test", "stsb-supervised"]'])
     with pytest.raises(UnknownSuiteError, match="contains stsb-supervised, which fine-tune the encoder"):
         run(changed, RunContext())
+
+
+def test_objective_that_cannot_train_the_encoder_is_refused_before_translation(tmp_path, small):
+    store = Store(str(tmp_path / "store"))
+    objective = {**small["training"].get("objective", {}), "dims": [10_000]}
+    changed = override(recipe("tiny"), {**small, "training": {**small["training"], "objective": objective}})
+    with pytest.raises(TrainingError, match=r"dims contains \[10000\], expected numbers below the encoder's width"):
+        run(changed, RunContext(store=store.url))
+    assert {ref.kind for ref in store.refs()} == {"corpus"}
 
 
 def test_second_run_is_cached_and_publishes_no_artifact(undisturbed, small, contents, caplog):

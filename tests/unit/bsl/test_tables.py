@@ -126,6 +126,12 @@ def test_compare_corrects_p_of_several_encoders():
     assert corrected["p_value"].to_list() == pytest.approx(holm(raw))
 
 
+def test_difference_of_one_in_many_encoders_can_pass_the_correction():
+    """Regression: with 1,000 draws, Holm's p of 26 comparisons cannot fall below 0.05."""
+    many = {str(number): lambda texts: [["river" in text, "engine" in text] for text in texts] for number in range(27)}
+    assert bsl.compare({"first": lengths, **many}, COLUMNS)["p_value"].min() < 0.05
+
+
 def test_evaluate_and_compare_take_tables_and_name_no_temporary_folder():
     for given in (pd.DataFrame(COLUMNS), (TEXTS, TOPICS), [pl.DataFrame(COLUMNS)]):
         table = bsl.compare([lengths, letters], given)
