@@ -186,6 +186,8 @@ def run_adapt(
         missing=tuple(found.missing),
         settings=fix_precision(config, site).model_dump_json(indent=1),
         translators=tuple(hop.model for hop in config.trip.hops) if config.trip else (),
+        rehearsal=config.rehearsal_set if general else "",
+        rehearses_text=labelled is not None and on_labels and own is not None,
         base=base_card(described_folder(site.open_store(), start)),
     )
     return adaptation(site, artifacts, described, RunCommand(command=command))

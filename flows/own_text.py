@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from bsl.flows.recipes.shared import REHEARSAL
 from bsl.models.corpus.labels import OR_LABELS
 from bsl.models.errors import EvaluationError
 from bsl.models.evaluation.own_text import too_few
+from bsl.models.views.pairs import REHEARSAL
 from bsl.storage.sources.labels import SET_PREFIX as LABELS_PREFIX
 from bsl.storage.sources.labels import LabelSource, sources_and_labels
 from bsl.storage.sources.own_text import SET_PREFIX, TextSource

@@ -116,6 +116,11 @@ class RunSettings(TrainingSettings):
         return tuple(phase.pairs.scored for phase in self.phases if phase.pairs.scored not in (None, OWN_LABELS))
 
     @property
+    def own_labels(self) -> tuple[Phase, ...]:
+        """The trainings on own labels."""
+        return tuple(phase for phase in self.phases if phase.pairs.scored == OWN_LABELS)
+
+    @property
     def selecting_dev(self) -> str | None:
         """The dev set that selects the checkpoint of a training; None if every training keeps its last step."""
         selects = any(phase.training.select != "last" for phase in self.phases)
@@ -152,8 +157,7 @@ class RunSettings(TrainingSettings):
     @model_validator(mode="after")
     def _has_its_labels(self) -> Self:
         own = self.ingest.own_text
-        trains = any(phase.pairs.scored == OWN_LABELS for phase in self.phases)
-        if trains and (own is None or own.labels is None):
+        if self.own_labels and (own is None or own.labels is None):
             raise ValueError(f"pairs.scored={OWN_LABELS} needs labels. Set ingest.own_text.labels to a file.")
         return self
 

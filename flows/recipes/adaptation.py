@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
 from pydantic import Field, model_validator
 
 from bsl.flows.own_options import DEFAULT_ENCODER, AdaptOptions
-from bsl.flows.recipes.shared import ALONE, ANCHOR, CROPS, LABEL_REGRESSION, PIVOTS, REHEARSAL, trips_of, with_fields
+from bsl.flows.recipes.shared import ALONE, ANCHOR, CROPS, LABEL_REGRESSION, PIVOTS, trips_of, with_fields
 from bsl.models.corpus.passages import HoldOutConfig
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.evaluation.config import EvaluationConfig
@@ -16,7 +16,7 @@ from bsl.models.objectives.contrastive_config import ContrastiveConfig
 from bsl.models.training.config import TrainingConfig
 from bsl.models.translation.config import CATALOGS, OPUS_MT
 from bsl.models.views.config import AugmentConfig, CropView, TranslatedView
-from bsl.models.views.pairs import PairConfig, ViewPair
+from bsl.models.views.pairs import REHEARSAL, PairConfig, ViewPair
 from bsl.storage.filesystem.urls import Public
 from bsl.storage.record import AddedAs
 

@@ -35,6 +35,8 @@ _COUNT = pl.len().cast(pl.UInt64)
 MIN_WORDS = 2  # with fewer words left, the text stays unchanged
 
 
+REHEARSAL: Final = "embedded:stsb/train"
+"""Scored set whose sentences keep their vectors during training on labels."""
 OWN_LABELS: Final = "own/labels"
 """Name of the training labels of the run's own text, as a scored set."""
 

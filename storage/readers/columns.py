@@ -19,7 +19,8 @@ class Columns:
 
     Attributes:
         texts: string columns; empty where absent or null.
-        others: columns read as strings, null where absent: the label of an NLI pair, or the score of a pair.
+        others: other columns, null where absent, such as the label of an NLI pair or the score of a pair: as strings
+            from text files, with their types from Parquet and Arrow.
         carried: columns to copy: as strings from text files, with their types from Parquet and Arrow.
     """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -15,6 +16,7 @@ KEPT_EXAMPLES: Final = 20
 SHOWN_EXAMPLES: Final = 3
 _EXAMPLE_BYTES: Final = 100
 _NOT_UTF8: Final = "not UTF-8"
+_FIELDS: Final = re.compile(r"(\d+) fields, expected (\d+)")
 _DECIDING_BYTES: Final = 10_000  # of undecodable lines, to recognise their encoding
 
 
@@ -94,6 +96,11 @@ class ReadReport:
                 'Close each quote that opens a field, and double the quotes inside such a field (`"a ""b"""`), or '
                 "write the file again, for example as JSON lines."
             )
+        if (counts := _FIELDS.fullmatch(first)) and int(counts[1]) > int(counts[2]):
+            quote = "Put quotes around texts that contain the separator"
+            if counts[2] == "1":
+                return f"{quote}. Or if each line is a text, remove the header line and rename the file to .txt."
+            return f"{quote}, or write the file again, for example as JSON lines."
         if first.endswith("expected a string"):
             if "an object" in first or "a list" in first:
                 return f"Name another column {NAME_COLUMNS}, or write the text of these values in the file as strings."

@@ -103,7 +103,7 @@ def _guess(path: str, table: pl.DataFrame, prose: list[str], given: LabelFile) -
     if len(texts) == 2 and not given.texts and (label := _class(path, table, others, given.label)) is not None:
         raise SourceError(
             f"{path}: {texts[0]!r} and {texts[1]!r} may be the text of the classes in {label!r}. Name one "
-            f"{NAME_TEXT}: {texts[0]}."
+            f"{NAME_TEXT}: {texts[0]}. Or for pairs, write their scores as numbers."
         )
     return None
 
@@ -210,21 +210,21 @@ def _counted(table: pl.DataFrame, names: Sequence[str]) -> str:
     return ", ".join(f"`{name}` ({_count(table[name]):,} values)" for name in names)
 
 
-def remedy(form: str, table: pl.DataFrame, texts: Sequence[str], unread: Sequence[str]) -> str:
+def remedy(table: pl.DataFrame, texts: Sequence[str], unread: Sequence[str], label: str | None) -> str:
     """Return what to do about a table without labels.
 
     Args:
-        form: Format of the file.
         table: The columns that can be read.
-        texts: The text columns among them.
+        texts: The text columns among them, or those that the user named.
         unread: The other columns.
+        label: The label that the user named; None if not named.
     """
-    if form == "txt":
-        return "A text file has no columns. Save texts and labels as .csv, with the header line `text,label`."
     if wrong := [*dict.fromkeys(named(unread, (*_CLASSES, *_SCORES)))] if texts else unread:
         return f"Write {', '.join(map(repr, wrong))} as strings: the values have another type."
     if not texts:
-        return f"Name the text column {NAME_TEXT}: {table.columns[0]}."
+        others = [name for name in table.columns if name != label] or table.columns
+        words = {name: int(table[name].unique().str.count_matches(r"\p{L}").sum()) for name in others}
+        return f"Name the text column {NAME_TEXT}: {max(others, key=words.__getitem__)}."
     names = named(table.columns, _SCORES if len(texts) == 2 else _CLASSES)
     candidates = [name for name in dict.fromkeys((*names, *table.columns)) if name not in texts]
     found = [name for name in candidates if 2 <= _count(table[name]) <= table.height // 2]

@@ -14,12 +14,9 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import polars as pl
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _MACHINE: Final = ("nan", "NaN", "-nan", "-NaN", "<NA>", "#N/A", "#NA")
 """Missing values as pandas, Python's json and spreadsheets write them."""
@@ -35,12 +32,13 @@ _TRUTHS: Final = {"yes": "1", "no": "0", "true": "1", "false": "0"}
 def class_labels(values: pl.Series) -> pl.Series:
     """Return the classes of a column of strings; null where the label is missing."""
     known = _written(values)
-    return known.replace({spelling: label for spelling, label, _ in _spellings(known)})
+    return known.replace(_spellings(known))
 
 
 def folded_spellings(values: pl.Series) -> tuple[tuple[str, str, int], ...]:
-    """Return the spellings that differ from their class, as `_key` reads them: spelling, class, number of rows."""
-    return tuple(_spellings(_written(values)))
+    """Return the values that differ from their class in spelling or as numbers: value, class, number of rows."""
+    both = pl.DataFrame({"value": values, "label": class_labels(values)}).filter(pl.col("value") != pl.col("label"))
+    return tuple(both.group_by("value", "label").len().sort("len", "value", descending=[True, False]).iter_rows())
 
 
 def _written(values: pl.Series) -> pl.Series:
@@ -61,11 +59,12 @@ def _written(values: pl.Series) -> pl.Series:
     return known.replace(same)
 
 
-def _spellings(written: pl.Series) -> Iterator[tuple[str, str, int]]:
+def _spellings(written: pl.Series) -> dict[str, str]:
+    """Return the most frequent spelling for each of the others."""
     counts = written.drop_nulls().alias("spelling").value_counts()
     first = counts.sort("count", "spelling", descending=[True, False])  # the order of rows has no effect
     first = first.with_columns(key=_key(first["spelling"])).with_columns(label=pl.first("spelling").over("key"))
-    yield from first.filter(pl.col("spelling") != pl.col("label")).select("spelling", "label", "count").iter_rows()
+    return dict(first.filter(pl.col("spelling") != pl.col("label")).select("spelling", "label").iter_rows())
 
 
 def _key(values: pl.Series) -> pl.Series:

@@ -26,7 +26,7 @@ from bsl.storage.sources.label_columns import (
     remedy,
 )
 from bsl.storage.sources.label_groups import group_names, likely_group, require_groups
-from bsl.storage.sources.label_names import SET_PREFIX, label_file
+from bsl.storage.sources.label_names import SET_PREFIX, LabelFile, label_file
 from bsl.storage.sources.label_values import class_labels, decimal_comma, folded_spellings, scores, words_as_classes
 from bsl.storage.sources.own_text import TITLES, TextSource, text_sources
 from bsl.storage.sources.paths import listed
@@ -76,7 +76,7 @@ class LabelSource(Record):
     likely_document: Annotated[str | None, NotInKey] = None
     """Column that looks like `document`, if that is None."""
     spellings: Annotated[tuple[tuple[str, str, int], ...], NotInKey] = ()
-    """Labels that differ from their class in case, blanks or unseen characters: spelling, class, number of rows."""
+    """Labels that are written otherwise than their class, such as `1.0` than `1`: label, class, number of rows."""
     comma: Annotated[str, NotInKey] = ""
     """A score with a decimal comma."""
 
@@ -96,7 +96,7 @@ class LabelSource(Record):
             *(f"`{name}` is not used" for name in self.unused),
             *(f"{word!r} ({rows:,} rows) is a class, not a missing label" for word, rows in self.words),
             *([f"the score {self.comma} is read as {self.comma.replace(',', '.')}"] if self.comma else []),
-            *([f"equal but for case, blanks and unseen characters: {', '.join(folded)}"] if self.spellings else []),
+            *([f"equal as numbers or but for case, blanks, unseen characters: {', '.join(folded)}"] if folded else []),
         ]
         hint = ""
         if self.likely_document:
@@ -125,11 +125,16 @@ def label_source(name: str, document: str | None = None) -> LabelSource:
     path, encoding = without_password(given.path), given.encoding
     files = listed(path)
     form = _only_format(path, files)
+    if form == "txt":
+        raise SourceError(
+            f"{path}: a text file has no columns, {EXPECTED}. Save texts and labels as .csv, or .tsv if tabs separate "
+            "them, with a header line of the columns' names, such as text and label."
+        )
     readable = columns_of(files[0], form, readable=True, encoding=encoding)
     table = _table(files, form, readable, encoding) if readable else pl.DataFrame()
     found = label_columns(path, table, given) if table.width else None
     if found is None:
-        _refuse(path, files[0], form, table, encoding)
+        _refuse(path, files[0], form, table, given)
     kind, texts, label = found
     if kind == "pairs":
         _require_scores(path, table[label])
@@ -194,15 +199,16 @@ def _only_format(path: str, files: Sequence[str]) -> Format:
     return formats[0]
 
 
-def _refuse(path: str, file: str, form: Format, table: pl.DataFrame, encoding: str | None) -> NoReturn:
+def _refuse(path: str, file: str, form: Format, table: pl.DataFrame, given: LabelFile) -> NoReturn:
     require_header(file, form, table.head(SAMPLE), f"{NAME_TEXT}, and the label {NAME_LABEL}")
-    columns = columns_of(file, form, encoding=encoding)
+    columns = columns_of(file, form, encoding=given.encoding)
     _, once, known = prose_columns(table)
+    texts = [*given.texts] or once or known
     unread = [name for name in columns if name not in table.columns]
-    hint = remedy(form, table, once or known, unread)
+    hint = remedy(table, texts, unread, given.label)
     raise SourceError(
         f"{path}: no labels found in the columns {', '.join(map(repr, columns))} (text columns: "
-        f"{', '.join(map(repr, once)) or 'none'}{obstacle(table, once or known)}), {EXPECTED}. {hint}"
+        f"{', '.join(map(repr, texts)) or 'none'}{obstacle(table, texts)}), {EXPECTED}. {hint}"
     )
 
 

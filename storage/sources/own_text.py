@@ -164,12 +164,17 @@ def records(source: TextSource, report: ReadReport) -> Iterator[pl.DataFrame]:
         yield (
             table.select(
                 text=pl.concat_list(source.texts),
-                title=pl.lit(None, pl.String) if source.title is None else pl.col(source.title),
-                document=pl.lit(None, pl.String) if source.document is None else pl.col(source.document),
+                title=_as_strings(source.title),
+                document=_as_strings(source.document),
                 file=pl.lit(number, pl.UInt32),
                 record=pl.int_range(pl.len(), dtype=pl.UInt32),
             ).explode("text")
         )
+
+
+def _as_strings(column: str | None) -> pl.Expr:
+    """Return a column of titles or documents, which may be numbers in Parquet and Arrow files."""
+    return (pl.lit(None) if column is None else pl.col(column)).cast(pl.String)
 
 
 def check_named(path: str, mirror: str | None = None) -> None:

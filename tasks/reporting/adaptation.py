@@ -37,7 +37,19 @@ from bsl.tasks.figures import (
 )
 from bsl.tasks.rendering.blocks import Facts, Page, Part, Prose, Table
 from bsl.tasks.rendering.evidence import MRR, answer_blocks, answer_of, proof_rows, share_tables
-from bsl.tasks.reporting.card import CARD, NO_CARD, OWN, BaseCard, Material, card, hub_id, model_material, use_section
+from bsl.tasks.reporting.card import (
+    CARD,
+    NO_CARD,
+    OWN,
+    BaseCard,
+    Material,
+    card,
+    data_licence,
+    data_set,
+    hub_id,
+    model_material,
+    use_section,
+)
 from bsl.tasks.reporting.classifier import card_part, classifier_part, classifier_summary
 from bsl.tasks.reporting.provenance import RunCommand
 from bsl.tasks.reporting.public_names import public_names, with_public_names
@@ -108,6 +120,10 @@ class AdaptationContent(StageInputs):
     """All settings as JSON."""
     translators: tuple[str, ...]
     """Models of the round trips."""
+    rehearsal: str = ""
+    """General set whose sentences were in training beside labels; empty for none."""
+    rehearses_text: bool = False
+    """Whether sentences of the text were in training beside labels."""
     base: BaseCard = NO_CARD
     """What the original encoder's own card says."""
 
@@ -156,7 +172,7 @@ def training_summary(views: Sequence[str], share: float) -> str:
     return f"Training goal: {goal}. Weights of the adapted encoder: {100 * share:g} % from the trained encoder{rest}."
 
 
-@stage(ref=ReportRef, version=20)
+@stage(ref=ReportRef, version=21)
 def adaptation(
     context: StageContext, artifacts: AdaptationArtifacts, content: AdaptationContent, command: RunCommand
 ) -> None:
@@ -311,6 +327,10 @@ def _data(content: AdaptationContent, split: str) -> list[str]:
 
 
 def _training_materials(content: AdaptationContent) -> list[Material]:
-    if content.labels and "labels" in content.views:
-        return [Material("labels", stem_of(content.labels.path), OWN)]
-    return [Material("sentences", source.name, OWN) for source in content.sources]
+    own = [Material("sentences", source.name, OWN) for source in content.sources]
+    if content.labels is None or "labels" not in content.views:
+        return own
+    materials = [Material("labels", stem_of(content.labels.path), OWN), *(own if content.rehearses_text else [])]
+    if content.rehearsal:
+        materials.append(Material("general sentences", content.rehearsal, data_licence(data_set(content.rehearsal))))
+    return materials

@@ -179,6 +179,18 @@ def model_name(model: str) -> str:
     return model.rstrip("/").rpartition("/")[2] or model
 
 
+def data_set(scored: str) -> str:
+    """Return the dataset of a scored set, without its split."""
+    return scored.rpartition("/")[0] or scored
+
+
+def data_licence(dataset: str | None) -> str:
+    """Return the licence of an embedded or declared dataset."""
+    if dataset and dataset.startswith(EMBEDDED):
+        return embedded_manifest(dataset.removeprefix(EMBEDDED)).licence
+    return DATASETS[dataset].licence if dataset in DATASETS else UNDECLARED
+
+
 def model_material(role: str, model: str, declared: str | None = None) -> Material:
     """Return a model as material, with its licence if known; `declared` is that of its own card."""
     if model.startswith(EMBEDDED):

@@ -28,7 +28,7 @@ from bsl.tasks.reporting.card import CARD
 from bsl.tasks.reporting.model_card import folded_card
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import polars as pl
 
@@ -58,13 +58,14 @@ def export_figures(store: Store, ref: ArtifactRef, target: Path, form: str) -> P
         raise StoreWriteError(f"{target}: --as {form} writes no archive. Remove .zip from the name.")
     if target.exists():
         raise StoreWriteError(f"{target}: already exists. Name a new file or folder.")
-    scores = store.scan(ref, "scores").collect()
+    scores, found = store.scan(ref, "scores").collect(), store.manifest(ref).figures.get("notes")
+    notes = [str(note) for note in found] if isinstance(found, list) else []
     with explain_full_disk(target), atomic_write(target) as path:
-        FORMS[form](scores, path)
+        FORMS[form](scores, notes, path)
     return target
 
 
-def _mteb(scores: pl.DataFrame, target: Path) -> None:
+def _mteb(scores: pl.DataFrame, _notes: Sequence[str], target: Path) -> None:
     """Write `<system>/<task>.json`, as in a folder of MTEB results.
 
     Raises:
@@ -104,16 +105,16 @@ def _cut(name: str) -> str:
     return name.encode()[: _NAME_BYTES - 13].decode(errors="ignore")
 
 
-def _markdown(scores: pl.DataFrame, target: Path) -> None:
-    parts = [
-        f"## {plain(title)}\n\n{markdown_table(rows)}\n\n" + "\n".join(f"- {code(note)}" for note in notes) + "\n"
-        for title, rows, notes in _tables(scores)
-    ]
-    target.write_text("\n".join(parts), encoding="utf-8")
+def _markdown(scores: pl.DataFrame, notes: Sequence[str], target: Path) -> None:
+    parts = []
+    for title, rows, signatures in _tables(scores):
+        listed = "\n".join(f"- {code(signature)}" for signature in signatures)
+        parts.append(f"## {plain(title)}\n\n{markdown_table(rows)}\n\n{listed}\n")
+    target.write_text("\n".join([*parts, *(f"{plain(note)}\n" for note in notes)]), encoding="utf-8")
 
 
-def _latex(scores: pl.DataFrame, target: Path) -> None:
-    parts = [as_latex(*table) for table in _tables(scores)]
+def _latex(scores: pl.DataFrame, notes: Sequence[str], target: Path) -> None:
+    parts = [as_latex(title, rows, [*signatures, *notes]) for title, rows, signatures in _tables(scores)]
     target.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 
@@ -123,7 +124,10 @@ def _tables(scores: pl.DataFrame) -> Iterator[tuple[str, list[dict[str, str]], l
     yield INTERVALS, score_rows(scores), [": ".join(row.values()) for row in signature_rows(scores)]
 
 
-FORMS: Final[dict[str, Callable[[pl.DataFrame, Path], None]]] = {"mteb": _mteb, "markdown": _markdown, "latex": _latex}
+FORMS: Final[dict[str, Callable[[pl.DataFrame, Sequence[str], Path], None]]] = {
+    "mteb": _mteb, "markdown": _markdown, "latex": _latex,
+}  # fmt: skip
+"""Form → a function that writes scores, and notes about them, to a path."""
 
 
 @contextlib.contextmanager

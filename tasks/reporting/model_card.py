@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import polars as pl
 
 from bsl.models.evaluation.verdict import STOPPED
-from bsl.storage.assets.catalog import embedded_manifest
-from bsl.storage.assets.embedded import EMBEDDED
+from bsl.models.views.pairs import REHEARSAL
 from bsl.storage.datasets.registry import DATASETS
 from bsl.tasks.rendering.blocks import Page, Part, Prose, Table
 from bsl.tasks.rendering.score_tables import INTERVALS, score_rows
 from bsl.tasks.reporting.card import (
     NO_CARD,
     OWN,
-    UNDECLARED,
     BaseCard,
     Material,
     card,
+    data_licence,
+    data_set,
     hub_id,
     model_material,
     model_name,
@@ -142,7 +142,8 @@ def _labels(settings: RunSettings, dev: str | None) -> str:
     if dev:
         selection = f"The checkpoint was selected by Spearman on {dev}, so figures on {dev} are not test results."
     pairs = "Pairs were selected by labels of natural language inference. " if settings.needs_labels else ""
-    scored = f"Training used the labels of {', '.join(settings.scored)}. " if settings.scored else ""
+    named = [*settings.scored, *(["your own file"] if settings.own_labels else [])]
+    scored = f"Training used the labels of {', '.join(named)}. " if named else ""
     return f"{pairs}{scored}{selection}"
 
 
@@ -170,15 +171,10 @@ def _kind_of(phase: Phase, settings: RunSettings) -> str:
     return "annotated pairs" if phase.pairs.labelled else f"pairs of views ({', '.join(settings.augment.methods)})"
 
 
-def _data_set(scored: str) -> str:
-    """Return the dataset of a scored set, without its split."""
-    return scored.rpartition("/")[0] or scored
-
-
 def _data_sets(settings: RunSettings) -> list[str]:
     """Return the datasets of the sentences and scored pairs, in their order."""
     read = [source.dataset for source in settings.ingest.sources if source.dataset]
-    return list(dict.fromkeys([*read, *map(_data_set, settings.scored)]))
+    return list(dict.fromkeys([*read, *map(data_set, settings.scored)]))
 
 
 def _hub_sets(settings: RunSettings) -> list[str]:
@@ -210,12 +206,16 @@ def _materials(settings: RunSettings, base: BaseCard) -> Iterator[Material]:
     for teacher in dict.fromkeys(teacher.model for phase in settings.phases for teacher in phase.teachers):
         yield model_material("teacher", teacher)
     for source in settings.ingest.sources:
-        licence = _data_licence(source.dataset) if source.dataset else OWN
+        licence = data_licence(source.dataset) if source.dataset else OWN
         yield Material("sentences", source.dataset or "your own files", licence)
     if not settings.phases:
         return  # without training, no views are made
     for name in dict.fromkeys(settings.scored):
-        yield Material("scored pairs", name, _data_licence(_data_set(name)))
+        yield Material("scored pairs", name, data_licence(data_set(name)))
+    if settings.own_labels:
+        yield Material("labels", "your own file", OWN)
+    if any(phase.training.objective.nullable for phase in settings.own_labels):
+        yield Material("general sentences", REHEARSAL, data_licence(data_set(REHEARSAL)))
     translators = {hop.model for view in settings.augment.translations for hop in view.hops}
     for model in sorted(translators):
         yield model_material("translation of views", model)
@@ -223,12 +223,6 @@ def _materials(settings: RunSettings, base: BaseCard) -> Iterator[Material]:
         yield from (model_material(view.purpose, model) for model, _ in view.models)
         if view.lexicon:
             yield Material(*view.lexicon)
-
-
-def _data_licence(dataset: str | None) -> str:
-    if dataset and dataset.startswith(EMBEDDED):
-        return embedded_manifest(dataset.removeprefix(EMBEDDED)).licence
-    return DATASETS[dataset].licence if dataset in DATASETS else UNDECLARED
 
 
 def _data_citations(settings: RunSettings) -> list[str]:

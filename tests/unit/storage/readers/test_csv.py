@@ -107,6 +107,20 @@ def test_a_bad_record_does_not_change_how_others_are_read_if_all_names_are_quote
     assert where(report) == [(22, "text follows a closing quote")]
 
 
+@pytest.mark.parametrize(
+    ("content", "remedy"),
+    [
+        ("text\nOne, two, three.\nFour.\n", "quotes around texts .* rename the file to .txt"),
+        ("text,label\nOne, two, three.,1\nFour.,0\n", "quotes around texts .* or write the file again"),
+        ("text,label\nOne\nTwo,1\n", "Correct them, name the right columns"),
+    ],
+)
+def test_remedy_for_a_wrong_number_of_fields_fits_the_file(write, report, content, remedy):
+    texts(write("a.csv", content), report)
+    with pytest.raises(SourceError, match=remedy):
+        report.check(0.0)
+
+
 BAD = {
     "a carriage return within a line": (
         b"text,b\none\rtwo,1\r\nthree,2\r\nbad\n",

@@ -150,8 +150,8 @@ def test_columns_of_other_types_are_named_as_the_obstacle(columns, remedy):
 
 
 def test_text_file_has_no_labels(tmp_path):
-    (tmp_path / "a.txt").write_text("\n".join(TEXTS))
-    with pytest.raises(SourceError, match=r"A text file has no columns\. Save texts and labels as \.csv"):
+    (tmp_path / "a.txt").write_text("".join(f"x\t{text}\n" for text in TEXTS))
+    with pytest.raises(SourceError, match=r"text file has no columns, .* Save texts and labels as \.csv, or \.tsv"):
         label_source(str(tmp_path / "a.txt"))
 
 
@@ -171,12 +171,14 @@ READ: dict[str, tuple[dict[str, list[Any]], list[str], tuple[str, ...]]] = {
         for marker in ("None", "NULL", "null", "N/A", "n/a", "NA", "<NA>", "nan", "inf", "-INF", " ")
     },
     "NaN": ({"label": [float("nan"), 0.5, *[1.5, 0.5] * 5]}, ["0.5", *["1.5", "0.5"] * 5], ()),
-    "equal numbers": ({"label": ["1", "1.0", "2", "2.50"] * 3}, ["1", "1", "2", "2.50"] * 3, ()),
+    "equal numbers": (
+        {"label": ["1", "1.0", "2", "2.50"] * 3}, ["1", "1", "2", "2.50"] * 3, ("equal as numbers", "`1.0` (3) is `1`"),
+    ),
     "NA among words": ({"label": ["NA", "EU", None] * 4}, ["NA", "EU"] * 4, ("'NA' (4 rows) is a class, not a",)),
     "NA among numbers": ({"label": ["NA", "1", "2"] * 4}, ["1", "2"] * 4, ()),
     "spellings": (
         {"label": NAMES}, [*["Our Shop"] * 4, *["none"] * 3, *"ABBAB"],
-        ("equal but for case, blanks and unseen characters: ", "`our shop` (1) is `Our Shop`", "`None` (1) is `none`"),
+        ("but for case, blanks, unseen characters: ", "`our shop` (1) is `Our Shop`", "`None` (1) is `none`"),
     ),
     "forms of an accent, and characters without width": (
         {"label": ["Caf\u00e9", "Cafe\u0301", "Caf\u00e9", "pos", "\ufeffpos", "po\u200bs", "INF", "INF", "pos"]},
@@ -238,6 +240,37 @@ def test_named_columns_are_read(tmp_path):
     assert source.summary == ("labels: 3 classes, text in `my body & more`, class in `queue #1`; `subject` is not used")
     assert read_labels(source)["text_1"].to_list() == TEXTS
     assert label_source(f"{path}#label=label&text=question").texts == ("question",)
+
+
+REMEDIES = {
+    # Columns, options → columns that are read if each remedy is followed
+    "short texts": (
+        {"id": range(12), "item": ["bolt", "nut", "saw"] * 4, "goods": [*"xy" * 6]}, {}, ("item",), "goods",
+    ),
+    "the label before short texts": (
+        {"goods": ["tools", "parts"] * 6, "item": [f"{name} {n}" for n, name in enumerate(["bolt", "nut"] * 6)]},
+        {"label": "goods"}, ("item",), "goods",
+    ),
+    "one of two texts": (
+        {"one": TEXTS, "two": TEXTS[::-1], "kind": [*"xyz" * 4]}, {"texts": ["two"]}, ("two",), "kind",
+    ),
+    "150 classes": ({"text": QUESTIONS, "label": [n // 2 for n in range(300)]}, {}, ("text",), "label"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("columns", "options", "texts", "label"), REMEDIES.values(), ids=REMEDIES)
+def test_followed_remedies_lead_to_labels(tmp_path, columns, options, texts, label):
+    path = _written(pl.DataFrame(columns), tmp_path / "labels.parquet")
+    given = {"label": None, "texts": [], **options}
+    for _ in range(2):
+        try:
+            label_source(with_label_columns(path, **given))
+        except SourceError as error:
+            advised = dict(re.findall(r"--(text|label)-column` [(].*?[)]: ([^.;]+)", str(error)))
+            given["label"] = advised.get("label", given["label"])
+            given["texts"] = [advised["text"]] if "text" in advised else given["texts"]
+    source = label_source(with_label_columns(path, **given))
+    assert (source.texts, source.label) == (texts, label)
 
 
 UNCLEAR = {

@@ -100,6 +100,10 @@ COLUMNS = {
     "twice, as title and document": (
         ROWS, {"columns": ["body"] * 2, "title": "subject", "document": "subject"}, (("body",), "subject", "subject"),
     ),
+    "numbers": (
+        ROWS, {"columns": ["body"], "title": "ticket_no", "document": "ticket_no"},
+        (("body",), "ticket_no", "ticket_no"),
+    ),
     "no document": (ROWS.rename({"ticket_no": "thread_id"}), {"document": ""}, (("body",), "subject", None)),
     "the usual title": (GOODS, {"columns": ["text"]}, (("text",), "title", None)),
     "another title": (GOODS, {"title": "name", "columns": ["text"]}, (("text",), "name", None)),
@@ -118,7 +122,7 @@ def test_columns_are_those_of_the_options_or_of_usual_names(tmp_path, rows, opti
     assert (source.texts, source.title, source.document) == expected
     assert table["text"].to_list() == [text for row in rows.select(texts).rows() for text in row]
     for column, name in (("title", title), ("document", document)):
-        assert name is None or set(table[column]) == set(rows[name])
+        assert name is None or set(table[column]) == set(rows[name].cast(pl.String))
 
 
 def test_lines_of_many_files_are_ordered(tmp_path):

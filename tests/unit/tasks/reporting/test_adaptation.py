@@ -93,6 +93,11 @@ def test_card_repeats_licence_and_languages_of_the_original_encoder():
     assert (header.license, header.language, header.base_model) == ("apache-2.0", ["en", "de"], "org/base")
     assert "| labels | topics | your own data |" in text
     assert "| sentences |" not in text
+    rehearsed = TAUGHT.model_copy(update={"rehearsal": "embedded:stsb/train", "rehearses_text": True})
+    text = card(adapted("BETTER", split="Split by text."), rehearsed)
+    assert "| sentences | mine | your own data |" in text
+    assert "| general sentences | embedded:stsb/train | scores CC BY-SA 4.0; texts by part, see NOTICE |" in text
+    assert ModelCard(text).data.license == "other"
     assert "Labels: topics (classes)." in text
     assert "Split by text." in text
 

@@ -66,6 +66,7 @@ def test_task_results_have_the_mteb_result_layout():
 
 
 OWN = [row("labels:rows.csv", "accuracy", 0.5, split="all")]
+TAUGHT = "343 of the 700 rows trained checkpoint/1."
 EXPORTS = {
     "latex": (ROWS, "table.tex", "latex", "org/mine & spearman, all & -- &"),
     "markdown": (ROWS, "table.md", "markdown", "| org/mine | spearman, all |"),
@@ -78,7 +79,7 @@ EXPORTS = {
 
 @pytest.mark.parametrize(("rows", "name", "form", "text"), EXPORTS.values(), ids=EXPORTS)
 def test_export_command_writes_the_figures_or_says_why_not(store, tmp_path, capsys, rows, name, form, text):
-    publish(store, ScoresRef(key=f"{8 << 252:064x}"), pl.DataFrame(rows))
+    publish(store, ScoresRef(key=f"{8 << 252:064x}"), pl.DataFrame(rows), figures={"notes": [TAUGHT]})
     command, target = ["artifacts", "export", "scores/8", str(tmp_path / name), "--as", form], tmp_path / name
     if form == "mteb":
         assert main(command) == 1
@@ -87,6 +88,7 @@ def test_export_command_writes_the_figures_or_says_why_not(store, tmp_path, caps
         return
     assert main(command) == 0
     assert text in target.read_text()
+    assert TAUGHT in target.read_text()
     assert main(command) == 1
     assert "already exists" in capsys.readouterr().err
 

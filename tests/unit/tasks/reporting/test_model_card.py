@@ -59,6 +59,15 @@ CARDS = {
         ["language:\n- en\n- nl\n", "Languages of the sentences: en, nl. Others were not tested, unless a set above"],
     ),
     "own files": ("nli", [OWN_FILES], ["| sentences | your own files | your own data |"]),
+    "own labels": (
+        "tiny-stsb",
+        [
+            OWN_FILES, "ingest.own_text.labels=rows.csv", "pairs.scored=own/labels",
+            "training.objective.anchor_weight=0.2",
+        ],
+        ["| labels | your own file | your own data |", "| general sentences | embedded:stsb/train | scores CC BY-SA",
+         "Training used the labels of your own file."],
+    ),
     "WordNet": ("synonym", [], ["| synonyms | WordNet 3.0 | WordNet License |"]),
     "masked model": ("mlm", [], ["of views (original, mlm)", "| refilled tokens | FacebookAI/roberta-base | MIT |"]),
     **{
