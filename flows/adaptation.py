@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from prefect.runtime import flow_run
 
-from bsl.flows.checked_flow import flow
+from bsl.flows.checked_flow import flow, run_prefix
 from bsl.flows.evaluation import encoder_system, frozen_scores
 from bsl.flows.forms import settings_of
 from bsl.flows.own_text import announce_lengths
@@ -63,7 +63,7 @@ else:
 def _run_name() -> str:
     given = flow_run.parameters
     start = given["encoder"] or (given["config"] or AdaptConfig()).encoder.model
-    return f"adapt to {', '.join(given['texts'])[:60]} from {start} · {str(flow_run.id)[:8]}"
+    return f"adapt to {', '.join(given['texts'])[:60]} from {start} · {run_prefix()}"
 
 
 @flow(name="bsl-adapt", flow_run_name=_run_name)

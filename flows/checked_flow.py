@@ -6,8 +6,10 @@ The server checks the parameters of a deployment's run by the same types, as a J
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from uuid import UUID
 
 from prefect import Flow
+from prefect.runtime import flow_run
 from prefect.utilities.callables import get_call_parameters
 
 from bsl.flows.parameters import check_numbers, check_texts
@@ -42,3 +44,12 @@ def flow(name: str, flow_run_name: str | Callable[[], str]) -> Callable[[Callabl
     """Return a decorator that makes a `CheckedFlow`; in a run name from a function, control characters are escaped."""
     run_name = flow_run_name if isinstance(flow_run_name, str) else lambda: visible(flow_run_name())
     return lambda function: CheckedFlow(function, name=name, flow_run_name=run_name)
+
+
+def run_prefix() -> str:
+    """Return the beginning of this run's id, which names the run also to `bsl compare`.
+
+    The ids of scheduled runs begin with the time at which the server planned them, many at once; after it they differ.
+    """
+    run = str(flow_run.id)
+    return run[:18] if UUID(run).version == 7 else run[:8]

@@ -11,7 +11,7 @@ from prefect import State
 from prefect.runtime import flow_run
 from prefect.states import Completed
 
-from bsl.flows.checked_flow import flow
+from bsl.flows.checked_flow import flow, run_prefix
 from bsl.flows.config import PipelineConfig, override
 from bsl.flows.evaluation import differences, frozen_scores, run_systems
 from bsl.flows.forms import form_of
@@ -67,7 +67,7 @@ def _run_name() -> str:
     with suppress(ValueError):  # the flow raises it again, and Prefect records a failed run
         config = override(config, given.get("overrides") or {})
     corpus = " + ".join(str(source.dataset or source.path) for source in config.ingest.sources)
-    return f"{given['recipe_name']} on {corpus[:60]} · {str(flow_run.id)[:8]}"
+    return f"{given['recipe_name']} on {corpus[:60]} · {run_prefix()}"
 
 
 @flow(name="bsl-pipeline", flow_run_name=_run_name)

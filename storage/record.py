@@ -67,13 +67,19 @@ def _is_bounded(schema: Mapping[str, Any], record: type[Record]) -> bool:
     return isinstance(function, dict) and function.get("function") in (_number, _whole)
 
 
+def _title(name: str, _: object) -> str:
+    """Return the title of a field, such as `Max Length`."""
+    return name.replace("_", " ").title()
+
+
 class Record(BaseModel):
     """A frozen model that refuses unknown fields; a field's docstring is its description.
 
     Every number is finite, at most `LARGEST`, and not given as text.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # In Prefect's form a field without a title is called `Field`; by default pydantic titles no field that is a record.
+    model_config = ConfigDict(frozen=True, extra="forbid", field_title_generator=_title)
 
     removed: ClassVar[Mapping[str, object]] = {}
     """Removed fields with their last defaults: artifact keys still contain them, so that removing a field keeps all

@@ -22,8 +22,8 @@ def markdown(page: Page, *, pictures: bool = True) -> str:
     found = " ".join(filter(None, [f"**{page.word}**" if page.word else "", sentence(page.sentence)]))
     sections = [f"# {plain(page.title)}", found, *rendered(page.lead, pictures=pictures)]
     for part in page.parts:
-        if part.blocks and not part.html_only:
-            sections += [f"## {plain(part.title)}", *rendered(part.blocks, pictures=pictures)]
+        paragraphs = [] if part.html_only else list(rendered(part.blocks, pictures=pictures))
+        sections += [f"## {plain(part.title)}", *paragraphs] if paragraphs else []
     return "\n\n".join(filter(None, sections)) + "\n"
 
 

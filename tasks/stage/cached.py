@@ -24,6 +24,7 @@ from prefect import Task
 from prefect.cache_policies import NO_CACHE
 from prefect.runtime import flow_run
 from prefect.states import Completed
+from prefect.transactions import CommitMode, transaction
 from pydantic import BaseModel
 
 from bsl.models.errors import ModelError
@@ -124,7 +125,9 @@ class Stage(Generic[P, R]):
         try:
             with running(step):
                 if in_run():
-                    self._task(ref)(site=site, arguments=arguments)
+                    # Else Prefect shows a published artifact's task as RolledBack, if the stage that called it fails.
+                    with transaction(commit_mode=CommitMode.EAGER):
+                        self._task(ref)(site=site, arguments=arguments)
                 else:
                     self._find_or_make(site, ref, arguments)
         except BaseException:

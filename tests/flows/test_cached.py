@@ -57,6 +57,18 @@ def doubled(context: StageContext, corpus: CorpusRef, config: Size) -> None:
     context.draft.write(pairs.collect())
 
 
+@stage(ref=CorpusRef, version=1)
+def failing(context: StageContext, config: Size) -> None:
+    """Make another stage's artifact, and fail."""
+    sentences(context.site, config)
+    raise ValueError("after the artifact")
+
+
+@flow
+def fail(site: RunContext) -> CorpusRef:
+    return failing(site, Size(rows=3))
+
+
 @flow
 def both(site: RunContext, rows: int) -> PairsRef:
     return doubled(site, sentences(site, Size(rows=rows)), Size(rows=1))
@@ -89,6 +101,18 @@ def test_planning_runs_no_stage_and_returns_the_same_refs(run, tmp_path):
     assert site.open_store().refs() == []
     assert run()[1] == planned
     assert [step.stage for step in plan] == ["sentences", "doubled"]
+
+
+def test_a_published_artifact_stays_completed_if_the_stage_that_called_it_fails(tmp_path):
+    site = RunContext(store=str(tmp_path / "store"))
+    runs = [fail(site, return_state=True).state_details.flow_run_id for _ in range(2)]
+    assert [ref.kind for ref in site.open_store().refs()] == ["corpus"]
+    with get_client(sync_client=True) as client:
+        of_runs = TaskRunFilter.model_validate({"flow_run_id": {"any_": runs}})
+        stages = client.read_task_runs(task_run_filter=of_runs, sort=TaskRunSort.EXPECTED_START_TIME_ASC)
+    assert [(task.name.partition("-")[0], task.state_name) for task in stages] == [
+        ("failing", "Failed"), ("sentences", "Completed"), ("failing", "Failed"), ("sentences", "Cached"),
+    ]  # fmt: skip
 
 
 def test_second_run_executes_no_stage_and_is_shown_as_cached(run, caplog):

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from bsl.tasks.embedding.vectors import Vectors
 
 
-@stage(ref=ArtifactRef, kind="sweep", version=13 + DRAWS_VERSION, uses_torch=True)
+@stage(ref=ArtifactRef, kind="sweep", version=14 + DRAWS_VERSION, uses_torch=True)
 def compare_systems(
     context: StageContext, systems: tuple[SweepSystem, ...], settings: SweepSettings, command: RunCommand
 ) -> None:

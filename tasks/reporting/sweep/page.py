@@ -25,10 +25,13 @@ _LEGEND: Final = (
     "text, by the bootstrap (which draws questions by document, or by runs of sentences of a long document), and over "
     "seeds by Student's t; with one seed, over pairs or questions only. The difference is from the system named "
     "above, on the same draws, with p after Holm's correction for all comparisons of the table. Significant (above or "
-    "below): its interval excludes 0 and p is below 0.05. On the chart, a diamond is significantly above the line, a "
-    "cross significantly below, and a square has no significant difference. Sets without bootstrap draws (SentEval's "
-    "accuracies, argument facets) are not compared: their interval combines Student's t interval over seeds with the "
-    "set's own interval, if the set has one."
+    "below): its interval excludes 0 and p is below 0.05. Sets without bootstrap draws (SentEval's accuracies, "
+    "argument facets) are not compared: their interval combines Student's t interval over seeds with the set's own "
+    "interval, if the set has one."
+)
+_LEGEND_OF_ROWS: Final = (
+    "On the chart, a diamond is significantly above the line, a cross significantly below, and a square has no "
+    "significant difference."
 )
 _ONE_SEED: Final = (
     "One seed: another seed would change every trained figure, and the intervals do not include that change. Use "
@@ -49,11 +52,13 @@ def sweep_page(
 ) -> Page:
     """Return the page of the table `sweep`; `more_parts` are the sections on runs and on the text."""
     notes = [*figures.notes, *([_ONE_SEED] if table["seeds"].max() == 1 else [])]
+    # A chart along a setting has circles, and crosses are published figures there.
+    legend = f"{_LEGEND} {_LEGEND_OF_ROWS}" if chart and chart.name == "scores" else _LEGEND
     parts = [
         *(Part(heading, [Table.of("Figures × 100", rows)]) for heading, rows in comparisons(table, figures)),
         Part("All sets", _all_sets(table, figures) if table["dataset"].n_unique() > 1 else []),
         Part("Errors", [Prose(line) for line in fault_lines(figures.faults)]),
-        Part("How to read the figures", [*map(Prose, notes), Prose(_LEGEND, note=True)]),
+        Part("How to read the figures", [*map(Prose, notes), Prose(legend, note=True)]),
         *more_parts,
     ]
     return Page.of_result(title, sentences, chart, parts)

@@ -49,6 +49,18 @@ def test_form_rejects_unknown_fields_and_empty_lists(flow, accepted, wrong):
         validate(accepted | {last: wrong}, form, raise_on_error=True)
 
 
+@every([pipeline, evaluation, adapt])
+def test_every_field_of_a_form_has_a_title_because_prefect_calls_others_field(flow):
+    form = form_of(flow)
+    fields = {
+        (section, name): field
+        for section, schema in [("", form), *form["definitions"].items()]
+        for name, field in schema.get("properties", {}).items()
+    }
+    assert fields
+    assert [key for key, field in fields.items() if not field.get("title")] == []
+
+
 def test_nulls_of_a_form_are_no_changes_but_explicit_nulls_are():
     sent = dict.fromkeys(PipelineConfig.model_fields) | {"encoder": dict.fromkeys(EncoderConfig.model_fields)}
     sent["training"] = dict.fromkeys(TrainingConfig.model_fields) | {"lr": 0.5}

@@ -60,6 +60,16 @@ def test_charts_use_page_colours_and_unique_ids_and_their_texts_are_text():
     assert "<script" not in alone
 
 
+def test_paper_has_dark_ink_and_everything_that_is_folded_or_scrolled_on_a_screen():
+    text = page_with(Prose("x"))
+    dark = re.findall(r"@media ([^{]*)\{[^}]*--ink: #e", text)
+    assert [media.strip() for media in dark] == ["screen and (prefers-color-scheme: dark)"]
+    printed = text.partition("@media print {")[2].partition("\n}")[0]
+    assert "details::details-content { content-visibility: visible" in printed
+    assert ".scroll { overflow: visible" in printed
+    assert "pre { white-space: pre-wrap" in printed
+
+
 def test_training_charts_are_deterministic_and_show_measured_quantities_at_whole_steps():
     assert training_charts({"one": LOG}) == training_charts({"one": LOG})
     *curves, plane = training_charts({"one": LOG, "two": LOG})

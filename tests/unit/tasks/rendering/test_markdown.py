@@ -41,6 +41,11 @@ def test_html_only_part_has_no_markdown_or_files():
     assert page_of(Charts([CHART])).chart_files == [CHART]
 
 
+def test_part_of_charts_alone_is_no_heading_in_the_ui():
+    page = page_of(Charts([CHART]))
+    assert ("## Part" in markdown(page), "## Part" in markdown(page, pictures=False)) == (True, False)
+
+
 def log_of(**ends):
     count = max(map(len, ends.values()), default=2)
     missing = {name: [None] * count for name in TRAINING_LOG}

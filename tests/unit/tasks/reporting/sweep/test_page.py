@@ -63,9 +63,9 @@ def figures_of(shown=MEAN, faults=None, draws=None):
     return SweepFigures(shown=shown, faults=faults or {}, notes=[], draws=draws)
 
 
-def page_of(table, systems, faults=None):
+def page_of(table, systems, faults=None, axis="recipe"):
     figures = figures_of(faults=faults)
-    return markdown(sweep_page("Systems", table, figures, chart_of(table, systems), (), []))
+    return markdown(sweep_page("Systems", table, figures, chart_of(table, systems, axis), (), []))
 
 
 def test_significance_requires_both_interval_and_corrected_p_value():
@@ -132,6 +132,11 @@ def test_uncompared_set_has_table_and_chart_of_headline_metric():
     assert [(line["system"], line["mean ± sd"]) for line in lines] == [("a", "30.00 ± 1.00"), ("b", "40.00 ± 1.00")]
     chart = chart_of(FACETS, POINTS[:2], shown="afs test")
     assert "b: 40.0; a: 30.0; a (published): 52.5" in chart.label
+
+
+def test_legend_explains_marks_only_of_a_chart_that_has_them():
+    assert "a cross significantly below" in page_of(TABLE, POINTS)
+    assert "cross" not in page_of(TABLE, POINTS, axis="momentum")  # there it is a published figure
 
 
 def test_chart_by_setting_shows_intervals_and_published_line():
