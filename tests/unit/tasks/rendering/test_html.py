@@ -68,6 +68,9 @@ def test_paper_has_dark_ink_and_everything_that_is_folded_or_scrolled_on_a_scree
     assert "details::details-content { content-visibility: visible" in printed
     assert ".scroll { overflow: visible" in printed
     assert "pre { white-space: pre-wrap" in printed
+    # Eight figures with intervals leave room for a name; it was printed with two letters per line, a row per sheet.
+    assert "tbody th.text { min-width: 6rem" in printed
+    assert ".num small { white-space: normal" in printed
 
 
 def test_training_charts_are_deterministic_and_show_measured_quantities_at_whole_steps():
