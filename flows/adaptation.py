@@ -51,6 +51,8 @@ from bsl.tasks.views.pairs import pair_own, pair_own_labels
 
 SETTINGS = "settings.json"  # file to save the page's section *the complete settings* in
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from bsl.models.encoder.config import EncoderConfig
     from bsl.storage.sources.model_sources import ResolvedModel
     from bsl.tasks.stage.run_context import RunContext
@@ -237,9 +239,9 @@ def general_sets(site: RunContext, names: tuple[str, ...]) -> FoundSets:
         SourceError: A named set is missing, or all sets of a named suite; a suite may lack some of its sets.
     """
     sets = frozen_names(names)
-    has_stsb = STSB.removeprefix(EMBEDDED) in {name.removeprefix(EMBEDDED) for name in sets}
+    has_stsb = _copies((STSB,)) <= _copies(sets)
     found = available(site, sets if has_stsb else (*sets, STSB))
-    missing = [name for name in names if not any(set_name in found.sets for set_name in frozen_names((name,)))]
+    missing = [name for name in names if _copies(found.sets).isdisjoint(_copies(frozen_names((name,))))]
     if missing:
         reason = found.missing[frozen_names((missing[0],))[0]]
         raise SourceError(
@@ -247,6 +249,11 @@ def general_sets(site: RunContext, names: tuple[str, ...]) -> FoundSets:
             "set --mirror to a folder with its files."
         )
     return found
+
+
+def _copies(names: Iterable[str]) -> set[str]:
+    """Return the names of sets without `embedded:`: the package's copy of a set is the same set."""
+    return {name.removeprefix(EMBEDDED) for name in names}
 
 
 def _trips(site: RunContext, corpus: CorpusRef, config: AdaptConfig) -> ViewsRef | None:

@@ -107,6 +107,15 @@ def test_unavailable_general_set_raises_and_is_looked_up_once(tmp_path, caplog):
     assert len([line for line in caplog.messages if "afs is not available" in line]) == 1
 
 
+def test_set_named_twice_is_available_as_its_copy(tmp_path, monkeypatch):
+    """Regression: a KeyError, since one copy is enough."""
+    offline(monkeypatch)
+    mirrored = RunContext(store=str(tmp_path / "store"), mirror=str(embedded_path("stsb").parent))
+    both = ("stsb/test", "embedded:stsb/test")
+    assert [*general_sets(mirrored, both).sets] == ["stsb/test"]
+    assert [*general_sets(mirrored, both[::-1]).sets] == ["embedded:stsb/test"]
+
+
 def test_unavailable_set_of_a_suite_is_reported_as_missing(tmp_path, monkeypatch):
     offline(monkeypatch)
     (tmp_path / "mirror" / "stsb").mkdir(parents=True)
