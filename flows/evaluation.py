@@ -11,6 +11,7 @@ from bsl.flows.checked_flow import flow
 from bsl.flows.run_context import Names, Site, announce_precision, run_context_of
 from bsl.models.evaluation.sweep import enough_draws
 from bsl.storage.artifacts.refs import ArtifactRef
+from bsl.storage.assets.embedded import EMBEDDED
 from bsl.tasks.embedding.embed import TITLE, embed, embed_tfidf
 from bsl.tasks.embedding.transforms import fit_on_sets, fit_transform, fold_transform, transform
 from bsl.tasks.evaluation.comparison import compare
@@ -142,10 +143,17 @@ def posthoc_systems(
         transformed = transform(site, system.embeddings, fitted)
         return [System(label, folded.key if folded else system.checkpoint, transformed, folded=folded)]
     systems = []
-    frozen = [name for name in found.sets if isinstance(kind_of(name), FrozenKind)]
+    frozen = {name: one for name, one in found.sets.items() if isinstance(kind_of(name), FrozenKind)}
     splits = {name: kind_of(name).whole(name) for name in frozen}  # all splits of the name's dataset
-    for all_splits, _ in groupby(sorted(frozen, key=splits.__getitem__), key=splits.__getitem__):
-        sets = tuple(available(site, all_splits).sets.values())
+
+    def dataset_of(name: str) -> tuple[str, ...]:
+        return tuple(split.removeprefix(EMBEDDED) for split in splits[name])
+
+    for _, names in groupby(sorted(frozen, key=dataset_of), key=dataset_of):
+        whole = dict.fromkeys(split for name in names for split in splits[name])
+        # A run's own text is no file or dataset that `available` could find again.
+        by_name = frozen if whole.keys() <= frozen.keys() else available(site, whole).sets
+        sets = tuple(by_name[name] for name in whole if name in by_name)
         vectors = embed(site, candidate.encoder, sets, candidate.config, precision)
         transformed = transform(site, vectors, fit_on_sets(site, vectors, sets, posthoc))
         covered = frozenset(scored.dataset for scored in sets)
