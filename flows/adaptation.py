@@ -17,7 +17,6 @@ from bsl.models.evaluation.uses import UseName, deciding_use
 from bsl.models.evaluation.verdict import TO_LABEL_ROWS, no_labels
 from bsl.models.views.config import AugmentConfig
 from bsl.storage.artifacts.refs import CheckpointRef, CorpusRef, EmbeddingsRef, ProofRef, ReportRef, ViewsRef
-from bsl.storage.assets.embedded import EMBEDDED
 from bsl.storage.errors import SourceError
 from bsl.storage.filesystem.urls import Public
 from bsl.storage.sources.labels import sources_and_labels
@@ -35,7 +34,7 @@ from bsl.tasks.embedding.encoders import (
     token_width_of,
 )
 from bsl.tasks.embedding.to_label import choose_to_label
-from bsl.tasks.evaluation.kinds import FoundSets, available, frozen_names
+from bsl.tasks.evaluation.kinds import FoundSets, available, copies_of, frozen_names
 from bsl.tasks.evaluation.own_text import HeldOutSet, check_enough
 from bsl.tasks.evaluation.systems import NamedEncoder
 from bsl.tasks.figures import LabelCounts
@@ -51,8 +50,6 @@ from bsl.tasks.views.pairs import pair_own, pair_own_labels
 
 SETTINGS = "settings.json"  # file to save the page's section *the complete settings* in
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from bsl.models.encoder.config import EncoderConfig
     from bsl.storage.sources.model_sources import ResolvedModel
     from bsl.tasks.stage.run_context import RunContext
@@ -239,9 +236,9 @@ def general_sets(site: RunContext, names: tuple[str, ...]) -> FoundSets:
         SourceError: A named set is missing, or all sets of a named suite; a suite may lack some of its sets.
     """
     sets = frozen_names(names)
-    has_stsb = _copies((STSB,)) <= _copies(sets)
+    has_stsb = copies_of((STSB,)) <= copies_of(sets)
     found = available(site, sets if has_stsb else (*sets, STSB))
-    missing = [name for name in names if _copies(found.sets).isdisjoint(_copies(frozen_names((name,))))]
+    missing = [name for name in names if copies_of(found.sets).isdisjoint(copies_of(frozen_names((name,))))]
     if missing:
         reason = found.missing[frozen_names((missing[0],))[0]]
         raise SourceError(
@@ -249,11 +246,6 @@ def general_sets(site: RunContext, names: tuple[str, ...]) -> FoundSets:
             "set --mirror to a folder with its files."
         )
     return found
-
-
-def _copies(names: Iterable[str]) -> set[str]:
-    """Return the names of sets without `embedded:`: the package's copy of a set is the same set."""
-    return {name.removeprefix(EMBEDDED) for name in names}
 
 
 def _trips(site: RunContext, corpus: CorpusRef, config: AdaptConfig) -> ViewsRef | None:

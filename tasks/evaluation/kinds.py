@@ -169,7 +169,8 @@ def named_sets(suite: Iterable[str]) -> tuple[str, ...]:
 def available(site: RunContext, names: Iterable[str], *, skip_failed_downloads: bool = False) -> FoundSets:
     """Find and read sets, first in the mirror; return the available ones, and the reason for each missing one.
 
-    The copy in the package of a set that was found, or the reverse, is skipped: it would count twice in means.
+    The copy in the package of a set that was found, or the reverse, is skipped: it would count twice in means. A set
+    whose copy was found is not missing.
 
     A failed download is a reason only if `skip_failed_downloads`; otherwise it raises an error, because a temporary
     failure must not change the result of a run.
@@ -182,7 +183,7 @@ def available(site: RunContext, names: Iterable[str], *, skip_failed_downloads: 
     sets: dict[str, EvaluationSet] = {}
     missing: dict[str, str] = {}
     for name in names:
-        if name.removeprefix(EMBEDDED) in {found.removeprefix(EMBEDDED) for found in sets}:
+        if copies_of((name,)) <= copies_of(sets):
             continue
         try:
             sets[name] = find_set(site, name)
@@ -190,6 +191,7 @@ def available(site: RunContext, names: Iterable[str], *, skip_failed_downloads: 
             if isinstance(error, HubError) and not skip_failed_downloads:
                 raise
             missing[name] = f"{error}{_packaged(name, str(error))}"
+    missing = {name: reason for name, reason in missing.items() if not copies_of((name,)) <= copies_of(sets)}
     if not sets:
         first, *others = missing.values() or ("no set is named. Name one, such as stsb/test.",)
         more = f" Also missing: {len(others)} more." if others else ""
@@ -262,8 +264,14 @@ def frozen_names(suite: Iterable[str]) -> tuple[str, ...]:
 
 
 def shared_names(lists: Sequence[Sequence[str]]) -> list[str]:
-    """Return the names that all lists contain, in the order of the first."""
-    return [name for name in lists[0] if all(name in names for names in lists)]
+    """Return the names that all lists contain, perhaps as a copy, in the order and spelling of the first."""
+    shared = set.intersection(*map(copies_of, lists))
+    return [name for name in lists[0] if copies_of((name,)) <= shared]
+
+
+def copies_of(names: Iterable[str]) -> set[str]:
+    """Return the names of sets without `embedded:`: the package's copy of a set has the same rows."""
+    return {name.removeprefix(EMBEDDED) for name in names}
 
 
 def undrawn(lists: Iterable[Iterable[str]]) -> dict[str, tuple[str, ...]]:

@@ -11,7 +11,7 @@ from bsl.storage.errors import SourceError
 from bsl.tasks.corpus.evaluation_sets import ScoredSet, read_scored_set, resolve_scored_set, rows_of
 from bsl.tasks.evaluation import kinds
 from bsl.tasks.evaluation.finetuning.sts import SupervisedPairs
-from bsl.tasks.evaluation.kinds import KINDS, available, names_of, suites, tables, tuned_names
+from bsl.tasks.evaluation.kinds import KINDS, available, names_of, shared_names, suites, tables, tuned_names
 from bsl.tasks.evaluation.python_api import evaluate
 from bsl.tasks.evaluation.sts import units_of
 from bsl.tasks.stage.run_context import RunContext
@@ -72,7 +72,8 @@ def test_packaged_copy_of_a_found_set_is_the_same_set(tmp_path):
     assert list(available(RunContext(mirror=str(embedded_path("stsb").parent)), both).sets) == [both[0], both[2]]
     without = available(RunContext(mirror=str(tmp_path)), both, skip_failed_downloads=True)
     assert list(without.sets) == [both[1]]
-    assert list(without.missing) == [both[0], both[2]]
+    assert list(without.missing) == [both[2]]
+    assert shared_names([both[1:], [both[0], "sts12/test"]]) == [both[1]]  # as of runs with and without a mirror
 
 
 @pytest.fixture
