@@ -254,11 +254,11 @@ def general_sets(site: RunContext, names: tuple[str, ...]) -> FoundSets:
 
 
 def _trips(
-    site: RunContext, corpus: CorpusRef, config: AdaptConfig, before_translation: Callable[[], None]
+    site: RunContext, corpus: CorpusRef, config: AdaptConfig, before_models: Callable[[], None]
 ) -> ViewsRef | None:
     """Return round trips of some training sentences; None without a translator."""
     if config.trip is None:
         return None
     sample = corpus_sample(site, corpus, config.translated, config.hold_out.seed)
     trips = AugmentConfig(translations=(config.trip,), original=False)
-    return augment(site, sample, trips, before_translation=before_translation)
+    return augment(site, sample, trips, before_models=before_models)
