@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from prefect.runtime import flow_run
@@ -44,12 +45,14 @@ from bsl.tasks.reporting.provenance import RunCommand
 from bsl.tasks.stage.log_context import show_logs
 from bsl.tasks.stage.progress import announce, is_planning
 from bsl.tasks.training.classifier import train_classifier
-from bsl.tasks.training.train import train
+from bsl.tasks.training.train import check_objectives, train
 from bsl.tasks.views.augment import augment
 from bsl.tasks.views.pairs import pair_own, pair_own_labels
 
 SETTINGS = "settings.json"  # file to save the page's section *the complete settings* in
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from bsl.models.encoder.config import EncoderConfig
     from bsl.storage.sources.model_sources import ResolvedModel
     from bsl.tasks.stage.run_context import RunContext
@@ -150,10 +153,11 @@ def run_adapt(
         pairs = pair_own_labels(site, passages, labelled, use, config.proof.seed, general, own)
         training = config.label_training_for(labelled.kind, token_width_of(site, start))
     else:
-        views = augment(site, corpus, config.augment)
-        trips = _trips(site, corpus, config) if "round trips" in names else None
-        pairs = pair_own(site, views, trips, config.pairs)
         training = config.view_training(raw=is_bare(site, start))
+        fits = partial(check_objectives, site, start, config.training_encoder(reading), [training])
+        views = augment(site, corpus, config.augment)
+        trips = _trips(site, corpus, config, fits) if "round trips" in names else None
+        pairs = pair_own(site, views, trips, config.pairs)
     trained = train(site, pairs, start, None, config.training_encoder(reading), training)
 
     shares = config.proof.shares if on_labels else (config.proof.share,)
@@ -248,9 +252,12 @@ def general_sets(site: RunContext, names: tuple[str, ...]) -> FoundSets:
     return found
 
 
-def _trips(site: RunContext, corpus: CorpusRef, config: AdaptConfig) -> ViewsRef | None:
+def _trips(
+    site: RunContext, corpus: CorpusRef, config: AdaptConfig, before_models: Callable[[], None]
+) -> ViewsRef | None:
     """Return round trips of some training sentences; None without a translator."""
     if config.trip is None:
         return None
     sample = corpus_sample(site, corpus, config.translated, config.hold_out.seed)
-    return augment(site, sample, AugmentConfig(translations=(config.trip,), original=False))
+    trips = AugmentConfig(translations=(config.trip,), original=False)
+    return augment(site, sample, trips, before_models=before_models)

@@ -94,7 +94,7 @@ def _guess(path: str, table: pl.DataFrame, prose: list[str], given: LabelFile) -
     is_pair = len(texts) == 2 and (bool(given.texts) or len(every) == 2)
     if is_pair:
         inferences = [name for name in others if _is_inference(table[name], texts, is_named=name == given.label)]
-        if (score := _score(path, table, others, given.label, inferences)) is not None:
+        if (score := _score(path, table, others, given.label, inferences, texts[0])) is not None:
             return LabelColumns("pairs", tuple(texts), score)
         if inferences:
             raise _refused_inference(path, table[inferences[0]])
@@ -109,7 +109,12 @@ def _guess(path: str, table: pl.DataFrame, prose: list[str], given: LabelFile) -
 
 
 def _score(
-    path: str, table: pl.DataFrame, others: Sequence[str], label: str | None, inferences: Sequence[str]
+    path: str,
+    table: pl.DataFrame,
+    others: Sequence[str],
+    label: str | None,
+    inferences: Sequence[str],
+    text: str,
 ) -> str | None:
     if label is None:
         names = [name for name in named(others, _SCORES) if name not in inferences]
@@ -119,12 +124,12 @@ def _score(
     if (value := non_number(table[label])) is not None:
         raise SourceError(
             f"{path}: {label!r} contains {value!r}, which is not a number, expected the score of two texts. "
-            f"{_as_numbers(table[label])}"
+            f"{_as_numbers(table[label], text)}"
         )
     return label
 
 
-def _as_numbers(values: pl.Series, text: str = "NAME") -> str:
+def _as_numbers(values: pl.Series, text: str) -> str:
     """Return how to write values as scores; words may also be classes of the column `text`."""
     if not _is_class(values) or values.str.contains(r"\d").any():
         return "Write scores as numbers with a decimal point and without signs, such as 0.72."
@@ -221,7 +226,7 @@ def remedy(table: pl.DataFrame, texts: Sequence[str], unread: Sequence[str], lab
     """
     if wrong := [*dict.fromkeys(named(unread, (*_CLASSES, *_SCORES)))] if texts else unread:
         return f"Write {', '.join(map(repr, wrong))} as strings: the values have another type."
-    if not texts:
+    if not texts or (len(texts) > 2 and label is not None):
         others = [name for name in table.columns if name != label] or table.columns
         words = {name: int(table[name].unique().str.count_matches(r"\p{L}").sum()) for name in others}
         return f"Name the text column {NAME_TEXT}: {max(others, key=words.__getitem__)}."

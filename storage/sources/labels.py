@@ -131,6 +131,9 @@ def label_source(name: str, document: str | None = None) -> LabelSource:
             "them, with a header line of the columns' names, such as text and label."
         )
     readable = columns_of(files[0], form, readable=True, encoding=encoding)
+    if absent := {*given.texts, *([] if given.label is None else [given.label])} - {*readable}:
+        found_too = columns_of(files[0], form, encoding=encoding)
+        readable += tuple(name for name in found_too if name in absent)  # reading them says which type they have
     table = _table(files, form, readable, encoding) if readable else pl.DataFrame()
     found = label_columns(path, table, given) if table.width else None
     if found is None:

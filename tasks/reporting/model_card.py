@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import polars as pl
 
 from bsl.models.evaluation.verdict import STOPPED
-from bsl.models.views.pairs import REHEARSAL
+from bsl.models.views.pairs import OWN_LABELS, REHEARSAL
 from bsl.storage.datasets.registry import DATASETS
 from bsl.tasks.rendering.blocks import Page, Part, Prose, Table
 from bsl.tasks.rendering.score_tables import INTERVALS, score_rows
@@ -166,6 +166,8 @@ def _training(settings: RunSettings) -> list[Table]:
 
 def _kind_of(phase: Phase, settings: RunSettings) -> str:
     """Return the kind of a training's pairs."""
+    if phase.pairs.scored == OWN_LABELS:
+        return "scored pairs of the labels in your own file"
     if phase.pairs.scored:
         return f"scored pairs of {phase.pairs.scored}"
     return "annotated pairs" if phase.pairs.labelled else f"pairs of views ({', '.join(settings.augment.methods)})"

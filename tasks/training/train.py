@@ -91,7 +91,8 @@ def check_objectives(
     from bsl.models.runtime.random_state import seeded
     from bsl.models.training.loop import objective_of
 
-    loaded = load_encoder(site.open_store(), start, encoder)
+    named = start.path if isinstance(start, CheckpointRef) else start.name  # errors name the model, not its digest
+    loaded = load_encoder(site.open_store(), start, encoder.model_copy(update={"model": named}))
     with seeded(0):
         for training in trainings:
             objective_of(loaded, training)

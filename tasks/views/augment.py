@@ -20,7 +20,7 @@ from bsl.storage.artifacts.refs import ArtifactRef, CorpusRef, ViewsRef
 from bsl.tasks.figures import Outcome, ViewsFigures
 from bsl.tasks.rendering.blocks import Table
 from bsl.tasks.stage.cached import StageContext, stage
-from bsl.tasks.stage.progress import is_planning
+from bsl.tasks.stage.progress import is_planning, planning
 from bsl.tasks.stage.ui import show
 from bsl.tasks.translation.route import Route, RouteTranslation
 from bsl.tasks.translation.translator import find_translator
@@ -58,19 +58,21 @@ def augment(
     nli: ArtifactRef | None = None,
     given: tuple[ViewsRef, ...] = (),
     routes: tuple[Route, ...] | None = None,
-    before_translation: Callable[[], None] | None = None,
+    before_models: Callable[[], None] | None = None,
 ) -> ViewsRef:
     """Make the views of a corpus, or reuse cached ones; models are identified by content, not by path.
 
     `routes` is the result of `find_routes`, if the caller looked for the models before earlier stages.
-    `before_translation` is called if sentences will be translated, which may take hours.
+    `before_models` is called if translators or masked language models will make views, which may take hours.
     """
     routes = find_routes(site, config) if routes is None else routes
+    has_models = bool(routes) or any(view.models for view in config.rewritings)
+    if before_models and has_models and not is_planning():
+        with planning():
+            views = augment(site, corpus, config, nli, given, routes)
+        if site.open_store().defect(views):
+            before_models()
     parts = (*(rewritten(site, corpus, nli, view) for view in config.rewritings), *given)
-    if before_translation and routes and not is_planning():
-        ref = make_views.ref_of(site, corpus, routes, parts, config.filters, original=config.original)
-        if site.open_store().defect(ref):
-            before_translation()
     return make_views(site, corpus, routes, parts, config.filters, original=config.original)
 
 

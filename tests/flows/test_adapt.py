@@ -13,10 +13,11 @@ from bsl.flows.cli.main import main
 from bsl.flows.config import override
 from bsl.flows.recipes.adaptation import AdaptConfig
 from bsl.models.encoder.config import EncoderConfig
-from bsl.models.errors import EvaluationError
+from bsl.models.errors import EvaluationError, TrainingError
 from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import ENCODER, CheckpointRef, CorpusRef, PairsRef, PassagesRef, ProofRef
 from bsl.storage.artifacts.schemas import PROOF
+from bsl.storage.artifacts.store import Store
 from bsl.storage.assets.embedded import embedded_path
 from bsl.storage.errors import SourceError
 from bsl.storage.sources.labels import label_source
@@ -236,6 +237,14 @@ def test_search_is_refused_if_all_questions_resemble_the_training(lines, site, s
     text = write_lines(tmp_path / "list.txt", lines)
     with pytest.raises(EvaluationError, match=r"--for search: the only questions .* --views round-trips"):
         adapted([text], start, None, SMALL | {"used_for": "search"}, site)
+
+
+def test_objective_that_cannot_train_the_encoder_is_refused_before_translation(own, site, start, tmp_path):
+    store = Store(str(tmp_path / "store"))
+    changes = SMALL | {"views": "round-trips", "translators": "embedded", "training": {"objective": {"dims": [10_000]}}}
+    with pytest.raises(TrainingError, match=r"dims contains \[10000\], expected numbers below the encoder's width"):
+        adapted([str(own)], start, None, changes, site.model_copy(update={"store": store.url}))
+    assert {ref.kind for ref in store.refs()} == {"passages", "corpus", "views"}  # views that need no translation
 
 
 @pytest.mark.parametrize("views", ["crops", "round-trips"])

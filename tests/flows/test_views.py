@@ -106,6 +106,23 @@ def test_augment_makes_and_counts_every_configured_view(site, rows):
     assert store.scan(pairs).collect().height == 2 * sentences + 3
 
 
+def test_call_before_views_of_models_comes_before_them_and_not_if_they_are_cached(site, rows):
+    class RefusedError(Exception):
+        pass
+
+    def refuse():
+        raise RefusedError
+
+    sources = locate_sources(site, rows)
+    corpus = ingest(site, sources, rows)
+    masked = ALL.model_copy(update={"rewritings": ALL.rewritings[1:2]})
+    with pytest.raises(RefusedError):
+        augment(site, corpus, masked, before_models=refuse)
+    assert site.open_store().refs("views") == []
+    made = augment(site, corpus, masked)
+    assert augment(site, corpus, masked, before_models=refuse) == made
+
+
 def test_added_view_method_reuses_others_and_filter_counts_drops(site, rows):
     first = ALL.model_copy(update={"rewritings": tuple(view for view in ALL.rewritings if view.name != "mlm")})
     short = PairConfig(pairings=PAIRS.pairings[:1])

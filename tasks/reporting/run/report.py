@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bsl.tasks.settings import RunSettings
 
 
-@stage(ref=ReportRef, version=30)
+@stage(ref=ReportRef, version=31)
 def report(context: StageContext, artifacts: RunArtifacts, content: ReportContent, command: RunCommand) -> None:
     """Publish the page, the scores, the comparisons, and the model cards of trained encoders."""
     table = pl.concat([context.store.scan(ref).collect() for ref in artifacts.scores])

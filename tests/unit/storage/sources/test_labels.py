@@ -149,6 +149,17 @@ def test_columns_of_other_types_are_named_as_the_obstacle(columns, remedy):
         label_source(_written(pl.DataFrame(columns), Path(folder) / "a.parquet"))
 
 
+@pytest.mark.parametrize("options", [{"label": "kinds"}, {"texts": ["parts"]}])
+def test_named_column_of_another_type_is_refused_by_its_type(tmp_path, options):
+    """Regression: a named column of lists was called missing, or the advice was to rename columns."""
+    table = pl.DataFrame({"text": TEXTS, "kinds": [["x"]] * 12, "parts": [["y"]] * 12, "label": [*"xyz" * 4]})
+    (name,) = options.get("texts", [options.get("label")])
+    for columns in (table.columns, ["kinds", "parts"]):
+        path = _written(table.select(columns), tmp_path / "labels.parquet")
+        with pytest.raises(SourceError, match=f"column '{name}' has type .*list.*, expected strings or numbers"):
+            label_source(with_label_columns(path, **{"label": None, "texts": [], **options}))
+
+
 def test_text_file_has_no_labels(tmp_path):
     (tmp_path / "a.txt").write_text("".join(f"x\t{text}\n" for text in TEXTS))
     with pytest.raises(SourceError, match=r"text file has no columns, .* Save texts and labels as \.csv, or \.tsv"):
@@ -253,6 +264,12 @@ REMEDIES = {
     ),
     "one of two texts": (
         {"one": TEXTS, "two": TEXTS[::-1], "kind": [*"xyz" * 4]}, {"texts": ["two"]}, ("two",), "kind",
+    ),
+    "three texts": (
+        {"one": TEXTS, "two": [text * 2 for text in TEXTS], "three": TEXTS, "kind": [*"xyz" * 4]}, {}, ("two",), "kind",
+    ),
+    "words in a named label of two texts": (
+        {"one": TEXTS, "two": TEXTS[::-1], "kind": [*"xyz" * 4]}, {"label": "kind"}, ("one",), "kind",
     ),
     "150 classes": ({"text": QUESTIONS, "label": [n // 2 for n in range(300)]}, {}, ("text",), "label"),
 }  # fmt: skip

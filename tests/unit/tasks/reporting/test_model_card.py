@@ -66,7 +66,7 @@ CARDS = {
             "training.objective.anchor_weight=0.2",
         ],
         ["| labels | your own file | your own data |", "| general sentences | embedded:stsb/train | scores CC BY-SA",
-         "Training used the labels of your own file."],
+         "on 5,913 scored pairs of the labels in your own file", "Training used the labels of your own file."],
     ),
     "WordNet": ("synonym", [], ["| synonyms | WordNet 3.0 | WordNet License |"]),
     "masked model": ("mlm", [], ["of views (original, mlm)", "| refilled tokens | FacebookAI/roberta-base | MIT |"]),
