@@ -13,7 +13,7 @@ from bsl.flows.cli.terminal.log_lines import QUIET
 
 # One thread for each pytest process and its subprocesses; read when torch is imported.
 os.environ["OMP_NUM_THREADS"] = "1"
-os.environ |= {"GOMP_SPINCOUNT": "2000", "THP_MEM_ALLOC_ENABLE": "1"}  # the values that the command sets
+os.environ["GOMP_SPINCOUNT"] = "2000"  # the value that the command sets
 os.environ.pop("PREFECT_API_URL", None)  # tests start servers of their own
 
 settings.register_profile("house", deadline=None)  # the first call of torch takes longer than the default 200 ms

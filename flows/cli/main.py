@@ -16,7 +16,7 @@ from bsl.flows.cli.terminal.log_lines import printable, start_lines
 from bsl.storage.filesystem.caches import have_home
 from bsl.storage.filesystem.os_errors import check_umask
 from bsl.storage.filesystem.secrets import without_password
-from bsl.tasks.stage.device import prepare_process
+from bsl.tasks.stage.device import let_threads_sleep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")  # the terminal's encoding may lack a character
     # Imports make a million objects and little garbage: collect less often, and not at the end of the process.
     gc.set_threshold(10_000)
-    prepare_process()
+    let_threads_sleep()
     atexit.register(gc.freeze)
     if not words:
         print(FIRST_STEPS)

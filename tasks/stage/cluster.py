@@ -22,7 +22,7 @@ from bsl.storage.assets.embedded import EMBEDDED
 from bsl.storage.errors import SourceError
 from bsl.storage.hub.models import HubModel
 from bsl.storage.sources.model_sources import ResolvedModel, resolve_model
-from bsl.tasks.stage.device import device_of, prepare_process
+from bsl.tasks.stage.device import device_of, let_threads_sleep
 from bsl.tasks.stage.lease import lease
 from bsl.tasks.stage.progress import StageRun, is_planning, notify
 from bsl.tasks.stage.run_context import RunContext
@@ -277,7 +277,7 @@ def _client(address: str) -> Iterator[Client]:
 
 def _call(sent: bytes) -> Any:  # noqa: ANN401 - what the function returns
     """Run a pickled call on a worker."""
-    prepare_process()
+    let_threads_sleep()
     function, shared, arguments = cloudpickle.loads(sent)
     site = RunContext.model_validate(shared)
     with _lock:

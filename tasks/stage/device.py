@@ -103,14 +103,11 @@ def computing(site: RunContext) -> Iterator[None]:
         yield
 
 
-def prepare_process() -> None:
-    """Set how this process's threads wait and how torch allocates; call this before torch is loaded.
+def let_threads_sleep() -> None:
+    """Let OpenMP threads that wait spin for microseconds only, then sleep; call this before torch is loaded.
 
-    By default libgomp's threads spin for milliseconds while they wait, which makes small steps ten times slower if
-    another process wants the cores; here they sleep after microseconds. Torch takes large tensors from huge pages where
-    Linux offers them on request (`madvise`), so that the processor looks up fewer addresses: the same bits, sooner.
-    This cannot be undone, so only processes that belong to this program call it.
+    By default libgomp spins for milliseconds, which makes small steps ten times slower if another process wants the
+    cores. This cannot be undone, so only processes that belong to this program call it.
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "2000")
-    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")

@@ -12,7 +12,7 @@ from tests.servers import ROOT
 
 TEXT = (ROOT / "prefect.yaml").read_text(encoding="utf-8")
 DEPLOYMENTS = yaml.safe_load(TEXT)["deployments"]
-OWN_PROCESS = {"GOMP_SPINCOUNT": "2000", "THP_MEM_ALLOC_ENABLE": "1"}  # as bsl.tasks.stage.device.prepare_process
+SLEEPING = {"GOMP_SPINCOUNT": "2000"}  # a run's process belongs to it alone: bsl.tasks.stage.device.let_threads_sleep
 RUNS = [each for each in DEPLOYMENTS if each["entrypoint"] == "bsl.flows.pipeline.pipeline"]
 
 
@@ -45,7 +45,7 @@ def test_deployment_parameters_match_the_flow_signature(deployment) -> None:
 def test_deployment_has_tag_pool_and_heartbeat_settings(deployment) -> None:
     assert deployment["tags"][0] == TAG
     assert deployment["work_pool"]["name"] == "gpu"
-    assert deployment["work_pool"]["job_variables"]["env"] == RUN_SETTINGS | OWN_PROCESS
+    assert deployment["work_pool"]["job_variables"]["env"] == RUN_SETTINGS | SLEEPING
 
 
 def test_recipe_deployment_is_named_after_its_recipe() -> None:
