@@ -44,10 +44,10 @@ def fit_transform(context: StageContext, embeddings: EmbeddingsRef, config: Tran
 def fit_on_sets(
     context: StageContext, embeddings: EmbeddingsRef, sets: tuple[EvaluationSet, ...], config: TransformConfig
 ) -> None:
-    """As `fit_transform`, on the sentences of evaluation sets, each as often as the sets contain it.
+    """Fit a transform on the vectors of evaluation sets, those of a sentence as often as the sets contain it.
 
     BERT-whitening's `prepare` and BERT-flow's pairs do so too. It matters for sets that repeat sentences, such as
-    STS 2012.
+    STS 2012. Errors are those of `fit_transform`.
     """
     texts = pl.concat([evaluation_set.sentences() for evaluation_set in sets]).to_frame("text")
     occurrences = texts.select(sentence_id=sentence_ids(pl.col("text")))
