@@ -79,7 +79,7 @@ FORMATS: Final[dict[str, FileFormat]] = {
 
 
 def _as_lines(path: str) -> str:
-    return f"Write the objects of its array as lines: {jsonl.as_lines(path, f'{_stem(path)}.jsonl')}."
+    return jsonl.remedy(path, f"{_stem(path)}.jsonl")
 
 
 def _as_table(path: str) -> str:  # noqa: ARG001 - like the others

@@ -7,6 +7,7 @@ give the same result in both parsers, so the halving does not affect the result.
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 import shlex
@@ -18,7 +19,7 @@ import polars as pl
 import pyarrow as pa
 
 from bsl.storage.errors import SourceError
-from bsl.storage.readers.blocks import Block, line_blocks
+from bsl.storage.readers.blocks import Block, line_blocks, open_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,7 +32,9 @@ _PIECE_BYTES: Final = 32 << 10
 _KEY_OBJECTS: Final = 100  # first objects, which are all parsed to find the types of keys
 _PEEK_BYTES: Final = 1 << 20
 _KEY: Final = re.compile(rb'"((?:[^"\\]|\\.)*+)"\s*:')  # or the end of a text, which does no harm
-_ARRAY: Final = re.compile(rb"\s*\[\s*\{")
+_ARRAY: Final = re.compile(rb'\s*(?:\{.*?"((?:[^"\\]|\\.)*+)"\s*:\s*)?\[\s*\{', re.DOTALL)
+"""The beginning of an array of objects, perhaps as the value of a key."""
+_UNPACK: Final = {".gz": "gzip -dc", ".zst": "zstd -dc", ".zip": "unzip -p"}
 _NOT_A_STRING: Final = r"(?s)^(-?[0-9][0-9.eE+-]*|true|false|\[.*\]|\{.*\})$"
 _ESCAPE_IN_KEY: Final = re.compile(rb'\\[^"\\]*"\s*:')
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -73,21 +76,45 @@ def schema(path: str, *, encoding: str | None = None, until: Sequence[str] = ())
         if until and plain.keys() >= set(until):
             return _typed(plain)
     if not objects:
-        raise SourceError(f"{path}: no line is a JSON object, expected JSON lines. {_remedy(path)}")
+        raise SourceError(
+            f"{path}: no line is a JSON object, expected JSON lines. "
+            f"{remedy(path, f'{PurePosixPath(path).stem}.lines.jsonl')}"
+        )
     return _typed(plain)
 
 
-def _remedy(path: str) -> str:
-    block = next(line_blocks(path, None, _PEEK_BYTES), None)
-    if block is not None and _ARRAY.match(block.content):
-        return f"Write the objects of its array as lines: {as_lines(path, f'{PurePosixPath(path).stem}.lines.jsonl')}."
-    return "Check the file and its suffix."
+def remedy(path: str, target: str) -> str:
+    """Return what to do about JSON that is not read as lines, by its beginning: perhaps a command that writes `target`.
+
+    Raises:
+        SourceError: as for `open_bytes`.
+    """
+    with open_bytes(path) as (stream, _):
+        beginning = stream.read(_PEEK_BYTES).removeprefix(codecs.BOM_UTF8)
+    if _is_lines(beginning):
+        return f"Its lines are objects: rename it to {target}."
+    found = _ARRAY.match(beginning)
+    if found is None or "://" in path:
+        return "Write an object with the text on each line, or save the texts as .csv."
+    key = json.loads(b'"' + found[1] + b'"') if found[1] else None
+    return f"Write the objects of its array as lines: {as_lines(path, target, key)}."
 
 
-def as_lines(path: str, target: str) -> str:
-    """Return a shell command that converts a JSON array of objects to JSON lines, by the Python that runs."""
-    program = "import json, sys; print(*map(json.dumps, json.load(open(sys.argv[1], encoding='utf-8'))), sep='\\n')"
-    return f'`{shlex.quote(sys.executable)} -c "{program}" {shlex.quote(path)} > {shlex.quote(target)}`'
+def _is_lines(beginning: bytes) -> bool:
+    first, _, others = beginning.partition(b"\n")
+    try:
+        return isinstance(json.loads(first), dict) and bool(others.strip())
+    except ValueError:
+        return False
+
+
+def as_lines(path: str, target: str, key: str | None = None) -> str:
+    """Return a shell command that converts a JSON array of objects, or that of a key, to JSON lines, by this Python."""
+    array = "json.load(sys.stdin.buffer)" + ("" if key is None else "[sys.argv[1]]")
+    program = f"import json, sys; print(*map(json.dumps, {array}), sep='\\n')"
+    python = shlex.join([sys.executable, "-c"]) + f' "{program}"' + ("" if key is None else f" {shlex.quote(key)}")
+    unpack = _UNPACK.get(PurePosixPath(path).suffix.lower(), "cat")
+    return f"`{unpack} {shlex.quote(path)} | {python} > {shlex.quote(target)}`"
 
 
 def _typed(plain: Mapping[str, bool]) -> pa.Schema:

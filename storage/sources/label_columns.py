@@ -225,7 +225,10 @@ def remedy(table: pl.DataFrame, texts: Sequence[str], unread: Sequence[str], lab
         label: The label that the user named; None if not named.
     """
     if wrong := [*dict.fromkeys(named(unread, (*_CLASSES, *_SCORES)))] if texts else unread:
-        return f"Write {', '.join(map(repr, wrong))} as strings: the values have another type."
+        return (
+            f"Write {', '.join(map(repr, wrong))} as strings, each text, class or score in a column of its own: the "
+            "values are lists, objects or of another type."
+        )
     if not texts or (len(texts) > 2 and label is not None):
         others = [name for name in table.columns if name != label] or table.columns
         words = {name: int(table[name].unique().str.count_matches(r"\p{L}").sum()) for name in others}
@@ -238,7 +241,8 @@ def remedy(table: pl.DataFrame, texts: Sequence[str], unread: Sequence[str], lab
         if classes and not found:
             return _as_numbers(table[classes[0]], texts[0])
     if not found:
-        return "Rename the columns or correct their values."
+        lost = f" {', '.join(map(repr, unread))} cannot be read: the values are lists, objects or of another type."
+        return f"Add a column with the class or score of each row, such as `label`.{lost if unread else ''}"
     listed = " or ".join(f"`{name}`: {_count(table[name]):,} values" for name in found[:_SUGGESTED])
     return f"Did you mean {listed}? Name the label {NAME_LABEL}: {found[0]}."
 

@@ -31,7 +31,6 @@ def test_missing_column_error_lists_twenty_columns(count, end):
     [
         ("a.docx", "a.txt, one sentence"),
         ("a.XLSX", "a.csv in the spreadsheet"),
-        ("a.json", "> a.jsonl"),
         ("a.pdf.gz", "as a.txt"),
         ("a", "such as .csv"),
     ]

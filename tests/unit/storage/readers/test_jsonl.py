@@ -1,7 +1,10 @@
 """JSON lines: each kind of bad line is counted, and both parsers agree."""
 
+import gzip
 import json
 import subprocess
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import polars as pl
 import pytest
@@ -9,8 +12,9 @@ import pytest
 from bsl.storage.errors import SourceError
 from bsl.storage.readers import blocks, jsonl
 from bsl.storage.readers.columns import Columns
-from bsl.storage.readers.formats import columns_of
+from bsl.storage.readers.formats import columns_of, format_of
 from bsl.storage.readers.read_report import ReadReport
+from tests.every import every
 from tests.reading import table, texts, where
 
 PAIR = Columns(("sentence1", "sentence2"), ("gold_label",))
@@ -114,10 +118,32 @@ def test_null_or_missing_text_is_an_empty_cell(write, report):
         texts(write("a.jsonl", "one\ntwo\n"), report)
 
 
-@pytest.mark.parametrize("name", ["rows.json", "it's a $HOME.json"])
-def test_command_for_an_array_keeps_every_value(tmp_path, name):
+@pytest.mark.parametrize("name", ["rows.json", "it's a $HOME.json", "rows.json.gz", "rows.jsonl"])
+@pytest.mark.parametrize("key", [None, "it's\n"])
+def test_remedy_for_an_array_is_a_command_that_keeps_every_value(tmp_path, monkeypatch, name, key):
+    """Regression: the command read neither packed files nor an array that is the value of a key."""
+    monkeypatch.chdir(tmp_path)
     rows = [{"score": 1}] * 150 + [{"score": 0.5, "late": "größer"}, {"score": None, "nested": {"a": [1]}}]
-    (tmp_path / name).write_text(json.dumps(rows))
-    command = jsonl.as_lines(str(tmp_path / name), str(tmp_path / f"{name}l"))
-    subprocess.run(command.strip("`"), shell=True, check=True)
-    assert [json.loads(line) for line in (tmp_path / f"{name}l").read_text().splitlines()] == rows
+    content = json.dumps(rows if key is None else {"version": 2, key: rows}, indent=1).encode()
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    with pytest.raises(SourceError, match="Write the objects of its array as lines") as caught:
+        columns_of(str(tmp_path / name), format_of(str(tmp_path / name)))
+    subprocess.run(str(caught.value).split("`")[1], shell=True, check=True)
+    (made,) = tmp_path.glob("*.jsonl" if name != "rows.jsonl" else "*.lines.jsonl")
+    assert [json.loads(line) for line in made.read_text().splitlines()] == rows
+
+
+@every(
+    [
+        ('{"text": {"0": "a"}, "label": {"0": "b"}}', "an object with the text on each line"),
+        ('{"text": "a", "tags": [{}]}\n{"text": "b"}', r"rename it to a\.jsonl"),
+        ('{\n"text": "a"\n}', "an object with the text on each line"),
+    ]
+)
+def test_remedy_for_other_json_names_no_command(content, remedy):
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "a.json"
+        path.write_text(content)
+        with pytest.raises(SourceError, match=f"unknown file suffix.*{remedy}") as caught:
+            format_of(str(path))
+    assert "`" not in str(caught.value).replace("`ingest.sources[].format`", "")

@@ -142,6 +142,11 @@ def test_csv_without_usable_labels_raises_source_error(tmp_path, content, why):
         ),
         ({"a": TEXTS, "b": TEXTS[::-1], "score": ["72%", "5%"] * 6}, "Write scores as numbers .* such as 0.72.$"),
         ({"text": TEXTS, "label": [["x"], ["y"]] * 6}, "Write 'label' as strings"),
+        ({"text": TEXTS}, "Add a column with the class or score of each row, such as `label`.$"),
+        (
+            {"text": TEXTS, "cats": [{"x": 1.0}] * 12},
+            "Add a column .* 'cats' cannot be read: the values are lists, obj",
+        ),
     ]
 )
 def test_columns_of_other_types_are_named_as_the_obstacle(columns, remedy):
