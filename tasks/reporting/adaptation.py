@@ -172,7 +172,7 @@ def training_summary(views: Sequence[str], share: float) -> str:
     return f"Training goal: {goal}. Weights of the adapted encoder: {100 * share:g} % from the trained encoder{rest}."
 
 
-@stage(ref=ReportRef, version=21)
+@stage(ref=ReportRef, version=22)
 def adaptation(
     context: StageContext, artifacts: AdaptationArtifacts, content: AdaptationContent, command: RunCommand
 ) -> None:
@@ -181,7 +181,7 @@ def adaptation(
     found = store.manifest(artifacts.proof).figures_as(ProofFigures)
     is_adapted = store.manifest(artifacts.adapted).figures_as(ExportFigures).adapted
     share = store.manifest(artifacts.weighing).figures_as(ShareFigures).share
-    counts = counts_of(store, artifacts)
+    counts = counts_of(store, artifacts, reads_text=artifacts.views is not None or content.rehearses_text)
     labels = split = ""
     if content.labels:
         figures = store.manifest(artifacts.corpus).figures_as(LabelCounts)
@@ -243,12 +243,12 @@ def adaptation(
     )
 
 
-def counts_of(store: Store, artifacts: AdaptationArtifacts) -> dict[str, int]:
-    """Return the numbers of sentences and labels for training and for evaluation."""
+def counts_of(store: Store, artifacts: AdaptationArtifacts, *, reads_text: bool) -> dict[str, int]:
+    """Return the numbers of sentences and labels for training and for evaluation; training on labels may read both."""
     manifest = store.manifest(artifacts.corpus)
     corpus, labels = manifest.figures_as(OwnCorpusFigures), manifest.figures_as(LabelCounts)
     return {
-        "training sentences": corpus.sentences if artifacts.views else 0,
+        "training sentences": corpus.sentences if reads_text else 0,
         "training labels": store.manifest(artifacts.pairs).figures_as(LabelPairsFigures).labels,
         "test labels": labels.test,
         "held-out sentences": corpus.held_out,

@@ -199,7 +199,7 @@ def test_labels_split_into_disjoint_training_and_test_rows(own, site, store, sta
     assert all(text in training_text for text in (*own_text["text_1"], *own_text["text_2"]))  # sentences and halves
     figures = store.manifest(ref).figures
     assert figures["rows"] == {
-        "training sentences": 0,
+        "training sentences": len({*store.scan(made(ref, "corpus", CorpusRef)).collect()["text"]}),
         "training labels": len(learnt),
         "test labels": len(judging),
         "held-out sentences": store.scan(passages).filter(part="report").collect().height,
