@@ -188,7 +188,8 @@ def gc(
     manifests, left = collectable(opened, older_than, now), leftovers(opened, older_than, now)
     names = [f"{opened.url}/{path}" if isinstance(path, str) else str(path) for path in left]
     if not output.json:
-        _print(manifests, opened.url)
+        if manifests:
+            _print(manifests, opened.url)
         for name in names:
             print(printable(f"leftover {name}"))
     if delete:
@@ -198,7 +199,8 @@ def gc(
         rows = [_row(manifest) for manifest in manifests]
         print_json({"artifacts": rows, "leftovers": names, "deleted": delete})
     else:
-        print(printable(f"deleted {counts}" if delete else f"{counts} can be deleted; add --delete"))
+        hint = "; add --delete" if manifests or names else ""
+        print(printable(f"deleted {counts}" if delete else f"{counts} can be deleted{hint}"))
 
 
 def delete(

@@ -154,6 +154,7 @@ def test_gc_deletes_only_with_its_option_and_only_if_all_times_are_known(store, 
     assert ([row["artifact"] for row in listed["artifacts"]], listed["deleted"]) == ([REF.path], False)
     assert artifacts("gc --older-than 0h --delete")[0] == 0
     assert store.refs() == []
+    assert artifacts("gc --older-than 0h") == (0, "0 artifacts and 0 leftovers can be deleted\n", "")
 
 
 def test_delete_removes_unreadable_artifacts_and_names_what_was_made_from_them(store, artifacts):
