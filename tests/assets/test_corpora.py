@@ -1,5 +1,6 @@
-"""The training text of the multilingual masked LM has every language and no held-out sentence."""
+"""The training text of the multilingual masked LM and of the translators: languages, no held-out sentence, nearness."""
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -7,7 +8,9 @@ from assets.training.corpora import (
     EVALUATION,
     LANGUAGES,
     MULTILINGUAL,
+    closeness,
     multilingual_sentences,
+    nearest,
     round_trip_sentences,
 )
 from assets.training.vocabulary import train_wordpiece
@@ -63,3 +66,17 @@ def test_wordpiece_preserves_accents_only_on_request():
     assert kept("schön")["input_ids"] != kept("schon")["input_ids"]
     assert stripped("schön")["input_ids"] == stripped("schon")["input_ids"]
     assert kept("Schön")["input_ids"] == kept("schön")["input_ids"]
+
+
+CAPTIONS = ["A man plays a guitar.", "Two dogs run on the beach.", "A woman plays with a dog."]
+TALK = ["I think that you should know.", "You know what I think.", "Tom should think that."]
+
+
+def test_closeness_ranks_domain_sentences_highest():
+    texts = ["A dog plays on the beach.", "I know what you think.", "Zebra."]
+    scores = closeness(texts, CAPTIONS, TALK)
+    assert scores[0] > scores[2] > scores[1]
+
+
+def test_nearest_selects_the_share_with_top_scores():
+    assert nearest(np.array([0.1, 0.9, 0.5, 0.7, 0.2]), 0.4).tolist() == [False, True, False, True, False]

@@ -97,10 +97,9 @@ def test_avx2_environment_variables_resolve_auto_precision_to_fp32():
     """Runs in its own process, because libraries read the variables on import; the check needs no torch."""
     code = """
 import sys
-from bsl.flows.run_context import Site, fix_precision, run_context_of
+from bsl.flows.run_context import fix_precision
 from bsl.flows.recipes import recipe
 from bsl.flows.recipes.adaptation import AdaptConfig
-from bsl.tasks.stage.device import DeviceError, cores, device_of
 from bsl.tasks.stage.run_context import RunContext
 for config in (recipe("tiny"), AdaptConfig()):
     fixed = fix_precision(config, RunContext(device="cpu"))

@@ -1,5 +1,6 @@
 """The artifact store: artifacts are whole or absent, and safe when a write fails."""
 
+import logging
 import multiprocessing
 import os
 import shutil
@@ -15,14 +16,16 @@ import pytest
 
 from bsl.storage.artifacts import draft as drafts
 from bsl.storage.artifacts.garbage_collection import leftovers
-from bsl.storage.artifacts.refs import ArtifactRef, ViewsRef
+from bsl.storage.artifacts.refs import ArtifactRef, CheckpointRef, ViewsRef
 from bsl.storage.artifacts.store import Store
 from bsl.storage.errors import ArtifactMissingError, SchemaError, StorageError, StoreReadError, StoreWriteError
 from bsl.storage.filesystem.names import MANIFEST
+from tests import corpora
 from tests.hostile import PART, VIEWS, WHY, as_nobody, key, put
 from tests.servers import ROOT
 
 REF = ViewsRef(key=key(1))
+CHECKPOINT = CheckpointRef(key=key(1))
 
 
 @pytest.mark.parametrize("name", ["store", "run[1]"])
@@ -154,3 +157,57 @@ def test_unreadable_store_folder_raises_store_read_error(open_store, closed):
     finally:
         place.chmod(0o755)
     assert open_store.defect(REF) is None
+
+
+def test_two_trainings_of_one_checkpoint_have_a_folder_each(store):
+    """They wrote each other's job, error and speed, and the first to end deleted the other's snapshots."""
+    store.drop_scratch(CHECKPOINT)
+    assert not (store.workplace / ".scratch").exists()
+    with store.own_scratch(CHECKPOINT) as used:  # the lock of a file, which another block or process does not get
+        (used / "step-1").mkdir()
+        with store.own_scratch(CHECKPOINT) as other:
+            assert other != used
+            assert list(other.iterdir()) == []
+        assert not other.exists()
+        store.drop_scratch(CHECKPOINT)  # the second has published
+        assert (used / "step-1").is_dir()
+    with store.own_scratch(CHECKPOINT) as resumed:
+        assert resumed == used == store.scratch(CHECKPOINT)
+        assert (resumed / "step-1").is_dir()
+    store.drop_scratch(CHECKPOINT)
+    assert list((store.workplace / ".scratch" / "checkpoint").iterdir()) == []
+
+
+MEMORY, OTHER = "0123456789abcdef", "fedcba9876543210"
+
+
+def publish(store, name, texts, memory=MEMORY):
+    columns = {"lang": "de", "translator": memory, "n_tokens": 1, "score": -0.5}
+    ids = pl.Series("sentence_id", list(texts), pl.UInt64)
+    part = pl.DataFrame({"sentence_id": ids, "text": list(texts.values()), **columns})
+    return corpora.publish(store, ArtifactRef(kind=f"translations/{memory}", key=key(name)), part)
+
+
+def held(store, *seen, memory=MEMORY):
+    parts = store.intact(f"translations/{memory}", seen)
+    return [(ref.key[-1], dict(part.select("sentence_id", "text").collect().rows())) for ref, part in parts]
+
+
+def test_parts_of_one_translator_are_sorted_and_exclude_seen_keys(store):
+    assert held(store) == []
+    publish(store, 9, {1: "later by name", 2: "zwei"})
+    first = publish(store, 4, {1: "first by name"})
+    publish(store, 1, {1: "eins"}, OTHER)
+    assert held(store) == [("4", {1: "first by name"}), ("9", {1: "later by name", 2: "zwei"})]
+    assert held(store, first.key) == [("9", {1: "later by name", 2: "zwei"})]
+    assert held(store, memory=OTHER) == [("1", {1: "eins"})]
+
+
+def test_damaged_translation_memory_part_is_excluded_with_a_warning(store, caplog):
+    damaged = publish(store, 1, {1: "eins"})
+    publish(store, 2, {2: "zwei"})
+    file = next((Path(store.root) / damaged.path).glob("*.parquet"))
+    file.write_bytes(file.read_bytes()[:-1] + b"?")
+    with caplog.at_level(logging.WARNING):
+        assert held(store) == [("2", {2: "zwei"})]
+    assert f"{damaged} is not used" in caplog.text

@@ -5,7 +5,7 @@ import pytest
 
 from bsl.models.runtime.partitions import in_range
 from bsl.tasks.translation.translate import MemoryLookup
-from tests.unit.storage.artifacts.test_store_translation_memory import MEMORY, publish
+from tests.unit.storage.artifacts.test_store import MEMORY, publish
 
 TOP = 2**63  # the first id of the upper range of two
 

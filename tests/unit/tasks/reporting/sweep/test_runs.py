@@ -1,14 +1,23 @@
-"""Runs are compared setting by setting."""
+"""Runs are compared setting by setting; sets that selected an encoder are no test sets of a sweep."""
 
 import pytest
 
+from bsl.flows.config import override
 from bsl.flows.recipes import recipe
 from bsl.storage.artifacts.keys import canonical
 from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import ReportRef
 from bsl.storage.errors import ArtifactMissingError
 from bsl.storage.sources.sources import SourceSpec
-from bsl.tasks.reporting.sweep.runs import dev_of, differing, run_names, run_systems, settings_of
+from bsl.tasks.evaluation.kinds import available
+from bsl.tasks.reporting.sweep.runs import (
+    dev_of,
+    differing,
+    run_names,
+    run_systems,
+    settings_of,
+    without_dev_sets,
+)
 from bsl.tasks.settings import RunSettings
 
 ONE, TWO = {"model": "one", "beam": 2, "revision": None}, {"model": "two"}
@@ -61,3 +70,24 @@ def test_report_has_the_sources_and_the_dev_set_of_its_run(site):
     assert dev_of({**found, "training": None, "earlier": [{"training": found["training"]}]}) == "stsb/dev"
     with pytest.raises(ArtifactMissingError):
         run_names(store, [ref])
+
+
+DEV, TEST = "embedded:stsb/dev", "embedded:stsb/test"
+
+
+@pytest.mark.parametrize(
+    ("dev_sets", "training", "counted"),
+    [
+        ([DEV], {}, {"test"}),
+        ([TEST], {}, set()),
+        (["stsb/test"], {}, set()),
+        ([DEV, TEST], {}, set()),
+        ([None], {}, {"test"}),
+        ([TEST], {"select": "last"}, {"test"}),  # no set selects the last step
+    ],
+)
+def test_set_that_selected_an_encoder_is_no_test_set_whatever_its_split(site, dev_sets, training, counted):
+    configs = [override(recipe("tiny"), {"evaluation": {"dev": dev}, "training": training}) for dev in dev_sets]
+    settings = [config.model_dump(mode="json") for config in configs]
+    found = without_dev_sets(available(site, [DEV, TEST]).drawn, settings)
+    assert {evaluation_set.split for evaluation_set in found.values()} == counted
