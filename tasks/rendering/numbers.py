@@ -19,6 +19,11 @@ def shown(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
+def fixed(value: float | None, form: str = ".2f") -> str:
+    """Format a number, with two decimals unless the form says otherwise; a dash for None."""
+    return MISSING if value is None else f"{value:{form}}"
+
+
 def spread(mean: float | None, sd: float | None) -> str:
     """Format a mean over seeds × 100, with its standard deviation if given; a dash for None."""
     if mean is None:

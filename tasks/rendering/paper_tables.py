@@ -10,7 +10,7 @@ from bsl.models.evaluation.published import AVERAGE, columns_of
 from bsl.models.evaluation.signature import joint_signature
 from bsl.storage.record import Record
 from bsl.tasks.rendering.blocks import WITH_INTERVAL, Row, Table
-from bsl.tasks.rendering.numbers import MISSING
+from bsl.tasks.rendering.numbers import MISSING, fixed
 from bsl.tasks.rendering.score_tables import figure_cell
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def paper_lines(table: PaperTable, scores: pl.DataFrame) -> Iterator[tuple[tuple
 def _plain_row(table: PaperTable, system: tuple[str, str], figures: Figures) -> dict[str, str]:
     headings = [*(heading for _, heading in table.columns), table.average]
     values = [None if value is None else 100 * value for value in with_mean(_values(figures), table.sets)]
-    return dict(zip(("system", "figure", *headings), (*system, *map(_number, values)), strict=True))
+    return dict(zip(("system", "figure", *headings), (*system, *map(fixed, values)), strict=True))
 
 
 def _shown(table: PaperTable, dataset: str, protocol: str) -> str:
@@ -144,7 +144,7 @@ def _values(figures: Figures) -> dict[str, float]:
 def _measured(line: Figures, names: Sequence[str]) -> list[str]:
     *_, mean = with_mean(_values(line), names)
     cells = [figure_cell(line[name]) if name in line else MISSING for name in names]
-    return [*cells, _number(None if mean is None else 100 * mean)]
+    return [*cells, fixed(None if mean is None else 100 * mean)]
 
 
 def _published_rows(
@@ -183,8 +183,4 @@ def _compared(
         average, (*_, own) = mean, with_mean(measured, names)
         gap = None if own is None else 100 * own - mean
     printed = [row.cells.get(name) or MISSING for name in names]
-    return [*printed, _number(average)], [_number(value, "+.2f") for value in (*differences, gap)]
-
-
-def _number(value: float | None, form: str = ".2f") -> str:
-    return MISSING if value is None else f"{value:{form}}"
+    return [*printed, fixed(average)], [fixed(value, "+.2f") for value in (*differences, gap)]

@@ -16,7 +16,7 @@ from bsl.storage.artifacts.schemas import REPRODUCTION
 from bsl.storage.datasets.registry import DATASETS
 from bsl.tasks.figures import IngestFigures, ReportFigures
 from bsl.tasks.rendering.blocks import Page, Part, Prose, Table
-from bsl.tasks.rendering.numbers import MISSING
+from bsl.tasks.rendering.numbers import MISSING, fixed
 from bsl.tasks.rendering.paper_tables import OVER_SUBSETS
 from bsl.tasks.reporting.publish import publish
 from bsl.tasks.stage.cached import StageContext, StageInputs, stage
@@ -224,9 +224,9 @@ def figure_rows(figures: pl.DataFrame) -> list[dict[str, str]]:
             "set": row["dataset"],
             "figure": f"{row['metric']}, {row['protocol']}",
             "published": f"{row['published']:.2f}",
-            "measured": _number(row["value"]),
+            "measured": fixed(row["value"]),
             "difference": MISSING if row["value"] is None else f"{row['value'] - row['published']:+.2f}",
-            "sd": _number(row["sd"]),
+            "sd": fixed(row["sd"]),
             "95 % with pairs": _interval(row["ci_low"], row["ci_high"]),
             "seeds": str(row["seeds"]),
             "90 % over seeds": _interval(row["seeds_low"], row["seeds_high"]),
@@ -248,7 +248,3 @@ def _needed(row: Mapping[str, Any]) -> str:
     if row["seeds"] == 1:
         return f"at least {row['seeds_needed']}"
     return f"more than {MOST:,}" if row["seeds_needed"] is None else f"about {row['seeds_needed']}"
-
-
-def _number(value: float | None) -> str:
-    return MISSING if value is None else f"{value:.2f}"
