@@ -102,9 +102,10 @@ def _other(index: Index, sentence: str) -> dict[str, str]:
     return {f"other {name}": value for name, value in _kept(index, sentence).items()}
 
 
-def _with_kept(index: Index, score: float, sentence: str) -> list[object]:
-    """Return a hit for JSON: cosine and sentence, with `--keep` also its columns."""
-    return [score, sentence, *([index.beside.get(sentence, {})] if index.beside else [])]
+def _with_kept(index: Index, score: float, *sentences: str) -> list[object]:
+    """Return a hit or a pair for JSON: cosine and sentences, with `--keep` also the columns of each."""
+    kept = [index.beside.get(sentence, {}) for sentence in sentences] if index.beside else []
+    return [score, *sentences, *kept]
 
 
 def _as_text(word: str) -> str:
@@ -157,7 +158,7 @@ def pairs(
     index = _opened_index(model, corpus, use)
     found = index.pairs(top, above)
     if output.json:
-        print_json(found)
+        print_json([_with_kept(index, *pair) for pair in found])
     elif found:
         rows = [
             {

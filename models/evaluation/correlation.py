@@ -5,7 +5,7 @@ Not scipy's functions: ties, constants and missing values are defined here, and 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -16,8 +16,13 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 
+DECIMALS: Final = 12
+"""Decimals of cosines: without rounding, some pairs of equal sentences would have 1 and others 1 − 2⁻⁵³, so that their
+order, and Spearman's correlation, would be chance."""
+
+
 def cosine_scores(vectors_1: NDArray[np.floating], vectors_2: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Return the cosine of row i of one matrix with row i of the other: (n,), in [-1, 1].
+    """Return the cosine of row i of one matrix with row i of the other: (n,), in [-1, 1], with `DECIMALS`.
 
     A zero vector has cosine 0 with every vector (SentEval's rule), so an empty TF-IDF row is no error.
 
@@ -31,7 +36,7 @@ def cosine_scores(vectors_1: NDArray[np.floating], vectors_2: NDArray[np.floatin
     dots = np.einsum("nd,nd->n", a, b)
     norms = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
     cosines: NDArray[np.float64] = np.divide(dots, norms, out=np.zeros_like(dots), where=norms > 0)
-    return np.clip(cosines, -1.0, 1.0)
+    return np.clip(cosines.round(DECIMALS), -1.0, 1.0)
 
 
 def spearman(x: ArrayLike, y: ArrayLike) -> float:

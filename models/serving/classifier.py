@@ -24,7 +24,7 @@ from scipy.special import log_softmax, softmax
 
 from bsl.models.errors import EvaluationError
 from bsl.models.evaluation.probe.logistic import fit_logistic
-from bsl.models.evaluation.probe.problem import NESTED_SEED, stratified
+from bsl.models.evaluation.probe.problem import NESTED_SEED, search_folds
 from bsl.models.evaluation.probe.search import STRENGTHS
 from bsl.storage.filesystem.model_folder import CLASSIFIER_SETTINGS
 from bsl.storage.filesystem.os_errors import first_line
@@ -143,18 +143,20 @@ def fit_classifier(
         gold_N: Class numbers.
         classes: Names of the classes.
         text_column: Column of the texts, for the settings.
-        is_new_N: Rows that the encoder was not trained on; by default all.
-        unit_N: Unit of each row, such as its writer; rows of one unit are in one fold. By default each row is alone.
+        is_new_N: Rows that the encoder was not trained on; by default all, also if no fold holds out any of them.
+        unit_N: Unit of each row, such as its writer; rows of one unit are in one fold (`search_folds`). By default each
+            row is alone.
 
     Raises:
         EvaluationError: There are fewer than two classes, or a class has fewer than two rows.
     """
     _check(gold_N, classes)
     strengths = STRENGTHS["kfold"]
-    new_N = np.ones(len(gold_N), dtype=bool) if is_new_N is None or not is_new_N.any() else is_new_N
     rows_N = np.arange(len(gold_N))
     count = min(_FOLDS, int(np.bincount(gold_N).min()))  # folds: as many as the smallest class has rows
-    folds = stratified(rows_N, gold_N, rows_N if unit_N is None else unit_N, count, NESTED_SEED)
+    folds = search_folds(rows_N, gold_N, rows_N if unit_N is None else unit_N, count, NESTED_SEED)
+    judged_N = np.isin(rows_N, np.concatenate([fold.dev for fold in folds]))
+    new_N = judged_N if is_new_N is None or not (is_new_N & judged_N).any() else is_new_N & judged_N
     searched_FRPC = _fit(vectors_ND, gold_N, len(classes), [fold.fit for fold in folds], strengths)
     held_out_RNC = np.empty((len(strengths), len(gold_N), len(classes)))
     for fold, weights_RPC in zip(folds, searched_FRPC, strict=True):

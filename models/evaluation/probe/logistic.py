@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import numpy as np
 import torch
 from torch.nn.functional import one_hot, softplus
 
@@ -38,7 +39,6 @@ from bsl.models.evaluation.probe.rows import LARGEST, DenseRows, SparseRows
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
@@ -97,6 +97,8 @@ def fit_logistic(
 ) -> torch.Tensor:
     """Solve every fold under each of its penalties; return the weights (F, R, P, C), C = `classes`.
 
+    A class without a row in a fold has weights 0 and bias −∞ there, the limit that its bias would approach.
+
     Args:
         x_ND: Features on the device to compute on, the CPU if sparse.
         y_N: Class numbers.
@@ -110,6 +112,39 @@ def fit_logistic(
     Raises:
         NotConvergedError: A fit does not converge in `arithmetic.most` iterations (features of extreme scale).
     """
+    labels_N = y_N.numpy(force=True)
+    known_FC = np.stack([np.bincount(labels_N[rows], minlength=classes) > 0 for rows in fits])
+    if known_FC.all():
+        return _fit_known(x_ND, y_N, classes, fits, penalties, tolerance, arithmetic, on_progress)
+    dtype = arithmetic.dtype if isinstance(x_ND, torch.Tensor) else torch.float64
+    shape = (len(fits), len(penalties[0]), x_ND.shape[1] + 1, classes)
+    out = torch.zeros(shape, dtype=dtype, device=y_N.device)
+    out[:, :, -1] = -torch.inf
+    for known_C in np.unique(known_FC, axis=0):
+        known, folds = np.flatnonzero(known_C), np.flatnonzero((known_FC == known_C).all(axis=1)).tolist()
+        if len(known) == 1:
+            out[folds, :, -1, known[0]] = 0.0
+            continue
+        # Rows of other classes are in none of these folds, so any number will do for them.
+        numbers_N = torch.from_numpy(np.searchsorted(known, labels_N).clip(max=len(known) - 1)).to(y_N)
+        some = [fits[fold] for fold in folds], [penalties[fold] for fold in folds]
+        solved = _fit_known(x_ND, numbers_N, len(known), *some, tolerance, arithmetic, on_progress)
+        for fold, weights_RPX in zip(folds, solved, strict=True):
+            out[fold][:, :, torch.from_numpy(known)] = weights_RPX
+    return out
+
+
+def _fit_known(
+    x_ND: torch.Tensor | csr_array,
+    y_N: torch.Tensor,
+    classes: int,
+    fits: Sequence[NDArray[np.int64]],
+    penalties: Sequence[Sequence[float]],
+    tolerance: float,
+    arithmetic: Arithmetic,
+    on_progress: OnProgress | None,
+) -> torch.Tensor:
+    """As `fit_logistic`, for folds with rows of every class."""
     rows: DenseRows | SparseRows
     if isinstance(x_ND, torch.Tensor):
         rows = DenseRows(x_ND, arithmetic.dtype)

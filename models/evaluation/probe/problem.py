@@ -152,9 +152,9 @@ def _folds(
     if layout == "split":
         return (Outer(spans["train"], spans["test"], (Inner(spans["train"], spans["dev"]),)),)
     if layout == "kfold":
-        return (Outer(spans["train"], spans["test"], stratified(spans["train"], labels, units, folds, seed)),)
+        return (Outer(spans["train"], spans["test"], search_folds(spans["train"], labels, units, folds, seed)),)
     outer = stratified(spans["all"], labels, units, folds, NESTED_SEED)
-    return tuple(Outer(cut.fit, cut.dev, stratified(cut.fit, labels, units, folds, NESTED_SEED)) for cut in outer)
+    return tuple(Outer(cut.fit, cut.dev, search_folds(cut.fit, labels, units, folds, NESTED_SEED)) for cut in outer)
 
 
 def stratified(
@@ -177,6 +177,19 @@ def stratified(
         cutter, groups = StratifiedGroupKFold(min(folds, count), shuffle=True, random_state=seed), of_rows
     cuts = cutter.split(np.zeros(len(rows)), labels[rows], groups)
     return tuple(Inner(rows[fit], rows[dev]) for fit, dev in cuts if len(dev))
+
+
+def search_folds(
+    rows: NDArray[np.int64], labels: NDArray[np.int64], units: NDArray[np.int64], folds: int, seed: int
+) -> tuple[Inner, ...]:
+    """Return the folds of `stratified` whose fit has rows of every class.
+
+    A fit without a class, all of whose rows are of the held-out units, says nothing about the regularisation or the
+    calibration of a fit with it. If all folds lack a class, rows of one unit are divided.
+    """
+    cuts, classes = stratified(rows, labels, units, folds, seed), len(np.unique(labels[rows]))
+    complete = tuple(cut for cut in cuts if len(np.unique(labels[cut.fit])) == classes)
+    return complete or stratified(rows, labels, np.arange(len(labels)), folds, seed)
 
 
 def _stacked(parts: Sequence[Features]) -> Features:

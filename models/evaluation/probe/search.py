@@ -169,7 +169,9 @@ def _scores(table: _Table, fits: list[Fit], weights_FRPC: torch.Tensor) -> list[
     accuracy_FR = np.stack(
         [_right(table, fit.rows.dev, one)[1].mean(axis=1) for fit, one in zip(fits, weights_FRPC, strict=True)]
     )
-    parts = np.split(accuracy_FR, len(table.problem.folds))
+    # With few units, outer folds differ in their number of inner ones.
+    ends = np.cumsum([len(outer.inner) for outer in table.problem.folds])
+    parts = np.split(accuracy_FR, ends[:-1])
     return [tuple(round(100 * float(np.mean(part[:, r])), 2) for r in range(part.shape[1])) for part in parts]
 
 

@@ -92,6 +92,19 @@ def test_probabilities_are_calibrated_on_folds_that_divide_no_unit():
     assert honest > 3 * sure
 
 
+@pytest.mark.parametrize("new", [None, "one writer's"])
+def test_class_of_one_writer_does_not_decide_how_sure_the_probabilities_are(new):
+    """Regression: the fold of this writer knows nothing of the class, and its errors made all classes as probable."""
+    vectors_ND, gold_N = rows(200, spread=0.5)
+    unit_N = np.where(gold_N == 0, 0, 1 + np.arange(200) // 5)
+    is_new_N = None if new is None else gold_N == 0  # none of them is in a fold that knows the class
+    alone, together = (
+        fit_classifier(vectors_ND, gold_N, NAMES, unit_N=units, is_new_N=is_new_N).settings.temperature
+        for units in (None, unit_N)
+    )
+    assert 0.3 * alone < together < 3 * alone < 15
+
+
 def test_saved_classifier_gives_equal_probabilities(tmp_path):
     vectors_ND, gold_N = rows(80)
     found = fit_classifier(vectors_ND, gold_N, NAMES, text_column="body")

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from sklearn.linear_model import LogisticRegression
 
 from bsl.models.errors import EvaluationError
 from bsl.models.evaluation.config import ProbeConfig
@@ -34,6 +35,10 @@ def same(outcomes, plain):
         np.testing.assert_array_equal(ours.predicted, predicted)
 
 
+def scikit_learn(c, x, y, of):
+    return LogisticRegression(C=c, solver="newton-cholesky", tol=1e-8).fit(x[of].astype(np.float64), y[of])
+
+
 def test_batched_search_equals_plain_protocol_in_every_layout():
     # 150 and 131 rows: fits of unequal lengths and step counts, in one batch of two tasks of one shape.
     one, two = rows(150, 6, 2), rows(131, 6, 2, seed=1)
@@ -50,6 +55,27 @@ def test_batched_search_equals_plain_protocol_in_every_layout():
     same(found[1], PLAIN.nested(*two, 2))
     same(found[2], PLAIN.kfold(train, test, 4))
     same(found[3], PLAIN.split(train, dev, test, 4))
+
+
+@pytest.mark.parametrize("units", [5, 6, 7])
+def test_search_over_few_units_selects_like_scikit_learn_in_each_outer_fold(units):
+    """Regression: of 6 units and 5 folds, an outer fold has 4 or 5 inner ones, and the search failed."""
+    x, y = rows(120, 4, 2)
+    unit = np.random.default_rng(2).permutation(np.arange(120) % units)
+    task = make_problem("own", "nested", {"all": Part(x, y, np.arange(120), unit)}, ("a", "b"), folds=5, seed=1111)
+    (outcomes,) = probe([task], "fast", ProbeConfig(folds=5, tolerance=1e-8))
+    for outer, outcome in zip(task.folds, outcomes, strict=True):
+        assert len(outer.inner) == min(5, len(np.unique(unit[outer.train])))
+        means = tuple(
+            round(
+                100
+                * np.mean([scikit_learn(c, x, y, fold.fit).score(x[fold.dev], y[fold.dev]) for fold in outer.inner]),
+                2,
+            )
+            for c in STRENGTHS["nested"]
+        )
+        assert outcome.dev == means
+        assert outcome.penalty == STRENGTHS["nested"][int(np.argmax(means))]
 
 
 def test_fewer_than_twenty_training_rows_are_rejected():
