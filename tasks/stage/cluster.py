@@ -19,7 +19,7 @@ from bsl.models.errors import ModelError
 from bsl.models.runtime.precision import with_resolved_precision
 from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.storage.assets.embedded import EMBEDDED
-from bsl.storage.errors import SourceError
+from bsl.storage.errors import ArtifactMissingError, SourceError
 from bsl.storage.hub.models import HubModel
 from bsl.storage.sources.model_sources import ResolvedModel, resolve_model
 from bsl.tasks.stage.device import device_of, let_threads_sleep
@@ -45,7 +45,8 @@ def run_shards(site: RunContext, stage: Stage[..., R], calls: Sequence[tuple[Any
     Yields the references in the order of the calls. The keys of the artifacts must not depend on the machine.
 
     Raises:
-        ClusterError: The cluster cannot be reached, lost the calls, or computes other artifacts than this process.
+        ClusterError: The cluster cannot be reached, lost the calls, computes other artifacts than this process, or has
+            another store.
         DeadWorkersError: Every worker that ran a call died.
         Exception: Any error of the stage.
     """
@@ -54,7 +55,7 @@ def run_shards(site: RunContext, stage: Stage[..., R], calls: Sequence[tuple[Any
             yield stage(site, *arguments)
         return
     calls = with_resolved_precision(calls, lambda: device_of(site))  # a worker's precision may be another
-    refs = on_cluster(site.cluster, site.abroad(), stage, calls)
+    store, refs = site.open_store(), on_cluster(site.cluster, site.abroad(), stage, calls)
     for arguments, ref in zip(calls, refs, strict=True):
         expected = stage.ref_of(site, *arguments)
         if ref != expected:
@@ -63,6 +64,13 @@ def run_shards(site: RunContext, stage: Stage[..., R], calls: Sequence[tuple[Any
                 "this package and the same kind of device on all machines."
             )
         step = StageRun(stage.name, ref)
+        try:
+            store.manifest(expected)
+        except ArtifactMissingError as error:
+            raise ClusterError(
+                f"cluster {site.cluster}: a worker made {ref}, but {store.url} does not contain it. Give all machines "
+                "the same store: a shared folder with one path on all of them, or an address such as s3://bucket/store."
+            ) from error
         notify("begins", step)
         notify("ends", step)
         yield expected

@@ -75,6 +75,14 @@ def test_dask_translation_shards_match_single_process_bytes(tmp_path, model, clu
 
 
 def test_dask_embeddings_match_single_process_digest(tmp_path, cluster, monkeypatch):
+def test_worker_with_another_store_is_reported_before_its_shards_are_read(tmp_path, model, cluster):
+    """Memory is a store of its own in each process."""
+    site = site_in(tmp_path).model_copy(update={"store": "memory://store", "cluster": cluster})
+    apart = r"a worker made translations/\S+, but memory://store does not contain it\. Give all machines the same store"
+    with pytest.raises(ClusterError, match=apart):
+        one_hop(site, model)
+
+
     monkeypatch.setattr(embed_shards, "SHARD_ROWS", ROWS)
     model = resolve_model(str(write_tiny(tmp_path / "model")))
     config = EncoderConfig(model=model.identity, max_length=24)
