@@ -71,8 +71,10 @@ def mirror(
                 if not output.json:
                     print(printable(f"{outcome:<8} {file}"))
         except StorageError as error:
-            on_another = "Run this on a machine that reaches the Hub."
-            fault = f"{error.finding}. {on_another}" if isinstance(error, HubSilentError) else str(error)
+            again = "Run this again later, or on a machine that reaches the Hub; fetched files are kept."
+            fault = str(error)
+            if isinstance(error, HubSilentError) and "HF_HOME" in error.remedy:  # this command fills that cache
+                fault = f"{error.finding}. {again}"
             lacking[name] = f"{fault}{perhaps_meant(name)}"
             print(printable(f"lacking  {name}: {lacking[name]}"), file=sys.stderr)
     if output.json:

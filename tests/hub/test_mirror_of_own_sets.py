@@ -68,3 +68,17 @@ def test_mirror_rejects_unknown_names_and_lists_the_valid_forms(hub, tmp_path):
             list(fill_cache(folder, name))
     with pytest.raises(SourceError, match="the Hub has no such repository"):
         list(fill_cache(folder, "sts21/test"))
+
+
+@pytest.mark.parametrize(
+    ("fault", "advice"),
+    [
+        ({"status": 500}, "error (500). Run this again later, or on a machine that reaches the Hub; fetched files"),
+        ({"status": 429, "headers": {"Retry-After": "90"}}, "(429). Wait 90 s and run again, or set HF_TOKEN."),
+    ],
+)
+def test_mirror_command_after_an_error_of_the_hub_says_when_to_run_it_again(hub, tmp_path, capsys, fault, advice):
+    publish(hub, [("someone/bert", None)])
+    hub.fail("/api/", **fault)
+    assert main(["mirror", str(tmp_path / "mirror"), "model:someone/bert"]) == 1
+    assert advice in capsys.readouterr().err
