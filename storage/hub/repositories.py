@@ -69,8 +69,11 @@ class Repository(Record):
             commit = ref.read_text().strip()
             logger.warning("%s@%s: using commit %s from the cache: %s", self.name, name, commit, error.finding)
             return commit
-        with atomic_write(ref) as file:
-            file.write_text(commit, encoding="utf-8")
+        try:
+            with atomic_write(ref) as file:
+                file.write_text(commit, encoding="utf-8")
+        except OSError as error:  # the cache of another user, or of an image: its files can be read
+            logger.info("the commit of %s@%s is not saved: %s", self.name, name, error)
         return commit
 
     def ask(self, revision: str) -> tuple[str, Listing]:
