@@ -54,6 +54,7 @@ def mirror(
     from bsl.flows.hub import targets
     from bsl.flows.recipes.listing import own_files
     from bsl.flows.run_context import run_context_of
+    from bsl.storage.filesystem.os_errors import writing
     from bsl.storage.sources.mirror import fill_cache
     from bsl.storage.sources.sources import SourceSpec, perhaps_meant
 
@@ -63,7 +64,11 @@ def mirror(
     yours = list(dict.fromkeys(file for config in recipes for file in own_files(config)))
     files: dict[str, str] = {}
     lacking: dict[str, str] = {}
-    for target in targets([name for name in names if not name.startswith(RECIPE)], recipes):
+    wanted = targets([name for name in names if not name.startswith(RECIPE)], recipes)
+    if wanted:
+        with writing(folder):
+            Path(folder).mkdir(parents=True, exist_ok=True)
+    for target in wanted:
         name = f"{target.dataset}/{target.split or 'train'}" if isinstance(target, SourceSpec) else target
         try:
             for file, outcome in fill_cache(Path(folder), target, site.mirror):

@@ -64,5 +64,8 @@ def test_mirror_command_rejects_a_target_that_is_no_folder_and_says_if_nothing_i
     (tmp_path / "hub").touch()
     assert main(["mirror", "hub"]) == 2
     assert "hub is a file, expected a folder" in capsys.readouterr().err
+    assert main(["mirror", "hub/below", "stsb/test"]) == 1
+    assert "cannot write to hub/below: a part of the path is a file" in capsys.readouterr().err
     assert main(["mirror", "new", "recipe:tiny"]) == 0
     assert capsys.readouterr().out == "nothing to fetch: everything is in the package or a local file\n"
+    assert not (tmp_path / "new").exists()
