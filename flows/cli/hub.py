@@ -54,6 +54,7 @@ def mirror(
     from bsl.flows.hub import targets
     from bsl.flows.recipes.listing import own_files
     from bsl.flows.run_context import run_context_of
+    from bsl.storage.filesystem.os_errors import writing
     from bsl.storage.sources.mirror import fill_cache
     from bsl.storage.sources.sources import SourceSpec, perhaps_meant
 
@@ -63,7 +64,11 @@ def mirror(
     yours = list(dict.fromkeys(file for config in recipes for file in own_files(config)))
     files: dict[str, str] = {}
     lacking: dict[str, str] = {}
-    for target in targets([name for name in names if not name.startswith(RECIPE)], recipes):
+    wanted = targets([name for name in names if not name.startswith(RECIPE)], recipes)
+    if wanted:
+        with writing(folder):
+            Path(folder).mkdir(parents=True, exist_ok=True)
+    for target in wanted:
         name = f"{target.dataset}/{target.split or 'train'}" if isinstance(target, SourceSpec) else target
         try:
             for file, outcome in fill_cache(Path(folder), target, site.mirror):
@@ -71,8 +76,10 @@ def mirror(
                 if not output.json:
                     print(printable(f"{outcome:<8} {file}"))
         except StorageError as error:
-            on_another = "Run this on a machine that reaches the Hub."
-            fault = f"{error.finding}. {on_another}" if isinstance(error, HubSilentError) else str(error)
+            again = "Run this again later, or on a machine that reaches the Hub; fetched files are kept."
+            fault = str(error)
+            if isinstance(error, HubSilentError) and "HF_HOME" in error.remedy:  # this command fills that cache
+                fault = f"{error.finding}. {again}"
             lacking[name] = f"{fault}{perhaps_meant(name)}"
             print(printable(f"lacking  {name}: {lacking[name]}"), file=sys.stderr)
     if output.json:

@@ -46,9 +46,9 @@ class HubModel(HubCommit):
         return self.fetch(names)
 
     def check(self) -> bool:
-        """Return whether the files are local; if not, check that the Hub lists them."""
+        """Return whether the files are local and complete; if not, check that the Hub lists them."""
         listed = self._listed()
-        return listed is None or all((self.path / name).exists() for name in model_files(listed))
+        return listed is None or not self.lacking(model_files(listed))
 
     def _listed(self) -> Listing | None:
         """Return the files of the commit; None if unknown, but another program cached settings and weights."""

@@ -69,8 +69,11 @@ class Repository(Record):
             commit = ref.read_text().strip()
             logger.warning("%s@%s: using commit %s from the cache: %s", self.name, name, commit, error.finding)
             return commit
-        with atomic_write(ref) as file:
-            file.write_text(commit, encoding="utf-8")
+        try:
+            with atomic_write(ref) as file:
+                file.write_text(commit, encoding="utf-8")
+        except OSError as error:  # the cache of another user, or of an image: its files can be read
+            logger.info("the commit of %s@%s is not saved: %s", self.name, name, error)
         return commit
 
     def ask(self, revision: str) -> tuple[str, Listing]:
@@ -111,7 +114,7 @@ class HubCommit(Repository):
         return self.ask(self.commit)[1] if saved is None else saved
 
     def fetch(self, paths: Iterable[str]) -> Path:
-        """Download the files that are not in the cache.
+        """Download the files that the cache lacks.
 
         Returns:
             The folder with the files.
@@ -120,14 +123,32 @@ class HubCommit(Repository):
             HubError: the Hub does not deliver a file, or its bytes differ from the listing.
             SourceError: HF_HUB_OFFLINE forbids the request.
         """
-        missing = [path for path in paths if not (self.path / path).exists()]  # before any retry: all are checked
+        missing = self.lacking(paths)  # before any retry: all are checked
         if missing:
             retried(f"{self.name}@{self.commit[:12]}", self.kind, lambda: self._download(missing))
         return self.path
 
-    def _download(self, paths: Sequence[str]) -> None:
-        from huggingface_hub import snapshot_download  # slow to import, and most runs do not need it
+    def lacking(self, paths: Iterable[str]) -> list[str]:
+        """Return the files that are not in the cache, or shorter there than listed: copied in part.
 
+        Raises:
+            SourceError: as `files`.
+        """
+        listed = self.files()
+        files = {path: self.path / path for path in paths}
+        return [path for path, file in files.items() if not file.exists() or file.stat().st_size < listed[path].size]
+
+    def _download(self, paths: Sequence[str]) -> None:
+        from huggingface_hub import constants, snapshot_download  # slow to import, and most runs do not need it
+
+        parts = [path for path in self.lacking(paths) if (self.path / path).exists()]
+        if parts and constants.HF_HUB_OFFLINE:
+            raise SourceError(
+                f"{self.name}@{self.commit[:12]}: {parts[0]} in the cache is not complete, and HF_HUB_OFFLINE forbids "
+                "requests to the Hub",
+                REMEDIES[self.kind].offline,
+            )
+        self._remove(parts)  # else the client keeps them
         snapshot_download(
             self.name,
             repo_type=self.kind,
@@ -138,14 +159,18 @@ class HubCommit(Repository):
         )
         listed = self.files()
         broken = [path for path in paths if not _matches(listed[path], self.path / path)]
-        for path in broken:
-            for file in {(self.path / path).resolve(), self.path / path}:
-                file.unlink()
+        self._remove(broken)
         if broken:
             raise HubSilentError(
                 f"{self.name}@{self.commit[:12]}: the download of {broken[0]} differs from the Hub's listing",
                 REMEDIES[self.kind].changed,
             )
+
+    def _remove(self, paths: Iterable[str]) -> None:
+        """Delete files of the cache, which are links to files that are named by their digests."""
+        for path in paths:
+            for file in {(self.path / path).resolve(), self.path / path}:
+                file.unlink(missing_ok=True)  # two files with the same content are one
 
 
 def _matches(listed: HubFile, path: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 import time
@@ -19,7 +20,7 @@ from bsl.models.errors import ModelError
 from bsl.models.runtime.precision import with_resolved_precision
 from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.storage.assets.embedded import EMBEDDED
-from bsl.storage.errors import SourceError
+from bsl.storage.errors import ArtifactMissingError, SourceError
 from bsl.storage.hub.models import HubModel
 from bsl.storage.sources.model_sources import ResolvedModel, resolve_model
 from bsl.tasks.stage.device import device_of, let_threads_sleep
@@ -45,7 +46,8 @@ def run_shards(site: RunContext, stage: Stage[..., R], calls: Sequence[tuple[Any
     Yields the references in the order of the calls. The keys of the artifacts must not depend on the machine.
 
     Raises:
-        ClusterError: The cluster cannot be reached, lost the calls, or computes other artifacts than this process.
+        ClusterError: The cluster cannot be reached, lost the calls, computes other artifacts than this process, or has
+            another store.
         DeadWorkersError: Every worker that ran a call died.
         Exception: Any error of the stage.
     """
@@ -54,7 +56,7 @@ def run_shards(site: RunContext, stage: Stage[..., R], calls: Sequence[tuple[Any
             yield stage(site, *arguments)
         return
     calls = with_resolved_precision(calls, lambda: device_of(site))  # a worker's precision may be another
-    refs = on_cluster(site.cluster, site.abroad(), stage, calls)
+    store, refs = site.open_store(), on_cluster(site.cluster, site.abroad(), stage, calls)
     for arguments, ref in zip(calls, refs, strict=True):
         expected = stage.ref_of(site, *arguments)
         if ref != expected:
@@ -62,6 +64,13 @@ def run_shards(site: RunContext, stage: Stage[..., R], calls: Sequence[tuple[Any
                 f"cluster {site.cluster}: a worker made {ref} (expected {expected}). Use the same version of "
                 "this package and the same kind of device on all machines."
             )
+        try:
+            store.manifest(expected)
+        except ArtifactMissingError as error:
+            raise ClusterError(
+                f"cluster {site.cluster}: a worker made {ref}, but {store.url} does not contain it. Give all machines "
+                "the same store: a shared folder with one path on all of them, or an address such as s3://bucket/store."
+            ) from error
         step = StageRun(stage.name, ref)
         notify("begins", step)
         notify("ends", step)
@@ -265,6 +274,7 @@ def _client(address: str) -> Iterator[Client]:
     from distributed import Client  # slow to import
 
     try:
+        _check_greeting(address)
         client = Client(address, set_as_default=False)
     except (OSError, ValueError) as error:
         raise ClusterError(
@@ -273,6 +283,36 @@ def _client(address: str) -> Iterator[Client]:
         ) from error
     with closing(client):
         yield client
+
+
+def _check_greeting(address: str) -> None:
+    """Check that Dask listens at an address: its client would wait without end for the greeting of another program.
+
+    Raises:
+        OSError: Nothing listens there, or a program without Dask's greeting.
+        ValueError: The address is malformed.
+    """
+    from dask.config import get
+    from dask.utils import parse_timedelta
+    from distributed.comm.core import connect
+    from distributed.security import Security
+    from distributed.utils import LoopRunner
+
+    limit = parse_timedelta(get("distributed.comm.timeouts.connect"))
+
+    async def greet() -> None:
+        """Connect, within the limit, and read the greeting, within another."""
+        connecting = connect(address, **Security().get_connection_args("client"))
+        (await asyncio.wait_for(connecting, 2 * limit)).abort()
+
+    runner = LoopRunner()
+    runner.start()
+    try:
+        runner.run_sync(greet)
+    except (TimeoutError, MemoryError) as error:  # silence, or text that was read as the length of a greeting
+        raise OSError("another program listens there, such as a dashboard") from error
+    finally:
+        runner.stop()
 
 
 def _call(sent: bytes) -> Any:  # noqa: ANN401 - what the function returns

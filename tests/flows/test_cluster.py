@@ -2,11 +2,12 @@
 
 import itertools
 import os
+import socket
 import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import dask
@@ -31,7 +32,7 @@ from bsl.storage.sources.model_sources import resolve_model
 from bsl.tasks.embedding import shards as embed_shards
 from bsl.tasks.embedding.embed import embed
 from bsl.tasks.stage import pool
-from bsl.tasks.stage.cluster import ClusterError, calls_at_once, found_here, on_cluster
+from bsl.tasks.stage.cluster import ClusterError, calls_at_once, count_workers, found_here, on_cluster
 from bsl.tasks.stage.pool import NO_FIGURE, PoolError, run_on_pool
 from bsl.tasks.stage.progress import planning
 from bsl.tasks.stage.run_context import RunContext
@@ -72,6 +73,14 @@ def test_dask_translation_shards_match_single_process_bytes(tmp_path, model, clu
     assert len(content(there)) == COUNT // SHARD_ROWS
     assert content(there) == content(here)
     assert figures["sentences"] == COUNT
+
+
+def test_worker_with_another_store_is_reported_before_its_shards_are_read(tmp_path, model, cluster):
+    """Memory is a store of its own in each process."""
+    site = site_in(tmp_path).model_copy(update={"store": "memory://store", "cluster": cluster})
+    apart = r"a worker made translations/\S+, but memory://store does not contain it\. Give all machines the same store"
+    with pytest.raises(ClusterError, match=apart):
+        one_hop(site, model)
 
 
 def test_dask_embeddings_match_single_process_digest(tmp_path, cluster, monkeypatch):
@@ -148,6 +157,23 @@ def test_unreachable_dask_scheduler_raises_cluster_error():
     refused = pytest.raises(ClusterError, match=r"no scheduler answers .*\. Start one with `dask scheduler`")
     with dask.config.set({"distributed.comm.timeouts.connect": "1s"}), refused:
         list(on_cluster("tcp://127.0.0.1:9", RunContext(), double, [(1,)]))
+
+
+@pytest.mark.parametrize("greeting", [b"", b"SSH-2.0-OpenSSH_9.2\r\n"])
+def test_another_program_at_the_address_of_a_scheduler_raises_cluster_error(greeting):
+    """A dashboard is silent until it is asked; eight bytes of text are a length of exabytes to Dask."""
+    refused = pytest.raises(ClusterError, match=r"no scheduler answers \(another program listens there")
+    with closing(socket.create_server(("127.0.0.1", 0))) as listening:
+
+        def answer():
+            with listening.accept()[0] as connection:
+                connection.sendall(greeting)
+                while connection.recv(1024):
+                    pass
+
+        threading.Thread(target=answer, daemon=True).start()
+        with dask.config.set({"distributed.comm.timeouts.connect": "1s"}), refused:
+            count_workers(f"tcp://127.0.0.1:{listening.getsockname()[1]}")
 
 
 def test_worker_rejects_missing_or_different_model_folder(tmp_path):

@@ -4,12 +4,14 @@ import errno
 import gzip
 import itertools
 import re
+import shutil
 import threading
 import time
+from pathlib import Path
 
 import polars as pl
 import pytest
-from huggingface_hub import snapshot_download
+from huggingface_hub import constants, snapshot_download
 
 from bsl.storage.errors import HubError, HubSilentError, SourceError
 from bsl.storage.hub import faults, repositories
@@ -148,6 +150,17 @@ def test_hub_model_files_are_downloaded_on_first_access(hub, caplog):
     hub.stop()
     assert resolve_model(MODEL).identity == f"{MODEL}@{commit}"
     assert f"{MODEL}@main: using commit {commit} from the cache" in caplog.text
+
+
+def test_complete_cache_that_cannot_be_written_is_read(hub):
+    """A file in the place of the folder of branches stands for a read-only one, into which root can write."""
+    commit = encoder(hub)
+    names = load()
+    (refs,) = {path.parent for path in Path(constants.HF_HUB_CACHE).rglob("refs/main")}
+    shutil.rmtree(refs)
+    refs.touch()
+    assert resolve_model(MODEL).identity == f"{MODEL}@{commit}"
+    assert load() == names
 
 
 def test_missing_commit_is_refused_at_once_unless_the_hub_is_silent(hub, caplog):

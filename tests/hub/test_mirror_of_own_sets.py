@@ -9,6 +9,7 @@ from bsl.flows.cli.main import main
 from bsl.storage.errors import SourceError
 from bsl.storage.readers.read_report import ReadReport
 from bsl.storage.sources.mirror import fill_cache
+from bsl.storage.sources.model_sources import resolve_model
 from bsl.storage.sources.read import read_source
 from bsl.storage.sources.sources import SourceSpec, resolve_source
 from tests.hub.client import offline, use
@@ -68,3 +69,35 @@ def test_mirror_rejects_unknown_names_and_lists_the_valid_forms(hub, tmp_path):
             list(fill_cache(folder, name))
     with pytest.raises(SourceError, match="the Hub has no such repository"):
         list(fill_cache(folder, "sts21/test"))
+
+
+@pytest.mark.parametrize(
+    ("fault", "advice"),
+    [
+        ({"status": 500}, "error (500). Run this again later, or on a machine that reaches the Hub; fetched files"),
+        ({"status": 429, "headers": {"Retry-After": "90"}}, "(429). Wait 90 s and run again, or set HF_TOKEN."),
+    ],
+)
+def test_mirror_command_after_an_error_of_the_hub_says_when_to_run_it_again(hub, tmp_path, capsys, fault, advice):
+    publish(hub, [("someone/bert", None)])
+    hub.fail("/api/", **fault)
+    assert main(["mirror", str(tmp_path / "mirror"), "model:someone/bert"]) == 1
+    assert advice in capsys.readouterr().err
+
+
+def test_mirrored_model_of_which_a_file_was_copied_in_part_is_completed(hub, tmp_path, capsys, monkeypatch):
+    publish(hub, [("someone/bert", None)])
+    command = ["mirror", str(tmp_path / "mirror"), "model:someone/bert"]
+    assert main(command) == 0
+    (weights,) = (tmp_path / "mirror").rglob("model.safetensors")
+    whole = weights.read_bytes()
+    weights.resolve().write_bytes(whole[:1000])
+    with monkeypatch.context() as patched:
+        use(hub, tmp_path / "mirror", patched)
+        offline(patched)
+        incomplete = r"model\.safetensors in the cache is not complete, and HF_HUB_OFFLINE forbids"
+        with pytest.raises(SourceError, match=incomplete):
+            resolve_model("someone/bert").folder  # noqa: B018 - fetches
+    assert main(command) == 0
+    assert weights.read_bytes() == whole
+    assert capsys.readouterr().out.count("written  model:someone/bert@") == 2

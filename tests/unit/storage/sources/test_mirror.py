@@ -52,7 +52,8 @@ def test_mirror_command_where_the_hub_does_not_answer_sends_to_another_machine(t
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")  # nobody listens
     assert main(["mirror", str(tmp_path / "made"), "stsb/test"]) == 1
-    assert capsys.readouterr().err.endswith("Run this on a machine that reaches the Hub.\n")
+    advice = "Run this again later, or on a machine that reaches the Hub; fetched files are kept.\n"
+    assert capsys.readouterr().err.endswith(advice)
 
 
 def test_mirror_command_rejects_a_target_that_is_no_folder_and_says_if_nothing_is_needed(tmp_path, monkeypatch, capsys):
@@ -63,5 +64,8 @@ def test_mirror_command_rejects_a_target_that_is_no_folder_and_says_if_nothing_i
     (tmp_path / "hub").touch()
     assert main(["mirror", "hub"]) == 2
     assert "hub is a file, expected a folder" in capsys.readouterr().err
+    assert main(["mirror", "hub/below", "stsb/test"]) == 1
+    assert "cannot write to hub/below: a part of the path is a file" in capsys.readouterr().err
     assert main(["mirror", "new", "recipe:tiny"]) == 0
     assert capsys.readouterr().out == "nothing to fetch: everything is in the package or a local file\n"
+    assert not (tmp_path / "new").exists()
