@@ -56,25 +56,27 @@ def run_shards(site: RunContext, stage: Stage[..., R], calls: Sequence[tuple[Any
             yield stage(site, *arguments)
         return
     calls = with_resolved_precision(calls, lambda: device_of(site))  # a worker's precision may be another
-    store, refs = site.open_store(), on_cluster(site.cluster, site.abroad(), stage, calls)
-    for arguments, ref in zip(calls, refs, strict=True):
-        expected = stage.ref_of(site, *arguments)
-        if ref != expected:
-            raise ClusterError(
-                f"cluster {site.cluster}: a worker made {ref} (expected {expected}). Use the same version of "
-                "this package and the same kind of device on all machines."
-            )
-        try:
-            store.manifest(expected)
-        except ArtifactMissingError as error:
-            raise ClusterError(
-                f"cluster {site.cluster}: a worker made {ref}, but {store.url} does not contain it. Give all machines "
-                "the same store: a shared folder with one path on all of them, or an address such as s3://bucket/store."
-            ) from error
-        step = StageRun(stage.name, ref)
-        notify("begins", step)
-        notify("ends", step)
-        yield expected
+    store = site.open_store()
+    with closing(on_cluster(site.cluster, site.abroad(), stage, calls)) as refs:  # an error cancels the other calls
+        for arguments, ref in zip(calls, refs, strict=True):
+            expected = stage.ref_of(site, *arguments)
+            if ref != expected:
+                raise ClusterError(
+                    f"cluster {site.cluster}: a worker made {ref} (expected {expected}). Use the same version of "
+                    "this package and the same kind of device on all machines."
+                )
+            try:
+                store.manifest(expected)
+            except ArtifactMissingError as error:
+                raise ClusterError(
+                    f"cluster {site.cluster}: a worker made {ref}, but {store.url} does not contain it. Give all "
+                    "machines the same store: a shared folder with one path on all of them, or an address such as "
+                    "s3://bucket/store."
+                ) from error
+            step = StageRun(stage.name, ref)
+            notify("begins", step)
+            notify("ends", step)
+            yield expected
 
 
 T = TypeVar("T")

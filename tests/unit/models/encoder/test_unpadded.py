@@ -86,7 +86,9 @@ def test_packed_vectors_and_gradients_equal_padded(tokens, architecture, first, 
     found = torch.autograd.grad((encoder.embed(tokens, rows, 20) * weights).sum(), learning)
     wanted = torch.autograd.grad((padded(encoder, tokens, rows) * weights).sum(), learning)
     for one, other in zip(found, wanted, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-4, atol=2e-6)
+        # The rounding of a sum depends on its largest terms; processors add in different orders.
+        atol = 2e-6 * max(1.0, float(other.abs().max()))
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=atol)
 
 
 @pytest.mark.parametrize(
