@@ -135,14 +135,11 @@ class HubCommit(Repository):
         return self.path
 
     def lacking(self, paths: Iterable[str]) -> list[str]:
-        """Return the files that are not in the cache, or shorter there than listed: copied in part.
-
-        Raises:
-            SourceError: as `files`.
-        """
-        listed = self.files()
-        files = {path: self.path / path for path in paths}
-        return [path for path, file in files.items() if not file.exists() or file.stat().st_size < listed[path].size]
+        """Return the files that are not in the cache, or shorter there than in the saved listing: copied in part."""
+        listed = saved_listing(self.folder, self.commit) or {}  # no request: a read-only cache may be without
+        least = {path: listed[path].size if path in listed else 0 for path in paths}
+        files = {path: self.path / path for path in least}
+        return [path for path, file in files.items() if not file.exists() or file.stat().st_size < least[path]]
 
     def _download(self, paths: Sequence[str]) -> None:
         from huggingface_hub import constants, snapshot_download  # slow to import, and most runs do not need it
