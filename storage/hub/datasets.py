@@ -71,6 +71,7 @@ def table_files(table: HubTable) -> tuple[str, ...]:
 def check_table(table: HubTable) -> bool:
     """Return whether a table is in the cache; if not, check that the Hub has the split."""
     if table.archive is not None:
+        table.files()
         return not table.lacking([table.archive]) or _unpacked(table).is_dir()
     if (folder := _prepared(table)) is not None:
         _arrow_files(table, folder)

@@ -14,9 +14,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-from bsl.storage.errors import HubError, HubSilentError, SourceError
+from bsl.storage.errors import HubError, HubSilentError, SourceError, StoreWriteError
 from bsl.storage.filesystem.atomic import atomic_write
 from bsl.storage.filesystem.digests import file_sha256
+from bsl.storage.filesystem.os_errors import writing
 from bsl.storage.hub.faults import REMEDIES, Kind, retried
 from bsl.storage.hub.listing import HubFile, Listing, save_listing, saved_listing
 from bsl.storage.record import NotInKey, Record
@@ -56,6 +57,7 @@ class Repository(Record):
             HubError: the Hub has no such repository or commit, or refuses access, or does not answer and the cache has
                 no commit.
             SourceError: HF_HUB_OFFLINE forbids the request, and the cache has no commit.
+            StoreWriteError: `cache`, which is being filled for other machines, cannot keep the commit.
         """
         name = revision or "main"
         if COMMIT.fullmatch(name):
@@ -69,10 +71,14 @@ class Repository(Record):
             commit = ref.read_text().strip()
             logger.warning("%s@%s: using commit %s from the cache: %s", self.name, name, commit, error.finding)
             return commit
+        if ref.is_file() and ref.read_text().strip() == commit:
+            return commit
         try:
-            with atomic_write(ref) as file:
+            with writing(ref), atomic_write(ref) as file:
                 file.write_text(commit, encoding="utf-8")
-        except OSError as error:  # the cache of another user, or of an image: its files can be read
+        except StoreWriteError as error:  # the cache of another user, or of an image: its files can be read
+            if self.cache is not None:
+                raise
             logger.info("the commit of %s@%s is not saved: %s", self.name, name, error)
         return commit
 
@@ -129,14 +135,11 @@ class HubCommit(Repository):
         return self.path
 
     def lacking(self, paths: Iterable[str]) -> list[str]:
-        """Return the files that are not in the cache, or shorter there than listed: copied in part.
-
-        Raises:
-            SourceError: as `files`.
-        """
-        listed = self.files()
-        files = {path: self.path / path for path in paths}
-        return [path for path, file in files.items() if not file.exists() or file.stat().st_size < listed[path].size]
+        """Return the files that are not in the cache, or shorter there than in the saved listing: copied in part."""
+        listed = saved_listing(self.folder, self.commit) or {}  # no request: a read-only cache may be without
+        least = {path: listed[path].size if path in listed else 0 for path in paths}
+        files = {path: self.path / path for path in least}
+        return [path for path, file in files.items() if not file.exists() or file.stat().st_size < least[path]]
 
     def _download(self, paths: Sequence[str]) -> None:
         from huggingface_hub import constants, snapshot_download  # slow to import, and most runs do not need it

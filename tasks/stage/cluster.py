@@ -291,20 +291,22 @@ def _check_greeting(address: str) -> None:
     """Check that Dask listens at an address: its client would wait without end for the greeting of another program.
 
     Raises:
-        OSError: Nothing listens there, or a program without Dask's greeting.
-        ValueError: The address is malformed.
+        OSError: Nothing listens there, or a program without Dask's greeting; the scheduler hangs; the address is
+            malformed, or Dask's settings lack the certificates for it.
     """
     from dask.config import get
     from dask.utils import parse_timedelta
     from distributed.comm.core import connect
     from distributed.security import Security
-    from distributed.utils import LoopRunner
+    from distributed.utils import LoopRunner, import_term
 
     limit = parse_timedelta(get("distributed.comm.timeouts.connect"))
+    loader = get("distributed.client.security-loader")  # as the client does
+    security = (import_term(loader)({"address": address}) if loader else None) or Security()
 
     async def greet() -> None:
         """Connect, within the limit, and read the greeting, within another."""
-        connecting = connect(address, **Security().get_connection_args("client"))
+        connecting = connect(address, **security.get_connection_args("client"))
         (await asyncio.wait_for(connecting, 2 * limit)).abort()
 
     runner = LoopRunner()
@@ -312,7 +314,9 @@ def _check_greeting(address: str) -> None:
     try:
         runner.run_sync(greet)
     except (TimeoutError, MemoryError) as error:  # silence, or text that was read as the length of a greeting
-        raise OSError("another program listens there, such as a dashboard") from error
+        raise OSError("another program listens there, such as a dashboard, or the scheduler hangs") from error
+    except Exception as error:  # for other answers, and for TLS without certificates, Dask raises many kinds
+        raise OSError(str(error)) from error
     finally:
         runner.stop()
 

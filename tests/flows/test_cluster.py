@@ -9,11 +9,13 @@ import threading
 import time
 from contextlib import closing, suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import dask
 import polars as pl
 import pytest
 from distributed import Client, LocalCluster
+from distributed.security import Security
 from prefect import flow
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import WorkPoolCreate
@@ -159,10 +161,29 @@ def test_unreachable_dask_scheduler_raises_cluster_error():
         list(on_cluster("tcp://127.0.0.1:9", RunContext(), double, [(1,)]))
 
 
-@pytest.mark.parametrize("greeting", [b"", b"SSH-2.0-OpenSSH_9.2\r\n"])
-def test_another_program_at_the_address_of_a_scheduler_raises_cluster_error(greeting):
+def test_tls_scheduler_needs_certificates_which_dask_may_load_by_a_function(monkeypatch):
+    """`distributed.client.security-loader` names the function."""
+    with pytest.raises(ClusterError, match=r"no scheduler answers \(TLS expects a `ssl_context`"):
+        count_workers("tls://127.0.0.1:9")
+    temporary = Security.temporary()
+    monkeypatch.setitem(sys.modules, "certificates", SimpleNamespace(load=lambda _: temporary))
+    settings = dask.config.set({"distributed.client.security-loader": "certificates.load"})
+    quiet = {"processes": False, "dashboard_address": None}
+    with settings, LocalCluster(n_workers=0, protocol="tls", security=temporary, **quiet) as made:
+        assert count_workers(made.scheduler_address) == 0
+
+
+@pytest.mark.parametrize(
+    ("greeting", "reason"),
+    [
+        (b"", "another program listens"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "another program listens"),
+        (bytes(64), "unpack_from"),
+    ],
+)
+def test_another_program_at_the_address_of_a_scheduler_raises_cluster_error(greeting, reason):
     """A dashboard is silent until it is asked; eight bytes of text are a length of exabytes to Dask."""
-    refused = pytest.raises(ClusterError, match=r"no scheduler answers \(another program listens there")
+    refused = pytest.raises(ClusterError, match=rf"no scheduler answers \({reason}")
     with closing(socket.create_server(("127.0.0.1", 0))) as listening:
 
         def answer():

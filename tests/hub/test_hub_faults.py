@@ -161,6 +161,13 @@ def test_complete_cache_that_cannot_be_written_is_read(hub):
     refs.touch()
     assert resolve_model(MODEL).identity == f"{MODEL}@{commit}"
     assert load() == names
+    (listings,) = Path(constants.HF_HUB_CACHE).rglob(".bsl")
+    shutil.rmtree(listings)
+    listings.touch()
+    resolved = resolve_model(MODEL)
+    hub.log.clear()
+    assert resolved.folder.is_dir()
+    assert len(hub.requests("/api/")) == 1  # for the names; none for the sizes
 
 
 def test_missing_commit_is_refused_at_once_unless_the_hub_is_silent(hub, caplog):

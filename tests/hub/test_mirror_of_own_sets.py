@@ -1,6 +1,7 @@
 """Undeclared datasets of the Hub are mirrored by id or by a recipe's name, with the same keys."""
 
 import json
+import shutil
 
 import polars as pl
 import pytest
@@ -101,3 +102,15 @@ def test_mirrored_model_of_which_a_file_was_copied_in_part_is_completed(hub, tmp
     assert main(command) == 0
     assert weights.read_bytes() == whole
     assert capsys.readouterr().out.count("written  model:someone/bert@") == 2
+
+
+def test_mirror_whose_record_of_a_branch_cannot_be_written_is_incomplete(hub, tmp_path, capsys):
+    """Without the commit of `main`, a machine without the Hub would not find the model, or an older one."""
+    publish(hub, [("someone/bert", None)])
+    command = ["mirror", str(tmp_path / "mirror"), "model:someone/bert"]
+    assert main(command) == 0
+    (refs,) = {path.parent for path in (tmp_path / "mirror").rglob("refs/main")}
+    shutil.rmtree(refs)
+    refs.touch()  # as a folder without write permission, into which root can write
+    assert main(command) == 1
+    assert f"cannot write to {refs}/main: a part of the path is a file" in capsys.readouterr().err
