@@ -109,7 +109,7 @@ def _pearson(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
 
 
 def sparse_cosines(first_NV: csr_array, second_NV: csr_array) -> NDArray[np.float64]:
-    """Return the cosine of row i of one sparse matrix with row i of the other: (N,), in [-1, 1].
+    """Return the cosine of row i of one sparse matrix with row i of the other: (N,), in [-1, 1], with `DECIMALS`.
 
     A zero vector has cosine 0 with every vector.
 
@@ -130,4 +130,4 @@ def sparse_cosines(first_NV: csr_array, second_NV: csr_array) -> NDArray[np.floa
     # Vectors of length 1 up to rounding (TF-IDF) are not divided, so that cosines equal other programs' dot products.
     norms[np.isclose(norms, 1.0, rtol=0, atol=1e-9)] = 1.0
     cosines: NDArray[np.float64] = np.divide(dots, norms, out=np.zeros_like(dots), where=norms > 0)
-    return np.clip(cosines, -1.0, 1.0)
+    return np.clip(cosines.round(DECIMALS), -1.0, 1.0)

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from bsl.storage.errors import SourceError
 from bsl.storage.readers.blocks import Block, line_blocks, open_bytes
+from bsl.storage.readers.encodings import marked_encoding, utf8_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,9 +33,9 @@ _PIECE_BYTES: Final = 32 << 10
 _KEY_OBJECTS: Final = 100  # first objects, which are all parsed to find the types of keys
 _PEEK_BYTES: Final = 1 << 20
 _KEY: Final = re.compile(rb'"((?:[^"\\]|\\.)*+)"\s*:')  # or the end of a text, which does no harm
-_ARRAY: Final = re.compile(rb'\s*(?:\{.*?"((?:[^"\\]|\\.)*+)"\s*:\s*)?\[\s*\{', re.DOTALL)
-"""The beginning of an array of objects, perhaps as the value of a key."""
-_UNPACK: Final = {".gz": "gzip -dc", ".zst": "zstd -dc", ".zip": "unzip -p"}
+_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?|[][{}:]', re.DOTALL)  # the last string of a text may have no end
+_DEPTH: Final = {"{": 1, "[": 1, "}": -1, "]": -1}
+_UNPACK: Final = {".gz": "gzip -dc <", ".zst": "zstd -dc <", ".zip": "unzip -p"}
 _NOT_A_STRING: Final = r"(?s)^(-?[0-9][0-9.eE+-]*|true|false|\[.*\]|\{.*\})$"
 _ESCAPE_IN_KEY: Final = re.compile(rb'\\[^"\\]*"\s*:')
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -90,22 +91,46 @@ def remedy(path: str, target: str) -> str:
         SourceError: as for `open_bytes`.
     """
     with open_bytes(path) as (stream, _):
-        beginning = stream.read(_PEEK_BYTES).removeprefix(codecs.BOM_UTF8)
+        head = stream.read(_PEEK_BYTES)
+    try:
+        beginning = codecs.getincrementaldecoder(marked_encoding(head) or "utf-8-sig")().decode(head).lstrip()
+    except UnicodeDecodeError:
+        name = shlex.quote(path)
+        return (
+            f"It is not UTF-8. Find its encoding (`file -i {name}`), and convert it (`iconv -f ENCODING -t utf-8 "
+            f"{name} > {utf8_name(path)}`)."
+        )
     if _is_lines(beginning):
-        return f"Its lines are objects: rename it to {target}."
-    found = _ARRAY.match(beginning)
-    if found is None or "://" in path:
+        packed = PurePosixPath(path).suffix
+        return f"Its lines are objects: rename it to {target}{packed if packed.lower() in _UNPACK else ''}."
+    keys = _array_keys(beginning)
+    if keys is None or "://" in path:
         return "Write an object with the text on each line, or save the texts as .csv."
-    key = json.loads(b'"' + found[1] + b'"') if found[1] else None
-    return f"Write the objects of its array as lines: {as_lines(path, target, key)}."
+    return f"Write the objects of its array as lines: {as_lines(path, target, *keys)}."
 
 
-def _is_lines(beginning: bytes) -> bool:
-    first, _, others = beginning.partition(b"\n")
+def _is_lines(beginning: str) -> bool:
+    first, _, others = beginning.partition("\n")
     try:
         return isinstance(json.loads(first), dict) and bool(others.strip())
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
+
+
+def _array_keys(beginning: str) -> tuple[str, ...] | None:
+    """Return () for an array of objects, for an object its first key with such an array; None for other JSON."""
+    tokens = _TOKEN.findall(beginning) if beginning.startswith(("[", "{")) else []
+    if tokens[:2] == ["[", "{"]:
+        return ()
+    depth = 0
+    for token, *others in zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False):
+        if depth == 1 and others == [":", "[", "{"]:
+            try:
+                return (json.loads(token),)
+            except ValueError:
+                return None
+        depth += _DEPTH.get(token, 0)
+    return None
 
 
 def as_lines(path: str, target: str, key: str | None = None) -> str:
@@ -113,7 +138,7 @@ def as_lines(path: str, target: str, key: str | None = None) -> str:
     array = "json.load(sys.stdin.buffer)" + ("" if key is None else "[sys.argv[1]]")
     program = f"import json, sys; print(*map(json.dumps, {array}), sep='\\n')"
     python = shlex.join([sys.executable, "-c"]) + f' "{program}"' + ("" if key is None else f" {shlex.quote(key)}")
-    unpack = _UNPACK.get(PurePosixPath(path).suffix.lower(), "cat")
+    unpack = _UNPACK.get(PurePosixPath(path).suffix.lower(), "cat <")
     return f"`{unpack} {shlex.quote(path)} | {python} > {shlex.quote(target)}`"
 
 

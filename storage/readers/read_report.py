@@ -97,15 +97,16 @@ class ReadReport:
                 "write the file again, for example as JSON lines."
             )
         if (counts := _FIELDS.fullmatch(first)) and int(counts[1]) > int(counts[2]):
-            if self.rejected > SHOWN_EXAMPLES and not self.records and int(counts[1]) == int(counts[2]) + 1:
+            quote = "Put quotes around texts that contain the separator"
+            if counts[2] == "1":
+                return f"{quote}. Or if each line is a text, remove the header line and rename the file to .txt."
+            one_more = {f"{int(counts[2]) + 1} fields, expected {counts[2]}"}
+            if self.rejected > SHOWN_EXAMPLES and not self.records and {bad.reason for bad in self.bad} == one_more:
                 return (
                     "If the records begin with row names, as R writes them, write the file with row.names = FALSE, or "
                     "begin the header with a name for their column. Else put quotes around texts that contain the "
                     "separator."
                 )
-            quote = "Put quotes around texts that contain the separator"
-            if counts[2] == "1":
-                return f"{quote}. Or if each line is a text, remove the header line and rename the file to .txt."
             return f"{quote}, or write the file again, for example as JSON lines."
         if first.endswith("expected a string"):
             if "an object" in first or "a list" in first:

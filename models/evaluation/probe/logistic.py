@@ -27,6 +27,7 @@ number of columns, k directions.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -107,7 +108,7 @@ def fit_logistic(
         penalties: scikit-learn's `C` of each fold's R fits: larger is weaker regularisation.
         tolerance: Bound on ‖gradient‖ / max(1, ‖weights‖) of each fit.
         arithmetic: Precision of dense features; sparse ones are always solved in float64.
-        on_progress: Called as (penalties done, penalties in total, detail).
+        on_progress: Called as (penalties done, penalties in total, detail), counted for each set of classes of folds.
 
     Raises:
         NotConvergedError: A fit does not converge in `arithmetic.most` iterations (features of extreme scale).
@@ -120,7 +121,8 @@ def fit_logistic(
     shape = (len(fits), len(penalties[0]), x_ND.shape[1] + 1, classes)
     out = torch.zeros(shape, dtype=dtype, device=y_N.device)
     out[:, :, -1] = -torch.inf
-    for known_C in np.unique(known_FC, axis=0):
+    patterns = np.unique(known_FC, axis=0)
+    for number, known_C in enumerate(patterns):
         known, folds = np.flatnonzero(known_C), np.flatnonzero((known_FC == known_C).all(axis=1)).tolist()
         if len(known) == 1:
             out[folds, :, -1, known[0]] = 0.0
@@ -128,10 +130,16 @@ def fit_logistic(
         # Rows of other classes are in none of these folds, so any number will do for them.
         numbers_N = torch.from_numpy(np.searchsorted(known, labels_N).clip(max=len(known) - 1)).to(y_N)
         some = [fits[fold] for fold in folds], [penalties[fold] for fold in folds]
-        solved = _fit_known(x_ND, numbers_N, len(known), *some, tolerance, arithmetic, on_progress)
+        progress = None if on_progress is None else partial(_within, on_progress, number, len(patterns))
+        solved = _fit_known(x_ND, numbers_N, len(known), *some, tolerance, arithmetic, progress)
         for fold, weights_RPX in zip(folds, solved, strict=True):
             out[fold][:, :, torch.from_numpy(known)] = weights_RPX
     return out
+
+
+def _within(on_progress: OnProgress, part: int, parts: int, done: int, total: int, detail: str) -> None:
+    """Report the progress of one of several parts as that of all."""
+    on_progress(part * total + done, parts * total, detail)
 
 
 def _fit_known(

@@ -162,15 +162,20 @@ def stratified(
 ) -> tuple[Inner, ...]:
     """Return folds with equal shares of each class; rows of one unit are in one fold, if there are several units.
 
+    If no class has two rows, the only fold fits and judges all rows.
+
     Args:
         rows: Row numbers to divide.
         labels: Class number of every row.
         units: Group number of every row.
-        folds: Number of folds; fewer if there are fewer units.
+        folds: Number of folds; fewer if there are fewer units, or fewer rows of the largest class.
         seed: Seed of the draw.
     """
     of_rows = units[rows]
     count = len(np.unique(of_rows))
+    folds = min(folds, int(np.bincount(labels[rows]).max()))
+    if folds < 2:
+        return (Inner(rows, rows),)
     if count in (1, len(rows)):
         cutter, groups = StratifiedKFold(folds, shuffle=True, random_state=seed), None
     else:

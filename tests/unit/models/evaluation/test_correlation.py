@@ -39,6 +39,8 @@ def test_equal_vectors_have_equal_cosines_so_that_they_tie():
     vectors = np.random.default_rng(0).normal(size=(1000, 384)).astype(np.float32)
     assert set(cosine_scores(vectors, vectors)) == {1.0}
     assert set(cosine_scores(vectors, -3 * vectors)) == {-1.0}
+    unit = csr_array(vectors / np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True))  # as those of TF-IDF
+    assert set(sparse_cosines(unit, unit)) == {1.0}
 
 
 def test_cosines_of_sparse_vectors_equal_those_of_dense_ones():

@@ -113,6 +113,8 @@ def test_a_bad_record_does_not_change_how_others_are_read_if_all_names_are_quote
         ("text\nOne, two, three.\nFour.\n", "quotes around texts .* rename the file to .txt"),
         ("text,label\nOne, two, three.,1\nFour.,0\n", "quotes around texts .* or write the file again"),
         ("text,label\nOne\nTwo,1\n", "Correct them, name the right columns"),
+        ("text\n" + "One, two.\nThree, four, five.\n" * 4, "quotes around texts .* rename the file to .txt"),
+        ("text,label\n" + "One, two,1\nThree, four, five,1\n" * 4, "^(?!.*row.names).* or write the file again"),
         ("text,label\n" + "1,One,0\n2,Two,1\n" * 4, "row.names = FALSE, or begin the header"),
     ],
 )

@@ -119,12 +119,14 @@ def test_null_or_missing_text_is_an_empty_cell(write, report):
 
 
 @pytest.mark.parametrize("name", ["rows.json", "it's a $HOME.json", "rows.json.gz", "rows.jsonl"])
-@pytest.mark.parametrize("key", [None, "it's\n"])
-def test_remedy_for_an_array_is_a_command_that_keeps_every_value(tmp_path, monkeypatch, name, key):
-    """Regression: the command read neither packed files nor an array that is the value of a key."""
+@pytest.mark.parametrize("key", [None, "", "it's\n"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_remedy_for_an_array_is_a_command_that_keeps_every_value(tmp_path, monkeypatch, name, key, encoding):
+    """Regression: the command read neither packed files nor an array that is the value of a key, nor UTF-16."""
     monkeypatch.chdir(tmp_path)
     rows = [{"score": 1}] * 150 + [{"score": 0.5, "late": "größer"}, {"score": None, "nested": {"a": [1]}}]
-    content = json.dumps(rows if key is None else {"version": 2, key: rows}, indent=1).encode()
+    whole = rows if key is None else {"version": {"parts": [{"major": 2}]}, key: rows}  # a key within is no key of it
+    content = json.dumps(whole, indent=1).encode(encoding)
     (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
     with pytest.raises(SourceError, match="Write the objects of its array as lines") as caught:
         columns_of(str(tmp_path / name), format_of(str(tmp_path / name)))
@@ -137,13 +139,29 @@ def test_remedy_for_an_array_is_a_command_that_keeps_every_value(tmp_path, monke
     [
         ('{"text": {"0": "a"}, "label": {"0": "b"}}', "an object with the text on each line"),
         ('{"text": "a", "tags": [{}]}\n{"text": "b"}', r"rename it to a\.jsonl"),
+        ('\n{"text": "a"}\n{"text": "b"}', r"rename it to a\.jsonl"),
         ('{\n"text": "a"\n}', "an object with the text on each line"),
+        ('{"data": {"items": [{"text": "a"}]}}', "an object with the text on each line"),
+        (r'{"a\x": [{"text": "a"}]}', "an object with the text on each line"),
+        ("[" * 100_000, "an object with the text on each line"),
+        ('{"text": "' + r"\"" * 200_000, "an object with the text on each line"),
     ]
 )
 def test_remedy_for_other_json_names_no_command(content, remedy):
+    """Regression: keys within keys were named, deep JSON and wrong escapes had a traceback, many quotes took hours."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "a.json"
         path.write_text(content)
         with pytest.raises(SourceError, match=f"unknown file suffix.*{remedy}") as caught:
             format_of(str(path))
     assert "`" not in str(caught.value).replace("`ingest.sources[].format`", "")
+
+
+def test_remedy_for_packed_lines_keeps_the_suffix_and_for_other_encodings_is_to_convert(tmp_path):
+    packed, latin = tmp_path / "a.json.gz", tmp_path / "b.json"
+    packed.write_bytes(gzip.compress(b'{"text": "a"}\n{"text": "b"}'))
+    latin.write_bytes('{"größe": [{"text": "a"}]}'.encode("latin-1"))
+    with pytest.raises(SourceError, match=r"rename it to a\.jsonl\.gz\."):
+        format_of(str(packed))
+    with pytest.raises(SourceError, match=r"not UTF-8. Find its encoding .*iconv -f ENCODING .* > .*b\.utf8\.json"):
+        format_of(str(latin))

@@ -100,6 +100,23 @@ def test_class_without_a_row_in_a_fold_is_never_found_and_others_are_as_without_
             assert chance[:, np.setdiff1d(y, known)].sum() == 0
 
 
+def test_progress_never_goes_back_if_folds_know_different_classes():
+    """Regression: it began again for each set of classes that folds know."""
+    x, y = rows(120, 6, 4)
+    folds = [np.flatnonzero(np.isin(y, known)) for known in ([0, 1, 2, 3], [1, 3], [0, 2, 3])]
+    seen = []
+    fit_logistic(
+        torch.from_numpy(x),
+        torch.from_numpy(y),
+        4,
+        folds,
+        [(0.25, 8.0)] * 3,
+        tolerance=1e-3,
+        on_progress=lambda done, total, _: seen.append((done, total)),
+    )
+    assert seen == [(done, 6) for done in range(1, 7)]
+
+
 def test_nested_search_selects_and_predicts_like_scikit_learn():
     x, y = rows(180, 6, 2)
     cutter = StratifiedKFold(n_splits=3, shuffle=True, random_state=1111)

@@ -78,6 +78,24 @@ def test_search_over_few_units_selects_like_scikit_learn_in_each_outer_fold(unit
         assert outcome.penalty == STRENGTHS["nested"][int(np.argmax(means))]
 
 
+@pytest.mark.parametrize("other", [[1] * 6, [1, 2, 3, 4], [1, 1], [1]], ids=len)
+def test_units_of_very_unequal_size_are_predicted_like_scikit_learn(other):
+    """Regression: a fold without the large unit has fewer rows of each class than folds, and the search failed."""
+    x, y = rows(40, 4, 2)
+    y[-6:] = 0, 1, 0, 1, 0, 1
+    unit = np.r_[np.zeros(40 - len(other), int), other]
+    task = make_problem("own", "nested", {"all": Part(x, y, np.arange(40), unit)}, ("a", "b"), folds=5, seed=1111)
+    (outcomes,) = probe([task], "fast", ProbeConfig(folds=5, tolerance=1e-8))
+    assert sorted(np.concatenate([outer.test for outer in task.folds])) == list(range(40))
+    for outer, outcome in zip(task.folds, outcomes, strict=True):
+        found = (
+            scikit_learn(outcome.penalty, x, y, outer.train).predict(x[outer.test])
+            if len(np.unique(y[outer.train])) > 1
+            else y[outer.train[:1]].repeat(len(outer.test))
+        )
+        np.testing.assert_array_equal(outcome.predicted, found)
+
+
 def test_fewer_than_twenty_training_rows_are_rejected():
     task = problem("kfold", rows(19, 3, 2), rows(9, 3, 2), classes=2)
     with pytest.raises(EvaluationError, match="19 training rows, expected at least 20"):
