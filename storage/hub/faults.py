@@ -121,6 +121,9 @@ def as_source_error(address: str, kind: Kind, error: Exception) -> SourceError:
         return _answered(address, kind, error)
     if why := not_written(error):
         return HubError(f"{address}: cannot write to the Hub's cache: {why}")
+    if isinstance(error, PermissionError):
+        finding = f"{address}: the Hub's cache cannot be used ({_line(error)})"
+        return HubError(finding, "correct its permissions, or set HF_HOME to a folder of your own")
     if _is_silence(error):
         return HubSilentError(f"{address}: the Hub does not answer ({_line(error)})", REMEDIES[kind].silent)
     return HubSilentError(f"{address}: the request to the Hub failed ({_line(error)})", REMEDIES[kind].silent)

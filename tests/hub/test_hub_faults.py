@@ -3,6 +3,7 @@
 import errno
 import gzip
 import itertools
+import os
 import re
 import shutil
 import threading
@@ -200,14 +201,26 @@ def test_temporary_hub_error_is_retried(hub, monkeypatch, fault, where):
 
 
 @pytest.mark.parametrize("name", [SET, MODEL])
-def test_full_disk_is_named_and_not_retried(hub, monkeypatch, name):
-    def full(*_, **__):
-        raise OSError(errno.ENOSPC, "No space left on device")
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [
+        (errno.ENOSPC, r"cannot write to the Hub's cache: the disk is full\. Free space"),
+        (
+            errno.EACCES,
+            r"the Hub's cache cannot be used \(.*Permission denied.*\).* set HF_HOME to a folder of your own",
+        ),
+    ],
+)
+def test_cache_that_cannot_be_written_is_named_and_not_retried(hub, monkeypatch, name, number, message):
+    """Regression: another user's cache was reported as a Hub that does not answer, after four tries."""
+
+    def refused(*_, **__):
+        raise OSError(number, os.strerror(number))
 
     pairs(hub), encoder(hub)
-    monkeypatch.setattr("huggingface_hub.snapshot_download", full)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", refused)
     monkeypatch.setattr("bsl.storage.hub.faults.time.sleep", pytest.fail)
-    with pytest.raises(HubError, match=r"cannot write to the Hub's cache: the disk is full\. Free space") as caught:
+    with pytest.raises(HubError, match=message) as caught:
         load(name)
     assert type(caught.value) is HubError
 
