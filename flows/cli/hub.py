@@ -55,6 +55,7 @@ def mirror(
     from bsl.flows.recipes.listing import own_files
     from bsl.flows.run_context import run_context_of
     from bsl.storage.filesystem.os_errors import writing
+    from bsl.storage.hub.faults import REMEDIES
     from bsl.storage.sources.mirror import fill_cache
     from bsl.storage.sources.sources import SourceSpec, perhaps_meant
 
@@ -64,6 +65,7 @@ def mirror(
     yours = list(dict.fromkeys(file for config in recipes for file in own_files(config)))
     files: dict[str, str] = {}
     lacking: dict[str, str] = {}
+    silent = {remedies.silent for remedies in REMEDIES.values()}
     wanted = targets([name for name in names if not name.startswith(RECIPE)], recipes)
     if wanted:
         with writing(folder):
@@ -78,7 +80,7 @@ def mirror(
         except StorageError as error:
             again = "Run this again later, or on a machine that reaches the Hub; fetched files are kept."
             fault = str(error)
-            if isinstance(error, HubSilentError) and "HF_HOME" in error.remedy:  # this command fills that cache
+            if isinstance(error, HubSilentError) and error.remedy in silent:  # names this command's own cache
                 fault = f"{error.finding}. {again}"
             lacking[name] = f"{fault}{perhaps_meant(name)}"
             print(printable(f"lacking  {name}: {lacking[name]}"), file=sys.stderr)

@@ -73,15 +73,30 @@ def test_mirror_rejects_unknown_names_and_lists_the_valid_forms(hub, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("fault", "advice"),
+    ("where", "fault", "advice"),
     [
-        ({"status": 500}, "error (500). Run this again later, or on a machine that reaches the Hub; fetched files"),
-        ({"status": 429, "headers": {"Retry-After": "90"}}, "(429). Wait 90 s and run again, or set HF_TOKEN."),
+        (
+            "/api/",
+            {"status": 500},
+            "error (500). Run this again later, or on a machine that reaches the Hub; fetched files",
+        ),
+        (
+            "/api/",
+            {"status": 429, "headers": {"Retry-After": "90"}},
+            "(429). Wait 90 s and run again, or set HF_TOKEN.",
+        ),
+        (
+            "cdn/",
+            {"corrupt": True},
+            "differs from the Hub's listing. Check whether a proxy changes downloads, run again",
+        ),
     ],
 )
-def test_mirror_command_after_an_error_of_the_hub_says_when_to_run_it_again(hub, tmp_path, capsys, fault, advice):
+def test_mirror_command_after_an_error_of_the_hub_says_when_to_run_it_again(
+    hub, tmp_path, capsys, where, fault, advice
+):
     publish(hub, [("someone/bert", None)])
-    hub.fail("/api/", **fault)
+    hub.fail(where, **fault)
     assert main(["mirror", str(tmp_path / "mirror"), "model:someone/bert"]) == 1
     assert advice in capsys.readouterr().err
 
