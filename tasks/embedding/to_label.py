@@ -31,7 +31,7 @@ _CANDIDATES: Final = 4  # texts to choose from, per text chosen; more take minut
 _SHORTEST, _LONGEST = 20, 2_000  # characters; other texts are candidates only if most have other lengths
 
 
-@stage(ref=CorpusRef, version=2, uses_torch=True)
+@stage(ref=CorpusRef, version=3, uses_torch=True)
 def choose_to_label(
     context: StageContext,
     sources: tuple[TextSource, ...],
@@ -46,7 +46,10 @@ def choose_to_label(
     """
     from bsl.models.corpus.selection import spread_rows
 
-    texts = _texts(sources).sort(scattered(pl.col("sentence_id"), seed)).head(_CANDIDATES * count)
+    # Scattered twice: `parts_of` makes rows test labels if their id, scattered once, is low. So candidates that are the
+    # lowest of the same numbers would all be test labels.
+    drawn = scattered(scattered(pl.col("sentence_id"), seed), seed)
+    texts = _texts(sources).sort(drawn).head(_CANDIDATES * count)
     network = load_encoder(context.store, encoder, reading)
     progress = progress_of("embedding, texts")
     vectors = network.encode(texts["text"].to_list(), device=device_of(context.site), on_progress=progress)

@@ -5,6 +5,7 @@ import json
 import polars as pl
 import pytest
 
+from bsl.models.corpus.labels import parts_of
 from bsl.models.encoder.config import EncoderConfig
 from bsl.storage.assets.embedded import embedded_path
 from bsl.storage.errors import SourceError
@@ -57,3 +58,13 @@ def test_texts_that_are_mostly_short_or_long_are_chosen_too(site, tmp_path, text
     path = tmp_path / "texts.txt"
     path.write_text("".join(text.format(number) + "\n" for number in range(30)) + "A sentence of usual length.\n")
     assert _chosen(site, path, 40).height == 31
+
+
+def test_labels_of_chosen_texts_are_split_into_halves(site, tmp_path):
+    """Regression: of more than 10,700 texts, only those were chosen that become test labels, so none could train."""
+    path = tmp_path / "texts.txt"
+    path.write_text("".join(f"Sentence number {number} is here.\n" for number in range(2000)))
+    labelled = _chosen(site, path, 100).select(text_1="text", label=pl.lit("a"))
+    other = pl.DataFrame({"copy": [0], "common": [False]}, schema_overrides={"copy": pl.UInt64})
+    parts = parts_of(labelled, ["text_1"], other, other["copy"], use="adapt", seed=0)
+    assert 30 <= (parts == "judge").sum() <= 70
