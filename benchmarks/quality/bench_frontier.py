@@ -35,7 +35,7 @@ from bsl.models.corpus.labels import class_pairs, shares
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.encoder.sentence_encoder import SentenceEncoder
 from bsl.models.evaluation.correlation import cosine_scores, spearman
-from bsl.models.evaluation.labels import centroid_accuracy, neighbour_accuracy
+from bsl.models.evaluation.grouping import centroid_accuracy, neighbour_accuracy
 from bsl.models.evaluation.retrieval import Retrieval, reciprocal_ranks
 from bsl.models.evaluation.significance.hierarchical import difference_of, draws_of
 from bsl.models.evaluation.sweep import outcome_draws

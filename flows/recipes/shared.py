@@ -43,7 +43,7 @@ NO_VIEWS: Final = AugmentConfig(filters=())
 ANCHOR: Final = 3.0
 """Anchor weight of a bare transformer; without an anchor, `bert-mini` loses 0.6 to 2.8 points on STS-B. A sentence
 encoder is trained without an anchor, which would cost all-MiniLM-L6-v2 four fifths of its gain."""
-LABEL_REGRESSION: Final = RegressionConfig(anchor_weight=0.2)
+LABEL_REGRESSION: Final = RegressionConfig(anchor_weight=0.2, each_text_once=True)
 """Objective of training on labels, which keeps vectors of labelled and of general sentences close to the original."""
 
 CROPS: Final = ViewPair(view_1="crop", view_2="crop-2")

@@ -126,6 +126,13 @@ class Tokens:
         """Return an existing layout of some rows; None if the caller must make one for each batch."""
         return None
 
+    def distinct(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the first of `rows` with each text, and for each of `rows` the index of the one with its text."""
+        numbers: dict[bytes, int] = {}
+        bounds = zip(self.offsets[rows], self.offsets[rows + 1], strict=True)
+        inverse = np.array([numbers.setdefault(self.ids[a:b].tobytes(), len(numbers)) for a, b in bounds], np.int64)
+        return rows[np.unique(inverse, return_index=True)[1]], inverse
+
     def take(self, rows: NDArray[np.int64]) -> Tokens:
         """Return a selection of sentences, in the order of `rows`."""
         lengths = self.lengths_of(rows)

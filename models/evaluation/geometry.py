@@ -24,7 +24,12 @@ _CELLS: Final = 1 << 24  # cosines in memory at a time
 
 
 def nearest_of_others(
-    queries_QD: Features, pool_PD: Features, own_Q: NDArray[np.int64], unit_P: NDArray[np.int64]
+    queries_QD: Features,
+    pool_PD: Features,
+    own_Q: NDArray[np.int64],
+    unit_P: NDArray[np.int64],
+    *,
+    count: int | None = None,
 ) -> NDArray[np.int64]:
     """Return the row of the pool nearest to each query by cosine, of another unit than the query's: (Q,).
 
@@ -35,6 +40,8 @@ def nearest_of_others(
         pool_PD: Vectors of the pool, in the same form.
         own_Q: Unit of each query.
         unit_P: Unit of each row of the pool; at least two different ones.
+        count: Return this many rows, or the whole pool if it is smaller, nearest first: (Q, count). Rows of the
+            query's unit are last.
     """
     units_QD, units_PD = (normalize(vectors.astype(np.float64)) for vectors in (queries_QD, pool_PD))
     rows = max(1, _CELLS // units_PD.shape[0])
@@ -43,8 +50,17 @@ def nearest_of_others(
         product = units_QD[start : start + rows] @ units_PD.T
         cosines_QP = (product if isinstance(product, np.ndarray) else product.toarray()).astype(np.float32)
         cosines_QP[own_Q[start : start + rows, None] == unit_P] = -np.inf
-        found.append(cosines_QP.argmax(axis=1))
+        found.append(cosines_QP.argmax(axis=1) if count is None else _largest(cosines_QP, count))
     return np.concatenate(found)
+
+
+def _largest(cosines_QP: NDArray[np.float32], count: int) -> NDArray[np.int64]:
+    if count < cosines_QP.shape[1]:
+        rows = np.sort(np.argpartition(-cosines_QP, count, axis=1)[:, :count], axis=1)
+    else:
+        rows = np.broadcast_to(np.arange(cosines_QP.shape[1]), cosines_QP.shape)
+    order = np.argsort(-np.take_along_axis(cosines_QP, rows, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(rows, order, axis=1)
 
 
 SPHERE_T = 2.0  # exponent scale of uniformity (Wang and Isola, 2020)

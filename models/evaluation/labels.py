@@ -22,13 +22,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
-from sklearn.preprocessing import normalize
 
 from bsl.models.corpus.label_groups import connected_rows
 from bsl.models.corpus.labels import DOCUMENT
 from bsl.models.corpus.normalize import letters
 from bsl.models.evaluation.config import ProbeConfig
-from bsl.models.evaluation.geometry import nearest_of_others
+from bsl.models.evaluation.grouping import centroid_accuracy, neighbour_accuracy
 from bsl.models.evaluation.probe.problem import Part, make_problem, senteval_order
 
 if TYPE_CHECKING:
@@ -44,8 +43,6 @@ _ROUGH_PROBE: Final = _PROBE.model_copy(update={"tolerance": 1e-2})
 MANY_CELLS: Final = 10_000
 """Rows × classes from which the probe is solved roughly, in float32: 77 classes × 1,001 rows then take a fifth of the
 time, and a row counts for less than a tenth of a point."""
-EXAMPLES: Final = 5  # per class
-DRAWS: Final = 20  # of examples
 _MOST_RECENT: Final = 64
 _RECENT: Final[dict[bytes, ClassAccuracies]] = {}
 _recent_lock: Final = threading.Lock()
@@ -207,40 +204,3 @@ def _predicted(
 def _part(vectors_ND: Features, labelled: Labelled) -> Part:
     classes = labelled.gold.astype(np.int64)
     return Part(vectors_ND, classes, senteval_order([list(labelled.first)], classes), labelled.units)
-
-
-def neighbour_accuracy(
-    vectors_ND: Features, gold_N: NDArray[np.int64], unit_N: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Return 1 for each row whose nearest row by cosine, of another unit, has the same class: (N,)."""
-    right_N: NDArray[np.bool_] = gold_N[nearest_of_others(vectors_ND, vectors_ND, unit_N, unit_N)] == gold_N
-    return right_N.astype(np.float64)
-
-
-def centroid_accuracy(
-    vectors_ND: Features, gold_N: NDArray[np.int64], unit_N: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Return the share of draws in which the centroid nearest to a row is that of its class: (N,), in [0, 1].
-
-    A draw takes `EXAMPLES` rows of each class, or half of a smaller class. Draws in which a row, or another row of its
-    unit, is an example do not count for that row; NaN if no draw counts.
-    """
-    units_ND = normalize(vectors_ND)
-    generator, rows_N = np.random.default_rng(0), np.arange(len(gold_N))
-    right_N, drawn_N = np.zeros(len(gold_N)), np.zeros(len(gold_N))
-    for _ in range(DRAWS):
-        shuffled = generator.permutation(rows_N)
-        examples = [
-            _examples(shuffled[gold_N[shuffled] == examples_of_class]) for examples_of_class in np.unique(gold_N)
-        ]
-        centroids_CD = normalize(
-            [np.asarray(units_ND[examples_of_class].mean(axis=0)).ravel() for examples_of_class in examples]
-        )
-        others = rows_N[~np.isin(unit_N, unit_N[np.concatenate(examples)])]
-        right_N[others] += (units_ND[others] @ centroids_CD.T).argmax(axis=1) == gold_N[others]
-        drawn_N[others] += 1
-    return np.where(drawn_N > 0, right_N / np.maximum(drawn_N, 1), np.nan)
-
-
-def _examples(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    return rows[: EXAMPLES if len(rows) >= EXAMPLES else max(1, len(rows) // 2)]

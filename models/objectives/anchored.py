@@ -8,9 +8,11 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 
 from bsl.models.objectives.objective import VectorObjective
+from bsl.models.runtime.device import processes, uploaded
 
 if TYPE_CHECKING:
     from typing import Self
@@ -43,10 +45,20 @@ class AnchoredObjective(VectorObjective):
             self.target.eval()
         return self
 
-    def stacked_vectors(self, batch: Batch) -> list[torch.Tensor]:
+    def stacked_vectors(self, batch: Batch, *, each_text_once: bool = False) -> list[torch.Tensor]:
         """Return the vectors (2B, D) of both views, and with an anchor also those of the original encoder."""
-        vectors = [self.online.embed_rows(batch.tokens, batch.rows)]
+        vectors = [_embedded(self.online, batch, each_text_once=each_text_once)]
         if self.target is not None:
             with torch.no_grad():
-                vectors.append(self.target.embed_rows(batch.tokens, batch.rows))
+                vectors.append(_embedded(self.target, batch, each_text_once=each_text_once))
         return vectors
+
+
+def _embedded(encoder: Encoder, batch: Batch, *, each_text_once: bool) -> torch.Tensor:
+    """Return the vectors (2B, D) of both views; equal texts may run once, with one dropout mask."""
+    if not each_text_once:
+        return encoder.embed_rows(batch.tokens, batch.rows)
+    first, inverse = batch.tokens.distinct(batch.rows)
+    spare = np.repeat(first[:1], -len(first) % processes())  # equal shares for all processes
+    vectors_XD = encoder.embed_rows(batch.tokens, np.append(first, spare))
+    return vectors_XD.index_select(0, uploaded(inverse, encoder.device))

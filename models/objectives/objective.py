@@ -73,7 +73,7 @@ class Objective(nn.Module, ABC):
     """
 
     data_parallel: tuple[str, ...] = ("online",)
-    reads_tokens: ClassVar[str] = "selects its inputs on the CPU"
+    reads_tokens: str = "selects its inputs on the CPU"
     counts_tokens: ClassVar[bool] = False
     changes_layers: ClassVar[bool] = False
     online: Encoder

@@ -72,10 +72,16 @@ class Regression(AnchoredObjective):
 
     config: RegressionConfig
 
+    def __init__(self, online: Encoder, config: RegressionConfig) -> None:
+        super().__init__(online, config)
+        if config.each_text_once:
+            self.reads_tokens = "encodes each text of a batch once"
+
     def vectors_and_loss(self, batch: Batch) -> tuple[Sequence[torch.Tensor], VectorLoss]:
         """Return `stacked_vectors` and `loss`."""
         scores_B = uploaded(batch.columns["score"], self.online.device)
-        return self.stacked_vectors(batch), partial(self.loss, scores_B=scores_B)
+        vectors = self.stacked_vectors(batch, each_text_once=self.config.each_text_once)
+        return vectors, partial(self.loss, scores_B=scores_B)
 
     def loss(self, h_2BD: torch.Tensor, t_2BD: torch.Tensor | None = None, *, scores_B: torch.Tensor) -> torch.Tensor:
         """Return the loss of both views' vectors h, anchored to t: a scalar ≥ 0."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from bsl.models.objectives.settings import ObjectiveSettings, VectorSettings
+from bsl.storage.record import AddedAs
 
 if TYPE_CHECKING:
     from bsl.models.objectives.columns import Column
@@ -49,6 +50,10 @@ class RegressionConfig(VectorSettings):
     anchor_weight: float = Field(default=0.0, ge=0, le=100)
     """Weight of a term that penalises the distance of vectors from those of the original encoder, 1 − cosine. Above 0,
     a pair may lack a score: its loss is that distance alone (rehearsal). Deviation: 0 is published."""
+
+    each_text_once: Annotated[bool, AddedAs(False)] = False
+    """Whether a text that occurs several times in a batch is encoded once, with one dropout mask. Few labelled texts
+    then need less time (docs/research-log.md). By default it is encoded each time, as in sentence-transformers."""
 
     @property
     def nullable(self) -> frozenset[Column]:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from bsl.models.evaluation.config import BootstrapConfig
     from bsl.models.evaluation.labels import ClassAccuracies, Labelled
+    from bsl.models.evaluation.probe.problem import Features
+    from bsl.models.evaluation.significance.hierarchical import BootstrapDraws
     from bsl.models.evaluation.sweep import SetDraws
     from bsl.models.runtime.progress import OnProgress
     from bsl.tasks.embedding.vectors import Vectors
@@ -134,7 +136,7 @@ def _class_draws(
     systems: Sequence[Sequence[Vectors]],
     config: BootstrapConfig,
 ) -> Iterator[SetDraws]:
-    """Yield the draws of the classifier's accuracy, then those of neighbours and centroids."""
+    """Yield the draws of the classifier's accuracy, then those of the grouping accuracy."""
     from bsl.models.evaluation.sweep import SetDraws, outcome_draws
 
     advance = progress_of(f"classifying {name}, penalties")
@@ -144,9 +146,30 @@ def _class_draws(
     right = [np.stack([one.classifier for one in seeds]) for seeds in found]
     drawn = outcome_draws(right, units, resamples=resamples, seed=seed)
     yield SetDraws(name, ACCURACY, LABELS, drawn, n=len(labelled))
-    near = [np.stack([one.grouping for one in seeds]) for seeds in found]
-    drawn = outcome_draws(near, units, resamples=resamples, seed=seed)
+    drawn = tuple(
+        _grouping_draws(seeds, scores, labelled, resamples=resamples, seed=seed)
+        for seeds, scores in zip(systems, found, strict=True)
+    )
     yield SetDraws(name, GROUPING, LABELS, drawn, split="grouping", n=len(labelled))
+
+
+def _grouping_draws(
+    seeds: Sequence[Vectors], found: Sequence[ClassAccuracies], labelled: Labelled, *, resamples: int, seed: int
+) -> BootstrapDraws:
+    """Return the grouping accuracy of a system's encoders on all rows, as found, and on draws of their units."""
+    from bsl.models.evaluation.grouping import grouping_draws
+    from bsl.models.evaluation.significance.hierarchical import BootstrapDraws
+
+    gold, units = labelled.gold.astype(np.int64), labelled.units
+    columns = [
+        grouping_draws(features_of(encoder, labelled), gold, units, resamples=resamples, seed=seed) for encoder in seeds
+    ]
+    return BootstrapDraws(np.array([one.grouping.mean() for one in found]), np.stack(columns, axis=1))
+
+
+def features_of(encoder: Vectors, labelled: Labelled) -> Features:
+    """Return an encoder's vectors of labelled texts, (N, D)."""
+    return encoder.features(pl.Series(labelled.first), _PART)
 
 
 def accuracies_of(
@@ -158,8 +181,8 @@ def accuracies_of(
     """
     from bsl.models.evaluation.labels import class_accuracies
 
-    training = None if learnt is None else (encoder.features(pl.Series(learnt.first), _PART), learnt)
-    return class_accuracies(encoder.features(pl.Series(labelled.first), _PART), labelled, training, on_progress)
+    training = None if learnt is None else (features_of(encoder, learnt), learnt)
+    return class_accuracies(features_of(encoder, labelled), labelled, training, on_progress)
 
 
 def class_rows(rows: pl.DataFrame) -> tuple[Labelled, Labelled | None]:

@@ -91,14 +91,19 @@ def unit_means(
     sums_KV = np.stack([np.bincount(own_N, values_N) for values_N in values_VN], axis=1)
     sizes_K = np.bincount(own_N).astype(np.float64)
     out = np.full((resamples, len(values_VN)), np.nan)
+    for draw, weights_K in enumerate(unit_weights(names, resamples=resamples, seed=seed)):
+        if total := weights_K @ sizes_K:
+            out[draw] = (weights_K @ sums_KV) / total
+    return out
+
+
+def unit_weights(unit_N: NDArray[np.int64], *, resamples: int, seed: int) -> Iterator[NDArray[np.int64]]:
+    """Yield how often each row's unit is drawn, (N,), for each of R draws of the Poisson bootstrap."""
     for draw in range(resamples):
         # One generator per draw: unit k has the same weight for any number of units, since the Poisson bootstrap draws
         # weights independently.
         generator = np.random.Generator(np.random.PCG64([seed, draw]))
-        weights_K = generator.poisson(1.0, int(names[-1]) + 1)[names]
-        if total := weights_K @ sizes_K:
-            out[draw] = (weights_K @ sums_KV) / total
-    return out
+        yield generator.poisson(1.0, int(unit_N.max()) + 1)[unit_N]
 
 
 def percentile_interval(values: NDArray[np.float64]) -> tuple[float, float]:

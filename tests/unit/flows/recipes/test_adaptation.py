@@ -96,7 +96,7 @@ def test_sentences_are_rehearsed_and_classes_anchored_only_with_an_anchor():
     assert not AdaptConfig(own_rehearsal=False).rehearses_text
     plain = override(config, {"label_training": {"objective": {"name": "regression", "anchor_weight": 0}}})
     assert (plain.rehearsal_set, plain.rehearses_text) == ("", False)
-    assert plain.label_training_for("classes").objective == RegressionConfig()
+    assert plain.label_training_for("classes").objective == RegressionConfig(each_text_once=True)
 
 
 def test_unavailable_general_set_raises_and_is_looked_up_once(tmp_path, caplog):

@@ -56,3 +56,14 @@ def test_nearest_equals_a_sort_by_cosine_without_the_own_unit_for_dense_and_spar
         expected.append(next(place for place in np.argsort(-cosines, kind="stable") if units[place] != unit))
     for form in (np.float32, csr_array):
         assert nearest_of_others(form(queries), form(pool), own, units).tolist() == expected
+
+
+def test_nearest_rows_come_nearest_first_and_own_rows_last():
+    vectors, units = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32), np.arange(30) // 3
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosines = np.where(units[:, None] == units, -np.inf, unit @ unit.T)
+    for count in (1, 5, 30, 40):
+        found = nearest_of_others(vectors, vectors, units, units, count=count)
+        assert found[:, :27].tolist() == np.argsort(-cosines, axis=1, kind="stable")[:, : min(count, 27)].tolist()
+        assert (units[found[:, 27:]] == units[:, None]).all()
+    assert nearest_of_others(vectors, vectors, units, units).tolist() == cosines.argmax(axis=1).tolist()

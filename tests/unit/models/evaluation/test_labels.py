@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 from scipy.sparse import csr_array
 
-from bsl.models.evaluation.labels import Labelled, centroid_accuracy, class_accuracies, labelled_of, neighbour_accuracy
+from bsl.models.evaluation.grouping import centroid_accuracy, neighbour_accuracy
+from bsl.models.evaluation.labels import Labelled, class_accuracies, labelled_of
 from tests.every import every
 
 ROWS = 200
@@ -86,19 +87,6 @@ def test_no_row_is_judged_by_rows_of_its_group_or_with_its_text(column, name):
     assert leaking.grouping.mean() > 0.75
     assert 0.2 < found.classifier.mean() < 0.8
     assert 0.2 < found.grouping.mean() < 0.65
-
-
-def test_row_that_is_an_example_in_all_draws_has_the_accuracy_of_its_neighbour(monkeypatch):
-    gold = np.array([0] * 20 + [1])
-    found = centroid_accuracy(np.eye(2, dtype=np.float32)[gold], gold, np.arange(21))
-    assert found.tolist()[:20] == [1.0] * 20
-    assert np.isnan(found[20])
-    rare = np.where(np.arange(ROWS) < 3, 2, HALF)  # one example of three, fewer than five
-    assert centroid_accuracy(np.eye(3, dtype=np.float32)[rare], rare, np.arange(ROWS)).mean() == 1
-    vectors = np.eye(2, dtype=np.float32)[HALF]
-    monkeypatch.setattr("bsl.models.evaluation.labels.DRAWS", 1)
-    assert np.isnan(centroid_accuracy(vectors, HALF, np.arange(ROWS))).sum() == 10
-    assert class_accuracies(vectors, classes(HALF)).grouping.tolist() == [1.0] * ROWS
 
 
 def test_class_accuracies_of_threads_equal_that_of_one_thread(monkeypatch):

@@ -7,7 +7,8 @@ from torch.nn.functional import cosine_similarity
 
 from bsl.models.objectives.contrastive_config import ContrastiveConfig
 from bsl.models.objectives.supervised_config import RegressionConfig
-from tests.tiny_encoder import add_noise, pairs_of, tiny_encoder
+from tests.equal_losses import assert_equal_losses
+from tests.tiny_encoder import BACK_DE, ORIGINALS, add_noise, pairs_of, tiny_encoder
 
 TEMPERATURE, WEIGHT = 0.2, 3.0
 NAN = float("nan")
@@ -55,6 +56,26 @@ def test_regression_anchor_is_the_distance_from_the_start_encoder_also_of_unscor
     assert loss.item() == pytest.approx(expected.item(), abs=1e-7)
     loss.backward()
     assert all(p.grad.isfinite().all() for p in objective.learning_parameters() if p.grad is not None)
+
+
+def test_each_text_once_has_the_loss_and_gradient_of_each_text_as_often_as_it_occurs(setting, tmp_path):
+    encoder, tokenizer = setting[0], tiny_encoder(tmp_path)[1]
+    texts = [*ORIGINALS, *ORIGINALS[:2]], [*BACK_DE[:3], *ORIGINALS[:3]]  # 12 rows of 7 texts
+    batch = pairs_of(tokenizer, *texts, score=np.array([0.5, NAN, 1.0, 0.0, 1.0, 0.25], np.float32))
+    objective = ANCHORED["regression"].build(encoder)
+    add_noise(objective.online)
+    often = objective(batch)
+    objective.config = objective.config.model_copy(update={"each_text_once": True})
+    assert_equal_losses(objective(batch), often, objective.learning_parameters(), 1e-9, 1e-9)
+
+
+def test_each_text_once_has_one_dropout_mask_in_a_batch(tmp_path):
+    encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.5)
+    batch = pairs_of(tokenizer, ORIGINALS, [ORIGINALS[1], *BACK_DE[1:]], score=np.zeros(4, np.float32))
+    objective = ANCHORED["regression"].build(encoder)
+    often, once = (objective.stacked_vectors(batch, each_text_once=each)[0].detach() for each in (False, True))
+    assert (often[1] != often[4]).any()
+    assert (once[1] == once[4]).all()
 
 
 @pytest.mark.parametrize("name", PLAIN)

@@ -97,7 +97,11 @@ def test_smaller_last_batches_and_a_cpu_by_default_use_packed_steps(tmp_path, ta
 
 @pytest.mark.parametrize(
     ("objective", "reason"),
-    [(MaskedLMConfig(), "MaskedLM selects its inputs on the CPU"), (SCLConfig(), "SCL reads group, label on the CPU")],
+    [
+        (MaskedLMConfig(), "MaskedLM selects its inputs on the CPU"),
+        (SCLConfig(), "SCL reads group, label on the CPU"),
+        (RegressionConfig(each_text_once=True), "Regression encodes each text of a batch once"),
+    ],
 )
 def test_objective_with_cpu_inputs_logs_reason_for_packed_steps(tmp_path, taken, caplog, objective, reason):
     with caplog.at_level(logging.INFO, static_steps.__name__):

@@ -11,6 +11,7 @@ import pytest
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.errors import TrainingError
 from bsl.models.objectives.bsl_config import BSLConfig
+from bsl.models.objectives.supervised_config import RegressionConfig
 from bsl.models.training.config import TrainingConfig
 from bsl.models.training.snapshots import read_snapshot
 from bsl.storage.artifacts.refs import PairsRef
@@ -49,9 +50,10 @@ def arguments(site, tmp_path):
 
 def publish_pairs(site):
     ref, fixed = PairsRef(key=64 * "1"), {"lang_1": pl.lit("en"), "lang_2": pl.lit("en"), "source": pl.lit("x")}
+    score = pl.int_range(12) % 3 / 2
     texts = {"text_1": ORIGINALS + ORIGINALS + BACK_DE, "text_2": BACK_DE + BACK_FR + BACK_FR}
     frame = pl.DataFrame(texts).with_columns(
-        **fixed, pair_id=pl.int_range(12), sentence_id=pl.int_range(12), label=None, score=None, group=None
+        **fixed, pair_id=pl.int_range(12), sentence_id=pl.int_range(12), label=None, score=score, group=None
     )
     return publish(site.open_store(), ref, frame)
 
@@ -61,15 +63,21 @@ def job_of(site, arguments, work, **fields):
     return TrainingJob(site=site.model_copy(update=fields), work=work, **{**arguments, "config": long})
 
 
+# 7 of 12 sentences differ in a batch, which is no multiple of two processes.
+ONCE = RegressionConfig(anchor_weight=0.5, each_text_once=True)
+
+
 @pytest.mark.slow
-def test_training_with_two_processes_gives_single_process_weights(site, arguments, tmp_path):
+@pytest.mark.parametrize("objective", [CONFIG.objective, ONCE], ids=["bsl", "regression"])
+def test_training_with_two_processes_gives_single_process_weights(site, arguments, tmp_path, objective):
+    arguments["config"] = CONFIG.model_copy(update={"objective": objective})
     alone = read_snapshot(site.open_store().fetch(train(site, **arguments)) / "state")
     apart = site.model_copy(update={"store": str(tmp_path / "apart"), "processes": 2})
     publish_pairs(apart)
     store = apart.open_store()
     ref = train(apart, **arguments)
     together = read_snapshot(store.fetch(ref) / "state")
-    for part in ("online", "target", "predictor", "target_norm"):
+    for part in alone.tensors.keys() & {"online", "target", "predictor", "target_norm"}:
         for name, tensor in alone.tensors[part].items():
             difference = (together.tensors[part][name].double() - tensor.double()).abs().max()
             assert difference <= TOLERANCE, f"{part}.{name}: {difference}"
