@@ -2,8 +2,9 @@
 
 Rows of classes that share a text or a group, such as a writer, are a unit: no row is judged by a classifier, a
 neighbour or a centroid of its own unit, which would be found by the writer instead of the class. Rows of one pair,
-rated several times, are a unit too. The bootstrap draws units, as if no unit changed the accuracy of another one. Units
-that are neighbours, examples or in a training fold of others do, so these intervals are too narrow (docs/own-text.md).
+rated several times, are a unit too. The bootstrap draws units. A cross-validated classifier learned from other units,
+as if these were fixed, so its intervals are too narrow (docs/own-text.md); those of grouping are not
+(`bsl.models.evaluation.grouping`).
 
 Classes have two accuracies, because vectors are used in two ways. A classifier is trained on them; or texts of a class
 are found near each other, by the nearest neighbour and by the nearest centroid of five examples. One encoder can gain
