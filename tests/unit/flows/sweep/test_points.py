@@ -1,10 +1,12 @@
 """Runs of a sweep: a point's own fault leaves it without a figure, whatever else ends the sweep."""
 
+import os
 import pickle
 from dataclasses import dataclass
 from uuid import uuid4
 
 import pytest
+from distributed import Client
 from prefect.client.schemas.objects import FlowRun
 from prefect.states import Cancelled, Completed, Crashed, Failed
 
@@ -30,9 +32,11 @@ from bsl.tasks.evaluation.systems import System
 from bsl.tasks.reporting.sweep.system import SweepSystem
 from bsl.tasks.stage.cluster import ClusterError, DeadWorkersError
 from bsl.tasks.stage.pool import NO_FIGURE, PoolError, UnscoredRunError, _fault
-from bsl.tasks.stage.progress import announce, listening, planning
+from bsl.tasks.stage.progress import announce, is_planning, listening, planning
 from bsl.tasks.stage.run_context import RunContext
+from tests.cluster import dask_cluster
 
+VERSION = "BSL_TESTED_VERSION"
 NAME = "momentum 0.5"
 POINT = {NAME: [Job("tiny", recipe("tiny"))]}
 
@@ -170,6 +174,35 @@ def test_run_points_orders_by_seed_and_survives_failures(tmp_path, told):
     assert [int(ref.key, 16) for ref in system.embeddings] == [0, 2]
     assert system.faults == ("seed 1: rank is gone",)
     assert with_runs(SweepSystem(label="A"), [gone]).embeddings == ()
+
+
+@dataclass(frozen=True)
+class Versioned:
+    """A run whose report's key has the version of a stage on its machine."""
+
+    seed: int
+
+    def run(self, site):
+        ref = ReportRef(key=f"{int(os.environ.get(VERSION, '2')):032}{self.seed:032}")
+        if not is_planning():
+            with site.open_store().draft(ref, Provenance(stage_version=1, config={})) as draft:
+                (draft.folder / "report.md").write_text("page")
+        return Run(ref, System("", "", ref), ())
+
+
+def make_older():
+    os.environ[VERSION] = "1"
+
+
+def test_point_of_a_cluster_with_another_version_ends_the_sweep(tmp_path):
+    """Regression: its figures were compared with those of this version, without a word."""
+    jobs = {NAME: [Versioned(0), Versioned(1)]}
+    with dask_cluster(1) as running, Client(running, set_as_default=False) as client:
+        site = RunContext(store=str(tmp_path), cluster=running.scheduler_address)
+        assert [outcome.report.key[-1] for outcome in run_points(jobs, site)[NAME]] == ["0", "1"]
+        client.run(make_older)
+        with pytest.raises(ClusterError, match=r"a worker made .* \(expected .*\)\. Use the same version"):
+            run_points(jobs, site)
 
 
 def test_pool_run_parameters_contain_only_settings_shared_by_machines(tmp_path, monkeypatch):
