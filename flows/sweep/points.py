@@ -20,6 +20,7 @@ from bsl.flows.recipes.shared import with_fields
 from bsl.flows.run_context import fix_precision
 from bsl.models.errors import ModelError, TrainingError
 from bsl.models.evaluation.verdict import STOPPED
+from bsl.storage.errors import SourceError
 from bsl.tasks.figures import ReportFigures
 from bsl.tasks.stage.cluster import ClusterError, outcomes_on_cluster
 from bsl.tasks.stage.pool import run_on_pool
@@ -201,7 +202,9 @@ def _planned(site: RunContext, job: Job) -> Run | Exception:
 
 
 def _expected(site: RunContext, job: Job, outcome: Run | Exception) -> Run | Exception:
-    """Return the outcome of another machine; an error if this one would make other artifacts."""
+    """Return the outcome of another machine, named in an error; an error if this one would make other artifacts."""
+    if isinstance(outcome, SourceError):
+        return type(outcome)(f"a worker of cluster {site.cluster}: {outcome.finding}", outcome.remedy)
     planned = _planned(site, job)
     if isinstance(outcome, Run) and isinstance(planned, Run):
         for made, ref in zip(_refs(outcome), _refs(planned), strict=False):

@@ -27,7 +27,7 @@ from bsl.models.errors import (
 from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import EmbeddingsRef, ReportRef
 from bsl.storage.artifacts.store import Store
-from bsl.storage.errors import SourceError
+from bsl.storage.errors import HubError, SourceError
 from bsl.tasks.evaluation.systems import System
 from bsl.tasks.reporting.sweep.system import SweepSystem
 from bsl.tasks.stage.cluster import ClusterError, DeadWorkersError
@@ -183,6 +183,8 @@ class Versioned:
     seed: int
 
     def run(self, site):
+        if os.environ.get(VERSION) == "0":
+            raise HubError("own.txt: no such file", "correct the path")
         ref = ReportRef(key=f"{int(os.environ.get(VERSION, '2')):032}{self.seed:032}")
         if not is_planning():
             with site.open_store().draft(ref, Provenance(stage_version=1, config={})) as draft:
@@ -190,18 +192,21 @@ class Versioned:
         return Run(ref, System("", "", ref), ())
 
 
-def make_older():
-    os.environ[VERSION] = "1"
+def set_version(version):
+    os.environ[VERSION] = version
 
 
-def test_point_of_a_cluster_with_another_version_ends_the_sweep(tmp_path):
+def test_point_of_a_cluster_with_another_version_or_other_files_ends_the_sweep(tmp_path):
     """Regression: its figures were compared with those of this version, without a word."""
     jobs = {NAME: [Versioned(0), Versioned(1)]}
     with dask_cluster(1) as running, Client(running, set_as_default=False) as client:
         site = RunContext(store=str(tmp_path), cluster=running.scheduler_address)
         assert [outcome.report.key[-1] for outcome in run_points(jobs, site)[NAME]] == ["0", "1"]
-        client.run(make_older)
+        client.run(set_version, "1")
         with pytest.raises(ClusterError, match=r"a worker made .* \(expected .*\)\. Use the same version"):
+            run_points(jobs, site)
+        client.run(set_version, "0")  # a worker without the files of this machine
+        with pytest.raises(HubError, match=r"a worker of cluster tcp://.*: own\.txt: no such file\. Correct the path"):
             run_points(jobs, site)
 
 
