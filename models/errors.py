@@ -160,10 +160,10 @@ def load_errors(folder: Path, kind: type[ModelError]) -> Iterator[None]:
                 raise
         elif not_written(error):  # the disk of a converted model is full; reading causes no such error
             raise
-        raise kind(
-            f"{folder}: cannot be loaded ({first_line(error):.300}). Check that the copy is complete, and that its "
-            "files are of the same model."
-        ) from error
+        remedy = "Check that the copy is complete, and that its files are of the same model."
+        if isinstance(error, ImportError):
+            remedy = "Install the package that it needs."
+        raise kind(f"{folder}: cannot be loaded ({first_line(error):.300}). {remedy}") from error
 
 
 def is_panic(error: BaseException) -> bool:

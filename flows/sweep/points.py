@@ -20,6 +20,7 @@ from bsl.flows.recipes.shared import with_fields
 from bsl.flows.run_context import fix_precision
 from bsl.models.errors import ModelError, TrainingError
 from bsl.models.evaluation.verdict import STOPPED
+from bsl.storage.errors import SourceError
 from bsl.tasks.figures import ReportFigures
 from bsl.tasks.stage.cluster import ClusterError, outcomes_on_cluster
 from bsl.tasks.stage.pool import run_on_pool
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from bsl.flows.config import PipelineConfig
+    from bsl.storage.artifacts.refs import ArtifactRef
     from bsl.tasks.reporting.sweep.system import SweepSystem
     from bsl.tasks.stage.run_context import RunContext
 
@@ -175,13 +177,13 @@ def _on_workers(site: RunContext, jobs: Sequence[Job], names: Sequence[str], end
         calls = [(job,) for job in others]
         remote = outcomes_on_cluster(address, of_workers, attempt, calls, names[1:], ahead=False)
         for number, outcome in running.enter_context(closing(remote)):
-            end(number + 1, _published(site, outcome))
+            made = _published(site, outcome)
+            end(number + 1, _expected(site, others[number], made) if site.cluster else made)
 
 
 def _on_pool(site: RunContext, jobs: Sequence[Job], end: End, at_once: int) -> None:
     """Execute runs on a work pool, the first run alone; a run that fails in planning is not sent."""
-    with planning():
-        planned = [attempt(site, job) for job in jobs]
+    planned = [_planned(site, job) for job in jobs]
     sent = [number for number, outcome in enumerate(planned) if isinstance(outcome, Run)]
     for number in sorted({*range(len(jobs))} - {*sent}):
         end(number, planned[number])
@@ -194,12 +196,36 @@ def _on_pool(site: RunContext, jobs: Sequence[Job], end: End, at_once: int) -> N
         run_on_pool([jobs[number].parameters(site) for number in batch], at_once, end_sent)
 
 
+def _planned(site: RunContext, job: Job) -> Run | Exception:
+    with planning():
+        return attempt(site, job)
+
+
+def _expected(site: RunContext, job: Job, outcome: Run | Exception) -> Run | Exception:
+    """Return the outcome of another machine, named in an error; an error if this one would make other artifacts."""
+    if isinstance(outcome, SourceError):
+        return type(outcome)(f"a worker of cluster {site.cluster}: {outcome.finding}", outcome.remedy)
+    planned = _planned(site, job)
+    if isinstance(outcome, Run) and isinstance(planned, Run):
+        for made, ref in zip(_refs(outcome), _refs(planned), strict=False):
+            if made != ref:
+                return ClusterError(
+                    f"cluster {site.cluster}: a worker made {made} (expected {ref}). Use the same version of this "
+                    "package and the same kind of device on all machines."
+                )
+    return outcome
+
+
+def _refs(run: Run) -> tuple[ArtifactRef, ...]:
+    return run.system.embeddings, *run.scores, run.report
+
+
 def _published(site: RunContext, outcome: Run | Exception) -> Run | Exception:
     """Return the outcome of another process; an error if the store lacks one of its artifacts."""
     if isinstance(outcome, Exception):
         return outcome
     store = site.open_store()
-    for ref in (outcome.report, outcome.system.embeddings, *outcome.scores):
+    for ref in _refs(outcome):
         if defect := store.defect(ref):
             return ClusterError(
                 f"a run completed, but {store.url} has no intact {ref} ({defect}). Use the same store, kind of device "

@@ -113,10 +113,16 @@ def _builder(table: HubTable) -> DatasetBuilder:
 
 def _load(table: HubTable, **settings: object) -> DatasetBuilder:
     import datasets  # takes half a second, and most runs do not need it
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url
 
-    return datasets.load_dataset_builder(
-        table.name, table.config, revision=table.commit, cache_dir=_cache(table), **settings
-    )
+    try:
+        return datasets.load_dataset_builder(
+            table.name, table.config, revision=table.commit, cache_dir=_cache(table), **settings
+        )
+    except datasets.exceptions.DatasetNotFoundError:  # without the Hub's answer, such as a gate; ask for it
+        for name in [*table.files()][:1]:
+            get_hf_file_metadata(hf_hub_url(table.name, name, repo_type="dataset", revision=table.commit))
+        raise
 
 
 def _asked(table: HubTable, call: Callable[[], T]) -> T:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 from bsl.storage.errors import HubError, HubSilentError, SourceError
-from bsl.storage.filesystem.os_errors import first_line, not_written
+from bsl.storage.filesystem.os_errors import first_line, message_of, not_written
 from bsl.storage.filesystem.secrets import shown
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ REMEDIES: Final[Mapping[Kind, Remedies]] = {
 _TIMED_OUT: Final = frozenset({"ConnectTimeout"})  # the system has already tried several times
 _UNCONNECTED: Final = _TIMED_OUT | {"ConnectError", "ProxyError"}  # classes of httpx and httpx2
 _BUSY: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+_LONGEST: Final = 300  # characters of the Hub's message
 _FILE: Final = re.compile(r"/resolve/[^/]+/([^?]+)")
 
 _chance: Final = random.SystemRandom()  # Python's own generator belongs to the run
@@ -133,7 +134,11 @@ def _answered(address: str, kind: Kind, error: errors.HfHubHTTPError) -> SourceE
     """Convert an HTTP error response to an error of this package."""
     from huggingface_hub import constants, errors
 
-    status = error.response.status_code
+    response, status, said = error.response, error.response.status_code, _said(error)
+    if status == 401 and "Authorization" in response.request.headers and "X-Error-Code" not in response.headers:
+        # Public repositories are refused too. A valid token without access gets 403 or 404.
+        remedy = "replace or remove it (HF_TOKEN, or `hf auth login` and `hf auth logout`)"
+        return HubError(f"{address}: the Hub does not accept your token ({status}: {said})", remedy)
     if isinstance(error, errors.GatedRepoError):
         folder = "datasets/" if kind == "dataset" else ""
         page = shown(f"{constants.ENDPOINT}/{folder}{address.partition('@')[0]}")
@@ -155,7 +160,7 @@ def _answered(address: str, kind: Kind, error: errors.HfHubHTTPError) -> SourceE
             return HubSilentError(f"{where}: the Hub returned an error ({status})", REMEDIES[kind].silent, wait)
         remedy = f"wait {wait:.0f} s and run again" if wait else "run again later"
         return HubSilentError(f"{where}: too many requests to the Hub (429)", f"{remedy}, or set HF_TOKEN", wait)
-    return HubError(f"{where}: the Hub refused the request ({status}: {_line(error)})", "see its page on the Hub")
+    return HubError(f"{where}: the Hub refused the request ({status}: {said})", "see its page on the Hub")
 
 
 def _is_silence(error: BaseException, kinds: frozenset[str] = _UNCONNECTED) -> bool:
@@ -167,6 +172,12 @@ def _file(error: errors.HfHubHTTPError) -> str:
     """Return `: <file>` if a response is about a file, else ""."""
     found = _FILE.search(str(error.response.url))
     return f": {shown(unquote(found[1]))}" if found else ""
+
+
+def _said(error: errors.HfHubHTTPError) -> str:
+    """Return the first line of the Hub's own message, else of the client's."""
+    line = ((error.server_message or "").strip() or message_of(error)).splitlines()[0]
+    return shown(line)[:_LONGEST]
 
 
 def _line(error: Exception) -> str:

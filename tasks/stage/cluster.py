@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import threading
 import time
 from collections import deque
@@ -21,6 +22,7 @@ from bsl.models.runtime.precision import with_resolved_precision
 from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.storage.assets.embedded import EMBEDDED
 from bsl.storage.errors import ArtifactMissingError, SourceError
+from bsl.storage.filesystem.os_errors import first_line
 from bsl.storage.hub.models import HubModel
 from bsl.storage.sources.model_sources import ResolvedModel, resolve_model
 from bsl.tasks.stage.device import device_of, let_threads_sleep
@@ -84,6 +86,7 @@ T = TypeVar("T")
 _AT_ONCE: Final = 256  # minimum number of calls sent to the scheduler at a time
 _GATHER_EVERY_S: Final = 0.5
 _EVENTS: Final = "all"  # Dask's topic of workers that come and go
+_PACKAGE: Final = __name__.partition(".")[0]
 _lock = threading.Lock()
 logger = logging.getLogger(__name__)
 
@@ -171,7 +174,9 @@ def outcomes_on_cluster(
                 return  # send many calls at a time: each graph costs milliseconds
             some = [to_send.popleft() for _ in range(min(most - len(numbers), len(to_send)))]
             sent = client.map(
-                _call, [cloudpickle.dumps((function, shared, arguments)) for _, arguments in some], pure=False
+                cloudpickle.loads,
+                [cloudpickle.dumps(_Call(function, shared, arguments)) for _, arguments in some],
+                pure=False,
             )
             numbers.update(zip(sent, (number for number, _ in some), strict=True))
             futures.update(sent)
@@ -202,6 +207,8 @@ def _outcomes(client: Client, address: str, ended: Sequence[Future[Any]]) -> Ite
             raise ClusterError(f"cluster {address}: a call was cancelled. Check the workers' logs, then run again")
         if future.status == "error":
             error = future.exception()
+            if isinstance(error, ImportError) and str(error.name).partition(".")[0] == _PACKAGE:
+                error = ClusterError(f"cluster {address}: {_other_version(error)}")
             if isinstance(error, KilledWorker):
                 error = DeadWorkersError(
                     f"its worker process died {error.allowed_failures + 1} times (killed, or out of memory). Read the "
@@ -321,13 +328,35 @@ def _check_greeting(address: str) -> None:
         runner.stop()
 
 
+class _Call:
+    """A call that runs when its pickle is loaded.
+
+    So the pickle of a call names no function of this package: a worker without it fails the call. Dask's own pickle of
+    a function is read outside the call, where an error ends the worker.
+    """
+
+    def __init__(self, *parts: object) -> None:
+        self._sent = cloudpickle.dumps(parts)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _call, (self._sent,)
+
+
 def _call(sent: bytes) -> Any:  # noqa: ANN401 - what the function returns
     """Run a pickled call on a worker."""
     let_threads_sleep()
-    function, shared, arguments = cloudpickle.loads(sent)
-    site = RunContext.model_validate(shared)
+    try:
+        function, shared, arguments = cloudpickle.loads(sent)
+        site = RunContext.model_validate(shared)
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        raise ClusterError(f"{socket.gethostname()}: {_other_version(error)}") from error
     with _lock:
         return function(site, *(found_here(site, value) for value in arguments))
+
+
+def _other_version(error: Exception) -> str:
+    """Return the message for a worker whose package lacks what a call names."""
+    return f"a worker cannot read its call ({first_line(error)}). Use the same version of this package on all machines"
 
 
 def found_here(site: RunContext, value: T) -> T:

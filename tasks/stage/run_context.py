@@ -60,8 +60,8 @@ class RunContext(Record):
     """CPU threads; by default OMP_NUM_THREADS or all cores."""
 
     translator_copies: int | None = Field(None, ge=1)
-    """Copies of a translator that CTranslate2 runs in parallel, each on its own batch. By default as many as the CPU's
-    threads allow, and one on a GPU."""
+    """Copies of a translator that CTranslate2 runs in parallel, each on its own batch. By default one for
+    each `translator_threads` threads of the CPU, and four on each GPU."""
     translator_threads: int = Field(1, ge=1)
     """CPU threads of each copy."""
 

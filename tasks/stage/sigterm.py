@@ -12,6 +12,7 @@ import signal
 import threading
 import time
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -36,13 +37,22 @@ def stop_requested() -> Iterator[Callable[[], bool]]:
     if threading.current_thread() is not threading.main_thread():
         yield _requested.is_set
         return
-    received = False
+    received, announced = False, threading.Event()
 
     def note(_signal: int, _frame: object) -> None:
         nonlocal received
-        received = True
-        logger.warning("SIGTERM: finishing the current unit of work first")
+        if not received:  # a second signal may interrupt this call
+            received = True
+            announced.set()
 
+    def announce() -> None:
+        announced.wait()
+        if received:
+            logger.warning("SIGTERM: finishing the current unit of work first")
+
+    # Not in the handler: it interrupts code that may have a lock of the log, and would wait for that lock without end.
+    announcer = threading.Thread(target=copy_context().run, args=(announce,), name="sigterm", daemon=True)
+    announcer.start()
     previous = signal.signal(signal.SIGTERM, note)
     try:
         yield lambda: received
@@ -52,6 +62,8 @@ def stop_requested() -> Iterator[Callable[[], bool]]:
         raise
     finally:
         signal.signal(signal.SIGTERM, previous if previous is not None else signal.SIG_DFL)
+        announced.set()
+        announcer.join()
         if received:
             signal.raise_signal(signal.SIGTERM)
 

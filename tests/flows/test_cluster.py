@@ -146,6 +146,28 @@ def test_on_cluster_raises_the_error_of_a_remote_call(cluster):
         list(on_cluster(cluster, RunContext(), fail, [(n,) for n in range(6)]))
 
 
+@pytest.mark.parametrize("lacking", ["bsl", "tests.cluster"])
+def test_worker_without_the_package_fails_the_call_and_is_not_called_dead(tmp_path, lacking):
+    """Regression: such a worker died of the call, and the run waited for another one without end."""
+    tmp_path.joinpath("sitecustomize.py").write_text(
+        f"import sys\nsys.modules[{lacking!r}] = None  # as if it were not installed\n"
+    )
+    with dask_cluster(0) as running:
+        options = ("--nthreads=1", "--no-nanny", "--no-dashboard")
+        worker = subprocess.Popen(
+            [sys.executable, "-m", "distributed.cli.dask_worker", running.scheduler_address, *options],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])},
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            with pytest.raises(ClusterError, match=rf"cannot read its call \(.*{lacking}.*\)\. Use the same version"):
+                list(on_cluster(running.scheduler_address, RunContext(), double, [(3,)]))
+            assert worker.poll() is None
+        finally:
+            worker.terminate()
+            worker.wait(60)
+
+
 def test_keyboard_interrupt_cancels_pending_cluster_calls(cluster, tmp_path):
     with pytest.raises(KeyboardInterrupt), interrupted_when(lambda: any(tmp_path.iterdir())):
         list(on_cluster(cluster, RunContext(), slow, [(str(tmp_path), n) for n in range(200)]))

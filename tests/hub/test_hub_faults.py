@@ -57,8 +57,12 @@ ANY, FILES = "/api/", "cdn"
 FAULTS = {
     # Row of the table in docs/hub.md → requests that fail, how, kind of the error
     "401, no such repository or a private one": (ANY, {"status": 401, "headers": NO_REPOSITORY}, HubError),
+    "401, a token that is wrong or has expired": (
+        ANY, {"status": 401, "headers": {"X-Error-Message": 'User Access Token "mine" is expired'}}, HubError),
     "401, gated": ("", {}, HubError),
     "403, gated, a token without access": ("", {}, HubError),
+    "403, a repository that the Hub disabled": (
+        ANY, {"status": 403, "headers": {"X-Error-Message": "Access to this resource is disabled."}}, HubError),
     "404, no such repository": (ANY, {"status": 404, "headers": NO_REPOSITORY}, HubError),
     "404, a listed file is gone": ("tokenizer.json", {"status": 404, "headers": NO_FILE}, HubError),
     "404, a bad commit": ("", {}, HubError),
@@ -91,7 +95,7 @@ def test_each_hub_error_has_the_documented_message(hub, monkeypatch, what, name)
     pairs(hub, gated="gated" in what), encoder(hub, gated="gated" in what)
     if where:
         hub.fail(where, **fault)
-    if what.startswith("403"):
+    if "token" in what:
         monkeypatch.setenv("HF_TOKEN", "hf_" + "x" * 34)
     if what == "a dead endpoint":
         hub.stop()
@@ -107,11 +111,21 @@ def test_each_hub_error_has_the_documented_message(hub, monkeypatch, what, name)
 def documented(line):
     line = line.replace(SET, MODEL).replace("/api/datasets/", "/api/models/").replace("/datasets/", "/")
     line = re.sub(r"http://(127\.0\.0\.1|localhost):\d+", "http://‹endpoint›", line)
+    line = re.sub(r"(?<=\d: )(the stand-in was .*|User Access .*|Access to .*?)(?=\)\. )", "‹its message›", line)
     line = re.sub(rf"({MODEL}@)[0-9a-f]{{12}}(?![0-9a-f])", r"\1‹commit›", line)
     if found := re.fullmatch(r"(.* Run again later, )((?:check|(?:or )?set HF_HOME).*)\.", line):
         assert f"*{found[2]}*" in " ".join(DOCS.split())
         line = f"{found[1]}… \\*."
     return line
+
+
+def test_gated_dataset_is_named_although_its_readme_is_in_the_cache(hub):
+    """Regression: `datasets` drops the Hub's answer."""
+    commit = pairs(hub)
+    snapshot_download(SET, repo_type="dataset", allow_patterns="README.md")
+    pairs(hub, gated=True)
+    with pytest.raises(HubError, match=rf"{SET}@{commit[:12]} is gated \(401\)\. Accept its terms"):
+        load(SET)
 
 
 def test_hub_table_is_downloaded_once_and_then_read_offline(hub, monkeypatch):

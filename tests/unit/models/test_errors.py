@@ -3,6 +3,8 @@
 import inspect
 import pickle
 
+import pytest
+
 from bsl.models import errors
 from tests.every import every
 
@@ -30,6 +32,15 @@ def test_an_error_survives_pickling_with_message_and_attributes(error):
     assert type(again) is type(error)
     assert str(again) == str(error)
     assert vars(again) == vars(error)
+
+
+def test_model_that_needs_a_package_is_not_called_incomplete(tmp_path):
+    def load():
+        with errors.load_errors(tmp_path, errors.EncoderError):
+            raise ImportError("You need to install fugashi to use MecabTokenizer.")
+
+    with pytest.raises(errors.EncoderError, match=r"\(You need to install fugashi .*\)\. Install the package that it"):
+        load()
 
 
 def test_errors_are_documented_and_messages_name_evidence_and_next_step():

@@ -1,10 +1,12 @@
 """Runs of a sweep: a point's own fault leaves it without a figure, whatever else ends the sweep."""
 
+import os
 import pickle
 from dataclasses import dataclass
 from uuid import uuid4
 
 import pytest
+from distributed import Client
 from prefect.client.schemas.objects import FlowRun
 from prefect.states import Cancelled, Completed, Crashed, Failed
 
@@ -25,14 +27,16 @@ from bsl.models.errors import (
 from bsl.storage.artifacts.manifest import Provenance
 from bsl.storage.artifacts.refs import EmbeddingsRef, ReportRef
 from bsl.storage.artifacts.store import Store
-from bsl.storage.errors import SourceError
+from bsl.storage.errors import HubError, SourceError
 from bsl.tasks.evaluation.systems import System
 from bsl.tasks.reporting.sweep.system import SweepSystem
 from bsl.tasks.stage.cluster import ClusterError, DeadWorkersError
 from bsl.tasks.stage.pool import NO_FIGURE, PoolError, UnscoredRunError, _fault
-from bsl.tasks.stage.progress import announce, listening, planning
+from bsl.tasks.stage.progress import announce, is_planning, listening, planning
 from bsl.tasks.stage.run_context import RunContext
+from tests.cluster import dask_cluster
 
+VERSION = "BSL_TESTED_VERSION"
 NAME = "momentum 0.5"
 POINT = {NAME: [Job("tiny", recipe("tiny"))]}
 
@@ -170,6 +174,40 @@ def test_run_points_orders_by_seed_and_survives_failures(tmp_path, told):
     assert [int(ref.key, 16) for ref in system.embeddings] == [0, 2]
     assert system.faults == ("seed 1: rank is gone",)
     assert with_runs(SweepSystem(label="A"), [gone]).embeddings == ()
+
+
+@dataclass(frozen=True)
+class Versioned:
+    """A run whose report's key has the version of a stage on its machine."""
+
+    seed: int
+
+    def run(self, site):
+        if os.environ.get(VERSION) == "0":
+            raise HubError("own.txt: no such file", "correct the path")
+        ref = ReportRef(key=f"{int(os.environ.get(VERSION, '2')):032}{self.seed:032}")
+        if not is_planning():
+            with site.open_store().draft(ref, Provenance(stage_version=1, config={})) as draft:
+                (draft.folder / "report.md").write_text("page")
+        return Run(ref, System("", "", ref), ())
+
+
+def set_version(version):
+    os.environ[VERSION] = version
+
+
+def test_point_of_a_cluster_with_another_version_or_other_files_ends_the_sweep(tmp_path):
+    """Regression: its figures were compared with those of this version, without a word."""
+    jobs = {NAME: [Versioned(0), Versioned(1)]}
+    with dask_cluster(1) as running, Client(running, set_as_default=False) as client:
+        site = RunContext(store=str(tmp_path), cluster=running.scheduler_address)
+        assert [outcome.report.key[-1] for outcome in run_points(jobs, site)[NAME]] == ["0", "1"]
+        client.run(set_version, "1")
+        with pytest.raises(ClusterError, match=r"a worker made .* \(expected .*\)\. Use the same version"):
+            run_points(jobs, site)
+        client.run(set_version, "0")  # a worker without the files of this machine
+        with pytest.raises(HubError, match=r"a worker of cluster tcp://.*: own\.txt: no such file\. Correct the path"):
+            run_points(jobs, site)
 
 
 def test_pool_run_parameters_contain_only_settings_shared_by_machines(tmp_path, monkeypatch):
