@@ -116,6 +116,7 @@ REFUSED = [  # call, exit code, part of the message
     (f"{EMBEDDED} own:", 1, "'' is an empty path"),
     (f"{EMBEDDED} embedded:stsb/foo", 1, "no split 'foo', expected one of"),
     (f"{EMBEDDED} sts_17", 2, "bsl: unknown suite or set 'sts_17'. Did you mean 'sts17'? `bsl evaluate --help` lists"),
+    (f"{EMBEDDED} STS17", 2, "bsl: unknown suite or set 'STS17'. Did you mean 'sts17'?"),
     (f"{EMBEDDED} nosuch", 2, "bsl: unknown suite or set 'nosuch'. `bsl"),
     ("sweep own --text onw.txt", 1, "(did you mean 'own.txt'?)"),
     ("sweep own --text own.txt --encoder checkpoint/0000", 1, "'checkpoint/0000' matches nothing"),
@@ -214,6 +215,7 @@ REFUSED = [  # call, exit code, part of the message
     ("reproduce tiny --seeds 0", 2, "--seeds 0: expected 1 to 1000"),
     ("reproduce tiny --margin inf", 2, "--margin inf: expected a number of points above 0"),
     ("reproduce tiny --margin 0", 2, "--margin 0.0: expected a number of points above 0"),
+    ("reproduce bsl-bert", 2, "Did you mean 'BSL-BERT'? `bsl recipes --all` lists all recipes and rows"),
     ("reproduce BSL-BERT --set training.momentun=1", 2, "training.momentun: unknown field"),
 ]
 CODE = """
