@@ -61,7 +61,8 @@ def classify(
     if output.json:
         print_json({"file": target, "rows": table.height, "empty": empty, "added": added, "classes": counts.to_dicts()})
         return
-    rows = counts.iter_rows()
-    print_table("Rows of each class", [{"class": label, "rows": f"{count:,}"} for label, count in rows])
+    if not counts.is_empty():
+        rows = counts.iter_rows()
+        print_table("Rows of each class", [{"class": label, "rows": f"{count:,}"} for label, count in rows])
     note = f"; {empty:,} without text have no class" if empty else ""
     print(printable(f"{table.height:,} rows{note}; added: {', '.join(added)}: {target}"))
