@@ -187,11 +187,11 @@ class LabelColumns:
         from bsl.storage.sources.label_names import SET_PREFIX, set_with_label_columns
 
         if not any(name.startswith(SET_PREFIX) for name in names):
-            self._refuse_unused(f"--suite {SET_PREFIX}FILE")
+            self._refuse_unused(f"--suite {SET_PREFIX}FILE", document)
         return tuple(set_with_label_columns(name, self.label_column, self.text_column, document) for name in names)
 
-    def _refuse_unused(self, needed: str) -> None:
-        for name, value in asdict(self).items():
+    def _refuse_unused(self, needed: str, document: str | None = None) -> None:
+        for name, value in {**asdict(self), "document": document}.items():
             if value:
                 option = f"--{name.replace('_', '-')}"
                 raise ValueError(f"{option}: names a column of labels, but no file of labels is given. Add {needed}")

@@ -187,6 +187,10 @@ REFUSED = [  # call, exit code, part of the message
     ("evaluate embedded:bert-mini --cnn 1,2", 2, "--cnn 1,2: expected odd numbers such as 1,3,5"),
     ("evaluate embedded:bert-mini --pooling cls+maen", 2, "reading.pooling: unknown pooling 'maen', expected"),
     ("evaluate embedded:bert-mini --label-column queue", 2, f"--label-column: {LABELS} --suite labels:FILE"),
+    (f"{EMBEDDED} own:own.txt --document writer", 2, f"--document: {LABELS} --suite labels:FILE"),
+    ("evaluate ''", 1, "'' is an empty name, expected a folder, a name on the Hub (OWNER/NAME), or embedded:NAME"),
+    ("adapt own.txt --encoder ''", 1, "'' is an empty name"),
+    ("embed embedded:bert-mini own.txt out.parquet --encoding x", 2, "bsl: encoding: 'x' is not an encoding of text"),
     # sweeps and reproductions
     ("sweep own", 2, "study own compares methods on your text. Name it: bsl sweep own --text FILE"),
     ("sweep own --labels own.txt", 2, "--labels: needs --text"),
