@@ -215,11 +215,11 @@ REFUSED = [  # call, exit code, part of the message
     ("sweep tiny --over training.lr=1 --workers 0", 2, 'Invalid value "0" for --workers. Must be >= 1'),
     ("sweep tiny --over training.lr=1 --workers 2 --cluster tcp://a:1", 2, "--workers 2: the workers of --cluster or"),
     ("reproduce IS-BERT", 2, "unknown row or recipe 'IS-BERT'"),
+    ("reproduce bsl-bert", 2, "Did you mean 'BSL-BERT'? `bsl recipes --all` lists all recipes and rows"),
     ("reproduce tiny --set training.seed=7", 2, "--seeds sets the number of runs"),
     ("reproduce tiny --seeds 0", 2, "--seeds 0: expected 1 to 1000"),
     ("reproduce tiny --margin inf", 2, "--margin inf: expected a number of points above 0"),
     ("reproduce tiny --margin 0", 2, "--margin 0.0: expected a number of points above 0"),
-    ("reproduce bsl-bert", 2, "Did you mean 'BSL-BERT'? `bsl recipes --all` lists all recipes and rows"),
     ("reproduce BSL-BERT --set training.momentun=1", 2, "training.momentun: unknown field"),
 ]
 CODE = """
