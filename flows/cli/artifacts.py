@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bsl.flows.cli.terminal.log_lines import printable
-from bsl.flows.cli.terminal.options import Output, StoreUrl
+from bsl.flows.cli.terminal.options import NEW_PATH, Output, StoreUrl
 from bsl.flows.cli.terminal.printing import print_json, print_line, print_table
 from bsl.storage.errors import (
     ArtifactMissingError,
@@ -231,7 +231,9 @@ def delete(
 def export(
     artifact: Artifact,
     target: Annotated[
-        Path, Parameter(help="a new folder, or a file that ends in .zip; a text file for --as markdown or latex")
+        Path,
+        NEW_PATH,
+        Parameter(help="a new folder, or a file that ends in .zip; a text file for --as markdown or latex"),
     ],
     /,
     *,

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from bsl.flows.cli.search import AskedEncoding
 from bsl.flows.cli.terminal.checks import check_new_file, check_one_file
 from bsl.flows.cli.terminal.log_lines import printable
-from bsl.flows.cli.terminal.options import NOT_GIVEN, AskedPrecision, Output, Place
+from bsl.flows.cli.terminal.options import NEW_PATH, NOT_GIVEN, AskedPrecision, Output, Place
 from bsl.flows.cli.terminal.printing import print_json, print_table
 from bsl.flows.cli.terminal.start import begin_here
 from bsl.storage.sources.classifier_names import check_classifier
@@ -23,7 +23,9 @@ def classify(
         str, Parameter(help="report/<key> of `bsl adapt --labels`, or the folder of its exported encoder")
     ],
     source: Annotated[str, Parameter(name="IN", help=f"file ({FORMATS})")],
-    target: Annotated[Path, Parameter(name="OUT", help="new file (csv, tsv, jsonl, parquet): rows and columns of IN")],
+    target: Annotated[
+        Path, NEW_PATH, Parameter(name="OUT", help="new file (csv, tsv, jsonl, parquet): rows and columns of IN")
+    ],
     /,
     *,
     text_column: Annotated[
@@ -59,7 +61,8 @@ def classify(
     if output.json:
         print_json({"file": target, "rows": table.height, "empty": empty, "added": added, "classes": counts.to_dicts()})
         return
-    rows = counts.iter_rows()
-    print_table("Rows of each class", [{"class": label, "rows": f"{count:,}"} for label, count in rows])
+    if not counts.is_empty():
+        rows = counts.iter_rows()
+        print_table("Rows of each class", [{"class": label, "rows": f"{count:,}"} for label, count in rows])
     note = f"; {empty:,} without text have no class" if empty else ""
     print(printable(f"{table.height:,} rows{note}; added: {', '.join(added)}: {target}"))

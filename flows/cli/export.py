@@ -12,6 +12,7 @@ from bsl.flows.cli.terminal.log_lines import printable, spinner
 from bsl.flows.cli.terminal.options import (
     ENCODER_FORMS,
     FIRST,
+    NEW_PATH,
     NOT_GIVEN,
     SETTINGS,
     LabelColumns,
@@ -63,7 +64,7 @@ HUB: Final = Group("Hub", sort_key=2)
 
 def export(
     encoder: Annotated[str, Parameter(help=ENCODER_FORMS)],
-    folder: Annotated[Path, Parameter(help="a new folder")],
+    folder: Annotated[Path, NEW_PATH, Parameter(help="a new folder")],
     /,
     *,
     forms: FormOptions = NOT_GIVEN,

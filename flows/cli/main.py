@@ -163,7 +163,8 @@ def _message(error: Exception) -> str:
 
     if not isinstance(error, ValidationError):
         return str(error)
-    return "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors())
+    found = [(".".join(map(str, problem["loc"])), problem["msg"]) for problem in error.errors()]
+    return "; ".join(f"{field}: {reason.removeprefix('Value error, ')}" for field, reason in found)
 
 
 def refusal(error: CycloptsError) -> str:

@@ -16,6 +16,7 @@ from bsl.flows.cli.terminal.log_lines import printable
 from bsl.flows.cli.terminal.options import (
     COUNT,
     ENCODER_FORMS,
+    NEW_PATH,
     SEVERAL,
     AskedPrecision,
     Output,
@@ -117,7 +118,9 @@ def embed(
     model: Model,
     source: Annotated[str, Parameter(name="IN", help=_FORMS)],
     target: Annotated[
-        Path, Parameter(name="OUT.parquet", help="new file with columns text and embedding (and --keep), rows as in IN")
+        Path,
+        NEW_PATH,
+        Parameter(name="OUT.parquet", help="new file with columns text and embedding (and --keep), rows as in IN"),
     ],
     /,
     *,

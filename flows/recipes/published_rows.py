@@ -102,8 +102,8 @@ def row_of(name: str) -> tuple[str, str]:
         raise ValueError(f"no recipe or command reproduces row {name!r}: {REASONS[name]}")
     if name not in RECIPES:
         raise ValueError(
-            f"unknown row or recipe {name!r}.{did_you_mean(name, (*ROWS, *RECIPES))} `bsl recipes` lists all recipes "
-            "and rows"
+            f"unknown row or recipe {name!r}.{did_you_mean(name, (*ROWS, *RECIPES))} `bsl recipes --all` lists all "
+            "recipes and rows"
         )
     published = recipe(name).published
     if published and published[0] in COMMANDS:

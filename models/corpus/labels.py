@@ -29,7 +29,7 @@ import polars as pl
 
 from bsl.models.corpus.label_groups import connected_rows, judged_groups
 from bsl.models.corpus.normalize import copy_ids, normalize, sentence_ids, split_sentences
-from bsl.models.corpus.passages import ENOUGH
+from bsl.models.corpus.passages import ENOUGH, FEW
 from bsl.models.errors import EvaluationError, TrainingError
 from bsl.models.runtime.partitions import scattered
 
@@ -127,6 +127,11 @@ def usable_rows(rows: pl.DataFrame, kind: Literal["pairs", "classes"], use: Use)
     repeated = f" of {different} different texts" if different < rows.height else ""
     found = f"labels: {rows.height} rows{repeated} ({', '.join(counts)})"
     or_else = "or remove this set" if use == "evaluate" else f"or, with enough text, remove --labels ({ENOUGH})"
+    if use == "adapt" and DOCUMENT in rows.columns and TEACH not in usable["part"]:
+        raise EvaluationError(
+            f"{found}: each of {rows[DOCUMENT].n_unique()} groups of --document has held-out text, expected groups "
+            f"without any for training. Give {FEW} groups or more, so that few are held out, or leave out --document."
+        )
     if kind == "classes":
         usable = usable.filter(
             *((pl.col("part") == part).sum().over("label") >= fewest for part, fewest in needs.items())

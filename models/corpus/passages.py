@@ -44,6 +44,7 @@ ENOUGH: Final = "100 documents, or 2,000 sentences in fewer documents, are usual
 """Text that gives questions."""
 
 
+_TITLES: Final = "For short texts, such as titles, set hold_out.min_chars to a smaller number. Else: "
 _CHARACTER: Final = r"[\p{Han}\p{Hiragana}\p{Katakana}]"
 _A_CHARACTER: Final = 3  # letters of an alphabet with as much information as one such character
 
@@ -136,14 +137,15 @@ def hold_out(sentences: pl.DataFrame, config: HoldOutConfig, left_out: LeftOut |
     held_out = drawn.filter(pl.col("part") != "train")
     remaining = drawn.filter((pl.col("part") != "train") | ~pl.col("copy").is_in(held_out["copy"].implode()))
     lost = f"; {summary}" if left_out and (summary := left_out.summary(config)) else ""
+    titles = _TITLES if left_out and left_out.short > sentences.height else ""
     for part, _ in _bounds(config):
         if remaining.filter(part=part).is_empty():
             raise EmptyCorpusError(
                 f"too little text: sentences of {config.min_chars} to {config.max_chars:,} characters: "
                 f"{sentences.height:,}, documents: {sentences['document'].n_unique():,}; none is left for the part "
                 f"{part!r}, because held-out sentences are not used for training{lost}. "
-                f"Give more text: {FEW} documents of equal length, or {math.ceil(2 * RUN / config.share):,} different "
-                "sentences, are always enough."
+                f"{titles}Give more text: {FEW} documents of equal length, or {math.ceil(2 * RUN / config.share):,} "
+                "different sentences, are always enough."
             )
     return _with_units(remaining).select(*DOCUMENT_SENTENCES.names(), "unit", "part").sort("document", "position")
 

@@ -170,14 +170,14 @@ class Store:
         Files in the folder `extra` are added; they replace files of the same name and are not in the manifest.
 
         Raises:
-            StoreWriteError: the target exists; nothing is overwritten.
+            StoreWriteError: the target exists, and nothing is overwritten; or the disk is full.
             ArtifactMissingError, CorruptArtifactError: the artifact is missing or damaged.
         """
         if target.exists():
             raise StoreWriteError(f"{target} already exists. Name a new folder or archive.")
         manifest = self.check(ref)
         source, zipped = self._folder(manifest), target.suffix == ".zip"
-        with atomic_write(target) as output:
+        with explain_full_disk(target), atomic_write(target) as output:
             folder = output.with_suffix("") if zipped else output
             for name in manifest.files:
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)

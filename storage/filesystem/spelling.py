@@ -15,12 +15,12 @@ _CUTOFF: Final = 0.7  # of `difflib`; names that share only a suffix score 0.5
 
 def nearest_name(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """Return the known name closest to a misspelt one; empty if none is close (`cutoff` as of `difflib`)."""
-    return next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)), "")
+    return next(iter(_nearest(name, known, 1, cutoff)), "")
 
 
 def did_you_mean(name: str, known: Iterable[str], most: int = 1, prefix: str = "") -> str:
     """Return ` Did you mean 'tiny'?` with the known names closest to a misspelt one; empty if none is close."""
-    nearest = [f"{prefix}{match}" for match in difflib.get_close_matches(name, list(known), n=most)]
+    nearest = [f"{prefix}{match}" for match in _nearest(name, known, most)]
     return f" Did you mean {' or '.join(map(repr, nearest))}?" if nearest else ""
 
 
@@ -42,3 +42,11 @@ def perhaps_path(address: str) -> str:
         return ""
     path = missing.parent / near / full_path.relative_to(missing)
     return f" (did you mean {str(path)!r}?)" if path.exists() else ""
+
+
+def _nearest(name: str, known: Iterable[str], most: int, cutoff: float = 0.6) -> list[str]:
+    """Return the closest names in any case; of names that differ only in case, the first."""
+    spelt: dict[str, str] = {}
+    for one in known:
+        spelt.setdefault(one.lower(), one)
+    return [spelt[near] for near in difflib.get_close_matches(name.lower(), spelt, n=most, cutoff=cutoff)]

@@ -38,14 +38,19 @@ BLOCK_BYTES: Final = 16 << 20  # the parsed frame needs about as much memory; 64
 MAX_LINE_BYTES: Final = 64 << 20
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _PACKED: Final = {
-    b"\x1f\x8b": "gzip",
-    b"\x28\xb5\x2f\xfd": "Zstandard",
-    b"\x78\x9c": "zlib",
-    b"\x78\xda": "zlib",
-    b"\xfd7zXZ\x00": "xz",
-    b"PK\x03\x04": "zip or spreadsheet",
-    b"PAR1": "Parquet",
+    b"\x1f\x8b": ("gzip", "Unpack it, or if it is compressed once, add .gz to its name."),
+    b"\x28\xb5\x2f\xfd": ("Zstandard", "Unpack it, or if it is compressed once, add .zst to its name."),
+    b"\x78\x9c": ("zlib", "Unpack it."),
+    b"\x78\xda": ("zlib", "Unpack it."),
+    b"\xfd7zXZ\x00": ("xz", "Unpack it."),
+    b"PK\x03\x04": (
+        "zip or spreadsheet",
+        "Save a spreadsheet as .csv (CSV UTF-8). Unpack an archive, or if it has one file, add .zip to its name.",
+    ),
+    b"PAR1": ("Parquet", "Rename it: its suffix is .parquet."),
+    b"ARROW1": ("Arrow", "Rename it: its suffix is .arrow."),
 }
+"""First bytes of a file that is no text → its format, and what to do."""
 _MIN_PEEK_BYTES: Final = 4096  # to recognise an encoding
 
 
@@ -187,13 +192,10 @@ def require_file(path: str) -> None:
 
 
 def _require_text(path: str, content: bytes, encoding: str | None) -> None:
-    """Refuse a file whose first bytes are compressed (without a matching suffix, or twice), or unmarked UTF-16."""
-    packed = next((name for magic, name in _PACKED.items() if content.startswith(magic)), None)
+    """Refuse a file that begins as compressed data (without its suffix, or twice), a table or unmarked UTF-16."""
+    packed = next((found for magic, found in _PACKED.items() if content.startswith(magic)), None)
     if packed is not None:
-        raise SourceError(
-            f"{path}: contains {packed} data, expected text. Unpack it, or if it is compressed once, give its name the "
-            "suffix .gz, .zst or .zip (a zip archive of one file)."
-        )
+        raise SourceError(f"{path}: contains {packed[0]} data, expected text. {packed[1]}")
     if encoding is None and (wide := unmarked_wide(content)) is not None:
         raise SourceError(
             f"{path}: {wide.upper()} without a byte order mark, expected UTF-8. Convert the file: `iconv -f {wide} -t "

@@ -156,8 +156,8 @@ def _header(path: str, block: Block, *, tabs: bool) -> _Header:
     names = _with_numbered_blanks(names)
     if len(set(names)) < len(names):
         raise SourceError(
-            f"{path}: the header has a column twice ({line.strip()!r}). Rename one of them, or add a header line if "
-            "this line is data."
+            f"{path}: the header has a column twice ({line.strip()[:100]!r}). Rename one of them, or add a header line "
+            "if this line is data."
         )
     if tabs and len(names) == 1 and _is_separated_otherwise(line, following):
         raise SourceError(

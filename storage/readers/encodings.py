@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import re
 import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -32,6 +33,16 @@ _MIN_BYTES: Final = 16
 _PEEK_BYTES: Final = 4096
 _UNDEFINED: Final = re.compile(b"[\x81\x8d\x8f\x90\x9d]")  # bytes without a character in Windows-1252
 _RUN: Final = re.compile(b"[\x80-\xff]{3,}")  # frequent in other scripts, rare in Western languages
+
+
+_REPAIR: Final = (
+    "import codecs, sys; "
+    "codecs.register_error('other', lambda e: (e.object[e.start : e.end].decode('cp1252'), e.end)); "
+    "sys.stdout.buffer.write(sys.stdin.buffer.read().decode('utf-8', 'other').encode())"
+)
+"""Program that converts to UTF-8 the bytes that are not UTF-8, from Windows-1252."""
+_SEARCHED_BYTES: Final = 16 << 20
+_PACKED: Final = (".gz", ".zst", ".zip")
 
 
 def known_encoding(name: str) -> str:
@@ -111,6 +122,9 @@ def remedy(path: str, bad: bytes) -> str:
     Args:
         path: the file.
         bad: bytes of lines that are not UTF-8.
+
+    If other lines of a file that is not packed are UTF-8, naming an encoding would spoil these, so only conversion is
+    advised.
     """
     high = sum(byte > 127 for byte in bad)
     runs = sum(map(len, _RUN.findall(bad)))
@@ -120,10 +134,27 @@ def remedy(path: str, bad: bytes) -> str:
             f"It is not in a Western encoding. Find its encoding (`file -i {name}`), and convert the file (`iconv -f "
             f"ENCODING -t utf-8 {name} > {utf8_name(path)}`) or name the encoding {NAME_ENCODING}."
         )
+    if _has_utf8_lines(path):
+        return (
+            "Other lines are UTF-8. If these are in Windows-1252, which includes Latin-1, convert them alone: "
+            f'`{shlex.quote(sys.executable)} -c "{_REPAIR}" < {name} > {utf8_name(path)}`.'
+        )
     return (
         f"It may be in Windows-1252, which includes Latin-1. Name the encoding {NAME_ENCODING}: cp1252, or convert the "
         f"file: `iconv -f cp1252 -t utf-8 {name} > {utf8_name(path)}`."
     )
+
+
+def _has_utf8_lines(path: str) -> bool:
+    """Return whether a local file that is not packed has lines of UTF-8 that are not ASCII, among its first bytes."""
+    if Path(path).suffix.lower() in _PACKED:
+        return False
+    try:
+        with Path(path).open("rb") as file:
+            lines = file.read(_SEARCHED_BYTES).split(b"\n")
+    except OSError:  # an address
+        return False
+    return any(not line.isascii() and is_utf8([line]) for line in lines)
 
 
 def utf8_name(path: str) -> str:

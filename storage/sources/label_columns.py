@@ -233,7 +233,7 @@ def remedy(table: pl.DataFrame, texts: Sequence[str], unread: Sequence[str], lab
         others = [name for name in table.columns if name != label] or table.columns
         words = {name: int(table[name].unique().str.count_matches(r"\p{L}").sum()) for name in others}
         return f"Name the text column {NAME_TEXT}: {max(others, key=words.__getitem__)}."
-    names = named(table.columns, _SCORES if len(texts) == 2 else _CLASSES)
+    names = [*named((name for name in table.columns if name not in texts), _SCORES if len(texts) == 2 else _CLASSES)]
     candidates = [name for name in dict.fromkeys((*names, *table.columns)) if name not in texts]
     found = [name for name in candidates if 2 <= _count(table[name]) <= table.height // 2]
     if len(texts) == 2:
@@ -242,9 +242,21 @@ def remedy(table: pl.DataFrame, texts: Sequence[str], unread: Sequence[str], lab
             return _as_numbers(table[classes[0]], texts[0])
     if not found:
         lost = f" {', '.join(map(repr, unread))} cannot be read: the values are lists, objects or of another type."
-        return f"Add a column with the class or score of each row, such as `label`.{lost if unread else ''}"
+        return f"{_to_write(next(iter(names), None), len(texts))}{lost if unread else ''}"
     listed = " or ".join(f"`{name}`: {_count(table[name]):,} values" for name in found[:_SUGGESTED])
     return f"Did you mean {listed}? Name the label {NAME_LABEL}: {found[0]}."
+
+
+def _to_write(label: str | None, texts: int) -> str:
+    """Return what to write into a table without usable labels: into the column with a label's name, else a new one."""
+    if texts == 2:
+        scores = "such as 1 for similar texts and 0 for texts of different rows"
+        return f"Write different scores into {label!r}, {scores}." if label else f"Add a column `score`, {scores}."
+    if label:
+        return f"Write at least two classes, with several rows each, into {label!r}."
+    if texts > 2:
+        return "Write two texts into each row and add a column `score`, such as 1 for similar texts and 0 for others."
+    return "Add a column with the class of each row, such as `label`."
 
 
 def obstacle(table: pl.DataFrame, prose: Sequence[str]) -> str:

@@ -240,6 +240,10 @@ def check_model_name(spec: str, mirror: str | None = None) -> None:
         SourceError, AssetError: no such folder or embedded asset, and the message suggests the nearest; or it contains
             no model.
     """
+    if not spec.strip():
+        raise SourceError(
+            f"{spec!r} is an empty name, expected a folder, a name on the Hub (OWNER/NAME), or {EMBEDDED}NAME."
+        )
     is_embedded = without_password(spec).startswith(EMBEDDED)
     path = embedded_folder(spec.removeprefix(EMBEDDED), kinds=MODELS) if is_embedded else Path(at_home(spec))
     with suppress(OSError):  # `resolve_model` explains an invalid or unreadable path

@@ -58,7 +58,13 @@ def export_figures(store: Store, ref: ArtifactRef, target: Path, form: str) -> P
         raise StoreWriteError(f"{target}: --as {form} writes no archive. Remove .zip from the name.")
     if target.exists():
         raise StoreWriteError(f"{target}: already exists. Name a new file or folder.")
-    scores, found = store.scan(ref, "scores").collect(), store.manifest(ref).figures.get("notes")
+    manifest = store.manifest(ref)
+    if "scores" not in manifest.tables:
+        raise ArtifactMissingError(
+            f"{ref}: has no table of scores for --as {form} (expected an evaluation, scores, or the report of a run). "
+            "Without --as the artifact is copied whole, of a report also the page as Markdown."
+        )
+    scores, found = store.scan(ref, "scores").collect(), manifest.figures.get("notes")
     notes = [str(note) for note in found] if isinstance(found, list) else []
     with explain_full_disk(target), atomic_write(target) as path:
         FORMS[form](scores, notes, path)

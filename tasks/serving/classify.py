@@ -122,7 +122,8 @@ class Input:
     def summary(self) -> str:
         """How the file is read, in one sentence."""
         lost = f"; nested columns and bytes are not carried: {', '.join(self.dropped)}" if self.dropped else ""
-        return f"text in `{self.column}` (change it {_OPTION}){lost}"
+        change = f" (change it {_OPTION})" if self.table.width > 1 else ""
+        return f"text in `{self.column}`{change}{lost}"
 
 
 def read_input(path: str, named: str | None, trained: str, encoding: str | None = None) -> Input:
@@ -138,6 +139,11 @@ def read_input(path: str, named: str | None, trained: str, encoding: str | None 
     every = columns_of(path, form, encoding=encoding)
     names = columns_of(path, form, carried=True, encoding=encoding)
     may_be_text = columns_of(path, form, readable=True, encoding=encoding)
+    if not may_be_text:
+        raise SourceError(
+            f"{path}: lists, objects or bytes in all columns ({', '.join(map(repr, every))}), expected one of texts. "
+            "Write each text as a string, in a column `text`."
+        )
     require(path, may_be_text, [named] if named is not None else [], _OPTION)
     frames = list(read_table(path, form, Columns((), carried=names), report, encoding=encoding))
     report.check(0.0)  # rows of the result are those of the file

@@ -22,6 +22,7 @@ from bsl.models.encoder.int8 import GRAPHS, SATURATES, saturates_here, target_he
 from bsl.models.errors import EncoderError
 from bsl.storage.artifacts.refs import CheckpointRef
 from bsl.storage.filesystem.atomic import atomic_write
+from bsl.storage.filesystem.os_errors import explain_full_disk
 from bsl.storage.readers.read_report import ReadReport
 from bsl.storage.sources.read import read_source
 from bsl.storage.sources.sources import SourceSpec, resolve_sources
@@ -91,7 +92,7 @@ def export_variants(
     encoder = SentenceEncoder.load(folder, EncoderConfig(model=name))
     _check(encoder, config)
     sets = form_sets(site, config.suite) if config.suite else None
-    with computing(site), atomic_write(target) as output:
+    with computing(site), explain_full_disk(target), atomic_write(target) as output:
         output.mkdir()
         makers = _Makers(output, encoder, config, site, sets)
         forms = makers.make()

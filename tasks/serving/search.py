@@ -124,7 +124,8 @@ def index(
     sentences = ingest(site, located, config)
     embeddings = embed(site, found.encoder, sentences, documents, precision)
     store = site.open_store()
-    table = store.scan(sentences).select("sentence_id", "text").join(store.scan(embeddings), on="sentence_id").collect()
+    texts = store.scan(sentences).select("sentence_id", "text")
+    table = texts.join(store.scan(embeddings), on="sentence_id", maintain_order="left").collect()
     encode, corpus_encoding = (ResumableEncoding(site, found.encoder, each, precision) for each in (queries, documents))
     if queries == documents:
         prompts = encode.about_prompt("texts")

@@ -174,7 +174,7 @@ def check_encoders(names: Sequence[str | None], site: RunContext) -> None:
     from bsl.storage.sources.model_sources import check_model_name, is_made_here
     from bsl.storage.sources.word_vectors import check_vectors_name, is_vectors_file
 
-    for name in filter(None, names):
+    for name in (name for name in names if name is not None):
         if is_made_here(name):
             find(site.open_store(), name)
         elif is_vectors_file(name):

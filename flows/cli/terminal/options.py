@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from types import GenericAlias, NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypedDict, Union, get_args, get_origin
 
@@ -21,6 +22,7 @@ from bsl.tasks.stage.run_context import RunContext, variable_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from cyclopts import Token
     from pydantic import BaseModel
     from pydantic.fields import FieldInfo
 
@@ -50,6 +52,20 @@ def _check_exists(_: object, address: str | None) -> None:
 
 EXISTING: Final = Parameter(validator=_check_exists)
 """A folder or an address; a folder must exist."""
+
+
+def _new_path(_: type, words: Sequence[Token]) -> Path:
+    """Return the path of a result, with `~` expanded; a `Path` of an address would be a folder `s3:`."""
+    from bsl.storage.filesystem.urls import at_home
+
+    address = words[0].value
+    if "://" in address:
+        raise ValueError(f"{address}: is an address, expected a path on this machine. Write there, and copy the result")
+    return Path(at_home(address))
+
+
+NEW_PATH: Final = Parameter(converter=_new_path)
+"""A new file or folder of this machine."""
 _SENTENCE: Final = re.compile(r"(?<=[.])\s")
 
 
@@ -171,11 +187,11 @@ class LabelColumns:
         from bsl.storage.sources.label_names import SET_PREFIX, set_with_label_columns
 
         if not any(name.startswith(SET_PREFIX) for name in names):
-            self._refuse_unused(f"--suite {SET_PREFIX}FILE")
+            self._refuse_unused(f"--suite {SET_PREFIX}FILE", document)
         return tuple(set_with_label_columns(name, self.label_column, self.text_column, document) for name in names)
 
-    def _refuse_unused(self, needed: str) -> None:
-        for name, value in asdict(self).items():
+    def _refuse_unused(self, needed: str, document: str | None = None) -> None:
+        for name, value in {**asdict(self), "document": document}.items():
             if value:
                 option = f"--{name.replace('_', '-')}"
                 raise ValueError(f"{option}: names a column of labels, but no file of labels is given. Add {needed}")

@@ -125,5 +125,5 @@ def test_row_of_returns_published_row_or_raises(name):
 
 
 def test_unknown_row_error_has_one_suggestion_and_the_command_that_lists_all():
-    with pytest.raises(ValueError, match=r"recipe 'BSL-BRT'. Did you mean 'BSL-BERT'\? `bsl recipes` lists all recip"):
+    with pytest.raises(ValueError, match=r"recipe 'BSL-BRT'. Did you mean 'BSL-BERT'\? `bsl recipes --all` lists"):
         row_of("BSL-BRT")

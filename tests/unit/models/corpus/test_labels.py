@@ -226,3 +226,10 @@ def test_part_of_a_single_group_is_refused():
     one = rows.with_columns(document=pl.when(part="judge").then(-1).otherwise("document"))
     with pytest.raises(EvaluationError, match=r"1 groups? among the test labels, expected at least 2\."):
         usable_rows(one, "classes", "adapt")
+
+
+def test_groups_that_all_have_held_out_text_are_named_as_the_reason():
+    """Regression: three books of text and labels were asked for more texts of each class."""
+    rows = labelled(("judge", "judge"), a=(60, 60), b=(60, 60)).with_columns(document=pl.int_range(pl.len()) % 3)
+    with pytest.raises(EvaluationError, match=r"each of 3 groups of --document has held-out text, .* Give 20 groups"):
+        usable_rows(rows, "classes", "adapt")

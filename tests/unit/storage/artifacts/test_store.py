@@ -1,5 +1,6 @@
 """The artifact store: artifacts are whole or absent, and safe when a write fails."""
 
+import errno
 import logging
 import multiprocessing
 import os
@@ -122,6 +123,17 @@ def test_export_to_folder_and_zip(store, tmp_path):
     assert sorted(zipfile.ZipFile(archive).namelist()) == [MANIFEST, PART]
     with pytest.raises(StoreWriteError, match="already exists"):
         store.export(REF, folder)
+
+
+def test_export_to_a_full_disk_leaves_nothing(store, tmp_path, monkeypatch):
+    def full_disk(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    put(store)
+    monkeypatch.setattr("shutil.copyfile", full_disk)
+    with pytest.raises(StoreWriteError, match=r"cannot write to .*/full/out: the disk is full\. Free space"):
+        store.export(REF, tmp_path / "full" / "out")
+    assert list((tmp_path / "full").iterdir()) == []
 
 
 def test_manifest_is_utf_8_in_any_locale(store):

@@ -19,6 +19,8 @@ def letters(tmp_path, monkeypatch):
         ("letters/review.csv", "letters/reviews.csv"),
         ("leters/reviews.csv", "letters/reviews.csv"),
         ("leters", "letters"),
+        ("letters/REVIEWS.CSV", "letters/reviews.csv"),
+        ("LETTERS/Reviews.csv", ""),  # the folder is similar, but has no such file
         ("leters/review.csv", ""),  # the folder is similar, but has no such file
         ("other/words.txt", ""),
         ("letters/words.csv", ""),

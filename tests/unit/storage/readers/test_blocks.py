@@ -63,10 +63,12 @@ REFUSED = [
     ("a.txt.gz", gzip.compress(LINE * 1000)[:-20], "damaged gzip data"),
     ("a.txt.gz", b"no gzip", "damaged gzip data"),
     ("a.txt.gz", gzip.compress(b"\0" * (96 << 20), 1), "longer than 64 MiB"),  # in bounded memory
-    ("a.txt", gzip.compress(LINE), r"contains gzip.*give its name the suffix \.gz, \.zst"),
+    ("a.txt", gzip.compress(LINE), r"contains gzip.*, add \.gz to its name"),
     ("a.jsonl", zlib.compress(LINE), "contains zlib"),
     ("a.tsv", PACK["zst"](LINE), "contains Zstandard"),
-    ("a.csv", b"PK\x03\x04 a spreadsheet", "contains zip"),
+    ("a.csv", b"PK\x03\x04 a spreadsheet", "contains zip or spreadsheet.*Save a spreadsheet as"),
+    ("a.csv", b"PAR1 a table", r"contains Parquet data, expected text\. Rename it: its suffix is \.parquet"),
+    ("a.jsonl", b"ARROW1 a table", r"contains Arrow data, expected text\. Rename it: its suffix is \.arrow"),
     ("a.txt", "a\nb".encode("utf-16")[:-1], r"a\.txt, line 2: byte 0x62 has no character in utf-16.*file -i"),
 ]  # fmt: skip
 

@@ -1,5 +1,7 @@
 """What a user reads about a file in an encoding that nobody named."""
 
+import subprocess
+
 from bsl.storage.readers.encodings import remedy
 from tests.every import every
 
@@ -20,3 +22,15 @@ def test_remedy_names_windows_1252_for_western_text_alone(encoding, text):
     assert ("cp1252" in found) == western
     assert ("not in a Western encoding" in found) == (not western)
     assert f"iconv -f {'cp1252' if western else 'ENCODING'} -t utf-8 'a b.txt' > 'a b.utf8.txt'" in found
+
+
+def test_file_of_two_encodings_is_converted_where_it_is_not_utf_8(tmp_path):
+    """Regression: `--encoding cp1252` was advised, which spoils the lines of UTF-8."""
+    path, other = tmp_path / "two files.csv", "schön"
+    path.write_bytes("text\nMüßig\n".encode() + f"{other}\nplain\n".encode("cp1252"))
+    found = remedy(str(path), other.encode("cp1252"))
+    assert "--encoding" not in found
+    subprocess.run(found.split("`")[1], shell=True, check=True)
+    assert (tmp_path / "two files.utf8.csv").read_text(encoding="utf-8") == "text\nMüßig\nschön\nplain\n"
+    path.write_bytes(f"text\n{other}\n".encode("cp1252"))
+    assert "--encoding" in remedy(str(path), other.encode("cp1252"))

@@ -142,7 +142,17 @@ def test_csv_without_usable_labels_raises_source_error(tmp_path, content, why):
         ),
         ({"a": TEXTS, "b": TEXTS[::-1], "score": ["72%", "5%"] * 6}, "Write scores as numbers .* such as 0.72.$"),
         ({"text": TEXTS, "label": [["x"], ["y"]] * 6}, "Write 'label' as strings"),
-        ({"text": TEXTS}, "Add a column with the class or score of each row, such as `label`.$"),
+        ({"text": TEXTS}, "Add a column with the class of each row, such as `label`.$"),
+        ({"text": TEXTS, "label": ["x"] * 12}, "Write at least two classes, with several rows each, into 'label'.$"),
+        (
+            {"a": TEXTS, "b": TEXTS[::-1], "score": [1.0] * 12},
+            "Write different scores into 'score', such as 1 for si",
+        ),
+        ({"query": TEXTS, "document": TEXTS[::-1]}, "Add a column `score`, such as 1 for similar texts and 0 for text"),
+        (
+            {"anchor": TEXTS, "positive": TEXTS[::-1], "negative": [*TEXTS[6:], *TEXTS[:6]]},
+            "Write two texts into each row and add a column `score`, such as 1 for similar texts and 0 for others.$",
+        ),
         (
             {"text": TEXTS, "cats": [{"x": 1.0}] * 12},
             "Add a column .* 'cats' cannot be read: the values are lists, obj",

@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 
 from bsl.flows.cli.main import main
-from bsl.storage.artifacts.refs import ScoresRef
+from bsl.storage.artifacts.refs import ReportRef, ScoresRef
 from bsl.storage.artifacts.store import Store
 from bsl.storage.datasets.registry import DATASETS
-from bsl.storage.errors import StoreWriteError
+from bsl.storage.errors import ArtifactMissingError, StoreWriteError
 from bsl.tasks.reporting.export import FORMS, export_figures, folder_names, task_results
 from tests.corpora import publish, score_row
 from tests.every import every
@@ -123,6 +123,12 @@ def test_mteb_export_has_a_folder_for_each_system(tmp_path):
     for system, value in systems.items():
         result = json.loads((target / names[system] / "STSBenchmark.json").read_text())
         assert result["scores"]["test"][0]["main_score"] == value
+
+
+def test_artifact_without_scores_says_how_to_export_it(store, tmp_path):
+    ref = publish(store, ReportRef(key=f"{7:064x}"), page="A report of an adaptation.")
+    with pytest.raises(ArtifactMissingError, match=r"no table of scores for --as latex .* Without --as the artifact"):
+        export_figures(store, ref, tmp_path / "figures.tex", "latex")
 
 
 def full_disk(path, text, **options):

@@ -75,6 +75,12 @@ def test_lists_of_json_lines_are_carried_as_json_and_are_no_text(made, terminal)
     assert read_input("new.jsonl", None, "no such column").column == "body"
 
 
+def test_file_without_any_text_has_rows_without_class_and_prints_no_table(made, terminal, capsys):
+    pl.DataFrame({"body": [" "], "id": ["1"]}).write_csv("new.csv")
+    assert main(["classify", str(made.report), "new.csv", "out.csv"]) == 0
+    assert capsys.readouterr().out.startswith("1 rows; 1 without text have no class; added: label, ")
+
+
 def test_json_counts_classes_and_names_added_columns(made, terminal, capsys):
     texts_of(200, 9).rename({"queue": "label"}).write_csv("gold.csv")
     assert main(["classify", str(made.classifier), "gold.csv", "out.csv", "--json"]) == 0
@@ -128,6 +134,17 @@ def test_unclear_text_column_is_asked_for(write, columns, message):
     with pytest.raises(SourceError, match=rf"{message}.*Name it with --text-column"):
         read_input(path, None, "body")
     assert {read_input(path, named, "body").column, read_input(path, None, named).column} == {named}
+
+
+def test_file_without_a_column_of_strings_says_what_to_write(write):
+    """Regression: the message named no column, and asked to name one."""
+    path = write("new.jsonl", '{"data": {"text": "Where is my parcel?"}}\n')
+    with pytest.raises(SourceError, match=r"in all columns \('data'\), expected one of texts\. Write each text as"):
+        read_input(path, None, "body")
+
+
+def test_only_column_is_not_to_be_changed(write):
+    assert read_input(write("new.txt", "Where is my parcel?\n"), None, "body").summary == "text in `text`"
 
 
 @pytest.mark.parametrize(

@@ -274,6 +274,11 @@ def test_search_finds_the_sentence_itself_and_pairs_the_nearest(model, site, lin
     assert {first, second} == {corpus.texts[int(row)] for row in divmod(int(products.argmax()), 8)}
 
 
+def test_order_of_equal_hits_and_of_a_pair_is_the_same_in_each_call(model, site, lines):
+    """Regression: Polars joins in any order, so that a pair's sentences changed places."""
+    assert len({tuple(index(site, model, lines, "fp32").texts) for _ in range(6)}) == 1
+
+
 def test_search_command_prints_json_and_refuses_an_empty_query(model, site, lines, capsys, monkeypatch):
     monkeypatch.setenv("BSL_STORE", site.store)
     assert main(["search", model, lines.path, ORIGINALS[0], "--top", "1", "--device", "cpu", "--json"]) == 0

@@ -1,6 +1,7 @@
 """Options have the type, help, choices and default of their field, and a command receives the given ones only."""
 
 import re
+from pathlib import Path
 from typing import Annotated, Literal
 
 import pytest
@@ -8,7 +9,7 @@ from cyclopts import App, CycloptsError, Parameter
 from pydantic import AfterValidator, Field
 
 from bsl.flows.cli.main import app as bsl
-from bsl.flows.cli.terminal.options import options_of
+from bsl.flows.cli.terminal.options import NEW_PATH, options_of
 from bsl.flows.cli.terminal.overrides import changes_of
 from bsl.flows.config import override
 from bsl.flows.recipes import recipe
@@ -104,6 +105,19 @@ def test_setting_that_help_gives_as_example_is_one_of_the_command(capsys, comman
     bsl([command, "--help"], result_action="return_value")
     told = " ".join(capsys.readouterr().out.replace("│", " ").split())
     assert override(base, changes_of(re.findall(r"change a setting, for example (\S+=\S+);", told))) != base
+
+
+def test_new_path_is_of_this_machine_with_home_expanded(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/ann")
+    made = App(print_error=False, exit_on_error=False)
+
+    @made.default
+    def command(target: Annotated[Path, NEW_PATH], /):
+        return target
+
+    assert made(["~/out.csv"], result_action="return_value") == Path("/home/ann/out.csv")
+    with pytest.raises(CycloptsError, match=r"s3://bucket/out\.csv: is an address, expected a path on this machine"):
+        made(["s3://bucket/out.csv"], result_action="return_value")
 
 
 def test_runtime_options_name_their_variable():
