@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 EXAMPLES: Final = 5  # per class
 DRAWS: Final = 20  # of examples
-_NEAREST: Final = 32  # neighbours of a row, one of which nearly every draw has
+_NEAREST: Final = 32  # units near a row, one of which nearly every draw has
 _CELLS: Final = 1 << 24  # cosines in memory at a time
 _SCORED: Final = 500  # rows that a draw compares with its centroids; more would take minutes with many classes
 
