@@ -40,27 +40,35 @@ def nearest_of_others(
         pool_PD: Vectors of the pool, in the same form.
         own_Q: Unit of each query.
         unit_P: Unit of each row of the pool; at least two different ones.
-        count: Return this many rows, or the whole pool if it is smaller, nearest first: (Q, count). Rows of the
-            query's unit are last.
+        count: Return the nearest row of each of this many units, or of all units if there are fewer, nearest first:
+            (Q, count). The query's unit is last.
     """
     units_QD, units_PD = (normalize(vectors.astype(np.float64)) for vectors in (queries_QD, pool_PD))
     rows = max(1, _CELLS // units_PD.shape[0])
+    by_unit_P = np.argsort(unit_P, kind="stable")
+    starts_U = np.unique(unit_P[by_unit_P], return_index=True)[1]
     found = []
     for start in range(0, units_QD.shape[0], rows):
         product = units_QD[start : start + rows] @ units_PD.T
         cosines_QP = (product if isinstance(product, np.ndarray) else product.toarray()).astype(np.float32)
         cosines_QP[own_Q[start : start + rows, None] == unit_P] = -np.inf
-        found.append(cosines_QP.argmax(axis=1) if count is None else _largest(cosines_QP, count))
+        if count is None:
+            found.append(cosines_QP.argmax(axis=1))
+        else:
+            found.append(by_unit_P[_of_units(cosines_QP[:, by_unit_P], starts_U, count)])
     return np.concatenate(found)
 
 
-def _largest(cosines_QP: NDArray[np.float32], count: int) -> NDArray[np.int64]:
-    if count < cosines_QP.shape[1]:
-        rows = np.sort(np.argpartition(-cosines_QP, count, axis=1)[:, :count], axis=1)
-    else:
-        rows = np.broadcast_to(np.arange(cosines_QP.shape[1]), cosines_QP.shape)
-    order = np.argsort(-np.take_along_axis(cosines_QP, rows, axis=1), axis=1, kind="stable")
-    return np.take_along_axis(rows, order, axis=1)
+def _of_units(cosines_QP: NDArray[np.float32], starts_U: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Return the column with the largest cosine of each of the nearest units, whose columns begin at `starts_U`."""
+    best_QU = np.maximum.reduceat(cosines_QP, starts_U, axis=1)
+    # Not a partial sort: it orders equal cosines, such as those of a zero vector, differently on other processors.
+    units_QK = np.argsort(-best_QU, axis=1, kind="stable")[:, :count]
+    columns = cosines_QP.shape[1]
+    sizes_U = np.diff(starts_U, append=columns)
+    is_best_QP = cosines_QP == np.repeat(best_QU, sizes_U, axis=1)
+    places_QP = np.where(is_best_QP, np.arange(columns, dtype=np.int32), np.int32(columns))
+    return np.take_along_axis(np.minimum.reduceat(places_QP, starts_U, axis=1), units_QK, axis=1)
 
 
 SPHERE_T = 2.0  # exponent scale of uniformity (Wang and Isola, 2020)

@@ -2,8 +2,8 @@
 
 Rows of classes that share a text or a group, such as a writer, are a unit: no row is judged by a classifier, a
 neighbour or a centroid of its own unit, which would be found by the writer instead of the class. Rows of one pair,
-rated several times, are a unit too. The bootstrap draws units. A cross-validated classifier learned from other units,
-as if these were fixed, so its intervals are too narrow (docs/own-text.md); those of grouping are not
+rated several times, are a unit too. The bootstrap draws units. Its draws do not train a cross-validated classifier
+anew, so intervals of the classifier are too narrow (docs/own-text.md). Draws of the grouping accuracy are scored anew
 (`bsl.models.evaluation.grouping`).
 
 Classes have two accuracies, because vectors are used in two ways. A classifier is trained on them; or texts of a class

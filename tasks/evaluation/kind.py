@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 S = TypeVar("S", bound=EvaluationSet)
-DRAWS_VERSION: Final = 5
+DRAWS_VERSION: Final = 6
 """Raise it with a change of any kind's draws or figures; a part of the version of all stages that compute these."""
 
 

@@ -58,12 +58,21 @@ def test_nearest_equals_a_sort_by_cosine_without_the_own_unit_for_dense_and_spar
         assert nearest_of_others(form(queries), form(pool), own, units).tolist() == expected
 
 
-def test_nearest_rows_come_nearest_first_and_own_rows_last():
-    vectors, units = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32), np.arange(30) // 3
-    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    cosines = np.where(units[:, None] == units, -np.inf, unit @ unit.T)
-    for count in (1, 5, 30, 40):
+def test_nearest_row_of_each_unit_comes_nearest_unit_first_and_the_own_unit_last():
+    """Regression: the nearest rows could all be of one unit, such as a writer; a draw without it had no neighbour."""
+    generator = np.random.default_rng(0)
+    vectors, units = generator.normal(size=(30, 4)).astype(np.float32), generator.permutation(30) // 3
+    vectors[5] = 0  # as near to all
+    unit = unit_vectors(vectors.astype(np.float64))
+    cosines = np.where(units[:, None] == units, -np.inf, unit @ unit.T).astype(np.float32)
+    expected = []
+    for row in cosines:
+        best = [max(np.flatnonzero(units == name), key=row.__getitem__) for name in range(10)]
+        expected.append(sorted(best, key=row.__getitem__, reverse=True))
+    for count in (1, 5, 10, 40):
         found = nearest_of_others(vectors, vectors, units, units, count=count)
-        assert found[:, :27].tolist() == np.argsort(-cosines, axis=1, kind="stable")[:, : min(count, 27)].tolist()
-        assert (units[found[:, 27:]] == units[:, None]).all()
-    assert nearest_of_others(vectors, vectors, units, units).tolist() == cosines.argmax(axis=1).tolist()
+        assert found[:, :9].tolist() == [names[: min(count, 9)] for names in expected]
+        assert (units[found[:, 9:]] == units[:, None]).all()
+    alone = np.arange(30)
+    (nearest,) = nearest_of_others(vectors, vectors, alone, alone, count=1).T
+    assert nearest.tolist() == nearest_of_others(vectors, vectors, alone, alone).tolist()

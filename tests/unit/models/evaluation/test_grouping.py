@@ -69,6 +69,27 @@ def test_every_draw_of_units_is_scored_anew(form, of_a_unit):
     assert found.mean() == pytest.approx(np.mean(both))
 
 
+@pytest.mark.filterwarnings("error")
+def test_draws_of_few_units_count_by_their_neighbours():
+    """Regression: of two writers each is an example in every draw, so all draws were NaN, and a comparison failed."""
+    vectors, gold = drawn_set(np.random.default_rng(0), 60)
+    for writers in (2, 3, 5):
+        unit = np.arange(60) % writers
+        drawn = [len(set(unit[weights > 0])) for weights in unit_weights(unit, resamples=40, seed=0)]
+        found = grouping_draws(vectors, gold, unit, resamples=40, seed=0)
+        assert np.isfinite(found).tolist() == [count > 1 for count in drawn]
+    assert found[np.isfinite(found)].std() > 0
+
+
+def test_draws_are_accuracies():
+    """Regression: the mean of draws was moved to the accuracy of all rows, and so some were above 1."""
+    vectors, gold = drawn_set(np.random.default_rng(0), 60)
+    vectors += 4 * np.eye(8)[gold]
+    found = grouping_draws(vectors, gold, np.arange(60), resamples=100, seed=0)
+    assert found.max() == 1
+    assert found.min() < 1
+
+
 def test_draws_vary_as_the_accuracy_of_samples_does():
     """Regression: draws of rows' outcomes vary less, so that intervals were too narrow and differences significant."""
     generator, means, spreads, too_small = np.random.default_rng(1), [], [], []
