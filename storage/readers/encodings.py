@@ -37,10 +37,10 @@ _RUN: Final = re.compile(b"[\x80-\xff]{3,}")  # frequent in other scripts, rare 
 
 _REPAIR: Final = (
     "import codecs, sys; "
-    "codecs.register_error('other', lambda e: (e.object[e.start : e.end].decode('cp1252'), e.end)); "
-    "sys.stdout.buffer.write(sys.stdin.buffer.read().decode('utf-8', 'other').encode())"
+    "codecs.register_error('other', lambda e: (e.object[e.start : e.end].decode('cp1252', 'replace'), e.end)); "
+    "sys.stdout.buffer.writelines(line.decode('utf-8', 'other').encode() for line in sys.stdin.buffer)"
 )
-"""Program that converts to UTF-8 the bytes that are not UTF-8, from Windows-1252."""
+"""Program that converts to UTF-8 the bytes that are not UTF-8, from Windows-1252, or to � without a character there."""
 _SEARCHED_BYTES: Final = 16 << 20
 _PACKED: Final = (".gz", ".zst", ".zip")
 

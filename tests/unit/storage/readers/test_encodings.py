@@ -34,3 +34,11 @@ def test_file_of_two_encodings_is_converted_where_it_is_not_utf_8(tmp_path):
     assert (tmp_path / "two files.utf8.csv").read_text(encoding="utf-8") == "text\nMüßig\nschön\nplain\n"
     path.write_bytes(f"text\n{other}\n".encode("cp1252"))
     assert "--encoding" in remedy(str(path), other.encode("cp1252"))
+
+
+def test_byte_without_a_character_does_not_stop_the_conversion(tmp_path):
+    """Regression: the program ended in a traceback and left an empty file."""
+    path, other = tmp_path / "two.csv", "schön".encode("cp1252")
+    path.write_bytes("Müßig\n".encode() + other + b"\n\x9d\n")
+    subprocess.run(remedy(str(path), other).split("`")[1], shell=True, check=True)
+    assert (tmp_path / "two.utf8.csv").read_text(encoding="utf-8") == "Müßig\nschön\n\N{REPLACEMENT CHARACTER}\n"
