@@ -123,9 +123,14 @@ def remedy(path: str, bad: bytes) -> str:
         path: the file.
         bad: bytes of lines that are not UTF-8.
 
-    If other lines of a file that is not packed are UTF-8, naming an encoding would spoil these, so only conversion is
-    advised.
+    If other lines are UTF-8, naming an encoding would spoil these, so only conversion is advised. A packed file is not
+    searched for such lines.
     """
+    if Path(path).suffix.lower() in _PACKED:
+        return (
+            f"If all lines have one encoding, name it {NAME_ENCODING}, such as cp1252 for Western languages. Otherwise "
+            "unpack the file, and use the unpacked file."
+        )
     high = sum(byte > 127 for byte in bad)
     runs = sum(map(len, _RUN.findall(bad)))
     name = shlex.quote(path)
@@ -146,9 +151,7 @@ def remedy(path: str, bad: bytes) -> str:
 
 
 def _has_utf8_lines(path: str) -> bool:
-    """Return whether a local file that is not packed has lines of UTF-8 that are not ASCII, among its first bytes."""
-    if Path(path).suffix.lower() in _PACKED:
-        return False
+    """Return whether a local file has lines of UTF-8 that are not ASCII, among its first bytes."""
     try:
         with Path(path).open("rb") as file:
             lines = file.read(_SEARCHED_BYTES).split(b"\n")

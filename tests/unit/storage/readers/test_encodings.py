@@ -42,3 +42,10 @@ def test_byte_without_a_character_does_not_stop_the_conversion(tmp_path):
     path.write_bytes("Müßig\n".encode() + other + b"\n\x9d\n")
     subprocess.run(remedy(str(path), other).split("`")[1], shell=True, check=True)
     assert (tmp_path / "two.utf8.csv").read_text(encoding="utf-8") == "Müßig\nschön\n\N{REPLACEMENT CHARACTER}\n"
+
+
+def test_packed_file_is_not_converted():
+    """Regression: `iconv` was to convert the packed bytes, and an encoding to spoil unseen lines of UTF-8."""
+    found = remedy("two.csv.gz", "schön".encode("cp1252"))
+    assert "iconv" not in found
+    assert found.endswith("Otherwise unpack the file, and use the unpacked file.")
