@@ -133,7 +133,7 @@ def remedy(path: str, bad: bytes) -> str:
         )
     high = sum(byte > 127 for byte in bad)
     runs = sum(map(len, _RUN.findall(bad)))
-    name = shlex.quote(path)
+    name = shell_name(path)
     if _UNDEFINED.search(bad) or 2 * runs > high:
         return (
             f"It is not in a Western encoding. Find its encoding (`file -i {name}`), and convert the file (`iconv -f "
@@ -158,6 +158,11 @@ def _has_utf8_lines(path: str) -> bool:
     except OSError:  # an address
         return False
     return any(not line.isascii() and is_utf8([line]) for line in lines)
+
+
+def shell_name(path: str) -> str:
+    """Return a path for a shell, quoted; one that begins with a dash would be an option."""
+    return shlex.quote(f"./{path}" if path.startswith("-") else path)
 
 
 def utf8_name(path: str) -> str:

@@ -49,3 +49,8 @@ def test_packed_file_is_not_converted():
     found = remedy("two.csv.gz", "schön".encode("cp1252"))
     assert "iconv" not in found
     assert found.endswith("Otherwise unpack the file, and use the unpacked file.")
+
+
+def test_name_that_begins_with_a_dash_is_no_option():
+    """Regression: `iconv -l.csv` is a call with the option `-l`."""
+    assert "iconv -f cp1252 -t utf-8 ./-l.csv > -l.utf8.csv" in remedy("-l.csv", "schön".encode("cp1252"))
