@@ -47,8 +47,8 @@ _PACKED: Final = {
         "zip or spreadsheet",
         "Save a spreadsheet as .csv (CSV UTF-8). Unpack an archive, or if it has one file, add .zip to its name.",
     ),
-    b"PAR1": ("Parquet", "Rename it: its suffix is .parquet."),
-    b"ARROW1": ("Arrow", "Rename it: its suffix is .arrow."),
+    b"PAR1": ("Parquet", "Unpack it, if it is compressed, and rename it: its suffix is .parquet."),
+    b"ARROW1\0\0": ("Arrow", "Unpack it, if it is compressed, and rename it: its suffix is .arrow."),
 }
 """First bytes of a file that is no text → its format, and what to do."""
 _MIN_PEEK_BYTES: Final = 4096  # to recognise an encoding
