@@ -44,7 +44,7 @@ ENOUGH: Final = "100 documents, or 2,000 sentences in fewer documents, are usual
 """Text that gives questions."""
 
 
-_TITLES: Final = "For short texts, such as titles, set hold_out.min_chars to a smaller number. Else: "
+_TITLES: Final = "For short texts, such as titles, lower it: --set hold_out.min_chars={}. Otherwise: "
 _CHARACTER: Final = r"[\p{Han}\p{Hiragana}\p{Katakana}]"
 _A_CHARACTER: Final = 3  # letters of an alphabet with as much information as one such character
 
@@ -137,7 +137,7 @@ def hold_out(sentences: pl.DataFrame, config: HoldOutConfig, left_out: LeftOut |
     held_out = drawn.filter(pl.col("part") != "train")
     remaining = drawn.filter((pl.col("part") != "train") | ~pl.col("copy").is_in(held_out["copy"].implode()))
     lost = f"; {summary}" if left_out and (summary := left_out.summary(config)) else ""
-    titles = _TITLES if left_out and left_out.short > sentences.height else ""
+    titles = _TITLES.format(config.min_chars // 2 or 1) if left_out and left_out.short > sentences.height else ""
     for part, _ in _bounds(config):
         if remaining.filter(part=part).is_empty():
             raise EmptyCorpusError(

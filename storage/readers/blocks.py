@@ -6,7 +6,6 @@ import codecs
 import gzip
 import io
 import itertools
-import shlex
 import stat
 import zipfile
 import zlib
@@ -24,6 +23,7 @@ from bsl.storage.readers.encodings import (
     encoding_to_use,
     is_utf8,
     marked_encoding,
+    shell_name,
     unmarked_wide,
     utf8_name,
 )
@@ -47,8 +47,8 @@ _PACKED: Final = {
         "zip or spreadsheet",
         "Save a spreadsheet as .csv (CSV UTF-8). Unpack an archive, or if it has one file, add .zip to its name.",
     ),
-    b"PAR1": ("Parquet", "Rename it: its suffix is .parquet."),
-    b"ARROW1": ("Arrow", "Rename it: its suffix is .arrow."),
+    b"PAR1": ("Parquet", "Unpack it, if it is compressed, and rename it: its suffix is .parquet."),
+    b"ARROW1\0\0": ("Arrow", "Unpack it, if it is compressed, and rename it: its suffix is .arrow."),
 }
 """First bytes of a file that is no text → its format, and what to do."""
 _MIN_PEEK_BYTES: Final = 4096  # to recognise an encoding
@@ -163,7 +163,7 @@ def _as_utf8(path: str, stream: IO[bytes], block_bytes: int, named: str | None) 
             raise SourceError(
                 f"{path}, line {line}: byte 0x{error.object[error.start]:02x} has no character in {encoding}, the "
                 f"encoding of the file by {'its byte order mark' if marked_encoding(head) else '`--encoding`'}. "
-                f"Find the right encoding: `file -i {shlex.quote(path)}`."
+                f"Find the right encoding: `file -i {shell_name(path)}`."
             ) from error
         line += text.count("\n")
         yield text.encode()
@@ -187,7 +187,7 @@ def require_file(path: str) -> None:
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise SourceError(
             f"{path} is {kind_of(mode)}, expected a file or folder. Write its content to a file and use the file: "
-            f"`cat {path} > text.txt`"
+            f"`cat {shell_name(path)} > text.txt`"
         )
 
 
@@ -199,7 +199,7 @@ def _require_text(path: str, content: bytes, encoding: str | None) -> None:
     if encoding is None and (wide := unmarked_wide(content)) is not None:
         raise SourceError(
             f"{path}: {wide.upper()} without a byte order mark, expected UTF-8. Convert the file: `iconv -f {wide} -t "
-            f"utf-8 {shlex.quote(path)} > {utf8_name(path)}`, or name the encoding {NAME_ENCODING}: {wide}."
+            f"utf-8 {shell_name(path)} > {utf8_name(path)}`, or name the encoding {NAME_ENCODING}: {wide}."
         )
 
 

@@ -37,10 +37,10 @@ _RUN: Final = re.compile(b"[\x80-\xff]{3,}")  # frequent in other scripts, rare 
 
 _REPAIR: Final = (
     "import codecs, sys; "
-    "codecs.register_error('other', lambda e: (e.object[e.start : e.end].decode('cp1252'), e.end)); "
-    "sys.stdout.buffer.write(sys.stdin.buffer.read().decode('utf-8', 'other').encode())"
+    "codecs.register_error('other', lambda e: (e.object[e.start : e.end].decode('cp1252', 'replace'), e.end)); "
+    "sys.stdout.buffer.writelines(line.decode('utf-8', 'other').encode() for line in sys.stdin.buffer)"
 )
-"""Program that converts to UTF-8 the bytes that are not UTF-8, from Windows-1252."""
+"""Program that converts to UTF-8 the bytes that are not UTF-8, from Windows-1252, or to � without a character there."""
 _SEARCHED_BYTES: Final = 16 << 20
 _PACKED: Final = (".gz", ".zst", ".zip")
 
@@ -123,12 +123,17 @@ def remedy(path: str, bad: bytes) -> str:
         path: the file.
         bad: bytes of lines that are not UTF-8.
 
-    If other lines of a file that is not packed are UTF-8, naming an encoding would spoil these, so only conversion is
-    advised.
+    If other lines are UTF-8, naming an encoding would spoil these, so only conversion is advised. A packed file is not
+    searched for such lines.
     """
+    if Path(path).suffix.lower() in _PACKED:
+        return (
+            f"If all lines have one encoding, name it {NAME_ENCODING}, such as cp1252 for Western languages. Otherwise "
+            "unpack the file, and use the unpacked file."
+        )
     high = sum(byte > 127 for byte in bad)
     runs = sum(map(len, _RUN.findall(bad)))
-    name = shlex.quote(path)
+    name = shell_name(path)
     if _UNDEFINED.search(bad) or 2 * runs > high:
         return (
             f"It is not in a Western encoding. Find its encoding (`file -i {name}`), and convert the file (`iconv -f "
@@ -146,15 +151,18 @@ def remedy(path: str, bad: bytes) -> str:
 
 
 def _has_utf8_lines(path: str) -> bool:
-    """Return whether a local file that is not packed has lines of UTF-8 that are not ASCII, among its first bytes."""
-    if Path(path).suffix.lower() in _PACKED:
-        return False
+    """Return whether a local file has lines of UTF-8 that are not ASCII, among its first bytes."""
     try:
         with Path(path).open("rb") as file:
             lines = file.read(_SEARCHED_BYTES).split(b"\n")
     except OSError:  # an address
         return False
     return any(not line.isascii() and is_utf8([line]) for line in lines)
+
+
+def shell_name(path: str) -> str:
+    """Return a path for a shell, quoted; one that begins with a dash would be an option."""
+    return shlex.quote(f"./{path}" if path.startswith("-") else path)
 
 
 def utf8_name(path: str) -> str:

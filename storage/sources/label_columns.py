@@ -82,6 +82,11 @@ def prose_columns(table: pl.DataFrame) -> list[list[str]]:
     return [prose, once, [*shape.texts] if shape else []]  # texts with a usual name may be short
 
 
+def sides(prose: Sequence[str]) -> Sequence[str]:
+    """Return the text columns without titles, which are never one side of a pair; all if no other is left."""
+    return [name for name in prose if name.lower() not in _NOT_A_SIDE] or prose
+
+
 def _guess(path: str, table: pl.DataFrame, prose: list[str], given: LabelFile) -> LabelColumns | None:
     labels = [given.label] if given.label is not None else [*named(table.columns, dict.fromkeys((*_CLASSES, *_SCORES)))]
     named_prose = [name for name in prose if name != given.label]
@@ -89,7 +94,7 @@ def _guess(path: str, table: pl.DataFrame, prose: list[str], given: LabelFile) -
     if len(described) == len(named_prose):
         described = []  # the texts themselves repeat
     every = [name for name in named_prose if name not in described]
-    texts = [*given.texts] or [name for name in every if name.lower() not in _NOT_A_SIDE] or every
+    texts = [*given.texts] or sides(every)
     others = [name for name in table.columns if name not in (*every, *texts, *described)]
     is_pair = len(texts) == 2 and (bool(given.texts) or len(every) == 2)
     if is_pair:
@@ -261,7 +266,7 @@ def _to_write(label: str | None, texts: int) -> str:
 
 def obstacle(table: pl.DataFrame, prose: Sequence[str]) -> str:
     """Return why a column with a label's name cannot be the label; empty if no column has such a name."""
-    texts = [name for name in prose if name.lower() not in _NOT_A_SIDE] or prose
+    texts = sides(prose)
     others = [name for name in table.columns if name not in prose]
     chosen = next(named(others, _SCORES if len(texts) == 2 else _CLASSES), None)
     if chosen is None or len(prose) > 2:

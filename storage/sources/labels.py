@@ -24,6 +24,7 @@ from bsl.storage.sources.label_columns import (
     obstacle,
     prose_columns,
     remedy,
+    sides,
 )
 from bsl.storage.sources.label_groups import group_names, likely_group, require_groups
 from bsl.storage.sources.label_names import SET_PREFIX, LabelFile, label_file
@@ -208,7 +209,7 @@ def _refuse(path: str, file: str, form: Format, table: pl.DataFrame, given: Labe
     _, once, known = prose_columns(table)
     texts = [*given.texts] or once or known
     unread = [name for name in columns if name not in table.columns]
-    hint = remedy(table, texts, unread, given.label)
+    hint = remedy(table, [*given.texts] or sides(texts), unread, given.label)
     raise SourceError(
         f"{path}: no labels found in the columns {', '.join(map(repr, columns))} (text columns: "
         f"{', '.join(map(repr, texts)) or 'none'}{obstacle(table, texts)}), {EXPECTED}. {hint}"

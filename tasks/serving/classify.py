@@ -141,8 +141,8 @@ def read_input(path: str, named: str | None, trained: str, encoding: str | None 
     may_be_text = columns_of(path, form, readable=True, encoding=encoding)
     if not may_be_text:
         raise SourceError(
-            f"{path}: lists, objects or bytes in all columns ({', '.join(map(repr, every))}), expected one of texts. "
-            "Write each text as a string, in a column `text`."
+            f"{path}: no column has strings or numbers (columns: {', '.join(map(repr, every)) or 'none'}), expected "
+            "one with texts. Write each text as a string, in a column `text`."
         )
     require(path, may_be_text, [named] if named is not None else [], _OPTION)
     frames = list(read_table(path, form, Columns((), carried=names), report, encoding=encoding))

@@ -192,7 +192,7 @@ def test_too_little_text_error_counts_short_and_long_sentences_and_states_the_re
     excluded = "2 sentences shorter than 20 and 1 longer than 1,000 characters were excluded"
     with pytest.raises(EmptyCorpusError, match=excluded):
         hold_out(found, HoldOutConfig(), left_out)
-    with pytest.raises(EmptyCorpusError, match=r"For short texts, such as titles, set hold_out.min_chars .*Give more"):
+    with pytest.raises(EmptyCorpusError, match=r"For short texts, .* --set hold_out.min_chars=10. .*Give more"):
         hold_out(found, HoldOutConfig(), left_out)
     needed = r"training\. Give more text: 20 documents of equal length, or 427 different sentences"
     with pytest.raises(EmptyCorpusError, match=needed):

@@ -67,10 +67,16 @@ REFUSED = [
     ("a.jsonl", zlib.compress(LINE), "contains zlib"),
     ("a.tsv", PACK["zst"](LINE), "contains Zstandard"),
     ("a.csv", b"PK\x03\x04 a spreadsheet", "contains zip or spreadsheet.*Save a spreadsheet as"),
-    ("a.csv", b"PAR1 a table", r"contains Parquet data, expected text\. Rename it: its suffix is \.parquet"),
-    ("a.jsonl", b"ARROW1 a table", r"contains Arrow data, expected text\. Rename it: its suffix is \.arrow"),
+    ("a.csv.gz", gzip.compress(b"PAR1 a table"), r"contains Parquet.*Unpack it, if .*its suffix is \.parquet"),
+    ("a.jsonl", b"ARROW1\0\0 a table", r"contains Arrow data, expected text\. .*rename it: its suffix is \.arrow"),
     ("a.txt", "a\nb".encode("utf-16")[:-1], r"a\.txt, line 2: byte 0x62 has no character in utf-16.*file -i"),
 ]  # fmt: skip
+
+
+def test_text_about_arrow_is_no_table(write, report):
+    """Regression: a text that begins with the word was refused."""
+    (block,) = line_blocks(write("a.txt", b"ARROW1 was a ship\n"), report)
+    assert block.content == b"ARROW1 was a ship\n"
 
 
 @pytest.mark.parametrize(("name", "content", "why"), REFUSED, ids=[f"{name}-{why}" for name, _, why in REFUSED])

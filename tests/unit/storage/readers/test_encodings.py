@@ -34,3 +34,23 @@ def test_file_of_two_encodings_is_converted_where_it_is_not_utf_8(tmp_path):
     assert (tmp_path / "two files.utf8.csv").read_text(encoding="utf-8") == "text\nMüßig\nschön\nplain\n"
     path.write_bytes(f"text\n{other}\n".encode("cp1252"))
     assert "--encoding" in remedy(str(path), other.encode("cp1252"))
+
+
+def test_byte_without_a_character_does_not_stop_the_conversion(tmp_path):
+    """Regression: the program ended in a traceback and left an empty file."""
+    path, other = tmp_path / "two.csv", "schön".encode("cp1252")
+    path.write_bytes("Müßig\n".encode() + other + b"\n\x9d\n")
+    subprocess.run(remedy(str(path), other).split("`")[1], shell=True, check=True)
+    assert (tmp_path / "two.utf8.csv").read_text(encoding="utf-8") == "Müßig\nschön\n\N{REPLACEMENT CHARACTER}\n"
+
+
+def test_packed_file_is_not_converted():
+    """Regression: `iconv` was to convert the packed bytes, and an encoding to spoil unseen lines of UTF-8."""
+    found = remedy("two.csv.gz", "schön".encode("cp1252"))
+    assert "iconv" not in found
+    assert found.endswith("Otherwise unpack the file, and use the unpacked file.")
+
+
+def test_name_that_begins_with_a_dash_is_no_option():
+    """Regression: `iconv -l.csv` is a call with the option `-l`."""
+    assert "iconv -f cp1252 -t utf-8 ./-l.csv > -l.utf8.csv" in remedy("-l.csv", "schön".encode("cp1252"))

@@ -148,6 +148,8 @@ def test_csv_without_usable_labels_raises_source_error(tmp_path, content, why):
             {"a": TEXTS, "b": TEXTS[::-1], "score": [1.0] * 12},
             "Write different scores into 'score', such as 1 for si",
         ),
+        ({"title": TEXTS, "text": TEXTS[::-1]}, "Add a column with the class of each row, such as `label`.$"),
+        ({"title": TEXTS, "text": TEXTS[::-1], "label": ["x"] * 12}, "Write at least two classes, .* into 'label'.$"),
         ({"query": TEXTS, "document": TEXTS[::-1]}, "Add a column `score`, such as 1 for similar texts and 0 for text"),
         (
             {"anchor": TEXTS, "positive": TEXTS[::-1], "negative": [*TEXTS[6:], *TEXTS[:6]]},

@@ -138,9 +138,10 @@ def test_unclear_text_column_is_asked_for(write, columns, message):
 
 def test_file_without_a_column_of_strings_says_what_to_write(write):
     """Regression: the message named no column, and asked to name one."""
-    path = write("new.jsonl", '{"data": {"text": "Where is my parcel?"}}\n')
-    with pytest.raises(SourceError, match=r"in all columns \('data'\), expected one of texts\. Write each text as"):
-        read_input(path, None, "body")
+    for row, columns in (('{"data": {"text": "Where is my parcel?"}}', "'data'"), ("{}", "none")):
+        path = write("new.jsonl", f"{row}\n")
+        with pytest.raises(SourceError, match=rf"\(columns: {columns}\), expected one with texts\. Write each text as"):
+            read_input(path, None, "body")
 
 
 def test_only_column_is_not_to_be_changed(write):
