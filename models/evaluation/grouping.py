@@ -3,7 +3,7 @@
 A row's outcome depends on other rows: its neighbour, and the examples, which all rows share. Draws of outcomes alone
 vary too little: their 95 % intervals contained the accuracy of the population in 76 to 88 of 100 simulated sets, and
 those of a difference of 0 excluded it in 10 to 16 (docs/research-log.md). So every draw of units is scored anew, with
-neighbours and examples among the drawn rows. Then it is 90 to 95, and 3 to 10.
+neighbours and examples among the drawn rows. Then it is 91 to 95, and 3 to 5.
 
 Shapes: N rows, D width, C classes, P draws of examples, K neighbours, R draws of units.
 """
