@@ -36,11 +36,12 @@ class IngestFigures(Figures):
 
 
 class PassagesFigures(Figures):
-    """Numbers of sentences of the user's text: of a used length, too short and too long."""
+    """Numbers of sentences of the user's text: used, too short, too long, and of documents of an earlier file."""
 
     sentences: int
     too_short: int = Field(alias="too short")
     too_long: int = Field(alias="too long")
+    copied: int = 0
 
 
 class OwnCorpusFigures(Figures):

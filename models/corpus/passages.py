@@ -16,13 +16,15 @@ Design choices
   a list, is a document. Such single records are numbered by their text: the order of a list has no meaning, so another
   order of the same lines gives the same parts. Records that share a text are one document, such as questions with one
   answer: labelled rows that share a text are in one part.
+- A document that an earlier file has too is left out, such as those of a copy of the file or of an export that repeats
+  the last one. Otherwise one copy would often be held out, and the training text would lose the others.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import polars as pl
 from pydantic import Field
@@ -33,6 +35,9 @@ from bsl.models.errors import EmptyCorpusError
 from bsl.models.runtime.partitions import scattered
 from bsl.storage.artifacts.schemas import DOCUMENT_SENTENCES
 from bsl.storage.record import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Part = Literal["train", "report"]
 
@@ -69,19 +74,23 @@ class HoldOutConfig(Record):
 
 @dataclass
 class LeftOut:
-    """Number of sentences that were dropped as too short or too long."""
+    """Number of sentences that were dropped: too short, too long, and of documents that an earlier file has too."""
 
     short: int = 0
     long: int = 0
+    copied: int = 0
 
     def summary(self, config: HoldOutConfig) -> str:
-        """Return a clause on the dropped sentences and the settings that drop them; empty if there are none."""
-        if not self.short + self.long:
-            return ""
-        return (
-            f"{self.short:,} sentences shorter than {config.min_chars} and {self.long:,} longer than "
-            f"{config.max_chars:,} characters were excluded (hold_out.min_chars, hold_out.max_chars)"
-        )
+        """Return clauses on the dropped sentences and the settings that drop them; empty if there are none."""
+        clauses = []
+        if self.short + self.long:
+            clauses.append(
+                f"{self.short:,} sentences shorter than {config.min_chars} and {self.long:,} longer than "
+                f"{config.max_chars:,} characters were excluded (hold_out.min_chars, hold_out.max_chars)"
+            )
+        if self.copied:
+            clauses.append(f"{self.copied:,} sentences of documents that an earlier file has too were excluded")
+        return "; ".join(clauses)
 
 
 def passages(records: pl.DataFrame, config: HoldOutConfig, left_out: LeftOut | None = None) -> pl.DataFrame:
@@ -115,6 +124,22 @@ def passages(records: pl.DataFrame, config: HoldOutConfig, left_out: LeftOut | N
     return sentences.filter(~short & ~long).select(
         pl.col(name).cast(dtype) for name, dtype in DOCUMENT_SENTENCES.items()
     )
+
+
+def without_copies(files: Sequence[pl.DataFrame], left_out: LeftOut) -> pl.DataFrame:
+    """Join the sentences of files, without documents whose sentences are those of a document of an earlier file.
+
+    Args:
+        files: `DOCUMENT_SENTENCES` of each file, documents numbered over all files.
+        left_out: The sentences of these documents are counted here.
+    """
+    numbered = pl.concat([sentences.with_columns(file=pl.lit(number)) for number, sentences in enumerate(files)])
+    own_copies = pl.col("copy").unique().sort().cast(pl.String).implode().list.join(" ")
+    documents = numbered.with_columns(copy=copy_ids(pl.col("text"))).group_by("file", "document").agg(copies=own_copies)
+    copied = documents.filter(pl.col("file") > pl.col("file").min().over("copies"))
+    remaining = numbered.filter(~pl.col("document").is_in(copied["document"].implode()))
+    left_out.copied += numbered.height - remaining.height
+    return remaining.drop("file")
 
 
 def hold_out(sentences: pl.DataFrame, config: HoldOutConfig, left_out: LeftOut | None = None) -> pl.DataFrame:

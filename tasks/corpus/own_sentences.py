@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from bsl.models.corpus.passages import documents, hold_out, passages
+from bsl.models.corpus.passages import documents, hold_out, passages, without_copies
 from bsl.models.errors import EmptyCorpusError
 from bsl.storage.readers.read_report import ReadReport
 from bsl.storage.sources.own_text import TextSource, records
@@ -22,12 +22,18 @@ _MAX_BAD_SHARE: Final = 0.01  # maximum share of unreadable records in a source
 
 def sentences_of(
     sources: tuple[TextSource, ...], config: HoldOutConfig, left_out: LeftOut, on_progress: OnProgress | None = None
-) -> Iterator[pl.DataFrame]:
-    """Read the sentences of files in order, file by file; `left_out` counts too short and too long sentences.
+) -> pl.DataFrame:
+    """Read the sentences of files in order; `left_out` counts the sentences that are dropped.
 
     Raises:
         SourceError: too many records of a file cannot be read.
     """
+    return without_copies(list(_each_file(sources, config, left_out, on_progress)), left_out)
+
+
+def _each_file(
+    sources: tuple[TextSource, ...], config: HoldOutConfig, left_out: LeftOut, on_progress: OnProgress | None
+) -> Iterator[pl.DataFrame]:
     first, done = 0, 0
     total = sum(len(source.files) for source in sources)
     for source in sources:
@@ -52,7 +58,7 @@ def parts_of(
     Raises:
         EmptyCorpusError: the text columns are empty, or a part has no sentences.
     """
-    table = pl.concat(list(sentences_of(sources, config, left_out, on_progress)))
+    table = sentences_of(sources, config, left_out, on_progress)
     if table.is_empty() and not left_out.short + left_out.long:
         columns = ", ".join(f"{text!r} of {source.name}" for source in sources for text in source.texts)
         raise EmptyCorpusError(f"the text columns are empty: {columns}. Name the columns with text (--columns).")

@@ -23,7 +23,7 @@ def columns_table(sources: tuple[TextSource, ...]) -> Table:
     return Table.of("Columns", [source.summary for source in sources])
 
 
-@stage(ref=PassagesRef, version=11)
+@stage(ref=PassagesRef, version=12)
 def read_passages(context: StageContext, sources: tuple[TextSource, ...], config: HoldOutConfig) -> None:
     """Read files, split their records into sentences and hold documents out.
 
@@ -41,6 +41,7 @@ def read_passages(context: StageContext, sources: tuple[TextSource, ...], config
             "documents": table["document"].n_unique(),
             "too short": left_out.short,
             "too long": left_out.long,
+            "copied": left_out.copied,
             "titles": parts.filter(pl.col("title").is_not_null())["title"].n_unique(),
             "neighbours": int((parts["position"].diff() == 1).sum()),
             **{f"{part} sentences": size for part, size, _ in sizes.iter_rows()},
@@ -51,8 +52,8 @@ def read_passages(context: StageContext, sources: tuple[TextSource, ...], config
 
 
 def lengths_line(figures: PassagesFigures, config: HoldOutConfig) -> str:
-    """Return a sentence on the sentences that were dropped because of their length; empty if there are none."""
-    lost = LeftOut(figures.too_short, figures.too_long).summary(config)
+    """Return a sentence on the sentences that were dropped for their length or as copies; empty if there are none."""
+    lost = LeftOut(figures.too_short, figures.too_long, figures.copied).summary(config)
     return f"text: {figures.sentences:,} sentences; {lost}" if lost else ""
 
 

@@ -54,14 +54,14 @@ class OwnTextSet(EvaluationSet):
     """Maximum number of questions of a kind."""
     seed: ClassVar[int] = 0
     sources: tuple[TextSource, ...]
-    rule: Literal[2] = 2
+    rule: Literal[3] = 3
     """Version of the rule that divides text into documents and sentences, in keys."""
 
     def read(self) -> Mapping[str, pl.DataFrame]:
         """Return the sentences in the form of `bsl.models.corpus.passages.undivided`."""
         config, left_out = HoldOutConfig(), LeftOut()
-        tables = list(sentences_of(self.sources, config, left_out, progress_of("reading, files")))
-        sentences = undivided(pl.concat(tables), config)
+        table = sentences_of(self.sources, config, left_out, progress_of("reading, files"))
+        sentences = undivided(table, config)
         if not retrieval_questions(sentences):
             raise EvaluationError(f"{self.dataset}: {too_few(sentences, left_out.summary(config))}.")
         return {_PART: sentences}

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from bsl.models.corpus.normalize import split_sentences
-from bsl.models.corpus.passages import HoldOutConfig, LeftOut, documents, hold_out, passages
+from bsl.models.corpus.passages import HoldOutConfig, LeftOut, documents, hold_out, passages, without_copies
 from bsl.models.errors import EmptyCorpusError
 from tests.every import every
 
@@ -78,6 +78,26 @@ def test_records_that_share_a_text_are_one_document():
     assert made.group_by("document").len()["len"].to_list() == [12] * 10
     assert answers.group_by("document").agg(pl.col("text").n_unique())["text"].to_list() == [1] * 10
     assert of_pairs([("a", "x"), ("b", "x"), ("c", "y")])["document"].n_unique() == 3, "most would be one"
+
+
+def test_documents_of_an_earlier_file_are_left_out():
+    """Regression: of five files of the same 586 sentences, training had 97, since some copy of most was held out."""
+
+    def file_of(texts, document, first):
+        return passages(records(texts, document, first=first), SHORT)
+
+    list_1 = file_of(["One.", "Two. Three.", "Two. Four.", "One!"], None, 0)
+    list_2 = file_of(["Three. Two.", "Five.", "ONE", "Two."], None, 10)
+    named = file_of(["Six.", "Five.", "Seven.", "Six."], ["a", "b", "a", "c"], 20)
+    left_out = LeftOut()
+    found = without_copies([list_1, list_2, named, named.head(0)], left_out)
+    kept = {"One.", "Two.", "Three.", "Four.", "One!", "Five.", "Six.", "Seven."}
+    assert sorted(found["text"]) == sorted([*kept, "Two.", "Two.", "Six."])
+    assert left_out.copied == 4
+    assert left_out.summary(SHORT) == "4 sentences of documents that an earlier file has too were excluded"
+    assert found.columns == list_1.columns
+    copies = [many(300, 2).with_columns(pl.col("document") + 300 * number) for number in range(5)]
+    assert hold_out(without_copies(copies, left_out), SHORT).equals(hold_out(copies[0], SHORT))
 
 
 def test_held_out_split_ignores_the_order_of_a_list():
