@@ -144,6 +144,20 @@ def test_file_without_a_column_of_strings_says_what_to_write(write):
             read_input(path, None, "body")
 
 
+@pytest.mark.parametrize(
+    ("rows", "unread"),
+    [
+        ('{"id": 7, "data": {"text": "Where is my parcel?"}}', "`data`"),
+        ('{"queue": "delivery", "messages": [{"content": "Where is my parcel?"}]}', "`messages`"),
+        ('{"body": ["Where", "is", "it?"], "subject": "A parcel that has not arrived"}', "`body`"),
+    ],
+)
+def test_column_beside_unreadable_texts_is_not_taken_for_the_text(write, rows, unread):
+    """Regression: ids or labels were classified, because the column of texts has objects and is not read."""
+    with pytest.raises(SourceError, match=rf"no column may be the text.*or write the values of {unread} .* as strings"):
+        read_input(write("new.jsonl", f"{rows}\n" * 3), None, "body")
+
+
 def test_only_column_is_not_to_be_changed(write):
     assert read_input(write("new.txt", "Where is my parcel?\n"), None, "body").summary == "text in `text`"
 
