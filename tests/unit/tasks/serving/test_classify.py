@@ -158,6 +158,15 @@ def test_column_beside_unreadable_texts_is_not_taken_for_the_text(write, rows, u
         read_input(write("new.jsonl", f"{rows}\n" * 3), None, "body")
 
 
+@pytest.mark.parametrize(("header", "row"), [("id,mail", "{},Where is parcel {}?"), ("mail", "Where is parcel {}?")])
+def test_first_row_is_not_taken_for_a_header(write, header, row):
+    """Regression: a file without a header lost its first row, and the result had that row as its columns."""
+    rows = "".join(f"{row.format(number, number)}\n" for number in range(9))
+    with pytest.raises(SourceError, match=r"line 1 should be a header.* name the text column with --text-column"):
+        read_input(write("new.csv", rows), None, "body")
+    assert read_input(write("headed.csv", f"{header}\n{rows}"), None, "body").table.height == 9
+
+
 def test_only_column_is_not_to_be_changed(write):
     assert read_input(write("new.txt", "Where is my parcel?\n"), None, "body").summary == "text in `text`"
 
