@@ -86,6 +86,14 @@ def _as_table(path: str) -> str:  # noqa: ARG001 - like the others
     return "Save the file in one of these formats, such as .csv."
 
 
+def _unpacked(path: str) -> str:  # noqa: ARG001
+    return "Unpack it, and name the file or folder that was in it."
+
+
+def _as_arrow(path: str) -> str:
+    return f"Rename it to {_stem(path)}.arrow."
+
+
 def _as_sheet(path: str) -> str:
     return f"Save the sheet as {_stem(path)}.csv in the spreadsheet program (CSV UTF-8)."
 
@@ -96,8 +104,10 @@ def _as_text(path: str) -> str:
 
 _REMEDIES: Final[dict[str, Callable[[str], str]]] = {
     ".json": _as_lines,
-    **dict.fromkeys((".xlsx", ".xls", ".ods"), _as_sheet),
-    **dict.fromkeys((".pdf", ".docx", ".doc", ".odt", ".rtf", ".html", ".md"), _as_text),
+    **dict.fromkeys((*_COMPRESSIONS, ".xz", ".bz2", ".tar", ".tgz", ".7z"), _unpacked),
+    **dict.fromkeys((".feather", ".ipc"), _as_arrow),
+    **dict.fromkeys((".xlsx", ".xlsm", ".xls", ".ods"), _as_sheet),
+    **dict.fromkeys((".pdf", ".docx", ".doc", ".odt", ".rtf", ".epub", ".html", ".htm", ".md", ".tex"), _as_text),
 }
 """Suffix of a file that cannot be read → what to do, given its path."""
 SUFFIXES: Final = {suffix: name for name, known in FORMATS.items() for suffix in known.suffixes}
@@ -131,7 +141,7 @@ def format_of(path: str) -> Format:
 
 def _suffix(path: str) -> str:
     name = PurePosixPath(path.lower())
-    return name.with_suffix("").suffix if name.suffix in _COMPRESSIONS else name.suffix
+    return name.with_suffix("").suffix or name.suffix if name.suffix in _COMPRESSIONS else name.suffix
 
 
 def _stem(path: str) -> str:
