@@ -14,6 +14,7 @@ from bsl.storage.errors import SourceError
 from bsl.storage.readers import csv, jsonl, lines, parquet
 from bsl.storage.readers.benchmarks import afs, senteval, sts
 from bsl.storage.readers.columns import Columns, require
+from bsl.storage.readers.read_report import NAME_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -190,16 +191,17 @@ def read_table(
     *,
     encoding: str | None = None,
     keep_nulls: bool = False,
+    remedy: str = NAME_COLUMNS,
 ) -> Iterator[pl.DataFrame]:
     """Yield the requested columns of a file in frames of bounded size; `report` counts unreadable records.
 
     A text that is null, or absent from a record, is an empty string, as in CSV, unless `keep_nulls`; `report` counts
-    empty texts.
+    empty texts. `remedy` says how to name other columns, if one is missing.
 
     Raises:
         SourceError: the file or a column is missing, or the file is damaged.
     """
-    require(path, columns_of(path, kind, encoding=encoding, until=requested.names), requested.names)
+    require(path, columns_of(path, kind, encoding=encoding, until=requested.names), requested.names, remedy)
     texts = list(requested.texts)
     for frame in FORMATS[kind].read(path, requested, report, **_options(kind, encoding)):
         filled = frame.with_columns(pl.col(texts).fill_null("")) if texts else frame
