@@ -19,6 +19,7 @@ import pyarrow as pa
 from bsl.storage.errors import SourceError
 from bsl.storage.filesystem.names import kind_of
 from bsl.storage.readers.encodings import (
+    MOVE_OLD,
     NAME_ENCODING,
     encoding_to_use,
     is_utf8,
@@ -210,7 +211,7 @@ def _require_text(path: str, content: bytes, encoding: str | None) -> None:
     if encoding is None and (wide := unmarked_wide(content)) is not None:
         raise SourceError(
             f"{path}: {wide.upper()} without a byte order mark, expected UTF-8. Convert the file: `iconv -f {wide} -t "
-            f"utf-8 {shell_name(path)} > {utf8_name(path)}`, or name the encoding {NAME_ENCODING}: {wide}."
+            f"utf-8 {shell_name(path)} > {utf8_name(path)}`, or name the encoding {NAME_ENCODING}: {wide}. {MOVE_OLD}"
         )
 
 
