@@ -7,6 +7,7 @@ labels.
 
 from __future__ import annotations
 
+import math
 import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -135,7 +136,7 @@ class Files:
         while path.exists():
             path = path.with_stem(f"{path.stem}-more")
         words = pl.selectors.boolean() | pl.selectors.categorical() | pl.selectors.enum()
-        table.with_columns(words.cast(pl.String)).write_parquet(path)
+        table.with_columns(words.cast(pl.String), pl.selectors.float().fill_nan(None)).write_parquet(path)
         return str(path)
 
 
@@ -160,10 +161,22 @@ def _table(given: object) -> pl.DataFrame | None:
     if isinstance(given, Mapping):
         if package == "datasets":
             raise TypeError(f"{kind} has the splits {', '.join(map(str, given))}. Pass one of them.")
-        return pl.DataFrame({str(name): column_of(column) or column for name, column in given.items()}, strict=False)
+        return pl.DataFrame({str(name): _known(column) or column for name, column in given.items()}, strict=False)
     if isinstance(given, list) and given and isinstance(given[0], Mapping):
-        return pl.from_dicts(given)
+        return pl.from_dicts(
+            [{name: None if _is_nan(value) else value for name, value in row.items()} for row in given]
+        )
     return None
+
+
+def _known(column: object) -> list[Any] | None:
+    """Return a list or a column of a table as a list, whose missing values are None; None for anything else."""
+    found = column_of(column)
+    return None if found is None else [None if _is_nan(value) else value for value in found]
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and math.isnan(value)
 
 
 def _from_pandas(table: Any) -> pl.DataFrame:  # noqa: ANN401 - pandas is not a dependency
@@ -217,7 +230,7 @@ def _is_labelled(given: object) -> bool:
 
 
 def _of_columns(names: Sequence[str], columns: Sequence[object]) -> pl.DataFrame:
-    lists = [column_of(column) for column in columns]
+    lists = [_known(column) for column in columns]
     for name, column, found in zip(names, columns, lists, strict=True):
         if found is None:
             raise TypeError(f"{name} of the labels is {described(column)}, expected a list or a column of a table")

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_ARCHIVES = (".zip", ".tar", ".tgz", ".gz", ".bz2", ".xz", ".zst", ".7z")
 _DEEPEST = 3  # <kind>/<nested kind>/<key>
 
 
@@ -170,11 +171,16 @@ class Store:
         Files in the folder `extra` are added; they replace files of the same name and are not in the manifest.
 
         Raises:
-            StoreWriteError: the target exists, and nothing is overwritten; or the disk is full.
+            StoreWriteError: the target exists, and nothing is overwritten; its name is that of another kind of archive;
+                or the disk is full.
             ArtifactMissingError, CorruptArtifactError: the artifact is missing or damaged.
         """
         if target.exists():
             raise StoreWriteError(f"{target} already exists. Name a new folder or archive.")
+        if target.suffix != ".zip" and target.suffix.lower() in _ARCHIVES:
+            raise StoreWriteError(
+                f"{target}: {target.suffix} archives are not written. Name a folder, or a file that ends in .zip."
+            )
         manifest = self.check(ref)
         source, zipped = self._folder(manifest), target.suffix == ".zip"
         with explain_full_disk(target), atomic_write(target) as output:

@@ -10,7 +10,7 @@ import stat
 import zipfile
 import zlib
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Final, NamedTuple, cast
 
 import fsspec
@@ -19,6 +19,7 @@ import pyarrow as pa
 from bsl.storage.errors import SourceError
 from bsl.storage.filesystem.names import kind_of
 from bsl.storage.readers.encodings import (
+    MOVE_OLD,
     NAME_ENCODING,
     encoding_to_use,
     is_utf8,
@@ -37,16 +38,22 @@ if TYPE_CHECKING:
 BLOCK_BYTES: Final = 16 << 20  # the parsed frame needs about as much memory; 64 MiB was no faster
 MAX_LINE_BYTES: Final = 64 << 20
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+_SAVE: Final = "Save a spreadsheet as .csv (CSV UTF-8), and a document as .txt."
 _PACKED: Final = {
     b"\x1f\x8b": ("gzip", "Unpack it, or if it is compressed once, add .gz to its name."),
     b"\x28\xb5\x2f\xfd": ("Zstandard", "Unpack it, or if it is compressed once, add .zst to its name."),
     b"\x78\x9c": ("zlib", "Unpack it."),
     b"\x78\xda": ("zlib", "Unpack it."),
     b"\xfd7zXZ\x00": ("xz", "Unpack it."),
+    b"BZh9": ("bzip2", "Unpack it."),
     b"PK\x03\x04": (
-        "zip or spreadsheet",
-        "Save a spreadsheet as .csv (CSV UTF-8). Unpack an archive, or if it has one file, add .zip to its name.",
+        "zip, spreadsheet or Word",
+        f"{_SAVE} Unpack an archive, or if it has one file, add .zip to its name.",
     ),
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": ("old Excel or Word", _SAVE),
+    b"%PDF-": ("PDF", "Save its text as .txt."),
+    b"{\\rtf1": ("RTF", "Save its text as .txt."),
+    b"SQLite format 3\0": ("SQLite", "Write the table with the texts as .csv."),
     b"PAR1": ("Parquet", "Unpack it, if it is compressed, and rename it: its suffix is .parquet."),
     b"ARROW1\0\0": ("Arrow", "Unpack it, if it is compressed, and rename it: its suffix is .arrow."),
 }
@@ -74,6 +81,7 @@ def open_bytes(path: str) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
             to more than 200 times its size.
     """
     require_file(path)
+    damaged = f"Copy it again, or if it is not compressed, remove {PurePosixPath(path).suffix} from its name."
     try:
         with fsspec.open(path, "rb") as raw:
             stream = _decompressed(path, raw)
@@ -81,11 +89,15 @@ def open_bytes(path: str) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
     except FileNotFoundError as error:
         raise SourceError(f"{path}: no such file. Correct its path.") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise SourceError(f"{path}: damaged gzip data ({error}). Copy the file again.") from error
+        raise SourceError(f"{path}: damaged gzip data ({error}). {damaged}") from error
     except zipfile.BadZipFile as error:
-        raise SourceError(f"{path}: the zip archive cannot be read ({error}). Copy it again, or unpack it.") from error
-    except OSError as error:
-        raise SourceError(f"{path}: cannot be read ({error}). Check the file and its permissions.") from error
+        raise SourceError(
+            f"{path}: the zip archive cannot be read ({error}). Unpack it. If that fails: {damaged}"
+        ) from error
+    except OSError as error:  # also of Zstandard
+        is_damaged = error.errno is None and path.lower().endswith(".zst")
+        remedy = damaged if is_damaged else "Check the file and its permissions."
+        raise SourceError(f"{path}: cannot be read ({error}). {remedy}") from error
 
 
 def read_bytes(path: str) -> bytes:
@@ -199,7 +211,7 @@ def _require_text(path: str, content: bytes, encoding: str | None) -> None:
     if encoding is None and (wide := unmarked_wide(content)) is not None:
         raise SourceError(
             f"{path}: {wide.upper()} without a byte order mark, expected UTF-8. Convert the file: `iconv -f {wide} -t "
-            f"utf-8 {shell_name(path)} > {utf8_name(path)}`, or name the encoding {NAME_ENCODING}: {wide}."
+            f"utf-8 {shell_name(path)} > {utf8_name(path)}`, or name the encoding {NAME_ENCODING}: {wide}. {MOVE_OLD}"
         )
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 NAME_ENCODING: Final = "with `--encoding` (adapt, classify, embed, search, pairs; recipes: `ingest.sources[].encoding`)"
 """The options that name an encoding, for messages."""
+MOVE_OLD: Final = "If you named its folder, move the old file out of the folder after converting it."
+"""For messages about a converted file: both would be read."""
 _MARKS: Final = {  # UTF-32 first: its little-endian mark begins like that of UTF-16
     b"\xff\xfe\x00\x00": "utf-32",
     b"\x00\x00\xfe\xff": "utf-32",
@@ -137,16 +139,16 @@ def remedy(path: str, bad: bytes) -> str:
     if _UNDEFINED.search(bad) or 2 * runs > high:
         return (
             f"It is not in a Western encoding. Find its encoding (`file -i {name}`), and convert the file (`iconv -f "
-            f"ENCODING -t utf-8 {name} > {utf8_name(path)}`) or name the encoding {NAME_ENCODING}."
+            f"ENCODING -t utf-8 {name} > {utf8_name(path)}`) or name the encoding {NAME_ENCODING}. {MOVE_OLD}"
         )
     if _has_utf8_lines(path):
         return (
             "Other lines are UTF-8. If these are in Windows-1252, which includes Latin-1, convert them alone: "
-            f'`{shlex.quote(sys.executable)} -c "{_REPAIR}" < {name} > {utf8_name(path)}`.'
+            f'`{shlex.quote(sys.executable)} -c "{_REPAIR}" < {name} > {utf8_name(path)}`. {MOVE_OLD}'
         )
     return (
         f"It may be in Windows-1252, which includes Latin-1. Name the encoding {NAME_ENCODING}: cp1252, or convert the "
-        f"file: `iconv -f cp1252 -t utf-8 {name} > {utf8_name(path)}`."
+        f"file: `iconv -f cp1252 -t utf-8 {name} > {utf8_name(path)}`. {MOVE_OLD}"
     )
 
 

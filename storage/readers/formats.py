@@ -14,6 +14,7 @@ from bsl.storage.errors import SourceError
 from bsl.storage.readers import csv, jsonl, lines, parquet
 from bsl.storage.readers.benchmarks import afs, senteval, sts
 from bsl.storage.readers.columns import Columns, require
+from bsl.storage.readers.read_report import NAME_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -86,6 +87,14 @@ def _as_table(path: str) -> str:  # noqa: ARG001 - like the others
     return "Save the file in one of these formats, such as .csv."
 
 
+def _unpacked(path: str) -> str:  # noqa: ARG001
+    return "Unpack it, and name the file or folder that was in it."
+
+
+def _as_arrow(path: str) -> str:
+    return f"Rename it to {_stem(path)}.arrow."
+
+
 def _as_sheet(path: str) -> str:
     return f"Save the sheet as {_stem(path)}.csv in the spreadsheet program (CSV UTF-8)."
 
@@ -96,8 +105,10 @@ def _as_text(path: str) -> str:
 
 _REMEDIES: Final[dict[str, Callable[[str], str]]] = {
     ".json": _as_lines,
-    **dict.fromkeys((".xlsx", ".xls", ".ods"), _as_sheet),
-    **dict.fromkeys((".pdf", ".docx", ".doc", ".odt", ".rtf", ".html", ".md"), _as_text),
+    **dict.fromkeys((*_COMPRESSIONS, ".xz", ".bz2", ".tar", ".tgz", ".7z"), _unpacked),
+    **dict.fromkeys((".feather", ".ipc"), _as_arrow),
+    **dict.fromkeys((".xlsx", ".xlsm", ".xls", ".ods"), _as_sheet),
+    **dict.fromkeys((".pdf", ".docx", ".doc", ".odt", ".rtf", ".epub", ".html", ".htm", ".md", ".tex"), _as_text),
 }
 """Suffix of a file that cannot be read → what to do, given its path."""
 SUFFIXES: Final = {suffix: name for name, known in FORMATS.items() for suffix in known.suffixes}
@@ -131,7 +142,7 @@ def format_of(path: str) -> Format:
 
 def _suffix(path: str) -> str:
     name = PurePosixPath(path.lower())
-    return name.with_suffix("").suffix if name.suffix in _COMPRESSIONS else name.suffix
+    return name.with_suffix("").suffix or name.suffix if name.suffix in _COMPRESSIONS else name.suffix
 
 
 def _stem(path: str) -> str:
@@ -180,16 +191,17 @@ def read_table(
     *,
     encoding: str | None = None,
     keep_nulls: bool = False,
+    remedy: str = NAME_COLUMNS,
 ) -> Iterator[pl.DataFrame]:
     """Yield the requested columns of a file in frames of bounded size; `report` counts unreadable records.
 
     A text that is null, or absent from a record, is an empty string, as in CSV, unless `keep_nulls`; `report` counts
-    empty texts.
+    empty texts. `remedy` says how to name other columns, if one is missing.
 
     Raises:
         SourceError: the file or a column is missing, or the file is damaged.
     """
-    require(path, columns_of(path, kind, encoding=encoding, until=requested.names), requested.names)
+    require(path, columns_of(path, kind, encoding=encoding, until=requested.names), requested.names, remedy)
     texts = list(requested.texts)
     for frame in FORMATS[kind].read(path, requested, report, **_options(kind, encoding)):
         filled = frame.with_columns(pl.col(texts).fill_null("")) if texts else frame

@@ -15,6 +15,7 @@ import polars as pl
 from bsl.storage.errors import SourceError
 from bsl.storage.readers.blocks import Block, line_blocks
 from bsl.storage.readers.dialect import Dialect, misfits
+from bsl.storage.readers.encodings import MOVE_OLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,8 +82,8 @@ def _require_no_table(path: str, texts: list[str]) -> None:
             continue
         suffix, name = "tsv" if separator == "\t" else "csv", shlex.quote(path)
         target = shlex.quote(f"{path.rpartition('.')[0]}.{suffix}")
-        headed = f"Give it the suffix .{suffix}: `cp {name} {target}`."
-        bare = f"Write the column with text to a new file, for example `cut -f {count} {name} > text.txt`."
+        headed = f"Give it the suffix .{suffix}: `mv {name} {target}`."
+        bare = f"Write the column with text to a new file, for example `cut -f {count} {name} > text.txt`. {MOVE_OLD}"
         raise SourceError(
             f"{path}: a table of {count} columns separated by {separator!r}, expected one text per line. "
             f"{headed if has_names else bare}"

@@ -200,7 +200,7 @@ def explain_damage(path: str, kind: Kind) -> AbstractContextManager[None]:
     Raises:
         SourceError: names the file.
     """
-    remedy = "Copy it again, or if it is in a cache, delete its folder."
+    remedy = "Copy it again, or if it is in a cache, delete its folder. If it has another format, correct its suffix."
     return translated(
         lambda error: SourceError(f"{path} is not a complete {kind} file ({first_line(error):.200}). {remedy}"), ()
     )

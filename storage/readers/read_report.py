@@ -99,7 +99,10 @@ class ReadReport:
         if (counts := _FIELDS.fullmatch(first)) and int(counts[1]) > int(counts[2]):
             quote = "Put quotes around texts that contain the separator"
             if counts[2] == "1":
-                return f"{quote}. Or if each line is a text, remove the header line and rename the file to .txt."
+                return (
+                    f"{quote}, and remove lines above the header. Or if each line is a text, remove the header line "
+                    "and rename the file to .txt."
+                )
             one_more = {f"{int(counts[2]) + 1} fields, expected {counts[2]}"}
             if self.rejected > SHOWN_EXAMPLES and not self.records and {bad.reason for bad in self.bad} == one_more:
                 return (

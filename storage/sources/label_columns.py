@@ -234,6 +234,8 @@ def remedy(table: pl.DataFrame, texts: Sequence[str], unread: Sequence[str], lab
             f"Write {', '.join(map(repr, wrong))} as strings, each text, class or score in a column of its own: the "
             "values are lists, objects or of another type."
         )
+    if empty := [name for name in texts if table[name].null_count() == table.height]:
+        return f"Column {empty[0]!r} has no texts: write them, or name another column {NAME_TEXT}."
     if not texts or (len(texts) > 2 and label is not None):
         others = [name for name in table.columns if name != label] or table.columns
         words = {name: int(table[name].unique().str.count_matches(r"\p{L}").sum()) for name in others}
@@ -249,7 +251,11 @@ def remedy(table: pl.DataFrame, texts: Sequence[str], unread: Sequence[str], lab
         lost = f" {', '.join(map(repr, unread))} cannot be read: the values are lists, objects or of another type."
         return f"{_to_write(next(iter(names), None), len(texts))}{lost if unread else ''}"
     listed = " or ".join(f"`{name}`: {_count(table[name]):,} values" for name in found[:_SUGGESTED])
-    return f"Did you mean {listed}? Name the label {NAME_LABEL}: {found[0]}."
+    titles = [name for name in named(table.columns, _NOT_A_SIDE) if name not in texts and is_prose(table[name])]
+    pair = ""
+    if len(texts) == 1 and titles and _is_scores(table[found[0]]):
+        pair = f" Or for scores of how similar two texts are, also name the texts {NAME_TEXT}: {titles[0]} {texts[0]}."
+    return f"Did you mean {listed}? Name the label {NAME_LABEL}: {found[0]}.{pair}"
 
 
 def _to_write(label: str | None, texts: int) -> str:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SET_PREFIX", "LabelSource", "label_source", "read_labels"]
 
+_ALIKE: Final = "alike in all files of the labels, or give one of these files"
 _MAX_BAD_SHARE: Final = 0.01  # maximum share of unreadable records
 _SHOWN: Final = 5  # spellings in a message
 _LARGEST_SCORE: Final = 1e6
@@ -230,7 +231,8 @@ def _table(files: Sequence[str], kind: Format, columns: Sequence[str], encoding:
     frames = []
     for file in files:
         report = ReadReport(file)
-        frames += list(read_table(file, kind, Columns((), tuple(columns)), report, encoding=encoding))
+        requested = Columns((), tuple(columns))
+        frames += list(read_table(file, kind, requested, report, encoding=encoding, remedy=_ALIKE))
         report.check(_MAX_BAD_SHARE)
     table = pl.concat([frame.cast(pl.String) for frame in frames])
     return table.select(pl.all().str.strip_chars().replace("", None))

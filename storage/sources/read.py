@@ -213,7 +213,9 @@ def _shape(source: ResolvedSource, path: str, kind: Format) -> Columns:
     if len(prose) == 1:
         return Columns(prose)
     sets = "; ".join(", ".join(shape.names) for shape in SHAPES)
+    unread = ", ".join(repr(name) for name in found if name not in sample.columns)
+    write = f", or write the values of {unread} (lists, objects or of another type) as strings" if unread else ""
     raise SourceError(
         f"{path} has the columns {', '.join(map(repr, found))}, expected one of the known sets ({sets}) or exactly one "
-        f"text column. Name the text columns {NAME_COLUMNS}."
+        f"text column. Name the text columns {NAME_COLUMNS}{write}."
     )

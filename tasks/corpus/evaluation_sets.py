@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import lru_cache
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -14,6 +15,8 @@ from bsl.storage.datasets.registry import DATASETS
 from bsl.storage.errors import SourceError
 from bsl.storage.filesystem.spelling import did_you_mean
 from bsl.storage.record import Record
+from bsl.storage.sources.label_names import SET_PREFIX as LABELS
+from bsl.storage.sources.own_text import SET_PREFIX as OWN
 from bsl.storage.sources.scored_sets import read_declared_pairs
 from bsl.storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
 
@@ -113,7 +116,15 @@ def resolve_scored_set(site: RunContext, name: str) -> ScoredSet:
 
 
 def in_full(name: str) -> str:
-    """Return `<name>/test` for the bare name of a scored set, as in `bsl mirror`; other names unchanged."""
+    """Return the name that a set has in results, so that each set has one.
+
+    The bare name of a scored set gets `/test`, as in `bsl mirror`. A local path in `labels:FILE` or `own:FILE` loses
+    `./`, `//` and a last `/`. Other names are unchanged.
+    """
+    prefix, colon, file = name.partition(":")
+    if f"{prefix}{colon}" in (LABELS, OWN) and file and "://" not in file:
+        path, mark, columns = file.partition("#")
+        return f"{prefix}:{PurePosixPath(path)}{mark}{columns}"
     test = f"{name}/test"
     declared = DATASETS.get(name.removeprefix(EMBEDDED))
     return test if is_scored_set(test) and declared is not None and "test" in declared.splits else name

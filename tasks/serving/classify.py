@@ -24,7 +24,7 @@ from bsl.storage.readers.carried import as_text, joined
 from bsl.storage.readers.columns import Columns, known_shape, require
 from bsl.storage.readers.formats import columns_of, format_of, read_table
 from bsl.storage.readers.read_report import ReadReport
-from bsl.storage.readers.text_columns import SAMPLE, is_prose
+from bsl.storage.readers.text_columns import SAMPLE, is_prose, require_header
 from bsl.storage.sources.classifier_names import ARTIFACTS, classifier_folder, no_classifier
 from bsl.tasks.embedding.encode import ResumableEncoding
 from bsl.tasks.embedding.encoders import resolve
@@ -133,7 +133,8 @@ def read_input(path: str, named: str | None, trained: str, encoding: str | None 
     column of prose.
 
     Raises:
-        SourceError: The file is missing, empty or has an unreadable record, or no or several columns may be the text.
+        SourceError: The file is missing, empty or has an unreadable record, its first line is data instead of a header,
+            or no or several columns may be the text.
     """
     form, report = format_of(path), ReadReport(path)
     every = columns_of(path, form, encoding=encoding)
@@ -150,20 +151,27 @@ def read_input(path: str, named: str | None, trained: str, encoding: str | None 
     table = joined(frames)
     if form in ("csv", "tsv"):  # Polars would write an empty string as ""
         table = table.with_columns(pl.col(pl.String).replace("", None))
-    column = named if named is not None else _text_column(path, table.select(may_be_text), trained)
+    column = named
+    if column is None:
+        if trained not in every and known_shape(every) is None:
+            require_header(path, form, table.select(may_be_text).head(SAMPLE), _OPTION)
+        column = _text_column(path, table.select(may_be_text), every, trained)
     return Input(table, column, tuple(name for name in every if name not in names))
 
 
-def _text_column(path: str, table: pl.DataFrame, trained: str) -> str:
-    if trained in table.columns or table.width == 1:
+def _text_column(path: str, table: pl.DataFrame, every: Sequence[str], trained: str) -> str:
+    """Return the column of texts among those that can be read; `every` also has the others, one of which may be it."""
+    if trained in table.columns or len(every) == 1:
         return trained if trained in table.columns else table.columns[0]
     prose = [name for name in table.columns if is_prose(table[name].cast(pl.String).head(SAMPLE))]
     shape = known_shape(table.columns)
-    found = prose or ([*shape.texts] if shape else [])
+    found = [] if trained in every else prose or ([*shape.texts] if shape else [])
     if len(found) != 1:
+        unread = ", ".join(f"`{name}`" for name in every if name not in table.columns)
+        write = f", or write the values of {unread} (lists, objects or bytes) as strings" if unread else ""
         raise SourceError(
             f"{path}: {'several columns' if found else 'no column'} may be the text (found "
-            f"{', '.join(f'`{name}`' for name in found or table.columns)}, expected one). Name it {_OPTION}."
+            f"{', '.join(f'`{name}`' for name in found or table.columns)}, expected one). Name it {_OPTION}{write}."
         )
     return found[0]
 

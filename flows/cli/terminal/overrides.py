@@ -51,7 +51,7 @@ def changes_of(settings: Sequence[str]) -> dict[str, Any]:
     """Parse settings of `--set` into nested changes for `bsl.flows.config.override`.
 
     Raises:
-        ValueError: A setting is malformed, or two settings contradict each other.
+        ValueError: A setting is malformed, or two settings give a field different values.
     """
     changes: dict[str, Any] = {}
     for setting in settings:
@@ -59,7 +59,8 @@ def changes_of(settings: Sequence[str]) -> dict[str, Any]:
         if not equals or path.count(".") > _DEEPEST or "" in path.split("."):
             raise ValueError(f"--set {setting[:200]}: expected FIELD=VALUE, such as training.lr=3e-4")
         if not _put(changes, path.split("."), value_of(value)):
-            other = next(other for other in settings if other != setting and _nested(path, other.partition("=")[0]))
+            parts = path.split(".")
+            other = next(other for other in settings if not _put(changes_of([other]), parts, value_of(value)))
             raise ValueError(f"--set {setting} and --set {other} contradict each other. Remove one of them")
     return changes
 
@@ -94,23 +95,22 @@ def refuse_contradictions(given: Mapping[str, object], changes: Mapping[str, Any
 
 
 def _put(changes: dict[str, Any], path: list[str], value: object) -> bool:
-    """Insert a value; return False if it contradicts an earlier plain value above or below it."""
-    *parents, last = path
-    for name in parents:
-        changes = changes.setdefault(name, {})
-        if not isinstance(changes, dict):
-            return False
-    if last in {"objective", "transform"} and isinstance(value, str):
+    """Insert a value; return False if it contradicts an earlier value of the field, or of one above or below it."""
+    if path[-1] in {"objective", "transform"} and isinstance(value, str):
         value = {"name": value}  # the fields of the named objective or transform may be set too
-    before = changes.get(last)
-    if isinstance(before, dict) and not isinstance(value, dict):
-        return False
-    changes[last] = before | value if isinstance(before, dict) and isinstance(value, dict) else value
+    nested: Any = value
+    for name in reversed(path):
+        nested = {name: nested}
+    return _merge(changes, nested)
+
+
+def _merge(changes: dict[str, Any], others: Mapping[str, Any]) -> bool:
+    for name, value in others.items():
+        before = changes.setdefault(name, value)
+        both = isinstance(before, dict) and isinstance(value, dict)
+        if before is not value and not (_merge(before, value) if both else before == value):
+            return False
     return True
-
-
-def _nested(one: str, other: str) -> bool:
-    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
 
 
 def value_of(text: str) -> object:

@@ -14,8 +14,9 @@ import torch
 import bsl
 from bsl.models.evaluation.significance.hierarchical import holm
 from bsl.storage.errors import SourceError
+from bsl.storage.readers.read_report import ReadReport
 from bsl.storage.sources.labels import label_source, read_labels
-from bsl.storage.sources.own_text import text_sources
+from bsl.storage.sources.own_text import records, text_sources
 from bsl.storage.sources.reading_config import ReadingConfig
 from bsl.tables import Files
 
@@ -66,6 +67,23 @@ def test_missing_labels_of_pandas_and_classes_below_zero_of_a_dataset_are_missin
         for missing in (None, float("nan"), pd.NA):
             table = pd.DataFrame({"text": TEXTS, "label": [missing, *TOPICS[1:]]})
             assert read_labels(label_source(files.labels(table))).height == 39
+
+
+NAN = float("nan")
+WITH_NAN = {"text": [NAN, *TEXTS[1:]], "title": [NAN, *TEXTS[1:]], "page": [NAN, *map(float, range(39))]}
+
+
+@pytest.mark.parametrize("rows", [WITH_NAN, pd.DataFrame(WITH_NAN).to_dict("records"), pd.DataFrame(WITH_NAN)])
+def test_nan_is_no_text_title_or_document(rows):
+    """Regression: pandas alone had its missing values; of dictionaries, `NaN` was a text and the title of several."""
+    with Files() as files:
+        (source,) = text_sources(ReadingConfig(), files.texts(rows))
+        found = next(records(source, ReadReport("texts")))
+        assert (source.title, source.document) == ("title", "page")
+        assert found.row(0)[:3] == ("", None, None)
+        assert found["text"].to_list()[1:] == TEXTS[1:]
+        labels = files.labels((WITH_NAN["text"], TOPICS))
+        assert read_labels(label_source(labels))["text_1"].to_list() == TEXTS[1:]
 
 
 def test_scored_pairs_are_three_lists():

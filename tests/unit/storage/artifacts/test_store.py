@@ -125,6 +125,15 @@ def test_export_to_folder_and_zip(store, tmp_path):
         store.export(REF, folder)
 
 
+@pytest.mark.parametrize("name", ["out.tar", "out.tar.gz", "out.TGZ", "out.ZIP"])
+def test_export_to_another_archive_is_refused(store, tmp_path, name):
+    """Regression: it was a folder of that name."""
+    put(store)
+    with pytest.raises(StoreWriteError, match=r"archives are not written\. Name a folder, or a file that ends"):
+        store.export(REF, tmp_path / name)
+    assert not (tmp_path / name).exists()
+
+
 def test_export_to_a_full_disk_leaves_nothing(store, tmp_path, monkeypatch):
     def full_disk(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -1,5 +1,6 @@
 """Files as blocks of lines: compressed, packed, in other encodings, damaged."""
 
+import bz2
 import gzip
 import io
 import shlex
@@ -61,12 +62,19 @@ REFUSED = [
     ("a.txt.zip", zipped(method=97), r"the zip archive cannot be read \(That compression method is not supported"),
     ("a.txt.zip", b"PK\x03\x04 and no more", "the zip archive cannot be read"),
     ("a.txt.gz", gzip.compress(LINE * 1000)[:-20], "damaged gzip data"),
-    ("a.txt.gz", b"no gzip", "damaged gzip data"),
+    ("a.txt.gz", b"no gzip", r"damaged gzip data.*if it is not compressed, remove \.gz from its name"),
+    ("a.txt.zst", b"no Zstandard", r"cannot be read.*if it is not compressed, remove \.zst from its name"),
+    ("a.txt.zip", b"no zip", r"cannot be read.*Unpack it.*if it is not compressed, remove \.zip from its name"),
     ("a.txt.gz", gzip.compress(b"\0" * (96 << 20), 1), "longer than 64 MiB"),  # in bounded memory
     ("a.txt", gzip.compress(LINE), r"contains gzip.*, add \.gz to its name"),
     ("a.jsonl", zlib.compress(LINE), "contains zlib"),
     ("a.tsv", PACK["zst"](LINE), "contains Zstandard"),
-    ("a.csv", b"PK\x03\x04 a spreadsheet", "contains zip or spreadsheet.*Save a spreadsheet as"),
+    ("a.csv", b"PK\x03\x04 a spreadsheet", "contains zip, spreadsheet or Word.*Save a spreadsheet as"),
+    ("a.csv", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(500), r"contains old Excel or Word data.* as \.csv"),
+    ("a.csv", bz2.compress(LINE), "contains bzip2 data, expected text. Unpack it"),
+    ("a.txt", b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n", r"contains PDF data, expected text\. Save its text as \.txt"),
+    ("a.txt", b"{\\rtf1\\ansi one\\par\n}", "contains RTF data"),
+    ("a.csv", b"SQLite format 3\0" + bytes(500), r"contains SQLite data.* as \.csv"),
     ("a.csv.gz", gzip.compress(b"PAR1 a table"), r"contains Parquet.*Unpack it, if .*its suffix is \.parquet"),
     ("a.jsonl", b"ARROW1\0\0 a table", r"contains Arrow data, expected text\. .*rename it: its suffix is \.arrow"),
     ("a.txt", "a\nb".encode("utf-16")[:-1], r"a\.txt, line 2: byte 0x62 has no character in utf-16.*file -i"),

@@ -46,3 +46,10 @@ def test_zero_or_several_prose_columns_require_a_column_name(tmp_path, columns):
     pl.DataFrame(columns).write_csv(tmp_path / "rev.csv")
     with pytest.raises(SourceError, match=r"expected one of the known sets .* Name the text columns with `--columns`"):
         check_columns(source(tmp_path / "rev.csv"))
+
+
+def test_columns_that_cannot_be_read_are_to_be_written_as_strings(write):
+    """Regression: of texts inside objects, another column was to be named."""
+    path = write("a.jsonl", '{"id": 7, "data": {"text": "Where is my parcel?"}}\n')
+    with pytest.raises(SourceError, match=r"or write the values of 'data' \(lists, .*\) as strings\."):
+        check_columns(source(path))

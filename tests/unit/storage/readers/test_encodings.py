@@ -2,7 +2,12 @@
 
 import subprocess
 
-from bsl.storage.readers.encodings import remedy
+import polars as pl
+
+from bsl.storage.readers.encodings import MOVE_OLD, remedy
+from bsl.storage.readers.read_report import ReadReport
+from bsl.storage.sources.own_text import records, text_sources
+from bsl.storage.sources.reading_config import ReadingConfig
 from tests.every import every
 
 
@@ -34,6 +39,19 @@ def test_file_of_two_encodings_is_converted_where_it_is_not_utf_8(tmp_path):
     assert (tmp_path / "two files.utf8.csv").read_text(encoding="utf-8") == "text\nMüßig\nschön\nplain\n"
     path.write_bytes(f"text\n{other}\n".encode("cp1252"))
     assert "--encoding" in remedy(str(path), other.encode("cp1252"))
+
+
+def test_followed_remedy_reads_each_text_of_a_folder_once(tmp_path):
+    """Regression: the old file stayed in the folder, which was refused again, or read twice."""
+    folder, away = tmp_path / "folder", tmp_path / "away.csv"
+    folder.mkdir()
+    (folder / "two.csv").write_bytes("text\nMüßig ist das.\n".encode() + "Schön ist es.\n".encode("cp1252"))
+    found = remedy(str(folder / "two.csv"), "Schön".encode("cp1252"))
+    subprocess.run(found.split("`")[1], shell=True, check=True)
+    assert found.endswith(MOVE_OLD)
+    (folder / "two.csv").rename(away)
+    (source,) = text_sources(ReadingConfig(), [str(folder)])
+    assert pl.concat(records(source, ReadReport("folder")))["text"].to_list() == ["Müßig ist das.", "Schön ist es."]
 
 
 def test_byte_without_a_character_does_not_stop_the_conversion(tmp_path):

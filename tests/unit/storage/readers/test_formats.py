@@ -33,6 +33,10 @@ def test_missing_column_error_lists_twenty_columns(count, end):
         ("a.XLSX", "a.csv in the spreadsheet"),
         ("a.pdf.gz", "as a.txt"),
         ("a", "such as .csv"),
+        ("a.csv.xz", "Unpack it"),
+        ("a.tar.gz", "Unpack it"),
+        ("a.zip", "Unpack it"),
+        ("a.feather", "Rename it to a.arrow."),
     ]
 )
 def test_unknown_file_suffix_raises_source_error(path, remedy):

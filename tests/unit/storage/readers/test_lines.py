@@ -94,10 +94,10 @@ def test_missing_views_file_error_names_the_download(tmp_path):
 
 
 TABLES = {
-    "tabs": ("id\ttext\n1\tOne.\n2\tTwo.\n", "separated by '\\\\t'.*`cp .*a.txt .*a.tsv`"),
+    "tabs": ("id\ttext\n1\tOne.\n2\tTwo.\n", "separated by '\\\\t'.*`mv .*a.txt .*a.tsv`"),
     "tabs without names": ("1\tOne cat.\n2\tTwo cats.\n", "cut -f 2 .*a.txt > text.txt"),
-    "semicolons": ("id;text\n1;One, two.\n2;Three.\n", "separated by ';'.*`cp .*a.txt .*a.csv`"),
-    "commas": ('id,text\n1,"One, two."\n2,Three.\n', "separated by ','.*`cp .*a.txt .*a.csv`"),
+    "semicolons": ("id;text\n1;One, two.\n2;Three.\n", "separated by ';'.*`mv .*a.txt .*a.csv`"),
+    "commas": ('id,text\n1,"One, two."\n2,Three.\n', "separated by ','.*`mv .*a.txt .*a.csv`"),
 }
 
 

@@ -119,6 +119,9 @@ NO_LABELS = {
         "".join(f'{n},"{text}",{n % 2 + 5}\n' for n, text in enumerate(TEXTS)),
         "line 1 should be a header, but '0' is a number .* with `--text-column` .*, and the label with `--label",
     ),
+    "no texts": (
+        pl.DataFrame({"text": [None] * 12, "label": list("xy" * 6)}).write_csv(), "Column 'text' has no texts: write",
+    ),
     "a bad line": (
         pl.DataFrame({"text": TEXTS, "label": list("xy" * 6)}).write_csv() + "one field\n", "line 14: 1 fields",
     ),
@@ -186,6 +189,15 @@ def test_text_file_has_no_labels(tmp_path):
 def test_files_of_two_formats_are_refused(tmp_path):
     write_files(tmp_path, {"a.csv": "", "b.jsonl": ""})
     with pytest.raises(SourceError, match="files of csv and jsonl, expected one format"):
+        label_source(str(tmp_path))
+
+
+def test_files_with_other_columns_than_the_first_are_refused(tmp_path):
+    """Regression: the remedy was an option that labels do not have."""
+    write_files(tmp_path, {"a.csv": "text,label\none,x\n", "b.csv": "body,label\ntwo,y\n"})
+    with pytest.raises(
+        SourceError, match=r"b\.csv: column 'text' is missing.*Name the right columns alike in all files"
+    ):
         label_source(str(tmp_path))
 
 
@@ -289,6 +301,9 @@ REMEDIES = {
         {"one": TEXTS, "two": TEXTS[::-1], "kind": [*"xyz" * 4]}, {"label": "kind"}, ("one",), "kind",
     ),
     "150 classes": ({"text": QUESTIONS, "label": [n // 2 for n in range(300)]}, {}, ("text",), "label"),
+    "a title, a text and their score": (
+        {"title": TEXTS, "text": TEXTS[::-1], "score": [1, 2, 3] * 4}, {}, ("title", "text"), "score",
+    ),
 }  # fmt: skip
 
 
@@ -302,7 +317,7 @@ def test_followed_remedies_lead_to_labels(tmp_path, columns, options, texts, lab
         except SourceError as error:
             advised = dict(re.findall(r"--(text|label)-column` [(].*?[)]: ([^.;]+)", str(error)))
             given["label"] = advised.get("label", given["label"])
-            given["texts"] = [advised["text"]] if "text" in advised else given["texts"]
+            given["texts"] = advised["text"].split() if "text" in advised else given["texts"]
     source = label_source(with_label_columns(path, **given))
     assert (source.texts, source.label) == (texts, label)
 

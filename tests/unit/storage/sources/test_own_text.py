@@ -190,6 +190,17 @@ def test_table_without_text_raises_source_error(tmp_path, name):
         text_sources(ReadingConfig(), [str(tmp_path / name)])
 
 
+def test_lines_above_the_header_are_to_be_removed(tmp_path):
+    """Regression: of the one row that fitted the comment, a text column was to be named."""
+    path, header = tmp_path / "own.csv", "id,text\n"
+    table = header + "".join(f'{number},"{text}"\n' for number, text in enumerate(PROSE))
+    path.write_text(f"# exported by a tool\n# in 2024\n{table}")
+    with pytest.raises(SourceError, match=r"line 3: 2 fields, expected 1.*and remove lines above the header"):
+        text_sources(ReadingConfig(), [str(path)])
+    path.write_text(table)
+    assert text_sources(ReadingConfig(), [str(path)])[0].texts == ("text",)
+
+
 def test_file_without_columns_or_with_a_named_column_of_lists_is_refused(tmp_path):
     for content, columns, why in (
         ({}, (), "no columns, expected one with text"),

@@ -15,6 +15,7 @@ from bsl.tasks.evaluation.kinds import KINDS, available, names_of, shared_names,
 from bsl.tasks.evaluation.python_api import evaluate
 from bsl.tasks.evaluation.sts import units_of
 from bsl.tasks.stage.run_context import RunContext
+from tests.every import every
 from tests.toys.tasks.evaluation.toy import ToyKind
 
 YEARS = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
@@ -47,6 +48,20 @@ def test_every_set_name_belongs_to_a_single_kind_and_passes_the_quick_check():
         assert all([other for other in KINDS if other.knows(name)] == [kind] for name in kind.names)
     check_sets([*suites(), "all", *(name for kind in KINDS for name in kind.names if ":" not in name)], RunContext())
     assert names_of(["sts17", "sts17-en-en/test"]) == names_of(["sts17"])
+
+
+@every(
+    [
+        (("labels:rows.csv", "labels:./rows.csv", "labels:.//rows.csv"), "labels:rows.csv"),
+        (("labels:a/./b.csv#label=x/./y", "labels:a//b.csv#label=x/./y"), "labels:a/b.csv#label=x/./y"),
+        (("own:letters/", "own:./letters"), "own:letters"),
+        (("own:s3://bucket//a/", "own:s3://bucket//a/"), "own:s3://bucket//a/"),
+        (("own:embedded:nli-sample",), "own:embedded:nli-sample"),
+    ]
+)
+def test_file_with_two_spellings_is_one_set(spellings, name):
+    """Regression: it was scored and compared twice."""
+    assert names_of(spellings) == (name,)
 
 
 def test_tables_have_the_columns_of_the_papers():

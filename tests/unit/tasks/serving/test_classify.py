@@ -144,6 +144,29 @@ def test_file_without_a_column_of_strings_says_what_to_write(write):
             read_input(path, None, "body")
 
 
+@pytest.mark.parametrize(
+    ("rows", "unread"),
+    [
+        ('{"id": 7, "data": {"text": "Where is my parcel?"}}', "`data`"),
+        ('{"queue": "delivery", "messages": [{"content": "Where is my parcel?"}]}', "`messages`"),
+        ('{"body": ["Where", "is", "it?"], "subject": "A parcel that has not arrived"}', "`body`"),
+    ],
+)
+def test_column_beside_unreadable_texts_is_not_taken_for_the_text(write, rows, unread):
+    """Regression: ids or labels were classified, because the column of texts has objects and is not read."""
+    with pytest.raises(SourceError, match=rf"no column may be the text.*or write the values of {unread} .* as strings"):
+        read_input(write("new.jsonl", f"{rows}\n" * 3), None, "body")
+
+
+@pytest.mark.parametrize(("header", "row"), [("id,mail", "{},Where is parcel {}?"), ("mail", "Where is parcel {}?")])
+def test_first_row_is_not_taken_for_a_header(write, header, row):
+    """Regression: a file without a header lost its first row, and the result had that row as its columns."""
+    rows = "".join(f"{row.format(number, number)}\n" for number in range(9))
+    with pytest.raises(SourceError, match=r"line 1 should be a header.* name the text column with --text-column"):
+        read_input(write("new.csv", rows), None, "body")
+    assert read_input(write("headed.csv", f"{header}\n{rows}"), None, "body").table.height == 9
+
+
 def test_only_column_is_not_to_be_changed(write):
     assert read_input(write("new.txt", "Where is my parcel?\n"), None, "body").summary == "text in `text`"
 

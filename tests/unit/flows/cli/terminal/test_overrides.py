@@ -1,5 +1,7 @@
 """`--set` changes single fields; hostile settings are refused with a clear message."""
 
+import re
+
 import pytest
 
 from bsl.flows.cli.terminal.overrides import changes_of, configured
@@ -71,6 +73,36 @@ def test_untrained_recipe_rejects_training_fields_without_an_objective(*change):
         configured("bert-avg", change)
     trained = configured("bert-avg", [*change, "training.objective=simcse"])
     assert (trained.training.lr, trained.training.objective.name) == (1e-4, "simcse")
+
+
+@every(
+    [
+        ("training.lr=1", "training.lr=2"),
+        ("training.objective=bsl", "training.objective=simcse"),
+        ("training.collapse=null", "training.collapse=5"),
+        ('training={"lr": 1}', "training.seed=3", "training.lr=2"),
+        ("training.seed=3", "training.lr=1", 'training={"lr": 2}'),
+    ]
+)
+def test_different_values_of_a_field_are_refused(*settings):
+    """Regression: the last one was used, in silence."""
+    first, last = (one for one in settings if "seed" not in one)
+    with pytest.raises(ValueError, match=f"^{re.escape(f'--set {last} and --set {first}')} contradict each other"):
+        changes_of(settings)
+
+
+def test_settings_of_one_section_are_merged_in_any_order():
+    """Regression: a section replaced the fields that were set inside its sections before."""
+    settings = [
+        "training.objective.temperature=1",
+        'training={"objective": {"momentum": 0.9}}',
+        "training.lr=3",
+        "training.lr=3",
+    ]
+    for order in (1, -1):
+        assert changes_of(settings[::order]) == {
+            "training": {"objective": {"temperature": 1, "momentum": 0.9}, "lr": 3}
+        }
 
 
 def test_values_are_json_or_plain_text():
