@@ -67,7 +67,7 @@ def all_scores(scores: pl.DataFrame) -> Folded:
 
 def difference_rows(comparison: pl.DataFrame, draws: int | None = None) -> list[dict[str, str]]:
     """Return a row per pair of systems and set: difference × 100, interval, p (Holm's) of a number of draws."""
-    count = _systems_compared(comparison)
+    count = systems_compared(comparison)
     rows = comparison.filter(pl.col("metric") != "pearson").to_dicts()
     return [
         {
@@ -88,10 +88,10 @@ def difference_table(comparison: pl.DataFrame, draws: int | None = None) -> Tabl
 
 def holm_named(title: str, comparison: pl.DataFrame) -> str:
     """Return the title of a table of differences, which names the correction of p if there is one."""
-    return f"{title}{_CORRECTED}" if _systems_compared(comparison) > 1 else title
+    return f"{title}{_CORRECTED}" if systems_compared(comparison) > 1 else title
 
 
-def _systems_compared(comparison: pl.DataFrame) -> int:
+def systems_compared(comparison: pl.DataFrame) -> int:
     """Return the largest number of systems that are compared with one reference."""
     return int(comparison.select(pl.col("model").n_unique().over("reference").max()).item() or 0)
 
