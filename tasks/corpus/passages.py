@@ -23,7 +23,7 @@ def columns_table(sources: tuple[TextSource, ...]) -> Table:
     return Table.of("Columns", [source.summary for source in sources])
 
 
-@stage(ref=PassagesRef, version=11)
+@stage(ref=PassagesRef, version=12)
 def read_passages(context: StageContext, sources: tuple[TextSource, ...], config: HoldOutConfig) -> None:
     """Read files, split their records into sentences and hold documents out.
 

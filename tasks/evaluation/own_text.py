@@ -54,7 +54,7 @@ class OwnTextSet(EvaluationSet):
     """Maximum number of questions of a kind."""
     seed: ClassVar[int] = 0
     sources: tuple[TextSource, ...]
-    rule: Literal[2] = 2
+    rule: Literal[3] = 3
     """Version of the rule that divides text into documents and sentences, in keys."""
 
     def read(self) -> Mapping[str, pl.DataFrame]:

@@ -33,6 +33,11 @@ SHORT = HoldOutConfig(min_chars=1)
      ["Er mag z. B. Äpfel, d. h. Obst.", "Im 3. Jh. v. Chr. war Art. 3 alt."]),
     ("Am 3. Mai 2020 kam der 2. Zug. Tom ist 20. Das war 1999. Ich ging.",
      ["Am 3. Mai 2020 kam der 2. Zug.", "Tom ist 20.", "Das war 1999.", "Ich ging."]),
+    ("Gov. Mead and Sen. Kerry climbed Mt. Fuji on Oct. 7. Nos. 3 and 4 follow. It makes sens. He left in dec. He ate.",
+     ["Gov. Mead and Sen. Kerry climbed Mt. Fuji on Oct. 7.", "Nos. 3 and 4 follow.", "It makes sens.",
+      "He left in dec.", "He ate."]),
+    ("Zu seinem 13. Geburtstag kam die 3. Auflage, vgl. Abb. 3. Véase núm. 5 y pág. 7. Bien.",
+     ["Zu seinem 13. Geburtstag kam die 3. Auflage, vgl. Abb. 3.", "Véase núm. 5 y pág. 7.", "Bien."]),
     ("Vive en los EE. UU. desde mayo. Bien.", ["Vive en los EE. UU. desde mayo.", "Bien."]),
     ("  ", []),
     # Regression: the splitter tried the rest of the text from each dot, a minute for this input.
