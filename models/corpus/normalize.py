@@ -12,6 +12,7 @@ Normalisation
 
 Sentence splitting, by rules that need no download
 - A sentence ends at an end mark before white space and a capital, a digit or a letter of a script without case.
+- Quotes before a word open a sentence, quotes after an end mark close it, whatever their form: „…“, »…«, « … », ”…”.
 - Chinese and Japanese end marks need no white space. Closing brackets and quotes after them belong to the sentence; a
   straight quote closes if the sentence has an odd number of them so far.
 - A full stop after a known abbreviation or a single capital (an initial) does not end a sentence. Nor does one inside
@@ -118,14 +119,17 @@ def letters(text: pl.Expr) -> pl.Expr:
 _MARKS: Final = ".!?…؟۔।॥։።។။"
 # A run of marks matches as a whole or not at all; otherwise matching a line of dots would take quadratic time.
 _CLOSERS: Final = "[」』】》〉〕）〗］｝”’»)\\]]*"  # after a wide mark
-_END: Final = re.compile(rf"(?:(?<![{_MARKS}])[{_MARKS}]++[\"'”’»)\]]*(?=\s+[\"'“‘«(\[¿¡]*\w)|[。！？｡]+{_CLOSERS})")
+_QUOTES: Final = "\"'“”„‘’‚«»‹›"  # the same quote opens in one language and closes in another
+_FIRST: Final = rf"(?:[{_QUOTES}(\[¿¡]|«\s)*"  # before the first word of a sentence; French quotes have blanks inside
+_LAST: Final = rf"(?:[{_QUOTES})\]]|\s»(?!\w))*"
+_END: Final = re.compile(rf"(?:(?<![{_MARKS}])[{_MARKS}]++{_LAST}(?=\s+{_FIRST}\w)|[。！？｡]+{_CLOSERS})")
 _WIDE_MARKS: Final = "。！？｡"
 _STRAIGHT: Final = "\"'＂＇"
 _CLOSING: Final = re.compile(_CLOSERS)
 _LAST_WORDS: Final = re.compile(r"(?:(\S+)\s+)?(\S*)\Z")
 _LONGEST: Final = 16  # maximal length of an abbreviation in letters
-_NEXT: Final = re.compile(r"\s*[\"'“‘«(\[¿¡]*(\w*)(\.?)")
-_OPENING: Final = "\"'“‘«([¿¡"
+_NEXT: Final = re.compile(rf"\s*{_FIRST}(\w*)(\.?)")
+_OPENING: Final = f"{_QUOTES}([¿¡"
 _TITLES: Final = "mr mrs ms dr prof st rev hon capt col gen lt sgt jr sr m mme mlle sra"
 _OTHERS: Final = "vol fig figs eq pp ed eds al cf ca vs approx dept est inc ltd co corp e.g i.e u.s u.k a.m p.m ee"
 _GERMAN: Final = "bzw z.b d.h u.a nr usw evtl ggf sog vgl inkl hrsg"

@@ -38,6 +38,10 @@ SHORT = HoldOutConfig(min_chars=1)
       "He left in dec.", "He ate."]),
     ("Zu seinem 13. Geburtstag kam die 3. Auflage, vgl. Abb. 3. Véase núm. 5 y pág. 7. Bien.",
      ["Zu seinem 13. Geburtstag kam die 3. Auflage, vgl. Abb. 3.", "Véase núm. 5 y pág. 7.", "Bien."]),
+    ("Er ging. „Hallo“, sagte er. „Komm!“ Sie kam. »Na?« ‚Ja.‘ Gut.",
+     ["Er ging.", "„Hallo“, sagte er.", "„Komm!“", "Sie kam.", "»Na?«", "‚Ja.‘", "Gut."]),
+    ("Il dit : « Oui. » Puis il part. « Où ? » demanda-t-elle. ”Hej.” Hon gick.",
+     ["Il dit : « Oui. »", "Puis il part.", "« Où ? » demanda-t-elle.", "”Hej.”", "Hon gick."]),
     ("Vive en los EE. UU. desde mayo. Bien.", ["Vive en los EE. UU. desde mayo.", "Bien."]),
     ("  ", []),
     # Regression: the splitter tried the rest of the text from each dot, a minute for this input.
