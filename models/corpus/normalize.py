@@ -12,10 +12,13 @@ Normalisation
 
 Sentence splitting, by rules that need no download
 - A sentence ends at an end mark before white space and a capital, a digit or a letter of a script without case.
+- Quotes before a word open a sentence, quotes after an end mark close it, whatever their form: „…“, »…«, « … », ”…”.
 - Chinese and Japanese end marks need no white space. Closing brackets and quotes after them belong to the sentence; a
   straight quote closes if the sentence has an odd number of them so far.
 - A full stop after a known abbreviation or a single capital (an initial) does not end a sentence. Nor does one inside
-  "z. B." or after it, or after a German ordinal: "am 3. Mai", "im 19. Jahrhundert", "der 2. Versuch".
+  "z. B." or after it, or after a German ordinal: "am 3. Mai", "im 19. Jahrhundert", "der 2. Versuch". Abbreviations
+  that are words of another language count if they begin with a capital ("Sen. Kerry", but "pas de sens. Il"), or before
+  a number ("Oct. 7").
 - End marks are those of Latin, Greek, Cyrillic, Arabic, Urdu, Indic, Armenian, Ethiopic, Khmer and Burmese script.
 - A wrong split affects all encoders in the same way.
 """
@@ -116,20 +119,30 @@ def letters(text: pl.Expr) -> pl.Expr:
 _MARKS: Final = ".!?…؟۔।॥։።។။"
 # A run of marks matches as a whole or not at all; otherwise matching a line of dots would take quadratic time.
 _CLOSERS: Final = "[」』】》〉〕）〗］｝”’»)\\]]*"  # after a wide mark
-_END: Final = re.compile(rf"(?:(?<![{_MARKS}])[{_MARKS}]++[\"'”’»)\]]*(?=\s+[\"'“‘«(\[¿¡]*\w)|[。！？｡]+{_CLOSERS})")
+_QUOTES: Final = "\"'“”„‘’‚«»‹›"  # the same quote opens in one language and closes in another
+_FIRST: Final = rf"(?:[{_QUOTES}(\[¿¡]|«\s)*"  # before the first word of a sentence; French quotes have blanks inside
+_LAST: Final = rf"(?:[{_QUOTES})\]]|\s»(?!\w))*"
+_END: Final = re.compile(rf"(?:(?<![{_MARKS}])[{_MARKS}]++{_LAST}(?=\s+{_FIRST}\w)|[。！？｡]+{_CLOSERS})")
 _WIDE_MARKS: Final = "。！？｡"
 _STRAIGHT: Final = "\"'＂＇"
 _CLOSING: Final = re.compile(_CLOSERS)
 _LAST_WORDS: Final = re.compile(r"(?:(\S+)\s+)?(\S*)\Z")
 _LONGEST: Final = 16  # maximal length of an abbreviation in letters
-_NEXT: Final = re.compile(r"\s*[\"'“‘«(\[¿¡]*(\w*)(\.?)")
-_OPENING: Final = "\"'“‘«([¿¡"
+_NEXT: Final = re.compile(rf"\s*{_FIRST}(\w*)(\.?)")
+_OPENING: Final = f"{_QUOTES}([¿¡"
 _TITLES: Final = "mr mrs ms dr prof st rev hon capt col gen lt sgt jr sr m mme mlle sra"
 _OTHERS: Final = "vol fig figs eq pp ed eds al cf ca vs approx dept est inc ltd co corp e.g i.e u.s u.k a.m p.m ee"
 _GERMAN: Final = "bzw z.b d.h u.a nr usw evtl ggf sog vgl inkl hrsg"
 _ABBREVIATIONS: Final = frozenset(f"{_TITLES} {_OTHERS} {_GERMAN}".split())
-_BEFORE_NUMBERS: Final = frozenset(["no", "p", "s", "art", "abs", "bd", "kap"])  # some are words too: "say no."
-_BEFORE_ORDINALS: Final = frozenset(["der", "dem", "im", "vom", "zum", "zur", "beim"])
+_BEFORE_NAMES: Final = "Mt Gov Sen Sens Rep Reps Maj Cmdr Brig Adm Sgt"  # "sens." is French
+_CAPITALISED: Final = frozenset(_BEFORE_NAMES.split())
+_SECTIONS: Final = "no nos p s art abs bd kap abb tab ziff chap sect núm pág págs"
+_SHORT_MONTHS: Final = "jan feb mar apr aug sep sept oct nov dec"
+_BEFORE_NUMBERS: Final = frozenset(f"{_SECTIONS} {_SHORT_MONTHS}".split())  # some are words too: "say no."
+_ARTICLES: Final = "der die das des dem den am im vom zum zur beim"
+_OWNERS: Final = ("mein", "dein", "sein", "ihr", "unser", "eur")
+_OWNED: Final = [f"{owner}e{end}" for owner in _OWNERS for end in ("", "m", "n", "r", "s")]
+_BEFORE_ORDINALS: Final = frozenset([*_ARTICLES.split(), *_OWNED])
 _MONTHS: Final = "januar jänner februar märz april mai juni juli august september oktober november dezember"
 _AFTER_ORDINALS: Final = frozenset(f"{_MONTHS} jahrhundert jahrhunderts jahrhunderte jh".split())
 _DIGITS: Final = 3  # most digits of an ordinal; a year ends a sentence
@@ -176,4 +189,4 @@ def _goes_on(text: str, start: int, mark: re.Match[str]) -> bool:
         if word.isupper() or is_part:
             return True
     lower = word.lower()
-    return lower in _ABBREVIATIONS or (lower in _BEFORE_NUMBERS and after[:1].isdecimal())
+    return lower in _ABBREVIATIONS or word in _CAPITALISED or (lower in _BEFORE_NUMBERS and after[:1].isdecimal())

@@ -10,6 +10,7 @@ Two scores whose signatures differ only in the field `vectors` were measured in 
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -124,8 +125,15 @@ class ScoreRow:
     ci_high: float
 
 
-def p_text(value: float) -> str:
-    """Format a p-value with three digits, or as `<0.001`."""
+def p_text(value: float, smallest: float = 0.0) -> str:
+    """Format a p-value with three digits, or as `<0.001`.
+
+    The smallest p that the bootstrap draws can show (`sweep.smallest_p`; 0 if unknown) is a bound: it is rounded up and
+    printed as `≤ 0.002`.
+    """
+    if smallest and value <= smallest * (1 + 1e-9):
+        unit = 10.0 ** math.floor(math.log10(smallest))
+        return f"≤ {math.ceil(smallest / unit) * unit:.1g}"
     return "<0.001" if value < 0.0005 else f"{value:.3f}"
 
 

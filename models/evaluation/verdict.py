@@ -81,6 +81,7 @@ def verdict_of(
     *,
     kept_start: bool,
     finding: str = "",
+    smallest: float = 0.0,
 ) -> Verdict:
     """Return the verdict on a trained encoder, compared with the original.
 
@@ -91,6 +92,7 @@ def verdict_of(
         gentler: Advice if training did harm.
         kept_start: Whether dev selection kept the original encoder.
         finding: Reason why training was stopped as harmful; empty if it was not.
+        smallest: Smallest p that the draws of the table can show (`sweep.smallest_p`); 0 if unknown.
     """
     if finding:
         evaluated = "the original encoder" if kept_start else "the best checkpoint before that"
@@ -103,7 +105,7 @@ def verdict_of(
         return Verdict("NOT TESTED", _UNTESTED, "Name test sets in evaluation.sets, such as sts or stsb/test.")
     reason = (
         f"Spearman × 100 {with_sign(row['value'], row['ci_low'], row['ci_high'])} on {row['dataset']} {row['split']}, "
-        f"p {p_text(row['p_value'])}"
+        f"p {p_text(row['p_value'], smallest)}"
     )
     side = side_of(row["ci_low"], row["ci_high"], row["p_value"])
     if side != "no" and abs(row["value"]) < RELEVANT / 100:

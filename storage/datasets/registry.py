@@ -75,6 +75,12 @@ def require_rows(dataset: str, split: str, rows: int) -> None:
         raise SourceError(f"{dataset} {split} has {rows:,} rows, expected the {expected:,} that papers report", remedy)
 
 
+def pairs_of(name: str) -> str:
+    """Return the name of the dataset with the same pairs: the raw version of a tokenised one, else the name itself."""
+    declared = DATASETS.get(name)
+    return (declared and declared.folder) or name
+
+
 def suites_of(datasets: Iterable[Dataset]) -> dict[str, tuple[Dataset, ...]]:
     """Return suite → datasets, in the given order."""
     members: dict[str, tuple[Dataset, ...]] = {}

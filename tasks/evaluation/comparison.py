@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from bsl.tasks.embedding.vectors import Vectors
 
 
-@stage(ref=ComparisonRef, version=6 + DRAWS_VERSION)
+@stage(ref=ComparisonRef, version=7 + DRAWS_VERSION)
 def compare(
     context: StageContext,
     first: EmbeddingsRef,
@@ -93,7 +93,7 @@ def paired_draws(
     systems = [[open_vectors(store, vectors)] for vectors in pair]
     drawn = draws_of_sets([(name, evaluation_set, 0) for name, evaluation_set in sets.items()], systems, config)
     tests = {name: scored for name, scored in sets.items() if isinstance(scored, ScoredSet) and scored.split == "test"}
-    if len(tests) > 1:
-        independent = draws_of_sets(with_offsets(tests), systems, config)
+    independent = draws_of_sets(with_offsets(tests), systems, config) if len(tests) > 1 else []
+    if len({found.group for found in independent}) > 1:
         drawn.append(replace(mean_of(independent, metric="spearman"), split="test"))
     return drawn

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bsl.models.evaluation.config import BootstrapConfig, ProbeConfig, ScoringConfig
 from bsl.storage.artifacts.refs import EmbeddingsRef, ScoresRef
 from bsl.storage.assets.embedded import EMBEDDED, TEXTS, embedded_folder, embedded_names
-from bsl.storage.datasets.registry import ALL, DATASETS
+from bsl.storage.datasets.registry import ALL, pairs_of
 from bsl.storage.errors import HubError, SourceError
 from bsl.storage.filesystem.secrets import without_password
 from bsl.storage.filesystem.spelling import did_you_mean
@@ -241,8 +241,7 @@ def with_offsets(sets: Mapping[str, EvaluationSet]) -> list[tuple[str, Evaluatio
     offsets: dict[tuple[str, str], int] = {}
     found = []
     for name, evaluation_set in sets.items():
-        declared = DATASETS.get(evaluation_set.dataset)
-        family = (declared and declared.folder) or evaluation_set.dataset, getattr(evaluation_set, "split", "")
+        family = pairs_of(evaluation_set.dataset), getattr(evaluation_set, "split", "")
         found.append((name, evaluation_set, offsets.setdefault(family, len(offsets))))
     return found
 

@@ -11,7 +11,7 @@ import polars as pl
 
 from bsl.models.errors import EvaluationError
 from bsl.storage.assets.embedded import EMBEDDED
-from bsl.storage.datasets.registry import DATASETS, suites_of
+from bsl.storage.datasets.registry import DATASETS, pairs_of, suites_of
 from bsl.tasks.corpus.evaluation_sets import ScoredSet, is_scored_set, read_scored_set, resolve_scored_set
 from bsl.tasks.evaluation.kind import FrozenKind, digests, with_signatures
 from bsl.tasks.rendering.paper_tables import PaperTable
@@ -112,7 +112,9 @@ class StsKind(FrozenKind[ScoredSet]):
                 drawn.append(
                     draws_of(gold, cosines_SN, resamples=config.resamples, seed=config.seed, unit_N=units_of(scored))
                 )
-        return [SetDraws(scored.dataset, "spearman", scored.name, tuple(drawn), split=scored.split, n=len(gold))]
+        # Raw and tokenised text of the same pairs count as one set in a mean.
+        group = f"{pairs_of(scored.dataset)} {scored.split}"
+        return [SetDraws(scored.dataset, "spearman", group, tuple(drawn), split=scored.split, n=len(gold))]
 
 
 def units_of(scored: ScoredSet) -> NDArray[np.int64] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Final
 
 MISSING: Final = "–"
@@ -37,20 +36,14 @@ def interval(low: float | None, high: float | None) -> str:
 
 
 def p_value(value: float | None, draws: int | None = None, comparisons: int = 1) -> str:
-    """Return p with three digits, or `<0.001`; empty for None.
-
-    The smallest p that a number of bootstrap draws can show, 2 / (draws + 1), after Holm's correction times the number
-    of comparisons, is rounded up and printed as `≤ 0.002`.
-    """
-    from bsl.models.evaluation.signature import p_text  # imports Polars, which the help of commands does not need
+    """Return p as `p_text`, a bound if it is the smallest of a number of draws and comparisons; empty for None."""
+    # These modules import Polars, which the help of commands does not need.
+    from bsl.models.evaluation.signature import p_text
+    from bsl.models.evaluation.sweep import smallest_p
 
     if value is None:
         return ""
-    floor = 2 * comparisons / (draws + 1) if draws else 0.0
-    if floor and value <= floor * (1 + 1e-9):
-        unit = 10.0 ** math.floor(math.log10(floor))
-        return f"≤ {math.ceil(floor / unit) * unit:.1g}"
-    return p_text(value)
+    return p_text(value, smallest_p(draws, comparisons) if draws else 0.0)
 
 
 def counted(count: int, noun: str) -> str:

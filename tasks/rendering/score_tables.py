@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from bsl.models.evaluation.signature import PLACE, PRINTED, joint_signature, with_sign
-from bsl.storage.datasets.registry import DATASETS, headings_of
+from bsl.storage.datasets.registry import DATASETS, headings_of, pairs_of
 from bsl.tasks.rendering.blocks import Folded, Table
 from bsl.tasks.rendering.numbers import MISSING, p_value
 
@@ -35,7 +35,8 @@ def score_rows(scores: pl.DataFrame) -> list[dict[str, str]]:
 def mean_rows(scores: pl.DataFrame) -> list[dict[str, str]]:
     """Return a row per metric and protocol with several sets: each system's mean × 100 over the shared sets.
 
-    These are test sets; of SentEval, the sets with a column in the papers' tables, also those that are cross-validated.
+    Raw and tokenised text of the same pairs count as one set. These are test sets; of SentEval, the sets with a column
+    in the papers' tables, also those that are cross-validated.
     """
     is_transfer = pl.col("dataset").is_in([name for name, declared in DATASETS.items() if _SUITE in declared.suites])
     is_averaged = (
@@ -46,9 +47,11 @@ def mean_rows(scores: pl.DataFrame) -> list[dict[str, str]]:
     shared = chosen.filter(pl.col("model").n_unique().over("dataset", "metric", "protocol") == len(systems))
     rows = []
     for (metric, protocol), group in shared.group_by("metric", "protocol", maintain_order=True):
-        if (sets := group["dataset"].n_unique()) > 1:
-            values = {system: group.filter(model=system)["value"].to_numpy() for system in systems}
-            means = {system: f"{100 * found.mean():.2f}" for system, found in values.items()}
+        pairs = pl.Series("pairs", [pairs_of(name) for name in group["dataset"]])
+        if (sets := pairs.n_unique()) > 1:
+            values = group.with_columns(pairs).group_by("model", "pairs").agg(pl.col("value").mean())
+            figures = dict(values.group_by("model").agg(pl.col("value").mean()).rows())
+            means = {system: f"{100 * figures[system]:.2f}" for system in systems}
             kind = "test sets" if (group["split"] == "test").all() else "sets"
             rows.append({"figure": f"mean of {sets} {kind}: {metric}, {protocol}", **means})
     return rows
@@ -67,7 +70,7 @@ def all_scores(scores: pl.DataFrame) -> Folded:
 
 def difference_rows(comparison: pl.DataFrame, draws: int | None = None) -> list[dict[str, str]]:
     """Return a row per pair of systems and set: difference × 100, interval, p (Holm's) of a number of draws."""
-    count = _systems_compared(comparison)
+    count = systems_compared(comparison)
     rows = comparison.filter(pl.col("metric") != "pearson").to_dicts()
     return [
         {
@@ -88,10 +91,10 @@ def difference_table(comparison: pl.DataFrame, draws: int | None = None) -> Tabl
 
 def holm_named(title: str, comparison: pl.DataFrame) -> str:
     """Return the title of a table of differences, which names the correction of p if there is one."""
-    return f"{title}{_CORRECTED}" if _systems_compared(comparison) > 1 else title
+    return f"{title}{_CORRECTED}" if systems_compared(comparison) > 1 else title
 
 
-def _systems_compared(comparison: pl.DataFrame) -> int:
+def systems_compared(comparison: pl.DataFrame) -> int:
     """Return the largest number of systems that are compared with one reference."""
     return int(comparison.select(pl.col("model").n_unique().over("reference").max()).item() or 0)
 

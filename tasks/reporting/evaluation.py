@@ -14,6 +14,7 @@ from bsl.models.evaluation.sweep import MEAN, with_holm
 from bsl.models.evaluation.uses import SPEARMAN
 from bsl.models.evaluation.verdict import REVERSED, deciding_comparison, falls
 from bsl.storage.artifacts.refs import ArtifactRef, ComparisonRef, ScoresRef
+from bsl.storage.datasets.registry import pairs_of
 from bsl.storage.record import NotInKey, Record
 from bsl.storage.sources.labels import SET_PREFIX
 from bsl.tasks.figures import EvaluationFigures, ResultFigures
@@ -55,7 +56,7 @@ class Missing(Record):
         return cls(names=tuple(reasons), reasons=dict(reasons))
 
 
-@stage(ref=ArtifactRef, kind="evaluation", version=11)
+@stage(ref=ArtifactRef, kind="evaluation", version=12)
 def summarise(
     context: StageContext,
     scores: tuple[ScoresRef, ...],
@@ -163,7 +164,8 @@ def _finding(model: str, reference: str, row: Mapping[str, Any], place: str) -> 
 def _place(row: Mapping[str, Any], pair: pl.DataFrame) -> str:
     """Return the name of a set with its metric, or the number of sets of a mean."""
     if row["dataset"] == MEAN:
-        sets = pair.filter(pl.col("dataset") != MEAN, split="test", metric=row["metric"])["dataset"].n_unique()
+        tests = pair.filter(pl.col("dataset") != MEAN, split="test", metric=row["metric"])
+        sets = len(set(map(pairs_of, tests["dataset"])))
         return f"the mean of {sets} test sets ({row['metric']} × 100)"
     return f"{row['dataset']} {'' if row['split'] == WHOLE else row['split'] + ' '}({row['metric']} × 100)"
 

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from bsl.models.evaluation.sweep import smallest_p
 from bsl.models.evaluation.verdict import Verdict, verdict_of
 from bsl.storage.artifacts.refs import ReportRef
 from bsl.tasks.figures import LengthFigures, ReportFigures, ResultFigures, TrainingFigures
+from bsl.tasks.rendering.score_tables import systems_compared
 from bsl.tasks.reporting.card import CARD
 from bsl.tasks.reporting.evaluation import draws_of, write_figures
 from bsl.tasks.reporting.model_card import CardSubject, folded_card, run_card
@@ -25,17 +27,18 @@ if TYPE_CHECKING:
     from bsl.tasks.settings import RunSettings
 
 
-@stage(ref=ReportRef, version=31)
+@stage(ref=ReportRef, version=32)
 def report(context: StageContext, artifacts: RunArtifacts, content: ReportContent, command: RunCommand) -> None:
     """Publish the page, the scores, the comparisons, and the model cards of trained encoders."""
     table = pl.concat([context.store.scan(ref).collect() for ref in artifacts.scores])
     comparison = write_figures(context, table, artifacts.comparisons)
     trained = [context.store.manifest(ref).figures_as(TrainingFigures) for ref in artifacts.checkpoints]
-    verdict = run_verdict(comparison, content.settings, trained) if trained else None
+    draws = draws_of(context.store, artifacts.comparisons)
+    verdict = run_verdict(comparison, content.settings, trained, draws) if trained else None
     publish(context, run_page(Run(context, artifacts, content, table, comparison, verdict)), command)
     _write_cards(context, artifacts, content, table, verdict)
     context.draft.note(ReportFigures(result=content.settings.result))
-    context.draft.note(ResultFigures(draws=draws_of(context.store, artifacts.comparisons)))
+    context.draft.note(ResultFigures(draws=draws))
     if verdict:
         context.draft.note(ReportFigures(verdict=verdict.word, reason=verdict.reason, advice=verdict.advice))
 
@@ -61,8 +64,13 @@ def _write_cards(
         (context.draft.folder / file).write_text(card, encoding="utf-8")
 
 
-def run_verdict(comparison: pl.DataFrame | None, settings: RunSettings, trained: Sequence[TrainingFigures]) -> Verdict:
-    """Return the verdict on the last encoder of a run, by the table `comparison` and the figures of all trainings."""
+def run_verdict(
+    comparison: pl.DataFrame | None, settings: RunSettings, trained: Sequence[TrainingFigures], draws: int | None = None
+) -> Verdict:
+    """Return the verdict on the last encoder of a run, by the table `comparison` and the figures of all trainings.
+
+    The number of bootstrap draws limits p.
+    """
     return verdict_of(
         comparison,
         settings.systems,
@@ -70,6 +78,7 @@ def run_verdict(comparison: pl.DataFrame | None, settings: RunSettings, trained:
         gentler(settings.phases[-1].training),
         kept_start=all(training.best_step == 0 for training in trained),
         finding="; then ".join(training.finding for training in trained if training.finding),
+        smallest=0.0 if comparison is None or draws is None else smallest_p(draws, systems_compared(comparison)),
     )
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from bsl.tasks.embedding.vectors import Vectors
 
 
-@stage(ref=ArtifactRef, kind="sweep", version=14 + DRAWS_VERSION, uses_torch=True)
+@stage(ref=ArtifactRef, kind="sweep", version=15 + DRAWS_VERSION, uses_torch=True)
 def compare_systems(
     context: StageContext, systems: tuple[SweepSystem, ...], settings: SweepSettings, command: RunCommand
 ) -> None:
@@ -93,7 +93,8 @@ def _draws(settings: SweepSettings, vectors: Sequence[Sequence[Vectors]], resamp
         metric: [found for found in deciding if found.metric == metric]
         for metric in dict.fromkeys(found.metric for found in deciding)
     }
-    return [*compared, *(mean_of(sets, MEAN, metric) for metric, sets in by_metric.items() if len(sets) > 1)]
+    several = {metric: sets for metric, sets in by_metric.items() if len({found.group for found in sets}) > 1}
+    return [*compared, *(mean_of(sets, MEAN, metric) for metric, sets in several.items())]
 
 
 def _run_parts(context: StageContext, names: Sequence[str], settings: SweepSettings) -> list[Part]:

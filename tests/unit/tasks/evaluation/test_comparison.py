@@ -8,6 +8,7 @@ from bsl.models.errors import EvaluationError
 from bsl.models.evaluation.config import BootstrapConfig
 from bsl.models.evaluation.significance.hierarchical import draws_of, figure_of, mean_draws
 from bsl.models.evaluation.sweep import MEAN
+from bsl.storage.datasets.registry import DATASETS
 from bsl.tasks.corpus.evaluation_sets import read_scored_set, resolve_scored_set, unique_sentences
 from bsl.tasks.embedding.vectors import open_vectors
 from bsl.tasks.evaluation.comparison import compare
@@ -71,6 +72,14 @@ def test_sets_are_drawn_with_the_configured_seed_and_those_of_the_mean_with_the_
     expected = [figure_of(found) for found in (*(draws(name, 0) for name in NAMES), mean)]
     found = store.scan(ref, "compared").filter(model="new").select("value", "ci_low", "ci_high").collect()
     assert found.rows() == [(figure.mean, figure.ci_low, figure.ci_high) for figure in expected]
+
+
+def test_raw_and_tokenised_text_of_the_same_pairs_are_one_set_of_the_mean(sets, monkeypatch):
+    """Regression: of sts13, sts13-tok and stsb, the mean was two thirds sts13."""
+    site, sets = sets
+    monkeypatch.setitem(DATASETS, "two", DATASETS["two"].model_copy(update={"folder": "one"}))
+    _, ref = compared(site, sets, drawn_by(0), drawn_by(1))
+    assert MEAN not in site.open_store().scan(ref).collect()["dataset"]
 
 
 def test_compare_error_names_constant_embeddings(sets):

@@ -16,7 +16,7 @@ from bsl.tasks.rendering.blocks import split_interval
 from bsl.tasks.rendering.markdown import markdown
 from bsl.tasks.rendering.paper_tables import as_latex, paper_tables, tables_of
 from bsl.tasks.rendering.score_tables import mean_rows
-from bsl.tasks.reporting.evaluation import evaluation_page, reversed_scores
+from bsl.tasks.reporting.evaluation import evaluation_page, findings_of, reversed_scores
 from bsl.tasks.reporting.result_tables import result_tables
 from tests.corpora import score_row
 
@@ -195,6 +195,16 @@ def test_mean_of_transfer_sets_is_that_of_the_papers():
     others = [row("sst5", 0.4, **accuracy), row("labels:own.csv", 0.4, split="all", **accuracy)]
     (mean,) = mean_rows(pl.DataFrame([*sets, *others]))
     assert mean == {"figure": "mean of 7 sets: accuracy, fast", "mine_1": "80.00"}
+
+
+def test_raw_and_tokenised_text_of_the_same_pairs_count_as_one_set_in_a_mean():
+    """Regression: sts13 counted twice beside stsb, and both copies of a set were two sets."""
+    (mean,) = mean_rows(pl.DataFrame([row("sts13", 0.5), row("sts13-tok", 0.7), row("stsb", 0.8)]))
+    assert mean == {"figure": "mean of 2 test sets: spearman, all", "mine_1": "70.00"}
+    assert not mean_rows(pl.DataFrame([row("sts13", 0.5), row("sts13-tok", 0.7)]))
+    names = ("sts13", "sts13-tok", "stsb", "mean of sets")
+    (found,) = findings_of(SCORES, pl.DataFrame([difference(name, 0.1, 0.05, 0.2) for name in names]))
+    assert found.endswith("on the mean of 2 test sets (spearman × 100).")
 
 
 def test_evaluation_page_has_means_and_differences_and_short_names_only_if_they_differ():
