@@ -172,7 +172,7 @@ def training_summary(views: Sequence[str], share: float) -> str:
     return f"Training goal: {goal}. Weights of the adapted encoder: {100 * share:g} % from the trained encoder{rest}."
 
 
-@stage(ref=ReportRef, version=22)
+@stage(ref=ReportRef, version=23)
 def adaptation(
     context: StageContext, artifacts: AdaptationArtifacts, content: AdaptationContent, command: RunCommand
 ) -> None:

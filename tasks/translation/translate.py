@@ -8,7 +8,8 @@ Design choices
 - Shards run in scattered order, different in each process. The rate of the first shards thus predicts the time left,
   though lengths differ, and two workers rarely translate the same shard.
 - The translator is loaded and smoke-tested for the first shard only; a run without missing translations loads none.
-- SIGTERM stops between two shards: a started shard is published, and the next run continues after it.
+- SIGTERM stops between two shards: a started shard is published, and the next run continues after it. On a cluster, it
+  stops at once, and the workers publish the shards that they started.
 - A memory is ordered by translation: by shard, and within a shard by length. To join it with sentences ordered by id,
   `MemoryLookup` reads it once, part by part, and partitions the needed rows into ranges of ids.
 """
@@ -89,8 +90,10 @@ def translate_missing(
     advance = progress_of(f"translation {hop.direction}, sentences", following)
     done, tokens, started = 0, 0, time.monotonic()
     lost = Counter({"long_sentences": 0, "cut_translations": 0})
+    # The shards of a cluster need not be awaited, and without workers they never end: there SIGTERM ends the wait.
+    deferred = stop_requested() if site.cluster is None else nullcontext(lambda: False)
     # Not the store's scratch folder, which two workers share: each must read its own plan.
-    with store.workspace() as folder, stop_requested() as stopping:
+    with store.workspace() as folder, deferred as stopping:
         rows = CPU_SHARD_ROWS if device_of(site) == "cpu" else GPU_SHARD_ROWS
         shards = plan_shards(missing, shard_rows or rows, folder)
         total = sum(shard.rows for shard in shards)

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -83,6 +84,30 @@ def test_worker_with_another_store_is_reported_before_its_shards_are_read(tmp_pa
     apart = r"a worker made translations/\S+, but memory://store does not contain it\. Give all machines the same store"
     with pytest.raises(ClusterError, match=apart):
         one_hop(site, model)
+
+
+def test_sigterm_ends_the_wait_for_a_cluster_without_workers(tmp_path, model):
+    """Regression: the signal was deferred until the end of a shard that nobody translates."""
+    with dask_cluster(0) as running:
+        site = site_in(tmp_path).model_copy(update={"cluster": running.scheduler_address})
+        hop, sentences = hop_of(site, model), identified(SENTENCES[:COUNT])
+        too_late = threading.Event()
+
+        def give_up():
+            too_late.set()
+            running.close()  # which cancels the calls
+
+        asked = threading.Timer(3, os.kill, (os.getpid(), signal.SIGTERM))  # after the calls were sent
+        given_up = threading.Timer(60, give_up)
+        former = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+        asked.start(), given_up.start()
+        try:
+            with pytest.raises(SystemExit):
+                translate_all(site, hop, sentences, SHARD_ROWS)
+        finally:
+            given_up.cancel()
+            signal.signal(signal.SIGTERM, former)
+        assert not too_late.is_set()
 
 
 def test_dask_embeddings_match_single_process_digest(tmp_path, cluster, monkeypatch):
