@@ -41,7 +41,7 @@ class PassagesFigures(Figures):
     sentences: int
     too_short: int = Field(alias="too short")
     too_long: int = Field(alias="too long")
-    copied: int = 0
+    copied: int = Field(0, alias="of an earlier file")
 
 
 class OwnCorpusFigures(Figures):

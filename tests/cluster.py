@@ -15,15 +15,17 @@ from distributed import LocalCluster
 from bsl.models.errors import ModelError
 from bsl.tasks.stage.run_context import RunContext
 
+# Port 0 takes a free port: the dashboard's default is 8787, on which two clusters would collide.
+UNSEEN = {
+    "dashboard_address": None,
+    "scheduler_kwargs": {"dashboard": False, "dashboard_address": "127.0.0.1:0"},
+}
+
 
 @contextmanager
 def dask_cluster(workers: int = 2) -> Iterator[LocalCluster]:
     """Start single-threaded workers on a free port, without a dashboard."""
-    # Port 0 takes a free port: the dashboard's default is 8787, on which two clusters would collide.
-    unseen = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
-    with LocalCluster(
-        n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None, scheduler_kwargs=unseen
-    ) as cluster:
+    with LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, **UNSEEN) as cluster:
         yield cluster
 
 

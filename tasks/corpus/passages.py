@@ -41,7 +41,7 @@ def read_passages(context: StageContext, sources: tuple[TextSource, ...], config
             "documents": table["document"].n_unique(),
             "too short": left_out.short,
             "too long": left_out.long,
-            "copied": left_out.copied,
+            "of an earlier file": left_out.copied,
             "titles": parts.filter(pl.col("title").is_not_null())["title"].n_unique(),
             "neighbours": int((parts["position"].diff() == 1).sum()),
             **{f"{part} sentences": size for part, size, _ in sizes.iter_rows()},

@@ -39,7 +39,7 @@ from bsl.tasks.stage.cluster import ClusterError, calls_at_once, count_workers, 
 from bsl.tasks.stage.pool import NO_FIGURE, PoolError, run_on_pool
 from bsl.tasks.stage.progress import planning
 from bsl.tasks.stage.run_context import RunContext
-from tests.cluster import dask_cluster, double, fail, slow
+from tests.cluster import UNSEEN, dask_cluster, double, fail, slow
 from tests.flows.test_own import WORDS
 from tests.flows.test_translate import content, hop_of, identified, site_in, translate_all
 from tests.interrupt import interrupted_when
@@ -160,7 +160,7 @@ def test_on_cluster_preserves_call_order_and_clears_worker_cluster(cluster):
 
 
 def test_calls_at_once_scales_with_cluster_threads():
-    unseen = {"dashboard_address": None, "processes": False, "scheduler_port": 0}
+    unseen = {**UNSEEN, "processes": False, "scheduler_port": 0}
     for threads, calls in ((2, 256), (200, 400)):
         with LocalCluster(n_workers=1, threads_per_worker=threads, **unseen) as large, Client(large) as client:
             assert calls_at_once(client) == calls
@@ -215,7 +215,7 @@ def test_tls_scheduler_needs_certificates_which_dask_may_load_by_a_function(monk
     temporary = Security.temporary()
     monkeypatch.setitem(sys.modules, "certificates", SimpleNamespace(load=lambda _: temporary))
     settings = dask.config.set({"distributed.client.security-loader": "certificates.load"})
-    quiet = {"processes": False, "dashboard_address": None}
+    quiet = {**UNSEEN, "processes": False}
     with settings, LocalCluster(n_workers=0, protocol="tls", security=temporary, **quiet) as made:
         assert count_workers(made.scheduler_address) == 0
 
