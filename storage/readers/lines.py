@@ -27,6 +27,7 @@ COLUMN: Final = "text"
 _TABLE_LINES: Final = 200  # lines that show whether a file is a table
 _TABLE_SEPARATORS: Final = {"\t": 2, ";": 3, "|": 3, ",": 3}  # separator → least number of lines of a table
 _NAME: Final = re.compile(r"[^\W\d][\w#-]*( [\w#-]+){0,2}|")  # a column name
+_SUFFIX: Final = re.compile(r"\.[^./]*((?:\.(?:gz|zst|zip))?)$", re.IGNORECASE)  # group: that of a compression
 VIEW_COLUMNS: Final = (COLUMN, "view")
 
 
@@ -81,7 +82,7 @@ def _require_no_table(path: str, texts: list[str]) -> None:
         if not has_names and separator != "\t":
             continue
         suffix, name = "tsv" if separator == "\t" else "csv", shlex.quote(path)
-        target = shlex.quote(f"{path.rpartition('.')[0]}.{suffix}")
+        target = shlex.quote(_SUFFIX.sub(rf".{suffix}\1", path))
         headed = f"Give it the suffix .{suffix}: `mv {name} {target}`."
         bare = f"Write the column with text to a new file, for example `cut -f {count} {name} > text.txt`. {MOVE_OLD}"
         raise SourceError(

@@ -1,5 +1,7 @@
 """Plain text: a sentence per line, or the authors' pairs of views between tabs."""
 
+import gzip
+import subprocess
 import zipfile
 from tempfile import NamedTemporaryFile
 
@@ -10,7 +12,9 @@ from bsl.storage.errors import SourceError
 from bsl.storage.readers import blocks, lines
 from bsl.storage.readers.columns import Columns
 from bsl.storage.readers.read_report import ReadReport
+from bsl.storage.sources.own_text import records, text_sources
 from bsl.storage.sources.read import read_beside, read_source
+from bsl.storage.sources.reading_config import ReadingConfig
 from bsl.storage.sources.sources import SourceSpec, resolve_source
 from tests.every import every
 from tests.reading import texts, where
@@ -105,3 +109,17 @@ TABLES = {
 def test_table_is_refused_as_lines(write, report, content, message):
     with pytest.raises(SourceError, match=message):
         texts(write("a.txt", content), report)
+
+
+@pytest.mark.parametrize(
+    ("name", "renamed"), [("a.b.txt.gz", "a.b.csv.gz"), ("a.text", "a.csv"), ("a.txt.GZ", "a.csv.GZ")]
+)
+def test_renamed_table_keeps_the_suffix_of_its_compression(tmp_path, report, name, renamed):
+    """Regression: a compressed table was to be renamed to `.csv`, which was refused as gzip data."""
+    path, content = tmp_path / name, TABLES["commas"][0].encode()
+    path.write_bytes(gzip.compress(content) if name.lower().endswith("gz") else content)
+    with pytest.raises(SourceError) as refused:
+        texts(str(path), report)
+    subprocess.run(str(refused.value).split("`")[1], shell=True, check=True)
+    (source,) = text_sources(ReadingConfig(), [str(tmp_path / renamed)])
+    assert pl.concat(records(source, report))["text"].to_list() == ["One, two.", "Three."]
