@@ -162,10 +162,9 @@ def _table(given: object) -> pl.DataFrame | None:
         if package == "datasets":
             raise TypeError(f"{kind} has the splits {', '.join(map(str, given))}. Pass one of them.")
         return pl.DataFrame({str(name): _known(column) or column for name, column in given.items()}, strict=False)
-    if isinstance(given, list) and given and isinstance(given[0], Mapping):
-        return pl.from_dicts(
-            [{name: None if _is_nan(value) else value for name, value in row.items()} for row in given]
-        )
+    if isinstance(given, list) and given and all(isinstance(row, Mapping) for row in given):
+        rows = [{name: None if _is_nan(value) else value for name, value in row.items()} for row in given]
+        return pl.from_dicts(rows, infer_schema_length=None)  # the first rows may have only missing values
     return None
 
 

@@ -86,6 +86,16 @@ def test_nan_is_no_text_title_or_document(rows):
         assert read_labels(label_source(labels))["text_1"].to_list() == TEXTS[1:]
 
 
+def test_rows_may_begin_with_missing_values_and_must_all_be_dictionaries():
+    """Regression: after a hundred rows with NaN, a number was refused with advice for Polars."""
+    rows = [{"text": text, "page": NAN if number < 120 else 0.5} for number, text in enumerate(TEXTS * 4)]
+    with Files() as files:
+        (written,) = files.texts(rows)
+        assert pl.read_parquet(written)["page"].to_list() == [None] * 120 + [0.5] * (len(rows) - 120)
+        with pytest.raises(TypeError, match=r"^(?!.*attribute).*texts"):
+            files.texts([*rows, "text"])
+
+
 def test_scored_pairs_are_three_lists():
     scores = [number / 10 for number in range(40)]
     with Files() as files:
