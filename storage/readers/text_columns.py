@@ -62,7 +62,8 @@ def _first(path: str, kind: Format, columns: Columns, encoding: str | None) -> p
     if not columns.names:  # no column can be text, and the caller's error names all columns
         return pl.DataFrame()
     first = next(read_table(path, kind, columns, report, encoding=encoding), pl.DataFrame())
-    if first.is_empty() or report.rejected > report.records:  # too few records for a guess
+    is_guess = not columns.texts  # for which some records are too few; `max_bad_share` may allow them
+    if first.is_empty() or (is_guess and report.rejected > report.records):
         report.check(max_bad_share=0.0)  # raises an error: no records, or the first unreadable lines
     return first.head(SAMPLE if kind != "txt" else 50 * SAMPLE).cast(pl.String)
 

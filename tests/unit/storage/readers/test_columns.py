@@ -53,3 +53,11 @@ def test_columns_that_cannot_be_read_are_to_be_written_as_strings(write):
     path = write("a.jsonl", '{"id": 7, "data": {"text": "Where is my parcel?"}}\n')
     with pytest.raises(SourceError, match=r"or write the values of 'data' \(lists, .*\) as strings\."):
         check_columns(source(path))
+
+
+def test_many_bad_records_are_read_if_the_columns_are_named_and_the_share_allows_it(write):
+    """Regression: they were refused, with the advice to raise the share."""
+    named = {"path": write("a.jsonl", '{"review": "A good text."}\nbad\nbad\n'), "columns": ("review",)}
+    found = resolve_source(SourceSpec(**named))
+    assert check_columns(found) == ("review",)
+    assert pl.concat(read_source(found, ReadReport("a"), 0.9)).to_series().to_list() == ["A good text."]
