@@ -45,7 +45,7 @@ _PACKED: Final = {
     b"\x78\x9c": ("zlib", "Unpack it."),
     b"\x78\xda": ("zlib", "Unpack it."),
     b"\xfd7zXZ\x00": ("xz", "Unpack it."),
-    b"BZh9": ("bzip2", "Unpack it."),
+    **dict.fromkeys((b"BZh%d1AY" % level for level in range(1, 10)), ("bzip2", "Unpack it.")),
     b"PK\x03\x04": (
         "zip, spreadsheet or Word",
         f"{_SAVE} Unpack an archive, or if it has one file, add .zip to its name.",

@@ -72,6 +72,7 @@ REFUSED = [
     ("a.csv", b"PK\x03\x04 a spreadsheet", "contains zip, spreadsheet or Word.*Save a spreadsheet as"),
     ("a.csv", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(500), r"contains old Excel or Word data.* as \.csv"),
     ("a.csv", bz2.compress(LINE), "contains bzip2 data, expected text. Unpack it"),
+    ("a.csv", bz2.compress(LINE, 1), "contains bzip2 data"),
     ("a.txt", b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n", r"contains PDF data, expected text\. Save its text as \.txt"),
     ("a.txt", b"{\\rtf1\\ansi one\\par\n}", "contains RTF data"),
     ("a.csv", b"SQLite format 3\0" + bytes(500), r"contains SQLite data.* as \.csv"),
