@@ -127,15 +127,16 @@ def passages(records: pl.DataFrame, config: HoldOutConfig, left_out: LeftOut | N
 
 
 def without_copies(files: Sequence[pl.DataFrame], left_out: LeftOut) -> pl.DataFrame:
-    """Join the sentences of files, without documents whose sentences are those of a document of an earlier file.
+    """Join the sentences of files, without documents with the title and sentences of a document of an earlier file.
 
     Args:
         files: `DOCUMENT_SENTENCES` of each file, documents numbered over all files.
         left_out: The sentences of these documents are counted here.
     """
     numbered = pl.concat([sentences.with_columns(file=pl.lit(number)) for number, sentences in enumerate(files)])
+    titled = pl.concat_str(pl.col("title").fill_null(""), "text", separator=" ")
     own_copies = pl.col("copy").unique().sort().cast(pl.String).implode().list.join(" ")
-    documents = numbered.with_columns(copy=copy_ids(pl.col("text"))).group_by("file", "document").agg(copies=own_copies)
+    documents = numbered.with_columns(copy=copy_ids(titled)).group_by("file", "document").agg(copies=own_copies)
     copied = documents.filter(pl.col("file") > pl.col("file").min().over("copies"))
     remaining = numbered.filter(~pl.col("document").is_in(copied["document"].implode()))
     left_out.copied += numbered.height - remaining.height

@@ -13,7 +13,7 @@ from bsl.storage.artifacts.schemas import COMPARED, COMPARISON, COSINES
 from bsl.tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet
 from bsl.tasks.embedding.vectors import open_vectors
 from bsl.tasks.evaluation.kind import DRAWS_VERSION
-from bsl.tasks.evaluation.kinds import draws_of_sets, with_offsets
+from bsl.tasks.evaluation.kinds import draws_of_sets, have_mean, with_offsets
 from bsl.tasks.evaluation.sts import cosines_of
 from bsl.tasks.rendering.score_tables import difference_table
 from bsl.tasks.stage.cached import StageContext, stage
@@ -94,6 +94,6 @@ def paired_draws(
     drawn = draws_of_sets([(name, evaluation_set, 0) for name, evaluation_set in sets.items()], systems, config)
     tests = {name: scored for name, scored in sets.items() if isinstance(scored, ScoredSet) and scored.split == "test"}
     independent = draws_of_sets(with_offsets(tests), systems, config) if len(tests) > 1 else []
-    if len({found.group for found in independent}) > 1:
+    if have_mean(independent):
         drawn.append(replace(mean_of(independent, metric="spearman"), split="test"))
     return drawn

@@ -241,9 +241,18 @@ def with_offsets(sets: Mapping[str, EvaluationSet]) -> list[tuple[str, Evaluatio
     offsets: dict[tuple[str, str], int] = {}
     found = []
     for name, evaluation_set in sets.items():
-        family = pairs_of(evaluation_set.dataset), getattr(evaluation_set, "split", "")
+        family = _family(evaluation_set.dataset, getattr(evaluation_set, "split", ""))
         found.append((name, evaluation_set, offsets.setdefault(family, len(offsets))))
     return found
+
+
+def have_mean(sets: Iterable[SetDraws]) -> bool:
+    """Return whether there are several sets; raw and tokenised text of the same pairs are one."""
+    return len({_family(found.dataset, found.split) for found in sets}) > 1
+
+
+def _family(dataset: str, split: str) -> tuple[str, str]:
+    return pairs_of(dataset), split
 
 
 def frozen_names(suite: Iterable[str]) -> tuple[str, ...]:

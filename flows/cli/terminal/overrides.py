@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from bsl.flows.config import PipelineConfig
 
+_NAMED: Final = ("objective", "transform")  # sections that a name stands for
 _DEEPEST = 16  # nested sections; configurations have three levels
 
 
@@ -96,8 +97,6 @@ def refuse_contradictions(given: Mapping[str, object], changes: Mapping[str, Any
 
 def _put(changes: dict[str, Any], path: list[str], value: object) -> bool:
     """Insert a value; return False if it contradicts an earlier value of the field, or of one above or below it."""
-    if path[-1] in {"objective", "transform"} and isinstance(value, str):
-        value = {"name": value}  # the fields of the named objective or transform may be set too
     nested: Any = value
     for name in reversed(path):
         nested = {name: nested}
@@ -106,9 +105,11 @@ def _put(changes: dict[str, Any], path: list[str], value: object) -> bool:
 
 def _merge(changes: dict[str, Any], others: Mapping[str, Any]) -> bool:
     for name, value in others.items():
-        before = changes.setdefault(name, value)
+        if name in _NAMED and isinstance(value, str):
+            value = {"name": value}
+        before = changes.setdefault(name, {} if isinstance(value, dict) else value)
         both = isinstance(before, dict) and isinstance(value, dict)
-        if before is not value and not (_merge(before, value) if both else before == value):
+        if not (_merge(before, value) if both else before == value):
             return False
     return True
 

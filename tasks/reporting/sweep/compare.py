@@ -13,10 +13,9 @@ from bsl.models.evaluation.signature import PLACE, with_sign
 from bsl.models.evaluation.sweep import MEAN, SweepResult, enough_draws, mean_of, smallest_p
 from bsl.storage.artifacts.refs import ArtifactRef
 from bsl.storage.artifacts.schemas import SWEEP
-from bsl.storage.datasets.registry import pairs_of
 from bsl.tasks.embedding.vectors import open_vectors
 from bsl.tasks.evaluation.kind import DRAWS_VERSION
-from bsl.tasks.evaluation.kinds import draws_of_sets, with_offsets
+from bsl.tasks.evaluation.kinds import draws_of_sets, have_mean, with_offsets
 from bsl.tasks.figures import ResultFigures, SweepFigures
 from bsl.tasks.rendering.blocks import Part, Prose, Table
 from bsl.tasks.rendering.numbers import counted, p_value, spread
@@ -94,13 +93,8 @@ def _draws(settings: SweepSettings, vectors: Sequence[Sequence[Vectors]], resamp
         metric: [found for found in deciding if found.metric == metric]
         for metric in dict.fromkeys(found.metric for found in deciding)
     }
-    several = {metric: sets for metric, sets in by_metric.items() if _are_several(sets)}
+    several = {metric: sets for metric, sets in by_metric.items() if have_mean(sets)}
     return [*compared, *(mean_of(sets, MEAN, metric) for metric, sets in several.items())]
-
-
-def _are_several(sets: Sequence[SetDraws]) -> bool:
-    """Return whether sets have a mean: raw and tokenised text of the same pairs are one set."""
-    return len({(pairs_of(found.dataset), found.split) for found in sets}) > 1
 
 
 def _run_parts(context: StageContext, names: Sequence[str], settings: SweepSettings) -> list[Part]:

@@ -105,6 +105,8 @@ def test_documents_of_an_earlier_file_are_left_out():
     assert left_out.copied == 4
     assert left_out.summary(SHORT) == "4 sentences of documents that an earlier file has too were excluded"
     assert found.columns == list_1.columns
+    retitled = list_1.with_columns(document=pl.col("document") + 30, title=pl.lit("Another title"))
+    assert without_copies([list_1, retitled], left_out).height == 2 * list_1.height
     copies = [many(300, 2).with_columns(pl.col("document") + 300 * number) for number in range(5)]
     assert hold_out(without_copies(copies, left_out), SHORT).equals(hold_out(copies[0], SHORT))
 

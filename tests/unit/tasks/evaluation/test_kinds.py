@@ -6,12 +6,22 @@ from sklearn.feature_extraction.text import HashingVectorizer
 
 from bsl.flows.cli.terminal.checks import check_sets
 from bsl.models.evaluation.config import BootstrapConfig, ScoringConfig
+from bsl.models.evaluation.sweep import SetDraws
 from bsl.storage.assets.embedded import embedded_path
 from bsl.storage.errors import SourceError
 from bsl.tasks.corpus.evaluation_sets import ScoredSet, read_scored_set, resolve_scored_set, rows_of
 from bsl.tasks.evaluation import kinds
 from bsl.tasks.evaluation.finetuning.sts import SupervisedPairs
-from bsl.tasks.evaluation.kinds import KINDS, available, names_of, shared_names, suites, tables, tuned_names
+from bsl.tasks.evaluation.kinds import (
+    KINDS,
+    available,
+    have_mean,
+    names_of,
+    shared_names,
+    suites,
+    tables,
+    tuned_names,
+)
 from bsl.tasks.evaluation.python_api import evaluate
 from bsl.tasks.evaluation.sts import units_of
 from bsl.tasks.stage.run_context import RunContext
@@ -129,3 +139,18 @@ def test_rows_of_the_same_pairs_are_drawn_together_in_translations_and_tokenised
     places = (("sts12", "test"), ("stsb", "dev"), ("stsb", "test"), ("sts12-tok", "test"), ("sts13", "test"))
     sets = {f"{name}/{split}": ScoredSet(dataset=name, split=split, source=scored.source) for name, split in places}
     assert [offset for _, _, offset in kinds.with_offsets(sets)] == [0, 1, 2, 0, 3]
+
+
+@every(
+    [
+        ((("your text neighbour", ""), ("your text title", "")), True),
+        ((("own:letters", "next"), ("own:letters", "title")), True),
+        ((("stsb", "dev"), ("stsb", "test")), True),
+        ((("sts13", "test"), ("sts13-tok", "test")), False),
+        ((("stsb", "test"),), False),
+    ]
+)
+def test_questions_about_one_text_have_a_mean_and_two_copies_of_a_set_have_none(sets, expected):
+    """Regression: `bsl sweep own` without labels decides by the mean of its questions, which was missing."""
+    draws = [SetDraws(dataset, "mrr", "text", (), split=split) for dataset, split in sets]
+    assert have_mean(draws) == expected

@@ -105,6 +105,12 @@ def test_settings_of_one_section_are_merged_in_any_order():
         }
 
 
+def test_name_of_an_objective_in_a_section_is_that_of_its_own_setting():
+    settings = ['training={"objective": "bsl"}', "training.objective=bsl", "training.objective.momentum=0.9"]
+    for order in (1, -1):
+        assert changes_of(settings[::order]) == {"training": {"objective": {"name": "bsl", "momentum": 0.9}}}
+
+
 def test_values_are_json_or_plain_text():
     settings = ["a.lr=3e-4", "a.rate=.001", "a.low=-.5", "a.epochs=2", "a.collapse=null", 'title=""', "name=x"]
     section = {"lr": 3e-4, "rate": 0.001, "low": -0.5, "epochs": 2, "collapse": None}

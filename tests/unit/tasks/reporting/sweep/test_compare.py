@@ -1,16 +1,13 @@
 """Systems become one table, with a row for those without figures; the advice is only as sure as the figures."""
 
-import numpy as np
 import polars as pl
 import pytest
 
 from bsl.models.evaluation.config import BootstrapConfig
-from bsl.models.evaluation.significance.hierarchical import BootstrapDraws
-from bsl.models.evaluation.sweep import MEAN, Choice, SetDraws
+from bsl.models.evaluation.sweep import MEAN, Choice
 from bsl.storage.artifacts.refs import CorpusRef, EmbeddingsRef, PassagesRef, ScoresRef
 from bsl.storage.artifacts.schemas import SCORES, SWEEP
 from bsl.tasks.reporting.provenance import RunCommand
-from bsl.tasks.reporting.sweep import compare as module
 from bsl.tasks.reporting.sweep.compare import advice, compare_systems, forgetting_notes
 from bsl.tasks.reporting.sweep.inputs import OwnTextComparison, SweepSettings
 from bsl.tasks.reporting.sweep.system import SweepSystem
@@ -94,25 +91,6 @@ def test_only_the_named_figures_decide_on_own_text():
     assert [settings.decides(name) for name in (*deciding, "your text crop", "stsb test")] == [True, True, False, False]
     assert own.figure == MEAN
     assert own.model_copy(update={"deciding": ("your labels",)}).figure == "your labels"
-
-
-@pytest.mark.parametrize(
-    ("group", "sets", "has_mean"),
-    [
-        ("text", ("your text neighbour", "your text title"), True),
-        ("own:letters", ("own:letters next", "own:letters title"), True),
-        ("sts13 test", ("sts13 test", "sts13-tok test"), False),
-    ],
-)
-def test_questions_about_one_text_have_a_mean_and_two_copies_of_a_set_have_none(monkeypatch, group, sets, has_mean):
-    """Regression: `bsl sweep own` without labels decides by the mean of its questions, which was missing."""
-    draws = (BootstrapDraws(np.array([0.5]), np.full((100, 1), 0.5)),)
-    named = [one.rpartition(" ") if group != "text" else (one, "", "") for one in sets]
-    found = [SetDraws(dataset, "mrr", group, draws, split=split, n=9) for dataset, _, split in named]
-    monkeypatch.setattr(module, "draws_of_sets", lambda *_: found)
-    settings = SweepSettings(title="t", config=BootstrapConfig(resamples=100))
-    names = [one.dataset for one in module._draws(settings, [], 100)]
-    assert (MEAN in names) == has_mean
 
 
 def row(label, mean, gap=None, p=None, verdict=None):
