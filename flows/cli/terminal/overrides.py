@@ -90,7 +90,7 @@ def refuse_contradictions(given: Mapping[str, object], changes: Mapping[str, Any
         found: Any = changes
         for name in path.split("."):
             found = found.get(name, wanted) if isinstance(found, Mapping) else wanted
-        if value is not None and found != wanted:
+        if value is not None and [found] != [wanted]:  # in lists, NaN equals itself
             option = _SPELLED.get(path, f"--{path.rpartition('.')[2].replace('_', '-')}")
             raise ValueError(f"{option} and --set {path}={found} contradict each other. Remove one of them")
 
@@ -109,7 +109,7 @@ def _merge(changes: dict[str, Any], others: Mapping[str, Any]) -> bool:
             value = {"name": value}
         before = changes.setdefault(name, {} if isinstance(value, dict) else value)
         both = isinstance(before, dict) and isinstance(value, dict)
-        if not (_merge(before, value) if both else before == value):
+        if not (_merge(before, value) if both else [before] == [value]):  # in lists, NaN equals itself
             return False
     return True
 

@@ -44,6 +44,8 @@ def test_fields_of_a_named_objective_or_transform_may_be_set_too():
 @every(
     [
         *((setting, r"finite number|less than|finite|not text") for setting in INFINITE),
+        ("training.lr=NaN", r"^training\.lr: .*finite number"),
+        ('augment.filters=[{"name": "length", "ratio": NaN}]', r"ratio: .*finite number"),
         (f"{'a.' * 10_000}b=1", "expected FIELD=VALUE"),
         (f"training.lr={'[' * 100_000}", "nested too deeply"),
         ("training.lr=" + '{"a":' * 100_000, "nested too deeply"),
