@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from assets.distil import teach_student
+from assets.distil import select_sentences, teach_student, teach_table
 from assets.pack import pack, record
 from assets.pretrain import (
     BackTranslation,
@@ -20,7 +20,14 @@ from assets.pretrain import (
     pretrain_translator,
     split_parallel,
 )
-from assets.training.config import EncoderRecipe, LearningConfig, StudentRecipe, TranslatorRecipe
+from assets.training.config import (
+    EncoderRecipe,
+    LearningConfig,
+    LessonsRecipe,
+    StudentRecipe,
+    TableRecipe,
+    TranslatorRecipe,
+)
 from assets.training.corpora import ENGLISH, EVALUATION, LANGUAGES, MULTILINGUAL, NLI, PARALLEL
 from assets.verify import (
     BACK,
@@ -30,13 +37,16 @@ from assets.verify import (
     MULTILINGUAL_ENCODER,
     SENTENCES,
     STUDENT,
+    TABLE,
     figures_of,
 )
 from bsl.flows.checked_flow import flow
 from bsl.flows.run_context import run_context_of
+from bsl.models.encoder.config import EncoderConfig
 from bsl.storage.assets.embedded import assets_root
 from bsl.storage.record import Record
 from bsl.storage.sources.sources import SourceSpec, resolve_source
+from bsl.tasks.embedding.embed import embed
 from bsl.tasks.embedding.encoders import resolve
 from bsl.tasks.stage.log_context import show_logs
 from bsl.tasks.stage.run_context import RunContext
@@ -64,8 +74,16 @@ class AssetsConfig(Record):
         learning=LearningConfig(steps=4000, peak_lr=1.5e-3, warmup_steps=100, seed=2),
     )
     """marian-mini-mul-en, second training: with back-translated English added."""
+    teacher: EncoderConfig = EncoderConfig(
+        model="sentence-transformers/all-MiniLM-L6-v2", normalize=True, max_length=128
+    )
+    """Encoder whose vectors mini-sentence and static-sentence learn."""
+    lessons: LessonsRecipe = LessonsRecipe()
+    """Sentences of these vectors."""
     student: StudentRecipe = StudentRecipe()
     """mini-sentence."""
+    table: TableRecipe = TableRecipe()
+    """static-sentence."""
     captions: int = Field(default=81_000, ge=1)
     """Captions to back-translate, for each of German and French."""
     everyday: int = Field(default=110_000, ge=1)
@@ -95,9 +113,11 @@ def assets(config: AssetsConfig, site: RunContext | None = None, root: Path | No
 
     encoder = pretrain_encoder(context, english, (), config.encoder)
     multilingual = pretrain_encoder(context, several, held_out, config.multilingual)
-    teacher = resolve(context, config.student.teacher)
-    recipe = config.student.model_copy(update={"teacher": teacher.config})
-    student = teach_student(context, english, encoder, teacher.encoder, recipe)
+    teacher = resolve(context, config.teacher)
+    sentences = select_sentences(context, english, config.lessons)
+    vectors = embed(context, teacher.encoder, sentences, teacher.config, "fp32")
+    student = teach_student(context, sentences, vectors, encoder, config.student)
+    table = teach_table(context, sentences, vectors, teacher.encoder, config.table)
     parallel = split_parallel(context, locate_collections(context, (*PARALLEL, NLI[0])), config.forward)
     forward = pretrain_translator(context, parallel, None, None, config.forward)
     first_back = pretrain_translator(context, parallel, forward, None, config.back)
@@ -111,6 +131,7 @@ def assets(config: AssetsConfig, site: RunContext | None = None, root: Path | No
         ENCODER: (encoder, config.encoder.learning.seed),
         MULTILINGUAL_ENCODER: (multilingual, config.multilingual.learning.seed),
         STUDENT: (student, config.student.training.seed),
+        TABLE: (table, config.table.training.seed),
     }
     folder = root or assets_root()
     for name, (ref, seed) in models.items():

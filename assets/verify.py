@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 
 HELD_OUT = "held-out"
 FORWARD, BACK = "marian-mini-en-mul", "marian-mini-mul-en"
-ENCODER, MULTILINGUAL_ENCODER, STUDENT = "bert-mini", "bert-mini-mul", "mini-sentence"
-MODELS = (FORWARD, BACK, ENCODER, MULTILINGUAL_ENCODER, STUDENT)
+ENCODER, MULTILINGUAL_ENCODER = "bert-mini", "bert-mini-mul"
+STUDENT, TABLE = "mini-sentence", "static-sentence"
+MODELS = (FORWARD, BACK, ENCODER, MULTILINGUAL_ENCODER, STUDENT, TABLE)
 TEXTS = ("nli-sample", "stsb", "stsb-mt", HELD_OUT)
 SENTENCES = 200
 """Number of sentences in each measurement of `verify`."""
@@ -106,8 +107,8 @@ def measure(name: str, sentences: int, root: Path | None = None) -> dict[str, fl
         sentences: Held-out pairs per translation direction and sentences per round trip.
         root: Folder of the models; defaults to the package's. The texts are always the package's.
     """
-    if name == STUDENT:
-        folder = embedded_path(STUDENT, root)
+    if name in (STUDENT, TABLE):
+        folder = embedded_path(name, root)
         return {f"stsb {split} spearman": _sts_spearman(folder, "stsb", "mean", split) for split in ("dev", "test")}
     if name == ENCODER:
         texts = _held_out("sentences")["text"].head(5 * sentences)

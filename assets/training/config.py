@@ -8,7 +8,6 @@ from pydantic import Field
 
 from assets.training.masked_lm import EncoderShape
 from assets.training.translation import TranslationModelConfig
-from bsl.models.encoder.config import EncoderConfig
 from bsl.models.objectives.distillation_config import DistilConfig
 from bsl.models.runtime.precision import Precision
 from bsl.models.training.config import TrainingConfig
@@ -77,25 +76,42 @@ class TranslatorRecipe(Record):
     """Shape and batches."""
 
 
+class LessonsRecipe(Record):
+    """The sentences whose vectors the small sentence encoders learn from a large one."""
+
+    sentences: int = Field(default=380_000, ge=1)
+    """Largest number of sentences."""
+    most_words: int = Field(default=36, ge=4)
+    """Largest number of words in a sentence; training on short sentences gains more per second."""
+    seed: int = Field(default=0, ge=0)
+    """Seed of the choice of sentences."""
+
+
+_LEARNING = TrainingConfig(
+    objective=DistilConfig(vectors_weight=5.0, distance="cosine", views="first"),
+    lr=1e-3,
+    batch_size=128,
+    epochs=2,
+    length_buckets=16,
+    select="last",
+)
+
+
 class StudentRecipe(Record):
     """A sentence encoder, initialised from the masked LM, that learns the vectors of a larger one."""
 
-    teacher: EncoderConfig = EncoderConfig(
-        model="sentence-transformers/all-MiniLM-L6-v2", normalize=True, max_length=128
-    )
-    """Encoder whose vectors the student learns."""
-    sentences: int = Field(default=380_000, ge=1)
-    """Largest number of training sentences."""
-    most_words: int = Field(default=36, ge=4)
-    """Largest number of words in a sentence; training on short sentences gains more per second."""
     max_length: int = Field(default=128, ge=4)
     """Maximal number of tokens per sentence; longer ones are truncated."""
-    training: TrainingConfig = TrainingConfig(
-        objective=DistilConfig(vectors_weight=5.0, distance="cosine", views="first"),
-        lr=1e-3,
-        batch_size=128,
-        epochs=2,
-        length_buckets=16,
-        select="last",
-    )
+    training: TrainingConfig = _LEARNING
+    """Settings of the training."""
+
+
+class TableRecipe(Record):
+    """A static table, fitted to the vectors of a larger encoder and then trained on them."""
+
+    vocabulary: int = Field(default=16_384, ge=64)
+    """WordPiece entries."""
+    dimensions: int = Field(default=256, ge=1)
+    """Principal axes of the teacher's vectors that are kept."""
+    training: TrainingConfig = _LEARNING.model_copy(update={"epochs": 3})
     """Settings of the training."""

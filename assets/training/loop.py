@@ -237,14 +237,13 @@ def halve(folder: Path) -> None:
     """Convert the weights in a model's folder to float16, but state float32 in its configuration.
 
     Args:
-        folder: Has `model.safetensors` and `config.json`; modules of sentence-transformers state no precision.
+        folder: Has `model.safetensors`, and `config.json` if a transformer is in it; only that states a precision.
     """
     weights = folder / "model.safetensors"
     tensors = load_file(weights)
     half = {name: value.to(torch.float16) if value.is_floating_point() else value for name, value in tensors.items()}
     save_file(half, weights, metadata={"format": "pt"})
     config_file = folder / "config.json"
-    config = json.loads(config_file.read_text())
+    config = json.loads(config_file.read_text()) if config_file.exists() else {}
     if "model_type" in config:
-        config["dtype"] = "float32"
-    config_file.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+        config_file.write_text(json.dumps(config | {"dtype": "float32"}, indent=2, sort_keys=True) + "\n")

@@ -33,6 +33,7 @@ from bsl.models.runtime.rows import unit_vectors
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import tokenizers
     from numpy.typing import NDArray
     from transformers import PreTrainedTokenizerBase
 
@@ -116,13 +117,34 @@ def tabulate(
         EncoderError: As `check_transformer`.
     """
     tokenizer = check_transformer(encoder)
-    plain = static_tokenizer(tokenizer.backend_tokenizer)
+    config = EncoderConfig(model=encoder.config.model, normalize=True, max_length=encoder.config.max_length)
+    return fitted_table(tokenizer.backend_tokenizer, _alone(encoder, len(tokenizer)), texts, vectors_ND, config, width)
+
+
+def fitted_table(
+    tokenizer: tokenizers.Tokenizer,
+    tokens_VD: NDArray[np.float32],
+    texts: Sequence[str],
+    vectors_ND: NDArray[np.float32],
+    config: EncoderConfig,
+    width: int,
+) -> SentenceEncoder:
+    """Fit a static table to vectors of sentences; it may have another vocabulary than the encoder of the vectors.
+
+    Args:
+        tokenizer: The table's vocabulary; its special tokens are not used.
+        tokens_VD: The encoder's vector of each of its tokens alone.
+        texts: As for `tabulate`.
+        vectors_ND: As for `tabulate`.
+        config: The table's configuration.
+        width: As for `tabulate`.
+    """
+    plain = static_tokenizer(tokenizer)
     sentences_ND = unit_vectors(vectors_ND.astype(np.float64))
     axes_DK = principal_axes(sentences_ND)[:, :width]
-    counts_NV = _counts(token_ids(plain, texts, encoder.config.length), len(tokenizer))
-    start_VK = _start(unit_vectors(_alone(encoder, len(tokenizer)).astype(np.float64)) @ axes_DK, counts_NV)
+    counts_NV = _counts(token_ids(plain, texts, config.length), len(tokens_VD))
+    start_VK = _start(unit_vectors(tokens_VD.astype(np.float64)) @ axes_DK, counts_NV)
     table_VK = _fitted(start_VK, counts_NV, sentences_ND @ axes_DK)
-    config = EncoderConfig(model=encoder.config.model, normalize=True, max_length=encoder.config.max_length)
     return SentenceEncoder(Encoder(StaticTable(torch.from_numpy(table_VK.astype(np.float32))), config).eval(), plain)
 
 

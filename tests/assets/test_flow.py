@@ -9,11 +9,18 @@ from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, MarianMTModel
 
 from assets.flow import AssetsConfig, assets
-from assets.training.config import EncoderRecipe, LearningConfig, StudentRecipe, TranslatorRecipe
+from assets.training.config import (
+    EncoderRecipe,
+    LearningConfig,
+    LessonsRecipe,
+    StudentRecipe,
+    TableRecipe,
+    TranslatorRecipe,
+)
 from assets.training.corpora import ENGLISH, EVALUATION, LANGUAGES
 from assets.training.masked_lm import EncoderShape
 from assets.training.translation import TranslationModelConfig
-from assets.verify import BACK, ENCODER, MODELS, STUDENT, VERIFIED
+from assets.verify import BACK, ENCODER, MODELS, STUDENT, TABLE, VERIFIED
 from bsl.models.encoder.config import EncoderConfig
 from bsl.storage.assets.catalog import embedded_manifest
 from bsl.storage.assets.embedded import embedded_names, embedded_path
@@ -31,6 +38,7 @@ TRANSLATOR = TranslatorRecipe(
     model=TranslationModelConfig(encoder_layers=1, decoder_layers=1, width=16, heads=2, feed_forward=16),
     learning=LEARNING,
 )
+TAUGHT = StudentRecipe().training.model_copy(update={"batch_size": 8, "max_steps": 3, "precision": "fp32"})
 SMALL = AssetsConfig(
     encoder=EncoderRecipe(
         vocabulary=120,
@@ -48,11 +56,10 @@ SMALL = AssetsConfig(
     forward=TRANSLATOR,
     back=TRANSLATOR.model_copy(update={"shares": {"de": 1.0, "fr": 1.0}, "into_english": True}),
     round_trip=TRANSLATOR.model_copy(update={"shares": {"de": 1.0}, "into_english": True, "back_translated": 1.0}),
-    student=StudentRecipe(
-        teacher=EncoderConfig(model="embedded:bert-mini"),
-        sentences=40,
-        training=StudentRecipe().training.model_copy(update={"batch_size": 8, "max_steps": 3, "precision": "fp32"}),
-    ),
+    teacher=EncoderConfig(model="embedded:bert-mini"),
+    lessons=LessonsRecipe(sentences=40),
+    student=StudentRecipe(training=TAUGHT),
+    table=TableRecipe(vocabulary=120, dimensions=8, training=TAUGHT),
     captions=12,
     everyday=6,
     measured=5,
@@ -95,8 +102,9 @@ def test_assets_flow_builds_verified_loadable_models(mirror, tmp_path):
         assert manifest.figures[VERIFIED]
         assert manifest.training["artifact"] == keys[name]
     assert AutoModel.from_pretrained(embedded_path(ENCODER, tmp_path / "assets")).config.hidden_size == 16
-    taught = SentenceTransformer(str(embedded_path(STUDENT, tmp_path / "assets")), device="cpu")
-    assert taught.encode(SENTENCES[:2]).shape == (2, 256)  # as wide as its teacher; the student's own width is 16
+    for name, width in ((STUDENT, 256), (TABLE, 8)):  # the student is as wide as its teacher; its own width is 16
+        taught = SentenceTransformer(str(embedded_path(name, tmp_path / "assets")), device="cpu")
+        assert taught.encode(SENTENCES[:2]).shape == (2, width)
     assert MarianMTModel.from_pretrained(embedded_path(BACK, tmp_path / "assets")).config.vocab_size == 88
 
 
