@@ -27,10 +27,10 @@ from bsl.tasks.corpus.evaluation_sets import resolve_scored_set
 from bsl.tasks.corpus.labels import counts_line
 from bsl.tasks.corpus.passages import corpus_sample, read_passages, training_corpus
 from bsl.tasks.embedding.encoders import (
-    can_drop,
     check_learns,
     described_folder,
     is_bare,
+    is_table,
     resolve,
     token_width_of,
 )
@@ -116,7 +116,8 @@ def run_adapt(
     resolved = resolve(site, config.encoder)
     start, reading = resolved.encoder, resolved.config
     check_learns(start)
-    if config.views == "dropout" and not can_drop(site, start):
+    table = is_table(site, start)
+    if config.views == "dropout" and table:
         raise EncoderError(
             f"{encoder}: --views dropout needs a transformer (found a table of word vectors, which has no dropout). "
             "Use --views crops, or another encoder"
@@ -151,9 +152,9 @@ def run_adapt(
     views = trips = None
     if labelled is not None and on_labels:
         pairs = pair_own_labels(site, passages, labelled, use, config.proof.seed, general, own)
-        training = config.label_training_for(labelled.kind, token_width_of(site, start))
+        training = config.label_training_for(labelled.kind, token_width_of(site, start), table=table)
     else:
-        training = config.view_training(raw=is_bare(site, start))
+        training = config.view_training(raw=is_bare(site, start), table=table)
         fits = partial(check_objectives, site, start, config.training_encoder(reading), [training])
         views = augment(site, corpus, config.augment)
         trips = _trips(site, corpus, config, fits) if "round trips" in names else None

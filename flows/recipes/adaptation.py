@@ -96,6 +96,9 @@ class AdaptConfig(AdaptOptions):
     raw_lr: float = Field(2e-4, gt=0, le=1)
     """Peak learning rate of a bare transformer, instead of `training.lr`. It cannot compare sentences yet, so it has
     more to learn and less to forget."""
+    table_lr: Annotated[float, AddedAs(3e-3)] = Field(3e-3, gt=0, le=1)
+    """Peak learning rate of a static table, instead of `training.lr` and `label_training.lr`: at the rate of a
+    transformer, which changes with every token, the rows of a table stay as they are (docs/research-log.md)."""
     raw_anchor: float = Field(ANCHOR, ge=0, le=100)
     """Anchor weight of a bare transformer, instead of `training.objective.anchor_weight`, if the objective is
     `contrastive`: how strongly training preserves the similarities of the original encoder."""
@@ -153,12 +156,18 @@ class AdaptConfig(AdaptOptions):
         """The views of the training corpus other than round trips: the sentences, and crops if chosen."""
         return AugmentConfig(rewritings=(CropView(),) if "crops" in self.view_names else ())
 
-    def view_training(self, *, raw: bool) -> TrainingConfig:
-        """Return the settings of training on views, for a bare transformer (`raw`) or for a sentence encoder."""
+    def view_training(self, *, raw: bool = False, table: bool = False) -> TrainingConfig:
+        """Return the settings of training on views, for a bare transformer (`raw`), a table or another encoder.
+
+        Raises:
+            ValueError: The learning rate is changed in a field that does not apply.
+        """
+        if table:
+            return self._at_rate("training", "table_lr", "a static table")
         if not raw:
             return self.training
         objective = self.training.objective.with_anchor(self.raw_anchor)
-        return with_fields(self.training, lr=self.raw_lr, objective=objective)
+        return with_fields(self._at_rate("training", "raw_lr", "a bare transformer"), objective=objective)
 
     @property
     def rehearsal_set(self) -> str:
@@ -170,14 +179,22 @@ class AdaptConfig(AdaptOptions):
         """Whether training on labels preserves vectors of the user's text."""
         return self.own_rehearsal and bool(self.label_training.objective.nullable)
 
-    def label_training_for(self, kind: Literal["pairs", "classes"], width: int | None = None) -> TrainingConfig:
+    def label_training_for(
+        self, kind: Literal["pairs", "classes"], width: int | None = None, *, table: bool = False
+    ) -> TrainingConfig:
         """Return the settings of training on scored pairs, or on pairs made from classes.
 
         Args:
             kind: Kind of labels.
             width: Width of the transformer; None for a static table.
+            table: Whether the encoder is a static table.
+
+        Raises:
+            ValueError: As `view_training`.
         """
         training = self.label_training
+        if table:
+            training = self._at_rate("label_training", "table_lr", "a static table")
         if kind == "pairs":
             return training
         if width is not None and width > self.class_width:
@@ -185,6 +202,15 @@ class AdaptConfig(AdaptOptions):
         if training.objective.nullable:
             training = with_fields(training, objective=training.objective.with_anchor(self.class_anchor))
         return with_fields(training, epochs=self.class_epochs)
+
+    def _at_rate(self, section: Literal["training", "label_training"], field: str, kind: str) -> TrainingConfig:
+        training: TrainingConfig = getattr(self, section)
+        if training.lr != type(self).model_fields[section].default.lr:
+            raise ValueError(
+                f"{section}.lr: no effect (found {training.lr:g}), because {kind} trains at the rate {field}. "
+                f"Set {field} instead"
+            )
+        return with_fields(training, lr=getattr(self, field))
 
     def training_encoder(self, reading: EncoderConfig) -> EncoderConfig:
         """Return the encoder settings for training; views by dropout get the rate `DROPOUT` unless a rate is set."""

@@ -37,17 +37,24 @@ CROP: Final = "crop"
 """Question that is answered by training on crops."""
 SMALL: Final = 384
 """Width up to which a bare transformer is trained as the embedded one."""
-KINDS: Final = ("a small masked language model", "a masked language model", "a trained sentence encoder")
+KINDS: Final = (
+    "a small masked language model",
+    "a masked language model",
+    "a trained sentence encoder",
+    "a static table",
+)
 """Kinds of original encoders, which decide the learning rates."""
 TRAINED: Final = 2
 """Position of a sentence encoder in `KINDS`."""
-_RATES: Final[Mapping[str, tuple[float, float, float]]] = {
-    "crops": (2e-4, 2e-4, 2e-5),
-    "round trips": (1e-3, 1e-4, 2e-5),
-    "BSL": (1e-3, 1e-4, 2e-5),
-    "SimCSE": (3e-4, 3e-5, 2e-5),
-    "TSDAE": (3e-4, 3e-5, 2e-5),
-    LABELS: (3e-4, 2e-5, 2e-5),
+TABLE: Final = 3
+"""Position of a static table in `KINDS`."""
+_RATES: Final[Mapping[str, tuple[float, float, float, float]]] = {
+    "crops": (2e-4, 2e-4, 2e-5, 3e-3),
+    "round trips": (1e-3, 1e-4, 2e-5, 3e-3),
+    "BSL": (1e-3, 1e-4, 2e-5, 3e-3),
+    "SimCSE": (3e-4, 3e-5, 2e-5, 3e-3),
+    "TSDAE": (3e-4, 3e-5, 2e-5, 3e-3),
+    LABELS: (3e-4, 2e-5, 2e-5, 3e-3),
 }
 """Point → peak learning rate for each of `KINDS`."""
 _TRAINING: Final[Mapping[str, Any]] = {
@@ -86,8 +93,12 @@ class Start:
     """
 
     kind: int = TRAINED
-    drops: bool = True
     questions: tuple[str, ...] = ()
+
+    @property
+    def drops(self) -> bool:
+        """Whether the encoder supports dropout."""
+        return self.kind != TABLE
 
 
 def declared(base: PipelineConfig, request: OwnRequest, start: Start) -> tuple[Study, list[str]]:
@@ -168,7 +179,7 @@ def _points(lang: str, start: Start, round_trips: AugmentConfig) -> dict[str, di
             whole_sample().pairs, pairings=tuple(ViewPair(view_1=one, view_2=two) for one, two in sides)
         ),
     }
-    crops = ContrastiveConfig(anchor_weight=0.0 if start.kind == TRAINED else ANCHOR)
+    crops = ContrastiveConfig(anchor_weight=0.0 if start.kind >= TRAINED else ANCHOR)
     points: dict[str, dict[str, Any]] = {
         START: {"recipe": "tiny-avg"},
         "crops": {

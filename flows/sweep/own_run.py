@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 from bsl.flows.own_text import OwnText, own_text
 from bsl.flows.pipeline import Run
 from bsl.flows.recipes.shared import with_fields
-from bsl.flows.sweep.own import CROP, KINDS, LABELS, SMALL, START, TRAINED, Start, declared, own_config
+from bsl.flows.sweep.own import CROP, KINDS, LABELS, SMALL, START, TABLE, TRAINED, Start, declared, own_config
 from bsl.storage.filesystem.model_folder import settings_of
 from bsl.tasks.corpus.evaluation_sets import ScoredSet
 from bsl.tasks.corpus.labels import counts_line, split_of
-from bsl.tasks.embedding.encoders import can_drop, check_learns, described_folder, is_bare, resolve
+from bsl.tasks.embedding.encoders import check_learns, described_folder, is_bare, is_table, resolve
 from bsl.tasks.figures import LabelCounts, OwnCorpusFigures
 from bsl.tasks.reporting.sweep.inputs import OwnTextComparison
 from bsl.tasks.reporting.sweep.system import SYSTEMS
@@ -77,13 +77,13 @@ def own_study(site: RunContext, request: OwnRequest, changes: Mapping[str, Any])
     base = own_config(request, changes, site.mirror)
     encoder = resolve(site, base.encoder, base.words).encoder
     check_learns(encoder)
-    kind = TRAINED
+    kind = TABLE if is_table(site, encoder) else TRAINED
     if is_bare(site, encoder):
         settings = json.loads((settings_of(described_folder(site.open_store(), encoder)) / "config.json").read_text())
         kind = 0 if settings.get("hidden_size", SMALL + 1) <= SMALL else 1
     text = own_text(site, base.ingest)
     assert text is not None  # `own_config` sets it
-    start = Start(kind, can_drop(site, encoder), text.questions)
+    start = Start(kind, text.questions)
     study, reasons = declared(base, request, start)
     for reason in reasons:
         warn("%s", reason)

@@ -215,15 +215,13 @@ def check_learns(start: CheckpointRef | ResolvedModel) -> None:
         )
 
 
-def can_drop(site: RunContext, start: CheckpointRef | ResolvedModel) -> bool:
-    """Return whether an encoder supports dropout; a static table of tokens or words does not."""
-    if _is_only_planned(site, start):
+def is_table(site: RunContext, start: CheckpointRef | ResolvedModel) -> bool:
+    """Return whether an encoder is a static table of tokens or words, not a transformer."""
+    if _is_only_planned(site, start) or is_bare(site, start):
         return False
-    if is_bare(site, start):
-        return True
     from bsl.models.encoder.serialization.folder_settings import read_saved  # imports transformers
 
-    return read_saved(described_folder(site.open_store(), start)).backbone.kind == "Transformer"
+    return read_saved(described_folder(site.open_store(), start)).backbone.kind != "Transformer"
 
 
 def token_width_of(site: RunContext, start: CheckpointRef | ResolvedModel) -> int | None:

@@ -64,6 +64,32 @@ def test_bare_transformer_trains_with_higher_rate_and_anchor_weight():
     assert other.view_training(raw=True).objective == SimCSEConfig()
 
 
+def test_static_table_trains_at_its_own_rate():
+    """Regression: at the rate of transformers, labels changed no figure of a table."""
+    config = AdaptConfig(table_lr=0.01)
+    views = config.view_training(table=True)
+    assert views == config.training.model_copy(update={"lr": 0.01})
+    for kind in ("pairs", "classes"):
+        training = config.label_training_for(kind, table=True)
+        assert training == config.label_training_for(kind).model_copy(update={"lr": 0.01})
+
+
+@every(
+    [
+        ("training", lambda config: config.view_training(raw=True), "a bare transformer trains at the rate raw_lr"),
+        ("training", lambda config: config.view_training(table=True), "a static table trains at the rate table_lr"),
+        ("label_training", lambda config: config.label_training_for("pairs", table=True), "at the rate table_lr"),
+    ]
+)
+def test_rate_that_does_not_apply_is_refused(section, settings, message):
+    """Regression: `--set training.lr` was ignored for a bare transformer."""
+    changed = override(AdaptConfig(), {section: {"lr": 0.1}})
+    with pytest.raises(
+        ValueError, match=rf"^{section}.lr: no effect \(found 0.1\).*{message}. Set (raw|table)_lr instead"
+    ):
+        settings(changed)
+
+
 @pytest.mark.parametrize(("classes", "rows"), [(2, 8), (6, 8), (2, 16)])
 def test_few_labels_train_for_twice_the_budget_of_setfit(classes, rows):
     """Rate × steps of Tunstall et al., 2022: 20 pairs of either kind a text, 16 pairs a step, 2e-5."""

@@ -7,7 +7,7 @@ from bsl.flows.cli.terminal.options import LabelColumns
 from bsl.flows.own_options import OwnRequest
 from bsl.flows.recipes.adaptation import AdaptConfig
 from bsl.flows.sweep.grid import grid
-from bsl.flows.sweep.own import KINDS, START, TRAINED, Start, declared, own_config
+from bsl.flows.sweep.own import KINDS, START, TABLE, TRAINED, Start, declared, own_config
 from bsl.models.views.pairs import OWN_LABELS
 from bsl.storage.sources.labels import label_source
 from bsl.tasks.stage.run_context import RunContext
@@ -56,17 +56,18 @@ def test_every_point_has_the_same_text_steps_and_evaluation(text):
 @pytest.mark.parametrize("kind", range(len(KINDS)))
 def test_learning_rates_fit_the_kind_of_encoder(text, kind):
     configs = points(text, start=Start(kind=kind), labels=text)
+    assert ("SimCSE" in configs) == (kind != TABLE)
     rates = [config.training.lr for config in configs.values() if config.training]
-    assert max(rates) == [1e-3, 2e-4, 2e-5][kind]
+    assert max(rates) == [1e-3, 2e-4, 2e-5, 3e-3][kind]
     anchored = configs["crops"].training.objective.anchor_weight
-    assert anchored == (0 if kind == TRAINED else AdaptConfig().raw_anchor)
+    assert anchored == (0 if kind >= TRAINED else AdaptConfig().raw_anchor)
 
 
 @pytest.mark.parametrize(
     ("lang", "start", "missing", "reason"),
     [
         ("fi", Start(), {"round trips", "BSL"}, "no round trip from 'fi'"),
-        ("en", Start(drops=False), {"SimCSE"}, "a table of word vectors"),
+        ("en", Start(kind=TABLE), {"SimCSE"}, "a table of word vectors"),
         ("en", Start(questions=("crop",)), {"crops"}, "the only questions about this text are about crops"),
     ],
 )

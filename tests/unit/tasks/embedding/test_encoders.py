@@ -20,11 +20,11 @@ from bsl.storage.artifacts.refs import CheckpointRef, ReportRef
 from bsl.storage.errors import ArtifactMissingError
 from bsl.tasks.diagnostics.doctor import look_at_encoder
 from bsl.tasks.embedding.encoders import (
-    can_drop,
     check_learns,
     encoder_folder,
     find_encoder,
     is_bare,
+    is_table,
     resolve,
     token_width_of,
 )
@@ -192,7 +192,7 @@ def test_word_vector_encoder_rejects_dropout_views(site, tmp_path):
     write(tmp_path)
     SentenceTransformer(modules=[*words(), Pooling(WIDTH)], device="cpu").save(str(tmp_path / "words"))
     starts = [find_encoder(site, str(tmp_path / name), None) for name in ("raw", "saved", "words")]
-    assert [can_drop(site, start) for start in starts] == [True, True, False]
+    assert [is_table(site, start) for start in starts] == [False, False, True]
     assert [token_width_of(site, start) for start in starts] == [BERT_WIDTH, BERT_WIDTH, None]
     (tmp_path / "own.txt").write_text("It has rained for days.\n")
     with pytest.raises(EncoderError, match=r"words: --views dropout needs a transformer .found a table of word"):
