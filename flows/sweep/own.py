@@ -115,9 +115,10 @@ def declared(base: PipelineConfig, request: OwnRequest, start: Start) -> tuple[S
             f"{own.lang!r}."
         )
     if not start.drops:
-        del points["SimCSE"]
+        del points["SimCSE"], points["TSDAE"]
         reasons.append(
-            f"SimCSE: not tried, because {base.encoder.short_name} is a table of word vectors, without dropout."
+            f"SimCSE, TSDAE: not tried, because {base.encoder.short_name} is a static table, without dropout and "
+            "layers that a decoder shares."
         )
     if own.labels is None:
         del points[LABELS]

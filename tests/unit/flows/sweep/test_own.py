@@ -67,7 +67,7 @@ def test_learning_rates_fit_the_kind_of_encoder(text, kind):
     ("lang", "start", "missing", "reason"),
     [
         ("fi", Start(), {"round trips", "BSL"}, "no round trip from 'fi'"),
-        ("en", Start(kind=TABLE), {"SimCSE"}, "a table of word vectors"),
+        ("en", Start(kind=TABLE), {"SimCSE", "TSDAE"}, "a static table, without dropout"),
         ("en", Start(questions=("crop",)), {"crops"}, "the only questions about this text are about crops"),
     ],
 )
