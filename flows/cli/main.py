@@ -64,8 +64,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return USAGE_ERROR
     except SystemExit as ended:  # after a failed run, whose error is printed
         return int(ended.code or 0)
-    except KeyboardInterrupt:
-        print("bsl: interrupted. Finished stages are cached; run the command again to resume", file=sys.stderr)
+    except KeyboardInterrupt as interrupted:  # a run's says how it is resumed
+        print(". ".join(("bsl: interrupted", *map(str, interrupted.args))), file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         # The pipe is closed; Python must not flush to it at exit.

@@ -71,6 +71,19 @@ def test_flow_start_adds_the_bsl_tag_to_runs(prefect_server, tmp_path, monkeypat
     assert start.run(own_tags, []) == [TAG]
 
 
+@flow
+def interrupted(site: RunContext) -> None:
+    if flow_run.id:  # not while the run is planned
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_of_a_run_says_how_it_is_resumed(prefect_server, tmp_path, monkeypatch):
+    monkeypatch.setenv("PREFECT_API_URL", str(get_current_settings().api.url))
+    start = FlowStart(RunContext(store=str(tmp_path / "store")), None, watched=False)
+    with pytest.raises(KeyboardInterrupt, match="run the command again to resume"):
+        start.run(interrupted, [])
+
+
 @pytest.mark.parametrize(
     ("error", "named"), [(EncoderError("saved with another pooling"), True), (SourceError("the Hub is silent"), False)]
 )
