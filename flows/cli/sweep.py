@@ -98,7 +98,7 @@ def sweep(
     settings: Settings = Settings(),
     place: SweepSite = NOT_GIVEN,
     output: Output = Output(),
-) -> None:
+) -> int:
     """Run a grid of configurations with several seeds, and compare them in one table."""
     from bsl.flows.run_context import MOST_SEEDS, run_context_of
     from bsl.flows.sweep.grid import grid
@@ -153,7 +153,11 @@ def sweep(
         workers=workers,
         own=request,
     )
-    print_result(site.open_store(), ref, output, **details)
+    store = site.open_store()
+    print_result(store, ref, output, **details)
+    from bsl.tasks.figures import SweepFigures
+
+    return 1 if store.manifest(ref).figures_as(SweepFigures).faults else 0
 
 
 def axes_of(options: Sequence[str], names: Sequence[str]) -> dict[str, list[Any]]:
