@@ -89,19 +89,20 @@ def _unwound_by_sigterm() -> Iterator[None]:
         yield
         return
 
+    received = False
+
     def unwind(_signal: int, _frame: object) -> None:
+        nonlocal received
+        received = True
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not interrupt the removal
         raise _Terminated
 
-    signal.signal(signal.SIGTERM, unwind)
-    terminated = False
     try:
+        signal.signal(signal.SIGTERM, unwind)
         yield
-    except _Terminated:
-        terminated = True
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        if terminated:
+        if received:
             signal.raise_signal(signal.SIGTERM)
 
 
