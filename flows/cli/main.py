@@ -39,8 +39,8 @@ app = application()
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code.
 
-    0: success. 1: a failed run, or a training stopped as harmful. 2: a usage error. As in the shell, 130: Ctrl-C, and
-    141: the reader of a pipe, such as `head`, closed the pipe.
+    0: success. 1: a failed run, also one of a sweep, or a training stopped as harmful. 2: a usage error. As in the
+    shell, 130: Ctrl-C, and 141: the reader of a pipe, such as `head`, closed the pipe.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     _open_streams()
