@@ -6,7 +6,7 @@ import pytest
 from prefect import flow
 from prefect.client.base import PrefectHttpxSyncClient
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.client.schemas.actions import WorkPoolCreate, WorkPoolUpdate
 from prefect.runtime import flow_run
 from prefect.settings import get_current_settings
 
@@ -34,10 +34,14 @@ def test_doctor_reports_missing_work_pool_and_missing_worker(client):
     assert "docker/server-setup.sh" in missing.remedy
     client.create_work_pool(WorkPoolCreate(name=pool, type="process"))
     idle = look_at_pool(pool)
-    assert (idle.verdict, idle.found) == ("note", "no worker polls it, or it is paused")
+    assert (idle.verdict, idle.found) == ("note", "no worker polls it")
     assert f"prefect worker start --pool {pool}" in idle.remedy
     client._client.post(f"/work_pools/{pool}/workers/heartbeat", json={"name": "one"})
     assert look_at_pool(pool).verdict == "ok"
+    client.update_work_pool(pool, WorkPoolUpdate(is_paused=True))
+    paused = look_at_pool(pool)
+    assert (paused.verdict, paused.found) == ("note", "it is paused")
+    assert f"prefect work-pool resume {pool}" in paused.remedy
 
 
 @flow
