@@ -39,8 +39,8 @@ app = application()
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code.
 
-    0: success. 1: a failed run, or a training stopped as harmful. 2: a usage error. As in the shell, 130: Ctrl-C, and
-    141: the reader of a pipe, such as `head`, closed the pipe.
+    0: success. 1: a failed run, also one of a sweep, or a training stopped as harmful. 2: a usage error. As in the
+    shell, 130: Ctrl-C, and 141: the reader of a pipe, such as `head`, closed the pipe.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     _open_streams()
@@ -64,8 +64,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return USAGE_ERROR
     except SystemExit as ended:  # after a failed run, whose error is printed
         return int(ended.code or 0)
-    except KeyboardInterrupt:
-        print("bsl: interrupted. Finished stages are cached; run the command again to resume", file=sys.stderr)
+    except KeyboardInterrupt as interrupted:  # a run's says how it is resumed
+        print(". ".join(("bsl: interrupted", *map(str, interrupted.args))), file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         # The pipe is closed; Python must not flush to it at exit.

@@ -98,7 +98,7 @@ def sweep(
     settings: Settings = Settings(),
     place: SweepSite = NOT_GIVEN,
     output: Output = Output(),
-) -> None:
+) -> int:
     """Run a grid of configurations with several seeds, and compare them in one table."""
     from bsl.flows.run_context import MOST_SEEDS, run_context_of
     from bsl.flows.sweep.grid import grid
@@ -141,6 +141,7 @@ def sweep(
         check_amount(sources, text.hold_out, labels)
         details = print_sources(sources, labels, output)
     from bsl.flows.sweep.sweep import ablation
+    from bsl.tasks.figures import SweepFigures
 
     ref = start.run(
         ablation,
@@ -153,7 +154,9 @@ def sweep(
         workers=workers,
         own=request,
     )
-    print_result(site.open_store(), ref, output, **details)
+    store = site.open_store()
+    print_result(store, ref, output, **details)
+    return 1 if store.manifest(ref).figures_as(SweepFigures).faults else 0
 
 
 def axes_of(options: Sequence[str], names: Sequence[str]) -> dict[str, list[Any]]:
@@ -199,7 +202,7 @@ def reproduce(
     settings: Settings = Settings(),
     place: Site = NOT_GIVEN,
     output: Output = Output(),
-) -> None:
+) -> int:
     """Run the recipe of a published row, and compare its figures with the row."""
     from bsl.flows.run_context import MOST_SEEDS, run_context_of
 
@@ -216,6 +219,13 @@ def reproduce(
     configs = override(base, changes).runs(1)
     start = begin(run_context_of(place), output)
     from bsl.flows.sweep.sweep import reproduction
+    from bsl.models.evaluation.verdict import STOPPED
+    from bsl.storage.artifacts.refs import ReportRef
+    from bsl.tasks.figures import ReportFigures
 
     ref = start.run(reproduction, configs, row=row, seeds=seeds, margin=margin, overrides=changes or None)
-    print_result(start.site.open_store(), ref, output)
+    store = start.site.open_store()
+    print_result(store, ref, output)
+    inputs = store.manifest(ref).provenance.inputs.values()
+    runs = [store.manifest(ReportRef(key=entry.key)) for entry in inputs if entry.kind == "report"]
+    return 1 if any(run.figures_as(ReportFigures).verdict == STOPPED for run in runs) else 0

@@ -17,6 +17,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import tomllib
 from datetime import UTC, datetime
@@ -49,6 +50,7 @@ _OWN_SERVER = {
 _DATABASES: Final = ("PREFECT_API_DATABASE_CONNECTION_URL", "PREFECT_SERVER_DATABASE_CONNECTION_URL")
 _SECONDS_TO_ANSWER: Final = 20.0  # of a named server, checked before a run
 _SECONDS_TO_START: Final = 120.0  # the first start on a laptop takes more than 20 s
+_REPLACEMENTS: Final = 3  # of killed servers
 _DATABASE_BYTES: Final = 4 << 20  # a new database and its journal
 _START_TIMEOUT: Final = "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
@@ -253,6 +255,9 @@ def is_alone(*, inherited: bool = False) -> bool:
 class EmbeddedServer:
     """Process of an embedded Prefect server for the client of this process; it ends with this process.
 
+    If it is killed, perhaps for want of memory, another one takes its place. The socket stays open in this process, so
+    requests wait for the new one; without it, each request would be repeated for a minute, and the run would fail.
+
     Attributes:
         alone: Time at which no other command used the folder's database; None if another command did.
     """
@@ -262,6 +267,7 @@ class EmbeddedServer:
         check_database_folder()
         self._listening = listen(0)
         self._port = self._listening.getsockname()[1]
+        self._stopped = threading.Event()
         self.alone: datetime | None = None
         self._api = f"http://127.0.0.1:{self._port}/api"
         os.environ["PREFECT_API_URL"] = self._api
@@ -270,15 +276,7 @@ class EmbeddedServer:
     def start(self) -> None:
         """Start the process."""
         self.alone = datetime.now(UTC) if is_alone() else None
-        environment = {name: value for name, value in os.environ.items() if name != "PREFECT_API_URL"}
-        with self._listening as listening:  # the server process keeps it open
-            self._process = subprocess.Popen(
-                program(listening),
-                env={**environment, **_TEMPORARY},
-                stdin=subprocess.PIPE,  # closes when this process ends, also by kill -9
-                pass_fds=[listening.fileno()],
-                start_new_session=True,  # Ctrl-C must reach only the command, which then reports its run's state
-            )
+        self._process = self._launched()
         atexit.register(self.stop)
 
     def wait(self) -> None:
@@ -295,14 +293,36 @@ class EmbeddedServer:
                     "See its message above, or run `bsl ui` and set PREFECT_API_URL=http://127.0.0.1:4200/api"
                 )
             time.sleep(0.05)
+        threading.Thread(target=self._replace_killed, name="embedded-server", daemon=True).start()
 
     def stop(self) -> None:
         """End the server process."""
+        self._stopped.set()
         self._process.terminate()
         try:
             self._process.wait(timeout=5)
         except subprocess.TimeoutExpired:
             self._process.kill()
+            self._process.wait()
+
+    def _launched(self) -> subprocess.Popen[bytes]:
+        environment = {name: value for name, value in os.environ.items() if name != "PREFECT_API_URL"}
+        return subprocess.Popen(
+            program(self._listening),
+            env={**environment, **_TEMPORARY},
+            stdin=subprocess.PIPE,  # closes when this process ends, also by kill -9
+            pass_fds=[self._listening.fileno()],
+            start_new_session=True,  # Ctrl-C must reach only the command, which then reports its run's state
+        )
+
+    def _replace_killed(self) -> None:
+        with self._listening:  # closed at the end: else requests would wait for an answer without end
+            for _ in range(_REPLACEMENTS):
+                code = self._process.wait()
+                if self._stopped.is_set():
+                    return
+                logger.warning("the embedded Prefect server ended (exit code %d) and is started again", code)
+                self._process = self._launched()
             self._process.wait()
 
     def _answers(self) -> bool:

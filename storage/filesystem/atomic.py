@@ -8,7 +8,9 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import signal
 import tempfile
+import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,7 +47,8 @@ def renamed(source: Path, target: Path) -> bool:
 def atomic_write(target: Path, *, keep_existing: bool = False) -> Iterator[Path]:
     """Yield a temporary path in the target's folder; rename it to `target` if the block succeeds.
 
-    After an error nothing remains. An existing file is replaced.
+    After an error or SIGTERM nothing remains; kill -9 leaves a folder that a later write removes after a day. An
+    existing file is replaced.
 
     Args:
         target: path of the file or folder to write; its parents are created if needed.
@@ -57,7 +60,7 @@ def atomic_write(target: Path, *, keep_existing: bool = False) -> Iterator[Path]
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     _forget_killed(target.parent)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=_MAKING) as staging:
+    with _unwound_by_sigterm(), tempfile.TemporaryDirectory(dir=target.parent, prefix=_MAKING) as staging:
         staged = Path(staging) / target.name
         yield staged
         for path in (*staged.rglob("*"), staged):
@@ -69,6 +72,38 @@ def atomic_write(target: Path, *, keep_existing: bool = False) -> Iterator[Path]
                 if not keep_existing or error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
                     raise
     sync(target.parent)
+
+
+class _Terminated(BaseException):
+    """SIGTERM inside a block that has files to remove."""
+
+
+@contextmanager
+def _unwound_by_sigterm() -> Iterator[None]:
+    """Leave the block at SIGTERM by an exception, so that its files are removed, and then end as by default.
+
+    A process with a handler of its own, such as a Prefect run, keeps it.
+    """
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+
+    received = False
+
+    def unwind(_signal: int, _frame: object) -> None:
+        nonlocal received
+        received = True
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not interrupt the removal
+        raise _Terminated
+
+    try:
+        signal.signal(signal.SIGTERM, unwind)
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if received:
+            signal.raise_signal(signal.SIGTERM)
 
 
 def last_changed(folder: Path) -> float:

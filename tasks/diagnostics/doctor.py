@@ -88,9 +88,11 @@ def look_at_pool(pool: str = POOL) -> Finding:
     if found is None:
         remedy = "`docker/server-setup.sh` prepares the server for deployments"
         return Finding(f"work pool {pool}", "note", "the server has no such pool", remedy)
+    if found.is_paused:
+        return Finding(f"work pool {pool}", "note", "it is paused", f"`prefect work-pool resume {pool}` resumes it")
     if found.status != WorkPoolStatus.READY:
         remedy = f"`prefect worker start --pool {pool} --limit 1` starts a worker for deployments"
-        return Finding(f"work pool {pool}", "note", "no worker polls it, or it is paused", remedy)
+        return Finding(f"work pool {pool}", "note", "no worker polls it", remedy)
     return Finding(f"work pool {pool}", "ok", "a worker polls it")
 
 

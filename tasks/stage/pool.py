@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import WorkPoolStatus
 from prefect.deployments.flow_runs import arun_deployment
 from prefect.exceptions import ObjectNotFound
 from prefect.flow_runs import wait_for_flow_run
@@ -14,13 +15,13 @@ from prefect.runtime import flow_run
 from prefect.states import Cancelling
 
 from bsl.models.errors import ModelError
-from bsl.tasks.stage.progress import is_planning
+from bsl.tasks.stage.progress import is_planning, warn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from prefect.client.orchestration import PrefectClient
-    from prefect.client.schemas.objects import FlowRun
+    from prefect.client.schemas.objects import FlowRun, WorkPool, WorkQueue
 
 
 DEPLOYMENT: Final = "bsl-pipeline/any"
@@ -48,7 +49,7 @@ def run_on_pool(orders: Sequence[dict[str, Any]], at_once: int, end: Callable[[i
             the running ones are awaited.
 
     Raises:
-        PoolError: The deployment or its pool is missing, or the pool has no slot in addition to this run.
+        PoolError: The deployment or its pool is missing, or the pool or its queue has no slot in addition to this run.
         Exception: The error that `end` raised.
     """
     if orders and not is_planning():
@@ -92,22 +93,40 @@ async def _cancel(client: PrefectClient, sent: FlowRun) -> None:
 
 
 async def _check_deployment(client: PrefectClient) -> None:
-    """Refuse a missing deployment or pool, and a pool whose limit leaves no slot in addition to this run."""
+    """Refuse a missing deployment or pool, and limits without a slot in addition to this run; warn if runs wait."""
     name = DEPLOYMENT.partition("/")[2]
     deploy = f"Run `prefect --no-prompt deploy --name {name}`"
     try:
-        pool = (await client.read_deployment_by_name(DEPLOYMENT)).work_pool_name
+        deployment = await client.read_deployment_by_name(DEPLOYMENT)
     except ObjectNotFound as error:
         raise PoolError(f"{DEPLOYMENT}: the server has no such deployment. {deploy}") from error
-    if pool is None:
+    if deployment.work_pool_name is None:
         raise PoolError(f"{DEPLOYMENT}: its work pool was deleted. Make one with `prefect work-pool create`. {deploy}")
-    pool_of_run = (await client.read_flow_run(UUID(flow_run.id))).work_pool_name if flow_run.id else None
-    limit = (await client.read_work_pool(pool)).concurrency_limit
-    if limit is not None and limit <= (pool_of_run == pool):
+    this = await client.read_flow_run(UUID(flow_run.id)) if flow_run.id else None
+    pool = await client.read_work_pool(deployment.work_pool_name)
+    queue = await client.read_work_queue(deployment.work_queue_id or pool.default_queue_id)
+    of_queue = f"{queue.name} --pool {pool.name}"
+    _check_slots(pool, "pool", pool.name, is_here=this is not None and this.work_pool_name == pool.name)
+    _check_slots(queue, "queue", of_queue, is_here=this is not None and this.work_queue_id == queue.id)
+    if pool.status == WorkPoolStatus.NOT_READY:
+        warn("runs wait: no worker polls pool %s. Start one: `prefect worker start --pool %s`", pool.name, pool.name)
+
+
+def _check_slots(place: WorkPool | WorkQueue, kind: str, name: str, *, is_here: bool) -> None:
+    """Check a pool or a queue, named as in Prefect's commands; `is_here`: this run occupies one of its slots.
+
+    Raises:
+        PoolError: It has no slot in addition to this run.
+    """
+    limit = place.concurrency_limit
+    if limit is not None and limit <= is_here:
+        occupied = ", and this run is one of them" if is_here else ""
         raise PoolError(
-            f"{DEPLOYMENT}: pool {pool} allows {limit} runs at a time, and this run is one of them. Raise the limit: "
-            f"`prefect work-pool set-concurrency-limit {pool} N`"
+            f"{DEPLOYMENT}: {kind} {place.name} allows {limit} runs at a time{occupied}. Raise the limit: "
+            f"`prefect work-{kind} set-concurrency-limit {name} N`"
         )
+    if place.is_paused:
+        warn("runs wait: %s %s is paused. Resume it: `prefect work-%s resume %s`", kind, place.name, kind, name)
 
 
 def _fault(run: FlowRun) -> ModelError | None:

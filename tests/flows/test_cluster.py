@@ -19,7 +19,7 @@ from distributed import Client, LocalCluster
 from distributed.security import Security
 from prefect import flow
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.client.schemas.actions import WorkPoolCreate, WorkPoolUpdate
 from prefect.client.schemas.filters import FlowRunFilter
 from prefect.exceptions import ObjectNotFound
 
@@ -302,11 +302,45 @@ def test_runs_that_no_worker_would_start_are_refused(server, monkeypatch):
     monkeypatch.setenv("PREFECT__FLOW_RUN_ID", str(run.id))
     with pytest.raises(PoolError, match="pool idle allows 1 runs at a time, and this run is one of them"):
         send()
+    server.update_work_pool("idle", WorkPoolUpdate(concurrency_limit=2))
+    queue = server.read_work_queue_by_name("default", "idle")
+    server.update_work_queue(queue.id, concurrency_limit=1)
+    with pytest.raises(
+        PoolError, match=r"one of them.*`prefect work-queue set-concurrency-limit default --pool idle N`"
+    ):
+        send()
     monkeypatch.delenv("PREFECT__FLOW_RUN_ID")
+    server.update_work_queue(queue.id, concurrency_limit=0)
+    with pytest.raises(PoolError, match=r"queue default allows 0 runs at a time\. Raise"):
+        send()
     server.delete_work_pool("idle")  # Prefect keeps the deployment, and takes runs of it
     with pytest.raises(PoolError, match="its work pool was deleted"):
         send()
     assert states(server, deployment) == ["SCHEDULED"]  # the first run
+
+
+@pytest.mark.parametrize(
+    ("is_paused", "said"),
+    [
+        (
+            True,
+            [
+                "runs wait: pool idle is paused. Resume it: `prefect work-pool resume idle`",
+                "runs wait: queue default is paused. Resume it: `prefect work-queue resume default --pool idle`",
+            ],
+        ),
+        (False, ["runs wait: no worker polls pool idle. Start one: `prefect worker start --pool idle`"]),
+    ],
+)
+def test_runs_that_wait_say_why(server, caplog, is_paused, said):
+    """Regression: `bsl sweep --pool` waited without a word."""
+    deployment = deploy(server)
+    queue = server.read_work_queue_by_name("default", "idle")
+    server.update_work_queue(queue.id, is_paused=is_paused)
+    server.update_work_pool("idle", WorkPoolUpdate(is_paused=is_paused))
+    with pytest.raises(KeyboardInterrupt), interrupted_when(lambda: states(server, deployment)):
+        send()
+    assert [record.getMessage() for record in caplog.records if record.name == pool.warn.__module__] == said
 
 
 def test_keyboard_interrupt_cancels_runs_on_the_work_pool(server, monkeypatch):

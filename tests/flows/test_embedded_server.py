@@ -203,6 +203,24 @@ def answer(port, headers, method="GET"):
         return received.status, received.getheader("access-control-allow-origin")
 
 
+KILLED = f"""{START}
+os.kill(server._process.pid, 9)
+print(urllib.request.urlopen(url + "/health", timeout=180).read().decode())
+print(server._process.pid)
+"""
+
+
+def test_killed_server_is_replaced_and_answers_at_the_same_address(home):
+    """Regression: the system killed the server for want of memory, and the run failed after minutes of retries."""
+    run = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, text=True, timeout=300, check=False)
+    assert run.returncode == 0, run.stderr
+    answered, process = run.stdout.split()
+    assert answered == "true"
+    assert run.stderr.count("ended (exit code -9) and is started again") == 1
+    assert run.stderr.count("started again") == 1  # not after the end of the command
+    assert not is_alive(int(process))
+
+
 DYING = """
 import os, signal
 from bsl.flows.prefect_server.server import reserve_server

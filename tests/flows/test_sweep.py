@@ -110,11 +110,17 @@ def test_stopped_point_gets_no_score_in_sweep_and_reproduction(site, store, harm
         sweep("tiny", {"training.collapse": [harmful["training"]["collapse"]]}, 1, harmful, site=site)
 
 
+def set_options(changes):
+    return [part for name, value in changes.items() for part in ("--set", f"{name}={json.dumps(value)}")]
+
+
 @pytest.mark.usefixtures("named_server")
 def test_stopped_training_sets_page_json_and_exit_code(site, store, harmful, capsys):
     """The training is that of the sweep above, and is in the store."""
-    settings = [part for name, value in harmful.items() for part in ("--set", f"{name}={json.dumps(value)}")]
-    assert main(["run", "tiny", *settings, "--json", "--store", store.url, "--device", "cpu"]) == 1
+    options = [*set_options(harmful), "--json", "--store", store.url, "--device", "cpu"]
+    assert main(["reproduce", "tiny", *options]) == 1
+    assert json.loads(capsys.readouterr().out)["verdict"] == "NOT COMPARABLE"
+    assert main(["run", "tiny", *options]) == 1
     outcome = json.loads(capsys.readouterr().out)
     assert outcome["verdict"] == "STOPPED"
     assert " by step 1: " in outcome["reason"]
@@ -136,6 +142,17 @@ def test_nan_loss_shows_a_dash_and_reason_in_sweep(site, store, swept, half):
     assert "| temperature 1e-40 | – |" in page
     assert "temperature 1e-40: seed 0: loss is nan at step 1, expected a finite number" in page
     assert list(store.manifest(study).figures["faults"]) == ["temperature 1e-40"]
+
+
+@pytest.mark.usefixtures("named_server")
+def test_sweep_exits_with_1_if_a_run_has_no_figure(store, swept, half, capsys):
+    """Regression: a script took a sweep with failed points for complete."""
+    options = [*set_options(half), "--json", "--store", store.url, "--device", "cpu"]
+    found = {}
+    for values in ("0.05", "0.05,1e-40"):
+        code = main(["sweep", "tiny", "--over", f"training.objective.temperature={values}", *options])
+        found[code] = list(json.loads(capsys.readouterr().out)["faults"])
+    assert found == {0: [], 1: ["temperature 1e-40"]}
 
 
 def test_sweep_of_recipes_without_common_sets_raises_evaluation_error(site):

@@ -6,7 +6,7 @@ import pytest
 from prefect import flow
 from prefect.client.base import PrefectHttpxSyncClient
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.client.schemas.actions import WorkPoolCreate, WorkPoolUpdate
 from prefect.runtime import flow_run
 from prefect.settings import get_current_settings
 
@@ -34,10 +34,14 @@ def test_doctor_reports_missing_work_pool_and_missing_worker(client):
     assert "docker/server-setup.sh" in missing.remedy
     client.create_work_pool(WorkPoolCreate(name=pool, type="process"))
     idle = look_at_pool(pool)
-    assert (idle.verdict, idle.found) == ("note", "no worker polls it, or it is paused")
+    assert (idle.verdict, idle.found) == ("note", "no worker polls it")
     assert f"prefect worker start --pool {pool}" in idle.remedy
     client._client.post(f"/work_pools/{pool}/workers/heartbeat", json={"name": "one"})
     assert look_at_pool(pool).verdict == "ok"
+    client.update_work_pool(pool, WorkPoolUpdate(is_paused=True))
+    paused = look_at_pool(pool)
+    assert (paused.verdict, paused.found) == ("note", "it is paused")
+    assert f"prefect work-pool resume {pool}" in paused.remedy
 
 
 @flow
@@ -69,6 +73,19 @@ def test_flow_start_adds_the_bsl_tag_to_runs(prefect_server, tmp_path, monkeypat
     monkeypatch.setenv("PREFECT_API_URL", str(get_current_settings().api.url))
     start = FlowStart(RunContext(store=str(tmp_path / "store")), None, watched=False)
     assert start.run(own_tags, []) == [TAG]
+
+
+@flow
+def interrupted(site: RunContext) -> None:
+    if flow_run.id:  # not while the run is planned
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_of_a_run_says_how_it_is_resumed(prefect_server, tmp_path, monkeypatch):
+    monkeypatch.setenv("PREFECT_API_URL", str(get_current_settings().api.url))
+    start = FlowStart(RunContext(store=str(tmp_path / "store")), None, watched=False)
+    with pytest.raises(KeyboardInterrupt, match="run the command again to resume"):
+        start.run(interrupted, [])
 
 
 @pytest.mark.parametrize(

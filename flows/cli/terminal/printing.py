@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import sys
@@ -78,14 +79,25 @@ def print_sets(names: Iterable[str], mirror: str | None) -> None:
 def print_json(outcome: object) -> None:
     """Print one JSON value; types that JSON does not have, such as paths, are converted by `str`.
 
-    Characters that the terminal's encoding lacks are escapes of JSON.
+    Numbers that JSON does not have, such as the interval of a set with equal scores, are null. Characters that the
+    terminal's encoding lacks are escapes of JSON.
     """
-    text = json.dumps(outcome, indent=1, ensure_ascii=False, default=str)
+    finite = _finite(outcome)
+    text = json.dumps(finite, indent=1, ensure_ascii=False, default=str)
     try:
         text.encode(sys.stdout.encoding or "utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        text = json.dumps(outcome, indent=1, default=str)
+        text = json.dumps(finite, indent=1, default=str)
     print(visible_json(text), flush=True)
+
+
+def _finite(value: object) -> object:
+    """Return a value with None for each NaN and infinity, which Python would write as no JSON."""
+    if isinstance(value, dict):
+        return {name: _finite(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def print_table(title: str, rows: list[dict[str, str]], *, are_texts: bool = False) -> None:

@@ -7,7 +7,7 @@ import os
 import sys
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from bsl.flows.cli.terminal.log_lines import be_quiet, leave_to_prefect, printable, spinner
 from bsl.storage.filesystem.os_errors import writing
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from bsl.tasks.stage.run_context import RunContext
 
 logger = logging.getLogger(__name__)
+
+RESUME: Final = "Finished stages are cached; run the command again to resume"
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ class FlowStart:
             SourceError: A source is missing.
             ClusterError: The cluster cannot be reached.
             SystemExit: The flow failed.
+            KeyboardInterrupt: Ctrl-C; its message says how the run is resumed.
         """
         from bsl.flows.prefect_server.server import TAG, check_server
         from bsl.tasks.corpus.ingest import locate_sources
@@ -99,6 +102,8 @@ class FlowStart:
                 # Not `return_state`: a server that records the end twice, after a repeated request, answers without the
                 # result.
                 return cancelled_when_stopped(flow)(**parameters, site=self.site)
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt(RESUME) from None
             except Exception as error:
                 raised = error
         raise SystemExit(failed(raised))  # below the progress display
@@ -213,8 +218,7 @@ def failed(error: object) -> int:
     if server:  # the second line links to a page on the status code
         message = f"the Prefect server failed: {message.splitlines()[0] if message else type(error).__name__}"
     print(f"bsl: {printable(message)}", file=sys.stderr)
-    again = "; run the command again to resume." if resumable else "."
-    print(printable(f"Finished stages are cached{again}"), file=sys.stderr)
+    print(f"{RESUME if resumable else 'Finished stages are cached'}.", file=sys.stderr)
     if not known:
         print("Add --debug for the traceback.", file=sys.stderr)
     return 1

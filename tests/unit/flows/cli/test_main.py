@@ -7,8 +7,11 @@ import json
 import shlex
 import subprocess
 import sys
+import tomllib
 
 import pytest
+
+from tests.servers import ROOT
 
 EMBEDDED = "evaluate embedded:bert-mini --suite"
 LABELS = "names a column of labels, but no file of labels is given. Add"
@@ -305,3 +308,45 @@ def test_closed_streams_are_opened_before_other_files(tmp_path, closed):
     command = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-c", STREAMS]
     subprocess.run(command, cwd=tmp_path, check=True)
     assert (tmp_path / "found").read_text() == repr([0, *4 * [True]])
+
+
+INTERRUPTED = """
+import signal, sys
+from bsl.flows.cli.main import main
+
+def interrupt(event, values):
+    if event == "os.scandir" and str(values[0]).endswith("corpus"):
+        signal.raise_signal(signal.SIGINT)
+
+sys.addaudithook(interrupt)
+sys.exit(main(["artifacts", "ls", "--store", "store"]))
+"""
+
+
+def test_ctrl_c_of_a_command_without_stages_promises_no_cached_stage(tmp_path):
+    (tmp_path / "store" / "corpus").mkdir(parents=True)
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "bsl: interrupted\n")
+
+
+IMPORTING = """
+import signal, sys
+
+class Finder:
+    def find_spec(self, name, *_):
+        if name == "cyclopts":
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Finder())
+from bsl.flows.cli.__main__ import command
+sys.exit(command())
+"""
+
+
+def test_ctrl_c_during_imports_is_quiet():
+    done = subprocess.run([sys.executable, "-c", IMPORTING], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "bsl: interrupted\n")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["scripts"]["bsl"] == "bsl.flows.cli.__main__:command"

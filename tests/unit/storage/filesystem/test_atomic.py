@@ -2,6 +2,9 @@
 
 import hashlib
 import os
+import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -41,6 +44,25 @@ def test_failed_atomic_write_leaves_no_files(tmp_path, folder):
     with pytest.raises(ValueError, match="stopped"), atomic_write(tmp_path / "path") as unfinished:
         fail(unfinished)
     assert list(tmp_path.iterdir()) == []
+
+
+TERMINATED = """
+import signal, sys
+from pathlib import Path
+from bsl.storage.filesystem.atomic import atomic_write
+with atomic_write(Path(sys.argv[1]) / "whole"):
+    with atomic_write(Path(sys.argv[1]) / "part") as unfinished:
+        unfinished.write_text("half")
+        signal.raise_signal(signal.SIGTERM)
+"""
+
+
+def test_terminated_atomic_write_leaves_no_files(tmp_path):
+    """Regression: SIGTERM of `bsl export` left an encoder's weights beside the target for a day."""
+    done = subprocess.run(
+        [sys.executable, "-c", TERMINATED, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr, [*tmp_path.iterdir()]) == (-signal.SIGTERM, "", [])
 
 
 def test_atomic_write_deletes_the_temporary_folders_of_killed_processes(tmp_path):

@@ -51,6 +51,17 @@ def test_json_is_valid_in_every_encoding_of_the_terminal(monkeypatch, encoding):
     assert json.loads(printed.getvalue().decode(encoding)) == {"é": "漢 \ud83d"}
 
 
+def test_json_has_null_for_a_number_that_json_lacks(capsys):
+    """Regression: `bsl adapt --json` printed NaN for the intervals of reported sets, which no strict parser reads."""
+
+    def refuse(name):
+        raise ValueError(name)
+
+    print_json({"rows": [{"value": 0.5, "ci_low": float("nan")}, ({"loss": float("inf")},)]})
+    printed = json.loads(capsys.readouterr().out, parse_constant=refuse)
+    assert printed == {"rows": [{"value": 0.5, "ci_low": None}, [{"loss": None}]]}
+
+
 def test_long_cell_of_a_table_is_cut(capsys):
     print_table("title", [{"sentence": "word " * 10_000}])
     printed = capsys.readouterr().out
