@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Final, Literal, NoReturn
 
 import polars as pl
@@ -67,6 +68,10 @@ class LabelSource(Record):
     path: Annotated[str, NotInKey]
     left_out: Annotated[int, NotInKey] = 0
     """Rows without a label or a text."""
+    unreadable: Annotated[int, NotInKey] = 0
+    """Records that cannot be read."""
+    first_unreadable: Annotated[str, NotInKey] = ""
+    """File, line and fault of the first of these records."""
     classes: Annotated[int, NotInKey] = 0
     """Number of classes; 0 for pairs."""
     unused: Annotated[tuple[str, ...], NotInKey] = ()
@@ -97,6 +102,7 @@ class LabelSource(Record):
             *([together] if self.document else []),
             *(f"`{name}` is not used" for name in self.unused),
             *(f"{word!r} ({rows:,} rows) is a class, not a missing label" for word, rows in self.words),
+            *([f"{self.unreadable:,} unreadable, the first {self.first_unreadable}"] if self.unreadable else []),
             *([f"the score {self.comma} is read as {self.comma.replace(',', '.')}"] if self.comma else []),
             *([f"equal as numbers or but for case, blanks, unseen characters: {', '.join(folded)}"] if folded else []),
         ]
@@ -136,7 +142,8 @@ def label_source(name: str, document: str | None = None) -> LabelSource:
     if absent := {*given.texts, *([] if given.label is None else [given.label])} - {*readable}:
         found_too = columns_of(files[0], form, encoding=encoding)
         readable += tuple(name for name in found_too if name in absent)  # reading them says which type they have
-    table = _table(files, form, readable, encoding) if readable else pl.DataFrame()
+    report = ReadReport(path)
+    table = _table(files, form, readable, encoding, report) if readable else pl.DataFrame()
     found = label_columns(path, table, given) if table.width else None
     if found is None:
         _refuse(path, files[0], form, table, given)
@@ -163,10 +170,11 @@ def label_source(name: str, document: str | None = None) -> LabelSource:
     )
     rows = _labelled(source, table)
     classes = rows["label"].n_unique() if kind == "classes" else 0
-    counts = {"left_out": table.height - rows.height, "classes": classes}
+    counts = {"left_out": table.height - rows.height, "classes": classes, "unreadable": report.rejected}
     if (named_group := group or likely) is not None:
         counts["documents"] = table[named_group].drop_nulls().n_unique()
-    return source.model_copy(update={**counts, "likely_document": likely})
+    first = [f"{PurePosixPath(bad.file).name}, line {bad.line}: {bad.reason}" for bad in report.bad[:1]]
+    return source.model_copy(update={**counts, "likely_document": likely, "first_unreadable": "".join(first)})
 
 
 def sources_and_labels(
@@ -191,7 +199,8 @@ def read_labels(source: LabelSource) -> pl.DataFrame:
         SourceError: the file cannot be read.
     """
     columns = (*source.texts, source.label, *([source.document] if source.document else []))
-    return _labelled(source, _table(listed(source.path), source.format, columns, source.encoding))
+    table = _table(listed(source.path), source.format, columns, source.encoding, ReadReport(source.path))
+    return _labelled(source, table)
 
 
 def _only_format(path: str, files: Sequence[str]) -> Format:
@@ -226,14 +235,18 @@ def _labelled(source: LabelSource, table: pl.DataFrame) -> pl.DataFrame:
     return rows.select(text_1=first, text_2=second, label=pl.col(source.label), **document)
 
 
-def _table(files: Sequence[str], kind: Format, columns: Sequence[str], encoding: str | None) -> pl.DataFrame:
-    """Return columns as strings; a blank cell is null in all formats."""
+def _table(
+    files: Sequence[str], kind: Format, columns: Sequence[str], encoding: str | None, whole: ReadReport
+) -> pl.DataFrame:
+    """Return columns as strings; a blank cell is null in all formats. Unreadable records are added to `whole`."""
     frames = []
     for file in files:
         report = ReadReport(file)
         requested = Columns((), tuple(columns))
         frames += list(read_table(file, kind, requested, report, encoding=encoding, remedy=_ALIKE))
         report.check(_MAX_BAD_SHARE)
+        whole.rejected += report.rejected
+        whole.bad += report.bad
     table = pl.concat([frame.cast(pl.String) for frame in frames])
     return table.select(pl.all().str.strip_chars().replace("", None))
 

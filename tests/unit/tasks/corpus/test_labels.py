@@ -109,6 +109,16 @@ def test_counts_of_labels_add_up_and_rare_classes_are_named_and_not_taught(text,
         assert not text.store.scan(taught).collect()["text_1"].is_in(OTHERS[:10]).any()
 
 
+def test_unreadable_records_of_labels_are_counted_and_the_first_is_named(tmp_path):
+    """Regression: up to 1 % of the rows were dropped without a word: 300 rows → 299 rows → 299 test."""
+    rows = [f"{text},{('bad', 'good')[n % 2]}\n" for n, text in enumerate(TEXTS[:300])]
+    rows[150] = "Two commas, here,bad\n"
+    (tmp_path / "labels.csv").write_text("".join(["text,label\n", *rows]))
+    labels = label_source(str(tmp_path / "labels.csv"))
+    assert "; 1 unreadable, the first labels.csv, line 152: 3 fields, expected 2" in labels.summary
+    assert evaluation_counts(labels) == "300 rows → 1 unreadable → 299 test"
+
+
 def test_most_frequent_share_is_that_of_the_test_labels(text, tmp_path):
     """Regression: it was 0, so that a classifier no better than the most frequent class was praised."""
     labels = _file(tmp_path, OTHERS, [("bad", "good", "good", "good")[n % 4] for n in range(210)])
