@@ -12,6 +12,7 @@ from bsl.storage.errors import SourceError
 from bsl.storage.filesystem.digests import joint_sha256, source_sha256
 from bsl.storage.filesystem.secrets import without_password
 from bsl.storage.filesystem.urls import absolute
+from bsl.storage.readers import jsonl
 from bsl.storage.readers.columns import Columns
 from bsl.storage.readers.formats import Format, columns_of, format_of, read_table
 from bsl.storage.readers.read_report import ReadReport
@@ -43,6 +44,7 @@ __all__ = ["SET_PREFIX", "LabelSource", "label_source", "read_labels"]
 _ALIKE: Final = "alike in all files of the labels, or give one of these files"
 _MAX_BAD_SHARE: Final = 0.01  # maximum share of unreadable records
 _SHOWN: Final = 5  # spellings in a message
+_LIKE_JSON: Final = r"(?s)^(\[.*\]|\{.*\})$"
 _LARGEST_SCORE: Final = 1e6
 """Above every scale of similarity; a larger value is a mistake or an id."""
 
@@ -127,7 +129,7 @@ def label_source(name: str, document: str | None = None) -> LabelSource:
     Raises:
         ValueError: The address contains a password.
         SourceError: The file is missing, or its columns are neither scored pairs nor classes, or several columns may be
-            the label.
+            the label, or a text or label of JSON lines is a list or an object.
     """
     given = label_file(name)
     path, encoding = without_password(given.path), given.encoding
@@ -148,6 +150,8 @@ def label_source(name: str, document: str | None = None) -> LabelSource:
     if found is None:
         _refuse(path, files[0], form, table, given)
     kind, texts, label = found
+    if form == "jsonl":
+        _refuse_nested(files, table, (*texts, label), encoding)
     if kind == "pairs":
         _require_scores(path, table[label])
     group = given.document or (document if document in table.columns else None)
@@ -249,6 +253,18 @@ def _table(
         whole.bad += report.bad
     table = pl.concat([frame.cast(pl.String) for frame in frames])
     return table.select(pl.all().str.strip_chars().replace("", None))
+
+
+def _refuse_nested(files: Sequence[str], table: pl.DataFrame, columns: Sequence[str], encoding: str | None) -> None:
+    """Refuse JSON lines with a list or an object as text or label, which would be its JSON as a string."""
+    suspect = [name for name in columns if table[name].str.contains(_LIKE_JSON).any()]
+    for file in files if suspect else ():
+        if found := jsonl.first_nested(file, suspect, encoding=encoding):
+            line, name, kind = found
+            raise SourceError(
+                f"{file}, line {line}: {name!r} is {kind}, expected a string or a number. Write each text, class or "
+                "score as a value of its own, or remove the line."
+            )
 
 
 def _require_scores(path: str, values: pl.Series) -> None:

@@ -259,6 +259,19 @@ def test_texts_of_pairs_stay_with_their_scores(tmp_path):
     assert read_labels(label_source(_written(rows, tmp_path / "pairs.jsonl"))).row(2) == (TEXTS[3], TEXTS[8], "0.375")
 
 
+@pytest.mark.parametrize(("key", "value", "kind"), [("label", ["x"], "a list"), ("text", {"en": "x"}, "an object")])
+def test_lists_and_objects_among_strings_of_json_lines_are_refused(tmp_path, key, value, kind):
+    """Regression: the first was a class named `["x"]`, the second was scored as the text `{"en":"x"}`."""
+    records = [{"text": f"[{text}]", "label": "xy"[n % 2]} for n, text in enumerate(TEXTS)]
+    path = tmp_path / "labels.jsonl"
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    assert label_source(str(path)).classes == 2
+    records[6][key] = value
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    with pytest.raises(SourceError, match=f"labels.jsonl, line 7: '{key}' is {kind}, expected a string or a number"):
+        label_source(str(path))
+
+
 @pytest.mark.parametrize("score", ["inf", "-inf", "99999999999999999999999999", "-1e7"])
 def test_out_of_range_score_error_names_the_row(tmp_path, score):
     first = f"{TEXTS[0]} Of two lines,\nand information about inf."
