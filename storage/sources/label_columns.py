@@ -36,6 +36,7 @@ _INFERENCE: Final = ("entailment", "neutral", "contradiction", "not_entailment",
 _INFERENCE_NUMBERS: Final = ("-1", "0", "1", "2")  # no gold label, entailment, neutral, contradiction
 _INFERENCE_NAMES: Final = ("label", "gold", "gold_label")
 _INFERENCE_TEXTS: Final = {"premise", "hypothesis"}
+_SIDES: Final = ("sentence_1", "sentence_2")  # of docs/own-text.md
 _NOT_A_SIDE: Final = (*TITLES, "name", "summary")  # text columns that are never one side of a pair
 
 
@@ -78,8 +79,9 @@ def prose_columns(table: pl.DataFrame) -> list[list[str]]:
     prose = [name for name in table.columns if is_prose(table[name].head(200))]
     # Also consider unique values: 300 questions may share 15 answers.
     once = [name for name in table.columns if is_prose(table[name].unique(maintain_order=True).head(200))]
-    shape = known_shape(table.columns)
-    return [prose, once, [*shape.texts] if shape else []]  # texts with a usual name may be short
+    shape, pair = known_shape(table.columns), [*named(table.columns, _SIDES)]
+    known = [*shape.texts] if shape else pair if len(pair) == len(_SIDES) else []
+    return [prose, once, known]  # texts with a usual name may be short
 
 
 def sides(prose: Sequence[str]) -> Sequence[str]:

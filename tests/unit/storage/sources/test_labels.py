@@ -67,6 +67,10 @@ GUESSES: dict[str, tuple[dict[str, object], tuple[str, tuple[str, ...], str]]] =
         {"premise": TEXTS, "hypothesis": TEXTS[::-1], "label": [0, 1, 2] * 4, "score": [1.0, 0.5, 0.0] * 4},
         ("pairs", ("premise", "hypothesis"), "score"),
     ),
+    "short texts of pairs": (
+        {"sentence_1": ["dog", "red car"] * 6, "sentence_2": ["cat", "car", "a man"] * 4, "score": range(12)},
+        ("pairs", ("sentence_1", "sentence_2"), "score"),
+    ),
     "an empty label": (
         {"text": TEXTS, "label": [None] * 12, "category": ["a", "b"] * 6}, ("classes", ("text",), "category"),
     ),
