@@ -247,8 +247,9 @@ def remedy(table: pl.DataFrame, texts: Sequence[str], unread: Sequence[str], lab
     found = [name for name in candidates if 2 <= _count(table[name]) <= table.height // 2]
     if len(texts) == 2:
         classes, found = found, [name for name in candidates if _is_scores(table[name])]
-        if classes and not found:
-            return _as_numbers(table[classes[0]], texts[0])
+        no_numbers = [*(name for name in names if non_number(table[name]) is not None), *classes]
+        if no_numbers and not found:
+            return _as_numbers(table[no_numbers[0]], texts[0])
     if not found:
         lost = f" {', '.join(map(repr, unread))} cannot be read: the values are lists, objects or of another type."
         return f"{_to_write(next(iter(names), None), len(texts))}{lost if unread else ''}"

@@ -148,6 +148,10 @@ def test_csv_without_usable_labels_raises_source_error(tmp_path, content, why):
             "'gold_label' .-, entailment, neutral. looks like classes of pairs.*such as 1, 0.5 and 0.$",
         ),
         ({"a": TEXTS, "b": TEXTS[::-1], "score": ["72%", "5%"] * 6}, "Write scores as numbers .* such as 0.72.$"),
+        (
+            {"a": TEXTS, "b": TEXTS[::-1], "score": [f"{n}.5%" for n in range(12)]},
+            "Write scores as numbers .* such as 0.72.$",
+        ),
         ({"text": TEXTS, "label": [["x"], ["y"]] * 6}, "Write 'label' as strings"),
         ({"text": TEXTS}, "Add a column with the class of each row, such as `label`.$"),
         ({"text": TEXTS, "label": ["x"] * 12}, "Write at least two classes, with several rows each, into 'label'.$"),
