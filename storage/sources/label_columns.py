@@ -108,9 +108,10 @@ def _guess(path: str, table: pl.DataFrame, prose: list[str], given: LabelFile) -
     if len(texts) == 1 and (label := _class(path, table, others, given.label)) is not None:
         return LabelColumns("classes", tuple(texts), label)
     if len(texts) == 2 and not given.texts and (label := _class(path, table, others, given.label)) is not None:
+        pairs = f"name both: {' '.join(texts)}" if _is_scores(table[label]) else "write their scores as numbers"
         raise SourceError(
             f"{path}: {texts[0]!r} and {texts[1]!r} may be the text of the classes in {label!r}. Name one "
-            f"{NAME_TEXT}: {texts[0]}. Or for pairs, write their scores as numbers."
+            f"{NAME_TEXT}: {texts[0]}. Or for pairs, {pairs}."
         )
     return None
 
@@ -256,7 +257,9 @@ def remedy(table: pl.DataFrame, texts: Sequence[str], unread: Sequence[str], lab
     listed = " or ".join(f"`{name}`: {_count(table[name]):,} values" for name in found[:_SUGGESTED])
     titles = [name for name in named(table.columns, _NOT_A_SIDE) if name not in texts and is_prose(table[name])]
     pair = ""
-    if len(texts) == 1 and titles and _is_scores(table[found[0]]):
+    if len(texts) == 2 and titles:
+        pair = f" And name the texts {NAME_TEXT}: {' '.join(texts)}."
+    elif len(texts) == 1 and titles and _is_scores(table[found[0]]):
         pair = f" Or for scores of how similar two texts are, also name the texts {NAME_TEXT}: {titles[0]} {texts[0]}."
     return f"Did you mean {listed}? Name the label {NAME_LABEL}: {found[0]}.{pair}"
 

@@ -290,6 +290,17 @@ def test_out_of_range_score_error_names_the_row(tmp_path, score):
         label_source(path)
 
 
+def test_advice_for_pairs_with_a_title_names_both_texts(tmp_path):
+    """Regression: the advice was the column of scores alone, and then to write these numbers as numbers."""
+    table = pl.DataFrame({"title": [f"On {text}" for text in TEXTS], "a": TEXTS, "b": TEXTS[::-1], "score": range(12)})
+    path = _written(table.with_columns(pl.col("score") % 3), tmp_path / "labels.csv")
+    with pytest.raises(SourceError, match=r"with `--label-column` .*: score\. And name the texts with .*: a b\.$"):
+        label_source(path)
+    with pytest.raises(SourceError, match=r"Or for pairs, name both: a b\.$"):
+        label_source(with_label_columns(path, "score"))
+    assert label_source(with_label_columns(path, "score", ["a", "b"])).kind == "pairs"
+
+
 def test_named_columns_are_read(tmp_path):
     rows = pl.DataFrame(
         {"subject": TEXTS[::-1], "my body & more": TEXTS, "question": TEXTS[::-1], "label": ["x", "y"] * 6,
