@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Final, Literal, NoReturn
 
 import polars as pl
@@ -177,8 +176,7 @@ def label_source(name: str, document: str | None = None) -> LabelSource:
     counts = {"left_out": table.height - rows.height, "classes": classes, "unreadable": report.rejected}
     if (named_group := group or likely) is not None:
         counts["documents"] = table[named_group].drop_nulls().n_unique()
-    first = [f"{PurePosixPath(bad.file).name}, line {bad.line}: {bad.reason}" for bad in report.bad[:1]]
-    return source.model_copy(update={**counts, "likely_document": likely, "first_unreadable": "".join(first)})
+    return source.model_copy(update={**counts, "likely_document": likely, "first_unreadable": report.first})
 
 
 def sources_and_labels(

@@ -135,6 +135,15 @@ def test_sentences_of_other_lengths_are_counted(site, tmp_path):
     assert line.startswith("text: 400 sentences; 400 sentences shorter than 20 and 0 longer than 900 characters")
 
 
+def test_unreadable_records_of_text_are_counted_and_the_first_is_named(site, tmp_path):
+    """Regression: up to 1 % of the records were dropped without a word."""
+    (tmp_path / "own.csv").write_text("".join(["text\n", *(f"{text}\n" for text in TEXTS), "Two fields, here\n"]))
+    sources = text_sources(ReadingConfig(), [str(tmp_path / "own.csv")])
+    passages = read_passages(site, sources, HoldOutConfig())
+    line = lengths_line(site.open_store().manifest(passages).figures_as(PassagesFigures), HoldOutConfig())
+    assert line == "text: 400 sentences; 1 unreadable, the first own.csv, line 402: 2 fields, expected 1"
+
+
 def test_counts_of_pairs_name_rows_that_contain_training_sentences(tmp_path):
     labels = _pairs(tmp_path, list(zip(TEXTS, TEXTS[::-1], strict=True)))
     figures = LabelCounts(label_rows=400, idle_labels=5, test=395)
