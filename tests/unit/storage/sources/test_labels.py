@@ -301,6 +301,15 @@ def test_advice_for_pairs_with_a_title_names_both_texts(tmp_path):
     assert label_source(with_label_columns(path, "score", ["a", "b"])).kind == "pairs"
 
 
+def test_error_of_another_encoding_names_it_for_a_set(tmp_path):
+    """Regression: the advice was `--encoding` alone, which `bsl evaluate` does not have."""
+    path = tmp_path / "labels.csv"
+    path.write_text("text,label\n" + "".join(f'"{text} é",{"xy"[n % 2]}\n' for n, text in enumerate(TEXTS)), "cp1252")
+    with pytest.raises(SourceError, match=r"set of labels: `labels:FILE#encoding=NAME`.* cp1252"):
+        label_source(str(path))
+    assert label_source(f"{path}#encoding=cp1252").classes == 2
+
+
 def test_named_columns_are_read(tmp_path):
     rows = pl.DataFrame(
         {"subject": TEXTS[::-1], "my body & more": TEXTS, "question": TEXTS[::-1], "label": ["x", "y"] * 6,
