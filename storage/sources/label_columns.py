@@ -251,9 +251,10 @@ def remedy(table: pl.DataFrame, texts: Sequence[str], unread: Sequence[str], lab
         no_numbers = [*(name for name in names if non_number(table[name]) is not None), *classes]
         if no_numbers and not found:
             return _as_numbers(table[no_numbers[0]], texts[0])
+    names_unread = ", ".join(map(repr, unread))
+    lost = f" {names_unread} cannot be read: the values are lists, objects or of another type." if unread else ""
     if not found:
-        lost = f" {', '.join(map(repr, unread))} cannot be read: the values are lists, objects or of another type."
-        return f"{_to_write(next(iter(names), None), len(texts))}{lost if unread else ''}"
+        return f"{_to_write(next(iter(names), None), len(texts))}{lost}"
     listed = " or ".join(f"`{name}`: {_count(table[name]):,} values" for name in found[:_SUGGESTED])
     titles = [name for name in named(table.columns, _NOT_A_SIDE) if name not in texts and is_prose(table[name])]
     pair = ""
@@ -261,7 +262,7 @@ def remedy(table: pl.DataFrame, texts: Sequence[str], unread: Sequence[str], lab
         pair = f" And name the texts {NAME_TEXT}: {' '.join(texts)}."
     elif len(texts) == 1 and titles and _is_scores(table[found[0]]):
         pair = f" Or for scores of how similar two texts are, also name the texts {NAME_TEXT}: {titles[0]} {texts[0]}."
-    return f"Did you mean {listed}? Name the label {NAME_LABEL}: {found[0]}.{pair}"
+    return f"Did you mean {listed}? Name the label {NAME_LABEL}: {found[0]}.{pair}{lost}"
 
 
 def _to_write(label: str | None, texts: int) -> str:

@@ -152,6 +152,10 @@ def test_csv_without_usable_labels_raises_source_error(tmp_path, content, why):
             {"a": TEXTS, "b": TEXTS[::-1], "score": [f"{n}.5%" for n in range(12)]},
             "Write scores as numbers .* such as 0.72.$",
         ),
+        (
+            {"a": [[text] for text in TEXTS], "b": TEXTS, "score": [1, 2] * 6},
+            "Did you mean `score`.* 'a' cannot be read: ",
+        ),
         ({"text": TEXTS, "label": [["x"], ["y"]] * 6}, "Write 'label' as strings"),
         ({"text": TEXTS}, "Add a column with the class of each row, such as `label`.$"),
         ({"text": TEXTS, "label": ["x"] * 12}, "Write at least two classes, with several rows each, into 'label'.$"),
