@@ -81,7 +81,9 @@ def prose_columns(table: pl.DataFrame) -> list[list[str]]:
     once = [name for name in table.columns if is_prose(table[name].unique(maintain_order=True).head(200))]
     shape, pair = known_shape(table.columns), [*named(table.columns, _SIDES)]
     known = [*shape.texts] if shape else pair if len(pair) == len(_SIDES) else []
-    return [prose, once, known]  # texts with a usual name may be short
+    # Texts with a usual name may be short, and few in one column: five questions with twenty answers each.
+    found = [{*names, *known} if {*names} & {*known} else {*names} for names in (prose, once)]
+    return [*([name for name in table.columns if name in names] for names in found), known]
 
 
 def sides(prose: Sequence[str]) -> Sequence[str]:

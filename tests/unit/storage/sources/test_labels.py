@@ -305,6 +305,14 @@ def test_advice_for_pairs_with_a_title_names_both_texts(tmp_path):
     assert label_source(with_label_columns(path, "score", ["a", "b"])).kind == "pairs"
 
 
+@pytest.mark.parametrize("names", [("sentence_1", "sentence_2"), ("sentence2", "sentence1")])
+def test_pairs_of_few_first_texts_are_scored_pairs(tmp_path, names):
+    """Regression: yes and no of five questions with many answers each were classes of the answers alone."""
+    rows = {names[0]: QUESTIONS[:3] * 100, names[1]: QUESTIONS, "label": ["1", "0"] * 150}
+    source = label_source(_written(pl.DataFrame(rows), tmp_path / "labels.csv"))
+    assert (source.kind, sorted(source.texts), source.label) == ("pairs", sorted(names), "label")
+
+
 def test_error_of_another_encoding_names_it_for_a_set(tmp_path):
     """Regression: the advice was `--encoding` alone, which `bsl evaluate` does not have."""
     path = tmp_path / "labels.csv"
