@@ -76,7 +76,7 @@ class LabelSource(Record):
     classes: Annotated[int, NotInKey] = 0
     """Number of classes; 0 for pairs."""
     unused: Annotated[tuple[str, ...], NotInKey] = ()
-    """Columns of titles."""
+    """Columns of titles and of other texts."""
     words: Annotated[tuple[tuple[str, int], ...], NotInKey] = ()
     """Classes spelt like a missing value, such as `NA`, and the number of their rows."""
     documents: Annotated[int, NotInKey] = 0
@@ -166,7 +166,7 @@ def label_source(name: str, document: str | None = None) -> LabelSource:
         document=group,
         encoding=encoding,
         path=absolute(path),
-        unused=tuple(title for title in table.columns if title.lower() in TITLES and title not in (*texts, label)),
+        unused=_unused(table, (*texts, label, group)),
         words=words_as_classes(table[label]) if kind == "classes" else (),
         spellings=folded_spellings(table[label]) if kind == "classes" else (),
         comma=decimal_comma(table[label]) if kind == "pairs" else "",
@@ -213,6 +213,12 @@ def _only_format(path: str, files: Sequence[str]) -> Format:
             f"*.{formats[0]}."
         )
     return formats[0]
+
+
+def _unused(table: pl.DataFrame, used: Sequence[str | None]) -> tuple[str, ...]:
+    """Return the titles and texts among the columns that are not used."""
+    _, texts, _ = prose_columns(table)
+    return tuple(name for name in table.columns if (name in texts or name.lower() in TITLES) and name not in used)
 
 
 def _refuse(path: str, file: str, form: Format, table: pl.DataFrame, given: LabelFile) -> NoReturn:

@@ -313,6 +313,13 @@ def test_pairs_of_few_first_texts_are_scored_pairs(tmp_path, names):
     assert (source.kind, sorted(source.texts), source.label) == ("pairs", sorted(names), "label")
 
 
+def test_text_that_repeats_and_is_not_used_is_said(tmp_path):
+    """Regression: the questions of rated answers were ignored without a word."""
+    rows = {"query": QUESTIONS[:3] * 100, "passage": QUESTIONS, "label": ["a", "b", "c", "c"] * 75}
+    source = label_source(_written(pl.DataFrame(rows), tmp_path / "labels.csv"))
+    assert (source.texts, source.unused) == (("passage",), ("query",))
+
+
 def test_error_of_another_encoding_names_it_for_a_set(tmp_path):
     """Regression: the advice was `--encoding` alone, which `bsl evaluate` does not have."""
     path = tmp_path / "labels.csv"
@@ -330,7 +337,9 @@ def test_named_columns_are_read(tmp_path):
     path = _written(rows, tmp_path / "tickets.csv")
     source = label_source(with_label_columns(path, "queue #1", ["my body & more"]))
     assert (source.kind, source.texts, source.label) == ("classes", ("my body & more",), "queue #1")
-    assert source.summary == ("labels: 3 classes, text in `my body & more`, class in `queue #1`; `subject` is not used")
+    assert source.unused == ("subject", "question")
+    read = "labels: 3 classes, text in `my body & more`, class in `queue #1`"
+    assert source.summary == f"{read}; `subject` is not used; `question` is not used"
     assert read_labels(source)["text_1"].to_list() == TEXTS
     assert label_source(f"{path}#label=label&text=question").texts == ("question",)
 
