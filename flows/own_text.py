@@ -86,7 +86,7 @@ def own_text(site: RunContext, ingest: IngestConfig) -> OwnText | None:
 
 
 def announce_lengths(site: RunContext, passages: PassagesRef, config: HoldOutConfig) -> None:
-    """Announce how many sentences of the text were dropped as too short or too long; nothing if none were."""
+    """Announce how many records and sentences of the text were dropped; nothing if none were."""
     if is_planning():
         return
     found = site.open_store().manifest(passages).figures_as(PassagesFigures)

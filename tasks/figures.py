@@ -42,6 +42,9 @@ class PassagesFigures(Figures):
     too_short: int = Field(alias="too short")
     too_long: int = Field(alias="too long")
     copied: int = Field(0, alias="of an earlier file")
+    unreadable: int = 0
+    """Number of records that cannot be read."""
+    first_unreadable: str = Field("", alias="first unreadable")
 
 
 class OwnCorpusFigures(Figures):

@@ -74,15 +74,22 @@ class HoldOutConfig(Record):
 
 @dataclass
 class LeftOut:
-    """Number of sentences that were dropped: too short, too long, and of documents that an earlier file has too."""
+    """Number of sentences that were dropped: too short, too long, and of documents that an earlier file has too.
+
+    `unreadable` is the number of records that cannot be read, `first_unreadable` the file, line and fault of the first.
+    """
 
     short: int = 0
     long: int = 0
     copied: int = 0
+    unreadable: int = 0
+    first_unreadable: str = ""
 
     def summary(self, config: HoldOutConfig) -> str:
         """Return clauses on the dropped sentences and the settings that drop them; empty if there are none."""
         clauses = []
+        if self.unreadable:
+            clauses.append(f"{self.unreadable:,} unreadable, the first {self.first_unreadable}")
         if self.short + self.long:
             clauses.append(
                 f"{self.short:,} sentences shorter than {config.min_chars} and {self.long:,} longer than "

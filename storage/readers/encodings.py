@@ -18,7 +18,10 @@ from pydantic import AfterValidator
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-NAME_ENCODING: Final = "with `--encoding` (adapt, classify, embed, search, pairs; recipes: `ingest.sources[].encoding`)"
+NAME_ENCODING: Final = (
+    "with `--encoding` (adapt, classify, embed, search, pairs, sweep own; set of labels: `labels:FILE#encoding=NAME`; "
+    "recipes: `ingest.sources[].encoding`)"
+)
 """The options that name an encoding, for messages."""
 MOVE_OLD: Final = "If you named its folder, move the old file out of the folder after converting it."
 """For messages about a converted file: both would be read."""

@@ -158,6 +158,20 @@ def read(path: str, requested: Columns, report: ReadReport, *, encoding: str | N
         yield frame
 
 
+def first_nested(path: str, names: Sequence[str], *, encoding: str | None = None) -> tuple[int, str, str] | None:
+    """Return line, key and kind of the first value of these keys that is a list or an object; None without one."""
+    for block in line_blocks(path, None, encoding=encoding):
+        for number, line in _numbered(block):
+            try:
+                record = _parse(line)
+            except ValueError:  # `read` rejects the line
+                continue
+            for name in names:
+                if isinstance(record.get(name), list | dict):
+                    return number, name, _kind(record[name])
+    return None
+
+
 def _pieces(block: Block, path: str, requested: Columns, report: ReadReport) -> list[pl.DataFrame]:
     frame = _fast(block.content, requested)
     if frame is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Final
 
 from bsl.storage.errors import SourceError
@@ -66,6 +67,11 @@ class ReadReport:
         if len(self.bad) < KEPT_EXAMPLES:
             shown = example[:_EXAMPLE_BYTES].decode("utf-8", errors="replace")
             self.bad.append(BadRecord(file=file, line=line, reason=reason, example=shown))
+
+    @property
+    def first(self) -> str:
+        """File name, line and fault of the first rejected record; empty without one."""
+        return "".join(f"{PurePosixPath(bad.file).name}, line {bad.line}: {bad.reason}" for bad in self.bad[:1])
 
     def check(self, max_bad_share: float) -> None:
         """Refuse a source that is empty or has too many unreadable records.

@@ -36,6 +36,7 @@ _INFERENCE: Final = ("entailment", "neutral", "contradiction", "not_entailment",
 _INFERENCE_NUMBERS: Final = ("-1", "0", "1", "2")  # no gold label, entailment, neutral, contradiction
 _INFERENCE_NAMES: Final = ("label", "gold", "gold_label")
 _INFERENCE_TEXTS: Final = {"premise", "hypothesis"}
+_SIDES: Final = ("sentence_1", "sentence_2")  # of docs/own-text.md
 _NOT_A_SIDE: Final = (*TITLES, "name", "summary")  # text columns that are never one side of a pair
 
 
@@ -78,8 +79,11 @@ def prose_columns(table: pl.DataFrame) -> list[list[str]]:
     prose = [name for name in table.columns if is_prose(table[name].head(200))]
     # Also consider unique values: 300 questions may share 15 answers.
     once = [name for name in table.columns if is_prose(table[name].unique(maintain_order=True).head(200))]
-    shape = known_shape(table.columns)
-    return [prose, once, [*shape.texts] if shape else []]  # texts with a usual name may be short
+    shape, pair = known_shape(table.columns), [*named(table.columns, _SIDES)]
+    known = [*shape.texts] if shape else pair if len(pair) == len(_SIDES) else []
+    # Texts with a usual name may be short, and few in one column: five questions with twenty answers each.
+    found = [{*names, *known} if {*names} & {*known} else {*names} for names in (prose, once)]
+    return [*([name for name in table.columns if name in names] for names in found), known]
 
 
 def sides(prose: Sequence[str]) -> Sequence[str]:
@@ -106,9 +110,10 @@ def _guess(path: str, table: pl.DataFrame, prose: list[str], given: LabelFile) -
     if len(texts) == 1 and (label := _class(path, table, others, given.label)) is not None:
         return LabelColumns("classes", tuple(texts), label)
     if len(texts) == 2 and not given.texts and (label := _class(path, table, others, given.label)) is not None:
+        pairs = f"name both: {' '.join(texts)}" if _is_scores(table[label]) else "write their scores as numbers"
         raise SourceError(
             f"{path}: {texts[0]!r} and {texts[1]!r} may be the text of the classes in {label!r}. Name one "
-            f"{NAME_TEXT}: {texts[0]}. Or for pairs, write their scores as numbers."
+            f"{NAME_TEXT}: {texts[0]}. Or for pairs, {pairs}."
         )
     return None
 
@@ -245,17 +250,21 @@ def remedy(table: pl.DataFrame, texts: Sequence[str], unread: Sequence[str], lab
     found = [name for name in candidates if 2 <= _count(table[name]) <= table.height // 2]
     if len(texts) == 2:
         classes, found = found, [name for name in candidates if _is_scores(table[name])]
-        if classes and not found:
-            return _as_numbers(table[classes[0]], texts[0])
+        no_numbers = [*(name for name in names if non_number(table[name]) is not None), *classes]
+        if no_numbers and not found:
+            return _as_numbers(table[no_numbers[0]], texts[0])
+    names_unread = ", ".join(map(repr, unread))
+    lost = f" {names_unread} cannot be read: the values are lists, objects or of another type." if unread else ""
     if not found:
-        lost = f" {', '.join(map(repr, unread))} cannot be read: the values are lists, objects or of another type."
-        return f"{_to_write(next(iter(names), None), len(texts))}{lost if unread else ''}"
+        return f"{_to_write(next(iter(names), None), len(texts))}{lost}"
     listed = " or ".join(f"`{name}`: {_count(table[name]):,} values" for name in found[:_SUGGESTED])
     titles = [name for name in named(table.columns, _NOT_A_SIDE) if name not in texts and is_prose(table[name])]
     pair = ""
-    if len(texts) == 1 and titles and _is_scores(table[found[0]]):
+    if len(texts) == 2 and titles:
+        pair = f" And name the texts {NAME_TEXT}: {' '.join(texts)}."
+    elif len(texts) == 1 and titles and _is_scores(table[found[0]]):
         pair = f" Or for scores of how similar two texts are, also name the texts {NAME_TEXT}: {titles[0]} {texts[0]}."
-    return f"Did you mean {listed}? Name the label {NAME_LABEL}: {found[0]}.{pair}"
+    return f"Did you mean {listed}? Name the label {NAME_LABEL}: {found[0]}.{pair}{lost}"
 
 
 def _to_write(label: str | None, texts: int) -> str:

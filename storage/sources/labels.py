@@ -11,6 +11,7 @@ from bsl.storage.errors import SourceError
 from bsl.storage.filesystem.digests import joint_sha256, source_sha256
 from bsl.storage.filesystem.secrets import without_password
 from bsl.storage.filesystem.urls import absolute
+from bsl.storage.readers import jsonl
 from bsl.storage.readers.columns import Columns
 from bsl.storage.readers.formats import Format, columns_of, format_of, read_table
 from bsl.storage.readers.read_report import ReadReport
@@ -42,6 +43,7 @@ __all__ = ["SET_PREFIX", "LabelSource", "label_source", "read_labels"]
 _ALIKE: Final = "alike in all files of the labels, or give one of these files"
 _MAX_BAD_SHARE: Final = 0.01  # maximum share of unreadable records
 _SHOWN: Final = 5  # spellings in a message
+_LIKE_JSON: Final = r"(?s)^(\[.*\]|\{.*\})$"
 _LARGEST_SCORE: Final = 1e6
 """Above every scale of similarity; a larger value is a mistake or an id."""
 
@@ -67,10 +69,14 @@ class LabelSource(Record):
     path: Annotated[str, NotInKey]
     left_out: Annotated[int, NotInKey] = 0
     """Rows without a label or a text."""
+    unreadable: Annotated[int, NotInKey] = 0
+    """Records that cannot be read."""
+    first_unreadable: Annotated[str, NotInKey] = ""
+    """File, line and fault of the first of these records."""
     classes: Annotated[int, NotInKey] = 0
     """Number of classes; 0 for pairs."""
     unused: Annotated[tuple[str, ...], NotInKey] = ()
-    """Columns of titles."""
+    """Columns of titles and of other texts."""
     words: Annotated[tuple[tuple[str, int], ...], NotInKey] = ()
     """Classes spelt like a missing value, such as `NA`, and the number of their rows."""
     documents: Annotated[int, NotInKey] = 0
@@ -97,6 +103,7 @@ class LabelSource(Record):
             *([together] if self.document else []),
             *(f"`{name}` is not used" for name in self.unused),
             *(f"{word!r} ({rows:,} rows) is a class, not a missing label" for word, rows in self.words),
+            *([f"{self.unreadable:,} unreadable, the first {self.first_unreadable}"] if self.unreadable else []),
             *([f"the score {self.comma} is read as {self.comma.replace(',', '.')}"] if self.comma else []),
             *([f"equal as numbers or but for case, blanks, unseen characters: {', '.join(folded)}"] if folded else []),
         ]
@@ -121,7 +128,7 @@ def label_source(name: str, document: str | None = None) -> LabelSource:
     Raises:
         ValueError: The address contains a password.
         SourceError: The file is missing, or its columns are neither scored pairs nor classes, or several columns may be
-            the label.
+            the label, or a text or label of JSON lines is a list or an object.
     """
     given = label_file(name)
     path, encoding = without_password(given.path), given.encoding
@@ -136,11 +143,14 @@ def label_source(name: str, document: str | None = None) -> LabelSource:
     if absent := {*given.texts, *([] if given.label is None else [given.label])} - {*readable}:
         found_too = columns_of(files[0], form, encoding=encoding)
         readable += tuple(name for name in found_too if name in absent)  # reading them says which type they have
-    table = _table(files, form, readable, encoding) if readable else pl.DataFrame()
+    report = ReadReport(path)
+    table = _table(files, form, readable, encoding, report) if readable else pl.DataFrame()
     found = label_columns(path, table, given) if table.width else None
     if found is None:
         _refuse(path, files[0], form, table, given)
     kind, texts, label = found
+    if form == "jsonl":
+        _refuse_nested(files, table, (*texts, label), encoding)
     if kind == "pairs":
         _require_scores(path, table[label])
     group = given.document or (document if document in table.columns else None)
@@ -156,17 +166,17 @@ def label_source(name: str, document: str | None = None) -> LabelSource:
         document=group,
         encoding=encoding,
         path=absolute(path),
-        unused=tuple(title for title in table.columns if title.lower() in TITLES and title not in (*texts, label)),
+        unused=_unused(table, (*texts, label, group)),
         words=words_as_classes(table[label]) if kind == "classes" else (),
         spellings=folded_spellings(table[label]) if kind == "classes" else (),
         comma=decimal_comma(table[label]) if kind == "pairs" else "",
     )
     rows = _labelled(source, table)
     classes = rows["label"].n_unique() if kind == "classes" else 0
-    counts = {"left_out": table.height - rows.height, "classes": classes}
+    counts = {"left_out": table.height - rows.height, "classes": classes, "unreadable": report.rejected}
     if (named_group := group or likely) is not None:
         counts["documents"] = table[named_group].drop_nulls().n_unique()
-    return source.model_copy(update={**counts, "likely_document": likely})
+    return source.model_copy(update={**counts, "likely_document": likely, "first_unreadable": report.first})
 
 
 def sources_and_labels(
@@ -191,7 +201,8 @@ def read_labels(source: LabelSource) -> pl.DataFrame:
         SourceError: the file cannot be read.
     """
     columns = (*source.texts, source.label, *([source.document] if source.document else []))
-    return _labelled(source, _table(listed(source.path), source.format, columns, source.encoding))
+    table = _table(listed(source.path), source.format, columns, source.encoding, ReadReport(source.path))
+    return _labelled(source, table)
 
 
 def _only_format(path: str, files: Sequence[str]) -> Format:
@@ -202,6 +213,12 @@ def _only_format(path: str, files: Sequence[str]) -> Format:
             f"*.{formats[0]}."
         )
     return formats[0]
+
+
+def _unused(table: pl.DataFrame, used: Sequence[str | None]) -> tuple[str, ...]:
+    """Return the titles and texts among the columns that are not used."""
+    _, texts, _ = prose_columns(table)
+    return tuple(name for name in table.columns if (name in texts or name.lower() in TITLES) and name not in used)
 
 
 def _refuse(path: str, file: str, form: Format, table: pl.DataFrame, given: LabelFile) -> NoReturn:
@@ -226,16 +243,32 @@ def _labelled(source: LabelSource, table: pl.DataFrame) -> pl.DataFrame:
     return rows.select(text_1=first, text_2=second, label=pl.col(source.label), **document)
 
 
-def _table(files: Sequence[str], kind: Format, columns: Sequence[str], encoding: str | None) -> pl.DataFrame:
-    """Return columns as strings; a blank cell is null in all formats."""
+def _table(
+    files: Sequence[str], kind: Format, columns: Sequence[str], encoding: str | None, whole: ReadReport
+) -> pl.DataFrame:
+    """Return columns as strings; a blank cell is null in all formats. Unreadable records are added to `whole`."""
     frames = []
     for file in files:
         report = ReadReport(file)
         requested = Columns((), tuple(columns))
         frames += list(read_table(file, kind, requested, report, encoding=encoding, remedy=_ALIKE))
         report.check(_MAX_BAD_SHARE)
+        whole.rejected += report.rejected
+        whole.bad += report.bad
     table = pl.concat([frame.cast(pl.String) for frame in frames])
     return table.select(pl.all().str.strip_chars().replace("", None))
+
+
+def _refuse_nested(files: Sequence[str], table: pl.DataFrame, columns: Sequence[str], encoding: str | None) -> None:
+    """Refuse JSON lines with a list or an object as text or label, which would be its JSON as a string."""
+    suspect = [name for name in columns if table[name].str.contains(_LIKE_JSON).any()]
+    for file in files if suspect else ():
+        if found := jsonl.first_nested(file, suspect, encoding=encoding):
+            line, name, kind = found
+            raise SourceError(
+                f"{file}, line {line}: {name!r} is {kind}, expected a string or a number. Write each text, class or "
+                "score as a value of its own, or remove the line."
+            )
 
 
 def _require_scores(path: str, values: pl.Series) -> None:

@@ -162,7 +162,8 @@ def counts_line(counts: LabelCounts, labels: LabelSource, use: Use) -> str:
     parts = {"train": counts.training, "test": counts.test}
     unused = "that share texts with both parts or" if labels.kind == "pairs" else "that"
     steps = [
-        f"{counts.label_rows:,} rows",
+        f"{counts.label_rows + labels.unreadable:,} rows",
+        *([f"{labels.unreadable:,} unreadable"] if labels.unreadable else []),
         *([f"{labels.left_out:,} without text or label"] if labels.left_out else []),
         *_rare(counts, use),
         *([f"{counts.idle_labels:,} {unused} contain a training sentence"] if counts.idle_labels else []),

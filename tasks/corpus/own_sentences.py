@@ -48,6 +48,8 @@ def _each_file(
             if on_progress is not None:
                 on_progress(done, total, source.name)
         report.check(_MAX_BAD_SHARE)
+        left_out.unreadable += report.rejected
+        left_out.first_unreadable = left_out.first_unreadable or report.first
 
 
 def parts_of(

@@ -48,12 +48,15 @@ def read_passages(context: StageContext, sources: tuple[TextSource, ...], config
             **{f"{part} documents": count for part, _, count in sizes.iter_rows()},
         }
     )
+    if left_out.unreadable:  # other manifests stay as they were
+        context.draft.note({"unreadable": left_out.unreadable, "first unreadable": left_out.first_unreadable})
     show(Table.of("Some of your sentences", parts.sample(min(20, parts.height), seed=0).to_dicts()))
 
 
 def lengths_line(figures: PassagesFigures, config: HoldOutConfig) -> str:
-    """Return a sentence on the sentences that were dropped for their length or as copies; empty if there are none."""
-    lost = LeftOut(figures.too_short, figures.too_long, figures.copied).summary(config)
+    """Return a sentence on the records and sentences that were dropped; empty if there are none."""
+    found = (figures.too_short, figures.too_long, figures.copied, figures.unreadable, figures.first_unreadable)
+    lost = LeftOut(*found).summary(config)
     return f"text: {figures.sentences:,} sentences; {lost}" if lost else ""
 
 

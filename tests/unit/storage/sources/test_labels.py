@@ -67,6 +67,10 @@ GUESSES: dict[str, tuple[dict[str, object], tuple[str, tuple[str, ...], str]]] =
         {"premise": TEXTS, "hypothesis": TEXTS[::-1], "label": [0, 1, 2] * 4, "score": [1.0, 0.5, 0.0] * 4},
         ("pairs", ("premise", "hypothesis"), "score"),
     ),
+    "short texts of pairs": (
+        {"sentence_1": ["dog", "red car"] * 6, "sentence_2": ["cat", "car", "a man"] * 4, "score": range(12)},
+        ("pairs", ("sentence_1", "sentence_2"), "score"),
+    ),
     "an empty label": (
         {"text": TEXTS, "label": [None] * 12, "category": ["a", "b"] * 6}, ("classes", ("text",), "category"),
     ),
@@ -144,6 +148,14 @@ def test_csv_without_usable_labels_raises_source_error(tmp_path, content, why):
             "'gold_label' .-, entailment, neutral. looks like classes of pairs.*such as 1, 0.5 and 0.$",
         ),
         ({"a": TEXTS, "b": TEXTS[::-1], "score": ["72%", "5%"] * 6}, "Write scores as numbers .* such as 0.72.$"),
+        (
+            {"a": TEXTS, "b": TEXTS[::-1], "score": [f"{n}.5%" for n in range(12)]},
+            "Write scores as numbers .* such as 0.72.$",
+        ),
+        (
+            {"a": [[text] for text in TEXTS], "b": TEXTS, "score": [1, 2] * 6},
+            "Did you mean `score`.* 'a' cannot be read: ",
+        ),
         ({"text": TEXTS, "label": [["x"], ["y"]] * 6}, "Write 'label' as strings"),
         ({"text": TEXTS}, "Add a column with the class of each row, such as `label`.$"),
         ({"text": TEXTS, "label": ["x"] * 12}, "Write at least two classes, with several rows each, into 'label'.$"),
@@ -259,6 +271,19 @@ def test_texts_of_pairs_stay_with_their_scores(tmp_path):
     assert read_labels(label_source(_written(rows, tmp_path / "pairs.jsonl"))).row(2) == (TEXTS[3], TEXTS[8], "0.375")
 
 
+@pytest.mark.parametrize(("key", "value", "kind"), [("label", ["x"], "a list"), ("text", {"en": "x"}, "an object")])
+def test_lists_and_objects_among_strings_of_json_lines_are_refused(tmp_path, key, value, kind):
+    """Regression: the first was a class named `["x"]`, the second was scored as the text `{"en":"x"}`."""
+    records = [{"text": f"[{text}]", "label": "xy"[n % 2]} for n, text in enumerate(TEXTS)]
+    path = tmp_path / "labels.jsonl"
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    assert label_source(str(path)).classes == 2
+    records[6][key] = value
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    with pytest.raises(SourceError, match=f"labels.jsonl, line 7: '{key}' is {kind}, expected a string or a number"):
+        label_source(str(path))
+
+
 @pytest.mark.parametrize("score", ["inf", "-inf", "99999999999999999999999999", "-1e7"])
 def test_out_of_range_score_error_names_the_row(tmp_path, score):
     first = f"{TEXTS[0]} Of two lines,\nand information about inf."
@@ -269,6 +294,41 @@ def test_out_of_range_score_error_names_the_row(tmp_path, score):
         label_source(path)
 
 
+def test_advice_for_pairs_with_a_title_names_both_texts(tmp_path):
+    """Regression: the advice was the column of scores alone, and then to write these numbers as numbers."""
+    table = pl.DataFrame({"title": [f"On {text}" for text in TEXTS], "a": TEXTS, "b": TEXTS[::-1], "score": range(12)})
+    path = _written(table.with_columns(pl.col("score") % 3), tmp_path / "labels.csv")
+    with pytest.raises(SourceError, match=r"with `--label-column` .*: score\. And name the texts with .*: a b\.$"):
+        label_source(path)
+    with pytest.raises(SourceError, match=r"Or for pairs, name both: a b\.$"):
+        label_source(with_label_columns(path, "score"))
+    assert label_source(with_label_columns(path, "score", ["a", "b"])).kind == "pairs"
+
+
+@pytest.mark.parametrize("names", [("sentence_1", "sentence_2"), ("sentence2", "sentence1")])
+def test_pairs_of_few_first_texts_are_scored_pairs(tmp_path, names):
+    """Regression: yes and no of five questions with many answers each were classes of the answers alone."""
+    rows = {names[0]: QUESTIONS[:3] * 100, names[1]: QUESTIONS, "label": ["1", "0"] * 150}
+    source = label_source(_written(pl.DataFrame(rows), tmp_path / "labels.csv"))
+    assert (source.kind, sorted(source.texts), source.label) == ("pairs", sorted(names), "label")
+
+
+def test_text_that_repeats_and_is_not_used_is_said(tmp_path):
+    """Regression: the questions of rated answers were ignored without a word."""
+    rows = {"query": QUESTIONS[:3] * 100, "passage": QUESTIONS, "label": ["a", "b", "c", "c"] * 75}
+    source = label_source(_written(pl.DataFrame(rows), tmp_path / "labels.csv"))
+    assert (source.texts, source.unused) == (("passage",), ("query",))
+
+
+def test_error_of_another_encoding_names_it_for_a_set(tmp_path):
+    """Regression: the advice was `--encoding` alone, which `bsl evaluate` does not have."""
+    path = tmp_path / "labels.csv"
+    path.write_text("text,label\n" + "".join(f'"{text} é",{"xy"[n % 2]}\n' for n, text in enumerate(TEXTS)), "cp1252")
+    with pytest.raises(SourceError, match=r"set of labels: `labels:FILE#encoding=NAME`.* cp1252"):
+        label_source(str(path))
+    assert label_source(f"{path}#encoding=cp1252").classes == 2
+
+
 def test_named_columns_are_read(tmp_path):
     rows = pl.DataFrame(
         {"subject": TEXTS[::-1], "my body & more": TEXTS, "question": TEXTS[::-1], "label": ["x", "y"] * 6,
@@ -277,7 +337,9 @@ def test_named_columns_are_read(tmp_path):
     path = _written(rows, tmp_path / "tickets.csv")
     source = label_source(with_label_columns(path, "queue #1", ["my body & more"]))
     assert (source.kind, source.texts, source.label) == ("classes", ("my body & more",), "queue #1")
-    assert source.summary == ("labels: 3 classes, text in `my body & more`, class in `queue #1`; `subject` is not used")
+    assert source.unused == ("subject", "question")
+    read = "labels: 3 classes, text in `my body & more`, class in `queue #1`"
+    assert source.summary == f"{read}; `subject` is not used; `question` is not used"
     assert read_labels(source)["text_1"].to_list() == TEXTS
     assert label_source(f"{path}#label=label&text=question").texts == ("question",)
 

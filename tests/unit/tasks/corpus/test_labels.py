@@ -109,6 +109,16 @@ def test_counts_of_labels_add_up_and_rare_classes_are_named_and_not_taught(text,
         assert not text.store.scan(taught).collect()["text_1"].is_in(OTHERS[:10]).any()
 
 
+def test_unreadable_records_of_labels_are_counted_and_the_first_is_named(tmp_path):
+    """Regression: up to 1 % of the rows were dropped without a word: 300 rows → 299 rows → 299 test."""
+    rows = [f"{text},{('bad', 'good')[n % 2]}\n" for n, text in enumerate(TEXTS[:300])]
+    rows[150] = "Two commas, here,bad\n"
+    (tmp_path / "labels.csv").write_text("".join(["text,label\n", *rows]))
+    labels = label_source(str(tmp_path / "labels.csv"))
+    assert "; 1 unreadable, the first labels.csv, line 152: 3 fields, expected 2" in labels.summary
+    assert evaluation_counts(labels) == "300 rows → 1 unreadable → 299 test"
+
+
 def test_most_frequent_share_is_that_of_the_test_labels(text, tmp_path):
     """Regression: it was 0, so that a classifier no better than the most frequent class was praised."""
     labels = _file(tmp_path, OTHERS, [("bad", "good", "good", "good")[n % 4] for n in range(210)])
@@ -123,6 +133,15 @@ def test_sentences_of_other_lengths_are_counted(site, tmp_path):
     passages = read_passages(site, text_sources(ReadingConfig(), [str(tmp_path / "own.txt")]), config)
     line = lengths_line(site.open_store().manifest(passages).figures_as(PassagesFigures), config)
     assert line.startswith("text: 400 sentences; 400 sentences shorter than 20 and 0 longer than 900 characters")
+
+
+def test_unreadable_records_of_text_are_counted_and_the_first_is_named(site, tmp_path):
+    """Regression: up to 1 % of the records were dropped without a word."""
+    (tmp_path / "own.csv").write_text("".join(["text\n", *(f"{text}\n" for text in TEXTS), "Two fields, here\n"]))
+    sources = text_sources(ReadingConfig(), [str(tmp_path / "own.csv")])
+    passages = read_passages(site, sources, HoldOutConfig())
+    line = lengths_line(site.open_store().manifest(passages).figures_as(PassagesFigures), HoldOutConfig())
+    assert line == "text: 400 sentences; 1 unreadable, the first own.csv, line 402: 2 fields, expected 1"
 
 
 def test_counts_of_pairs_name_rows_that_contain_training_sentences(tmp_path):
