@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as ended:  # after a failed run, whose error is printed
         return int(ended.code or 0)
     except KeyboardInterrupt as interrupted:  # a run's says how it is resumed
-        print(". ".join(("bsl: interrupted", *map(str, interrupted.args))), file=sys.stderr)
+        print(printable(". ".join(("bsl: interrupted", *map(str, interrupted.args)))), file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         # The pipe is closed; Python must not flush to it at exit.
