@@ -23,6 +23,16 @@ if TYPE_CHECKING:
 
 
 _DIGEST: Final = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28,}\b")  # only the first 12 digits are shown
+_REGISTERED: Final = {  # lines after cyclopts' script, which in bash and zsh completes no file names but those of paths
+    "bash": "complete -o default -F _bsl bsl",
+    "zsh": """\
+_bsl_or_files() {
+  local insert=$compstate[insert]  # a message, in place of matches, empties it
+  _cyclopts_bsl "$@"
+  (( compstate[nmatches] )) || { compstate[insert]=$insert; _files }
+}
+compdef _bsl_or_files bsl""",
+}
 
 
 def doctor(
@@ -76,7 +86,8 @@ def _server_checks(server: str) -> list[Finding]:
 
 def completion(
     shell: Annotated[
-        Literal["bash", "zsh", "fish"], Parameter(help='for bash: eval "$(bsl completion bash)" in ~/.bashrc')
+        Literal["bash", "zsh", "fish"],
+        Parameter(help='for bash: eval "$(bsl completion bash)" in ~/.bashrc; likewise for zsh, after compinit'),
     ],
     /,
     *,
@@ -86,6 +97,7 @@ def completion(
     from bsl.flows.cli.main import app
 
     print(app.generate_completion(shell=shell))
+    print(_REGISTERED.get(shell, ""))
 
 
 def ui(

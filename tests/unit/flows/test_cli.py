@@ -4,6 +4,7 @@ import errno
 import importlib
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -121,6 +122,21 @@ def test_completion_script_contains_commands_and_options(shell, capsys):
     assert main(["completion", shell]) == 0
     script = capsys.readouterr().out
     assert [word for word in ("reproduce", "artifacts", "round-trips", "max-length") if word not in script] == []
+
+
+@pytest.mark.parametrize(
+    ("shell", "registered"),
+    [("bash", "complete -o default -F _bsl bsl"), ("zsh", "_bsl_or_files")],  # file names where nothing else fits
+)
+def test_completion_script_evaluated_as_documented_also_completes_files(shell, registered):
+    """Regression: `bsl adapt rev<TAB>` completed nothing; in zsh, `eval` registered nothing at all."""
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    show = {"bash": "complete -p bsl", "zsh": "print $_comps[bsl]"}[shell]
+    start = {"bash": "true", "zsh": "autoload -Uz compinit; compinit -u -D"}[shell]
+    called = f'{start}; eval "$({sys.executable} -m bsl.flows.cli.main completion {shell})"; {show}'
+    done = subprocess.run([shell, "-c", called], capture_output=True, text=True, check=False)
+    assert (done.stdout.strip(), done.stderr) == (registered, "")
 
 
 HELPS = """
