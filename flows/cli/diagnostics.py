@@ -97,7 +97,7 @@ def completion(
     from bsl.flows.cli.main import app
 
     print(app.generate_completion(shell=shell))
-    print(_REGISTERED.get(shell, ""))
+    print(printable(_REGISTERED.get(shell, "")))
 
 
 def ui(
