@@ -218,7 +218,7 @@ def failed(error: object) -> int:
     if server:  # the second line links to a page on the status code
         message = f"the Prefect server failed: {message.splitlines()[0] if message else type(error).__name__}"
     print(f"bsl: {printable(message)}", file=sys.stderr)
-    print(f"{RESUME if resumable else 'Finished stages are cached'}.", file=sys.stderr)
+    print(f"{printable(RESUME if resumable else 'Finished stages are cached')}.", file=sys.stderr)
     if not known:
         print("Add --debug for the traceback.", file=sys.stderr)
     return 1
