@@ -108,8 +108,9 @@ def _limits_pass(backbone: PreTrainedModel) -> bool:
 
 
 def _candidates(settings: Any, pad_id: int) -> Iterator[Packing]:  # noqa: ANN401  of any architecture
-    windows = (getattr(settings, name, None) for name in ("sliding_window", "attention_chunk_size"))
-    window = min(filter(None, windows), default=None)
+    limited = {*(getattr(settings, "layer_types", None) or ["unknown"])} != {"full_attention"}
+    names = ("sliding_window", "attention_chunk_size") if limited else ()
+    window = min(filter(None, (getattr(settings, name, None) for name in names)), default=None)
     if window and window < max(TRIAL_LENGTHS):
         return
     yield Packing(0, False, window)

@@ -149,6 +149,15 @@ def test_only_sentences_longer_than_a_sliding_window_are_padded(tokens):
         np.testing.assert_allclose(found, padded(encoder, tokens, np.arange(7)), rtol=0, atol=2e-6)
 
 
+def test_window_that_no_layer_has_pads_no_sentence(tokens):
+    """Regression: sentences of more than 64 tokens were padded for the embedded encoders, and TSDAE was refused."""
+    encoder = encoder_of("modernbert", local_attention=16, layer_types=["full_attention"] * 2)
+    assert packing_of(encoder.backbone, PAD) == Packing(0, causal=False, longest=None)
+    with torch.no_grad():
+        found = encoder.encode(tokens, batch_tokens=10)
+        np.testing.assert_allclose(found, padded(encoder, tokens, np.arange(7)), rtol=0, atol=2e-6)
+
+
 def test_packing_trial_runs_in_fp32_under_autocast():
     backbone, seen = network("bert"), []
     backbone.encoder.register_forward_hook(lambda *_: seen.append(torch.is_autocast_enabled("cpu")))
