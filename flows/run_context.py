@@ -152,3 +152,11 @@ def announce_precision(site: RunContext, precisions: Mapping[str, Precision]) ->
         announce(f"precision: {next(iter(explanations.values()))}")
     elif explanations:
         announce(f"precision: {'; '.join(f'{phase} {text}' for phase, text in explanations.items())}")
+
+
+def check_workers(workers: int | None, site: RunContext) -> None:
+    """Refuse worker processes of this machine beside a cluster, whose workers would run the points."""
+    if workers and site.cluster:
+        raise ValueError(
+            f"--workers {workers}: the workers of --cluster or BSL_CLUSTER run the points. Remove one of them"
+        )

@@ -25,7 +25,6 @@ from bsl.flows.cli.terminal.overrides import refuse_contradictions, value_of
 from bsl.flows.cli.terminal.printing import print_result, print_sources
 from bsl.flows.cli.terminal.start import begin
 from bsl.flows.own_options import OwnRequest
-from bsl.flows.parameters import leaves
 from bsl.models.evaluation.config import MARGIN
 from bsl.storage.sources.reading_config import ReadingConfig
 
@@ -100,8 +99,8 @@ def sweep(
     output: Output = Output(),
 ) -> int:
     """Run a grid of configurations with several seeds, and compare them in one table."""
-    from bsl.flows.run_context import MOST_SEEDS, run_context_of
-    from bsl.flows.sweep.grid import grid
+    from bsl.flows.run_context import MOST_SEEDS, check_workers, run_context_of
+    from bsl.flows.sweep.grid import grid, refuse_varied
     from bsl.flows.sweep.own import Start, check_own, declared, own_config
 
     if not 1 <= seeds <= MOST_SEEDS:
@@ -116,10 +115,7 @@ def sweep(
     options = [f"ingest.own_text.{field}={json.dumps(value)}" for field, value in reading.items()]
     settings = replace(settings, settings=(*options, *settings.settings))
     changes = settings.changes()
-    if workers and site.cluster:
-        raise ValueError(
-            f"--workers {workers}: the workers of --cluster or BSL_CLUSTER run the points. Remove one of them"
-        )
+    check_workers(workers, site)
     if site.pool and not os.environ.get("PREFECT_API_URL"):
         raise ValueError(
             "--pool: the embedded Prefect server has no workers. Set PREFECT_API_URL to a server with workers"
@@ -130,7 +126,7 @@ def sweep(
     planned = grid(name, axes, changes, against, study)
     # Of several points, those that do not train ignore the precision of training.
     changes = settings.changes(dict.fromkeys(part for config in planned.configs for part in config.precisions))
-    _refuse_twice(axes, changes)
+    refuse_varied(axes, changes)
     check_sets([name for config in planned.configs for name in config.evaluation.sets], site)
     text, details = planned.configs[0].ingest.own_text, {}
     start = begin(site, output)
@@ -181,14 +177,6 @@ def axes_of(options: Sequence[str], names: Sequence[str]) -> dict[str, list[Any]
             )
         axes[field] = parsed if isinstance(parsed, list) else [value_of(part) for part in text.split(",")]
     return axes
-
-
-def _refuse_twice(axes: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
-    for field in axes:
-        if any(f"{path}.".startswith(f"{field}.") for path, _ in leaves(changes)):
-            raise ValueError(
-                f"{field}: --over varies the field, but --set or --precision sets it for all points. Remove one of them"
-            )
 
 
 def reproduce(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,13 +16,14 @@ from bsl.storage.filesystem.spelling import did_you_mean
 from bsl.tasks.reporting.sweep.system import SweepSystem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from bsl.models.evaluation.published import PublishedRow
     from bsl.models.training.config import TrainingConfig
 
 _NAMED: Final = (RECIPE, VARIANT)  # axes whose values are names, not values of a field
 _TRAINING: Final = "training"
+_UNSET: Final = object()
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,8 @@ def grid(
     `study` is the study `own`, which is not in `STUDIES`.
 
     Raises:
-        ValueError: Unknown study, recipe, field or label; an axis without values or with a repeated value; a point
-            that fits a transform on each set, or sets a seed.
+        ValueError: Unknown study, recipe, field or label; an axis without values or with a repeated value, or of a
+            field in `changes`; a point that fits a transform on each set, or sets a seed.
     """
     over = own_axes(over) if study else over
     declared = study or _declared(name, over)
@@ -65,6 +67,7 @@ def grid(
     for field, values in axes.items():
         if not values or len(set(map(str, values))) < len(values):
             raise ValueError(f"{field}: expected one or more different values (found {list(values)})")
+    refuse_varied(axes, changes)
     if studies := [name for name in axes.get(RECIPE, ()) if name in STUDIES and name not in RECIPES]:
         raise ValueError(f"{studies[0]} is a study, not a recipe. Run it alone: bsl sweep {studies[0]}")
     combinations = _combinations(declared, axes)
@@ -83,6 +86,19 @@ def grid(
         tuple(against) or (() if over else declared.references),
         None if over or declared.column == AVERAGE else declared.column,
     )
+
+
+def refuse_varied(axes: Iterable[str], changes: Mapping[str, Any]) -> None:
+    """Refuse changes of fields that are axes: the values of the axes would replace them."""
+    for field in axes:
+        found: Any = changes
+        for name in field.split("."):
+            found = found.get(name, _UNSET) if isinstance(found, Mapping) else _UNSET
+        if found is not _UNSET:
+            raise ValueError(
+                f"{field}: the sweep varies the field, but --set, --precision or `overrides` sets it for all points. "
+                "Remove that setting; --over chooses the values"
+            )
 
 
 def _declared(name: str, over: Mapping[str, Sequence[Any]]) -> Study:

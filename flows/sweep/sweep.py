@@ -19,7 +19,7 @@ from bsl.flows.own_options import OwnRequest
 from bsl.flows.pipeline import Overrides
 from bsl.flows.recipes import recipe
 from bsl.flows.recipes.published_rows import RECORDS, cells_of, deviations, row_of
-from bsl.flows.run_context import Seeds, Setting, Site, announce_precision, command_of, run_context_of
+from bsl.flows.run_context import Seeds, Setting, Site, announce_precision, check_workers, command_of, run_context_of
 from bsl.flows.sweep.grid import Grid, grid
 from bsl.flows.sweep.own import START, check_own
 from bsl.flows.sweep.own_run import own_study
@@ -74,6 +74,7 @@ def ablation(
     """
     show_logs()
     context, changes = run_context_of(site), overrides or {}
+    check_workers(workers, context)
     check_own(name, own)
     study = own_study(context, own, changes) if own else None
     points = grid(name, over or {}, changes, against or (), study.study if study else None)

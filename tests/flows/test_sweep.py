@@ -144,6 +144,20 @@ def test_nan_loss_shows_a_dash_and_reason_in_sweep(site, store, swept, half):
     assert list(store.manifest(study).figures["faults"]) == ["temperature 1e-40"]
 
 
+@pytest.mark.parametrize(
+    ("overrides", "workers", "message"),
+    [
+        ({"training": {"lr": 1e-4}}, None, "training.lr: the sweep varies the field"),
+        ({}, 2, "--workers 2: the workers of --cluster"),
+    ],
+)
+def test_flow_refuses_contradictions_as_the_command_does(site, overrides, workers, message):
+    """Regression: a form with a field in both `over` and `overrides`, or workers beside a cluster, ignored one."""
+    elsewhere = site.model_copy(update={"cluster": "tcp://scheduler:8786"})
+    with pytest.raises(ValueError, match=message):
+        sweep("tiny", {"training.lr": [1e-3]}, 1, overrides, workers=workers, site=elsewhere)
+
+
 @pytest.mark.usefixtures("named_server")
 def test_sweep_exits_with_1_if_a_run_has_no_figure(store, swept, half, capsys):
     """Regression: a script took a sweep with failed points for complete."""

@@ -174,6 +174,9 @@ def test_plus_study_ablates_bsl_plus_and_adds_other_methods():
         ("tiny", {"recipe": ["tiny-flow", "tiny-flow-target"]}, {}, "tiny-flow-target.*Set transform_on=corpus"),
         ("tiny", {"training.seed": [0, 1]}, {}, "--seeds sets the number"),
         ("tiny", {"training.lr": [1e-3]}, {"training": {"seed": 7}}, "--seeds sets the number"),
+        ("tiny", {"training.lr": [1e-3]}, {"training": {"lr": 7}}, "training.lr: the sweep varies .* `overrides`"),
+        ("tiny", {"training.objective": ["bsl"]}, {"training": {"objective": {"momentum": 0}}}, "the sweep varies"),
+        ("momentum", {}, {"training": {"objective": {"momentum": 0.9}}}, "momentum: the sweep varies"),
     ]
 )
 def test_grid_rejects_unknown_names_and_invalid_axes(name, over, changes, message):
