@@ -264,8 +264,8 @@ def frozen_names(suite: Iterable[str]) -> tuple[str, ...]:
     names = names_of(suite)
     if tuned := [name for name in names if isinstance(kind_of(name), TunedKind)]:
         raise UnknownSuiteError(
-            f"evaluation.sets contains {', '.join(tuned)}, which fine-tune the encoder for hours; a run scores frozen "
-            f"vectors only. Remove them, and score them after the run: bsl evaluate report/<key> --suite "
+            f"evaluation.sets contains {', '.join(tuned)}: fine-tuning takes hours, and a run scores frozen vectors "
+            f"only. Remove them, and score them after the run: bsl evaluate report/<key> --suite "
             f"{' '.join(tuned)}"
         )
     return names

@@ -68,7 +68,7 @@ def test_pipeline_publishes_every_artifact_kind_without_defects(undisturbed):
 
 def test_run_rejects_fine_tuning_suite_before_it_starts():
     changed = configured("tiny", ['evaluation.sets=["embedded:stsb/test", "stsb-supervised"]'])
-    with pytest.raises(UnknownSuiteError, match="contains stsb-supervised, which fine-tune the encoder"):
+    with pytest.raises(UnknownSuiteError, match="contains stsb-supervised: fine-tuning takes hours"):
         run(changed, RunContext())
 
 

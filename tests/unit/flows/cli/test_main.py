@@ -5,6 +5,7 @@ And a command leaves the process in order: garbage collection, standard streams.
 
 import json
 import shlex
+import signal
 import subprocess
 import sys
 import tomllib
@@ -351,3 +352,19 @@ def test_ctrl_c_during_imports_is_quiet():
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "bsl: interrupted\n")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["scripts"]["bsl"] == "bsl.flows.cli.__main__:command"
+
+
+AT_EXIT = """
+import atexit, signal, sys
+from bsl.flows.cli.__main__ import command
+
+sys.argv = ["bsl", "--version"]
+atexit.register(signal.raise_signal, signal.SIGINT)
+sys.exit(command())
+"""
+
+
+def test_ctrl_c_at_exit_is_quiet():
+    """Regression: a second Ctrl-C, while the server's end was awaited, printed a traceback."""
+    done = subprocess.run([sys.executable, "-c", AT_EXIT], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")

@@ -55,8 +55,8 @@ def test_sweep_plan_is_equal_locally_and_on_workers(site):
     asked = {"name": "tiny", "over": {"training.max_steps": [10, 20]}, "seeds": 1, "workers": 2}
     here = planned_stages(ablation, {**asked, "site": site})
     assert stages(here).count("train") == 2
-    for other in ({"cluster": "tcp://nowhere:8786"}, {"pool": True}):
-        elsewhere = planned_stages(ablation, {**asked, "site": site.model_copy(update=other)})
+    for other, workers in (({"cluster": "tcp://nowhere:8786"}, None), ({"pool": True}, 2)):
+        elsewhere = planned_stages(ablation, {**asked, "workers": workers, "site": site.model_copy(update=other)})
         assert {step.ref.path for step in elsewhere.stages} == {step.ref.path for step in here.stages}
 
 
