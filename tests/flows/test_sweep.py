@@ -101,13 +101,15 @@ def scored(store, study):
 
 
 def test_stopped_point_gets_no_score_in_sweep_and_reproduction(site, store, harmful):
-    over = {"training.collapse": [None, harmful["training"]["collapse"]]}
-    assert scored(store, sweep("tiny", over, 1, harmful, site=site)) == [(1, True), (0, False)]
+    training = dict(harmful["training"])
+    limits, others = training.pop("collapse"), {**harmful, "training": training}
+    over = {"training.collapse": [None, limits]}
+    assert scored(store, sweep("tiny", over, 1, others, site=site)) == [(1, True), (0, False)]
     said = store.manifest(reproduction.fn("tiny", overrides=harmful, site=site)).figures["findings"]
     assert said[0].endswith(": NOT COMPARABLE")
     assert any(line.startswith("training was stopped: ") for line in said)
     with pytest.raises(TrainingError, match="by step 1: "):  # no point is left
-        sweep("tiny", {"training.collapse": [harmful["training"]["collapse"]]}, 1, harmful, site=site)
+        sweep("tiny", {"training.collapse": [limits]}, 1, others, site=site)
 
 
 def set_options(changes):
