@@ -59,7 +59,8 @@ def grid(
 
     Raises:
         ValueError: Unknown study, recipe, field or label; an axis without values or with a repeated value, or of a
-            field in `changes`; a point that fits a transform on each set, or sets a seed.
+            field in `changes`; two points with the same settings; a point that fits a transform on each set, or sets
+            a seed.
     """
     over = own_axes(over) if study else over
     declared = study or _declared(name, over)
@@ -74,6 +75,7 @@ def grid(
     configs = [_configured(declared, values, changes).runs(1)[0] for values in combinations]
     points = [_point(declared, values, list(axes)[-1], with_row=not over) for values in combinations]
     labels = [point.label for point in points]
+    _refuse_equal(labels, configs)
     if unknown := [label for label in against if label not in labels]:
         hint = did_you_mean(unknown[0], labels)
         raise ValueError(f"against {'; '.join(unknown)}: unknown point.{hint} Points: {'; '.join(labels)}")
@@ -98,6 +100,19 @@ def refuse_varied(axes: Iterable[str], changes: Mapping[str, Any]) -> None:
             raise ValueError(
                 f"{field}: the sweep varies the field, but --set, --precision or `overrides` sets it for all points. "
                 "Remove that setting; --over chooses the values"
+            )
+
+
+def _refuse_equal(labels: Sequence[str], configs: Sequence[PipelineConfig]) -> None:
+    """Refuse points that differ only in their titles and published rows: they would have the same figures."""
+    seen: dict[str, str] = {}
+    for label, config in zip(labels, configs, strict=True):
+        settings = config.model_dump_json(exclude={"title", "published"})
+        if (other := seen.setdefault(settings, label)) != label:
+            raise ValueError(
+                f"{other} and {label}: the points have the same settings, so their figures would be equal. Name other "
+                "values with --over, or remove the setting (--set, --precision or `overrides`) that replaces those "
+                "in which the points differ"
             )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import FlowRunFilter
 from prefect.client.schemas.objects import WorkPoolStatus
 from prefect.deployments.flow_runs import arun_deployment
 from prefect.exceptions import ObjectNotFound
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 DEPLOYMENT: Final = "bsl-pipeline/any"
 _POLL_S: Final = 5
+_PATIENCE_S: Final = 60
 NO_FIGURE: Final = "NoFigure"  # state of a completed run that could not be trained or scored; its message is why
 
 
@@ -59,7 +61,7 @@ def run_on_pool(orders: Sequence[dict[str, Any]], at_once: int, end: Callable[[i
 async def _run_all(
     orders: Sequence[dict[str, Any]], at_once: int, end: Callable[[int, ModelError | None], None]
 ) -> None:
-    free, broken = asyncio.Semaphore(at_once), asyncio.Event()
+    free, broken, sent = asyncio.Semaphore(at_once), asyncio.Event(), list[UUID]()
     async with get_client() as client:
         await _check_deployment(client)
 
@@ -68,24 +70,42 @@ async def _run_all(
                 if broken.is_set():
                     return
                 try:
-                    end(number, _fault(await _run(client, order)))
+                    end(number, _fault(await _run(client, order, sent)))
                 except Exception:  # of any kind; it is raised below, after the points that run already have ended
                     broken.set()
                     raise
 
-        ended = await asyncio.gather(*(run_one(*each) for each in enumerate(orders)), return_exceptions=True)
+        watch = asyncio.create_task(_warn_if_none_is_taken(client, sent))
+        try:
+            ended = await asyncio.gather(*(run_one(*each) for each in enumerate(orders)), return_exceptions=True)
+        finally:
+            watch.cancel()
     for error in ended:
         if error is not None:
             raise error
 
 
-async def _run(client: PrefectClient, parameters: dict[str, Any]) -> FlowRun:
-    sent = await arun_deployment(DEPLOYMENT, client, parameters, timeout=0)
+async def _run(client: PrefectClient, parameters: dict[str, Any], sent: list[UUID]) -> FlowRun:
+    """Send a run, add its id to `sent`, and wait."""
+    run = await arun_deployment(DEPLOYMENT, client, parameters, timeout=0)
+    sent.append(run.id)
     try:
-        return await wait_for_flow_run(sent.id, timeout=None, poll_interval=_POLL_S, client=client)
+        return await wait_for_flow_run(run.id, timeout=None, poll_interval=_POLL_S, client=client)
     except BaseException:
-        await asyncio.shield(_cancel(client, sent))
+        await asyncio.shield(_cancel(client, run))
         raise
+
+
+async def _warn_if_none_is_taken(client: PrefectClient, sent: Sequence[UUID]) -> None:
+    """The server does not know the workers' limits: a sweep on the only worker with `--limit 1` would wait silently."""
+    await asyncio.sleep(_PATIENCE_S)
+    runs = await client.read_flow_runs(flow_run_filter=FlowRunFilter.model_validate({"id": {"any_": list(sent)}}))
+    if runs and all(run.state and run.state.is_scheduled() for run in runs):
+        warn(
+            "runs wait: no worker took one in %d s. If this sweep itself runs on a worker, it occupies a slot, and "
+            "a worker with --limit 1 has no other. Start another worker",
+            _PATIENCE_S,
+        )
 
 
 async def _cancel(client: PrefectClient, sent: FlowRun) -> None:
@@ -134,6 +154,7 @@ def _fault(run: FlowRun) -> ModelError | None:
     name, message = (run.state.name, run.state.message or "") if run.state else ("unknown", "")
     if run.state is None or not run.state.is_completed():
         return PoolError(
-            f"run {run.name} ended as {name} (expected Completed): {message.rstrip('.')}. Its log is on the server"
+            f"run {run.name} ended as {name} (expected Completed): {message.rstrip('.')}. Its log is on the server. "
+            "Run this again when the cause is gone: finished points are cached"
         )
     return UnscoredRunError(f"run {run.name}: {message}") if name == NO_FIGURE else None

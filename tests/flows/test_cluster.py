@@ -343,6 +343,19 @@ def test_runs_that_wait_say_why(server, caplog, is_paused, said):
     assert [record.getMessage() for record in caplog.records if record.name == pool.warn.__module__] == said
 
 
+def test_runs_that_no_worker_takes_for_a_while_are_explained(server, caplog, monkeypatch):
+    """Regression: a sweep on the only worker, with --limit 1, waited without a word."""
+    monkeypatch.setattr(pool, "_PATIENCE_S", 1)
+    deployment = deploy(server)
+    server._client.post("/work_pools/idle/workers/heartbeat", json={"name": "full"})  # it polls, and starts nothing
+    with pytest.raises(KeyboardInterrupt), interrupted_when(lambda: "no worker took one in 1 s" in caplog.text):
+        send()
+    said = [record.getMessage() for record in caplog.records if record.name == pool.warn.__module__]
+    assert len(said) == 1
+    assert "a worker with --limit 1 has no other" in said[0]
+    assert states(server, deployment) == ["CANCELLED"]
+
+
 def test_keyboard_interrupt_cancels_runs_on_the_work_pool(server, monkeypatch):
     awaited, wait = [], pool.wait_for_flow_run
 
@@ -389,3 +402,4 @@ def test_run_on_pool_reports_each_run_and_limits_concurrency(server, monkeypatch
     kinds = sorted(type(fault).__name__ for _, fault in reported)
     assert kinds == ["PoolError", "PoolError", "UnscoredRunError", "UnscoredRunError"]
     assert max(most) <= 2
+    assert all("Run this again" in str(fault) for _, fault in reported if isinstance(fault, PoolError))

@@ -177,6 +177,8 @@ def test_plus_study_ablates_bsl_plus_and_adds_other_methods():
         ("tiny", {"training.lr": [1e-3]}, {"training": {"lr": 7}}, "training.lr: the sweep varies .* `overrides`"),
         ("tiny", {"training.objective": ["bsl"]}, {"training": {"objective": {"momentum": 0}}}, "the sweep varies"),
         ("momentum", {}, {"training": {"objective": {"momentum": 0.9}}}, "momentum: the sweep varies"),
+        ("plus", {}, {"encoder": {"pooling": "mean"}}, r"BSL\+ and last layer alone: .* the same settings"),
+        ("tiny", {"training.objective.k": [4, 4.0]}, {}, "k 4 and k 4.0: the points have the same settings"),
     ]
 )
 def test_grid_rejects_unknown_names_and_invalid_axes(name, over, changes, message):
