@@ -36,7 +36,7 @@ def title(sentences: pl.DataFrame) -> Questions | None:
 
 def crop(sentences: pl.DataFrame) -> Questions:
     """Ask for the second half of a sentence's words, given the first."""
-    unique = sentences.unique("sentence_id").sort("sentence_id")
+    unique = sentences.unique("sentence_id", keep="first").sort("sentence_id")
     cut = [halves(text) for text in unique["text"]]
     pairs = unique.with_columns(
         asks=pl.Series([first for first, _ in cut]), answer=pl.Series([rest for _, rest in cut])
