@@ -85,11 +85,14 @@ class LeftOut:
     unreadable: int = 0
     first_unreadable: str = ""
 
+    @property
+    def unreadable_summary(self) -> str:
+        """Clause on the unreadable records; empty if there are none."""
+        return f"{self.unreadable:,} unreadable, the first {self.first_unreadable}" if self.unreadable else ""
+
     def summary(self, config: HoldOutConfig) -> str:
         """Return clauses on the dropped sentences and the settings that drop them; empty if there are none."""
-        clauses = []
-        if self.unreadable:
-            clauses.append(f"{self.unreadable:,} unreadable, the first {self.first_unreadable}")
+        clauses = [self.unreadable_summary] if self.unreadable else []
         if self.short + self.long:
             clauses.append(
                 f"{self.short:,} sentences shorter than {config.min_chars} and {self.long:,} longer than "

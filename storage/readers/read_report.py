@@ -11,7 +11,10 @@ from bsl.storage.errors import SourceError
 from bsl.storage.readers.encodings import remedy
 from bsl.storage.record import Record
 
-NAME_COLUMNS: Final = "with `--columns` (embed, search, pairs: `--column`; recipes: `ingest.sources[].columns`)"
+NAME_COLUMNS: Final = (
+    "with `--columns` (embed, search, pairs: `--column`; recipes: `ingest.sources[].columns`; for own:FILE rename the "
+    "column in the file to text)"
+)
 """The options that name the text columns, for messages."""
 KEPT_EXAMPLES: Final = 20
 SHOWN_EXAMPLES: Final = 3

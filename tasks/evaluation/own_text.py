@@ -7,6 +7,7 @@ documents, `HeldOutText`; so does `bsl adapt`, which also evaluates on labels, `
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from bsl.tasks.embedding.vectors import Vectors
     from bsl.tasks.stage.run_context import RunContext
 
+logger = logging.getLogger(__name__)
 _PART, _LABELS = "text", "labels"
 
 
@@ -61,6 +63,8 @@ class OwnTextSet(EvaluationSet):
         """Return the sentences in the form of `bsl.models.corpus.passages.undivided`."""
         config, left_out = HoldOutConfig(), LeftOut()
         table = sentences_of(self.sources, config, left_out, progress_of("reading, files"))
+        if left_out.unreadable:
+            logger.warning("%s: %s", self.dataset, left_out.unreadable_summary)
         sentences = undivided(table, config)
         if not retrieval_questions(sentences):
             raise EvaluationError(f"{self.dataset}: {too_few(sentences, left_out.summary(config))}.")

@@ -68,3 +68,11 @@ def test_own_text_systems_share_bootstrap_draws_and_group(name, wanted):
         assert (first.draws[:, 0] == first.draws[:, 1]).all()
     titles = next(own for own in found if own.name.endswith("title")).systems
     assert titles[0].figures.mean() > titles[1].figures.mean()
+
+
+def test_unreadable_records_of_own_text_are_counted_and_the_first_is_named(name, tmp_path, caplog):
+    path = tmp_path / "things.csv"
+    lines = pl.read_csv(name.removeprefix("own:")).write_csv() * 3
+    path.write_text(lines.replace("title,body\n", "").join(["title,body\n", "one,two,three\n"]), encoding="utf-8")
+    available(RunContext(), [f"own:{path}"])
+    assert caplog.messages == [f"own:{path}: 1 unreadable, the first things.csv, line 137: 3 fields, expected 2"]
