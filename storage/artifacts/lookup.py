@@ -65,12 +65,15 @@ def find_reports(store: Store, texts: Sequence[str]) -> list[ArtifactRef]:
         ArtifactMissingError: no report or several match a name.
     """
     names = [text.removeprefix("report/") for text in texts]
-    if others := [name for name in names if "/" in name]:
-        raise ValueError(f"{others[0]}: expected report/<key>. `bsl artifacts ls report` lists the runs to compare.")
+    if others := [name for name in names if "/" in name or ":" in name]:
+        raise ValueError(
+            f"{others[0]}: expected report/<key>. `bsl artifacts ls report` lists the runs to compare; `bsl evaluate` "
+            "compares encoders."
+        )
     reports = [find(store, f"report/{name}") for name in names]
     if len(set(reports)) < len(reports) or not 2 <= len(reports) <= MOST_COMPARED:
         raise ValueError(
-            f"found {len(set(reports))} different runs, expected 2 to {MOST_COMPARED}. Name each once; "
+            f"expected 2 to {MOST_COMPARED} different runs, found {len(set(reports))}. Name each once; "
             "`bsl artifacts ls report` lists them."
         )
     return reports
