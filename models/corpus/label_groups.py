@@ -31,7 +31,9 @@ def judged_groups(texts: pl.DataFrame, groups: pl.Series, of_training: float, of
     units = rows.with_columns(unit).group_by("unit").agg(
         pl.col("held_out", "training").any(), pl.col("text").min(), size=pl.len()
     )  # fmt: skip
-    free = units.filter(~pl.col("held_out")).sort(scattered(pl.col("text"), seed))
+    # Groups that share their first text need a second key, or `group_by` decides, whose order differs in each call.
+    keys = (scattered(pl.col(name).cast(pl.UInt64), seed) for name in ("text", "unit"))
+    free = units.filter(~pl.col("held_out")).sort(*keys)
     share = pl.when("training").then(of_training).otherwise(of_others)
     middle = pl.col("size").cum_sum().over("training") - pl.col("size") / 2
     drawn = free.filter(middle < share * pl.col("size").sum().over("training"))

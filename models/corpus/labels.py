@@ -96,7 +96,9 @@ def parts_of(
         Keys of `NEEDS[use]`; null for unused rows.
     """
     texts = pl.concat([_matches(labelled[side], held_out, training) for side in sides])
-    texts = texts.with_columns(pl.col("text").min().over("copy")).drop("copy")
+    # Copies are one text, even if their sentences differ: "Fine. Thanks." has two, "fine. thanks." has one.
+    texts = texts.with_columns(pl.col("text").min().over("copy"), pl.col("held_out", "training").any().over("copy"))
+    texts = texts.drop("copy")
     of_training, of_others = _share(labelled, sides, training, use), _OTHERS[use]
     rest = None if use == "judge" else TEACH
     if DOCUMENT in labelled.columns:

@@ -124,6 +124,22 @@ def test_large_connected_group_is_divided_by_text(seed):
     assert usable_rows(rows, "pairs", "adapt").height == 800 - found["part"].null_count()
 
 
+@pytest.mark.parametrize(("held", "learnt"), [(["Question 1.", "Question 2."], ["x"]), (["x"], ["It is bad."])])
+def test_copies_with_other_sentences_get_the_same_part_in_a_large_connected_group(held, learnt):
+    """Regression: a lower-case copy has one sentence instead of two, so one was a test text and the other training."""
+    texts = numbered(40, "Question {}. It is bad.")
+    both = [*texts, *(text.lower() for text in texts)]
+    draw = np.random.default_rng(0)
+    sides = {name: [both[n] for n in draw.integers(0, len(both), 1600)] for name in ("one", "two")}
+    found = divided(sides, held=held, training=learnt).drop_nulls("part")
+    test, training = (
+        {text.lower() for name in sides for text in found.filter(part=part)[name]} for part in ("judge", "teach")
+    )
+    assert test.isdisjoint(training)
+    assert min(len(test), len(training)) >= 5
+    assert {text.lower() for text in texts[1:3]} <= test or learnt == ["It is bad."]
+
+
 @pytest.mark.parametrize("groups", [4, 20, 150])
 def test_no_group_is_in_both_parts_and_half_of_the_rows_are_test_labels(groups):
     found = divided(numbered(ROWS), groups=[f"writer {number % groups}" for number in range(ROWS)])
@@ -157,6 +173,21 @@ def test_training_rows_with_a_test_text_are_unused_if_texts_connect_all_writers(
     assert found.drop_nulls("part").group_by("document").agg(pl.col("part").n_unique())["part"].max() == 1
     assert found.filter(part="judge").height > 0
     assert set(found.filter(part="judge")["one"]).isdisjoint(found.filter(part="teach")["one"])
+
+
+def test_groups_that_share_all_texts_are_divided_alike_in_each_call():
+    """Regression: every writer scored every pair, and each call drew other writers, so test labels were learnt."""
+    pairs = {"one": [f"Question {number % 40}." for number in range(ROWS)], "two": ["Answer."] * ROWS}
+    writers = [f"w{number // 40}" for number in range(ROWS)]
+
+    def judging(seed, step=1):
+        found = divided({name: side[::step] for name, side in pairs.items()}, groups=writers[::step], seed=seed)
+        return {*found.filter(part="judge")["document"]}
+
+    drawn = [judging(seed) for seed in range(5)]
+    assert [judging(seed, step=-1) for seed in range(5)] == drawn
+    assert {len(names) for names in drawn} == {5}
+    assert len({frozenset(names) for names in drawn}) > 1
 
 
 def test_class_pairs_are_balanced_and_scored_by_class():
