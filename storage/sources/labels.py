@@ -64,8 +64,8 @@ class LabelSource(Record):
     """Column whose equal values are rows of one document, writer or customer; None without one."""
     encoding: str | None = None
     """Encoding of the files that are not UTF-8."""
-    rule: Literal[7] = 7
-    """Version of the rule that distinguishes labels from missing values, and of equal labels and texts, in keys."""
+    rule: Literal[8] = 8
+    """Version of the rules of missing labels, of equal labels and texts, and of the division into parts, in keys."""
     path: Annotated[str, NotInKey]
     left_out: Annotated[int, NotInKey] = 0
     """Rows without a label or a text."""
