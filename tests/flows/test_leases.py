@@ -91,6 +91,8 @@ def test_gc_deletes_artifacts_only_after_their_process_ends(flows, url):
         assert len([*Path(url, ".leases").glob("*.json")]) == 1
     print(file=flows.stdin)
     assert heard(flows) == ["ended", "0"]
+    if url.startswith("s3:"):
+        time.sleep(1)  # S3's times are whole seconds, and what was used in this one stays
     assert collect_everything(url) == set()
 
 
