@@ -87,8 +87,8 @@ class LeftOut:
 
     @property
     def unreadable_summary(self) -> str:
-        """Clause on the unreadable records; empty if there are none."""
-        return f"{self.unreadable:,} unreadable, the first {self.first_unreadable}" if self.unreadable else ""
+        """Clause on the unreadable records."""
+        return f"{self.unreadable:,} unreadable, the first {self.first_unreadable}"
 
     def summary(self, config: HoldOutConfig) -> str:
         """Return clauses on the dropped sentences and the settings that drop them; empty if there are none."""

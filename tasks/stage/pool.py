@@ -97,13 +97,13 @@ async def _run(client: PrefectClient, parameters: dict[str, Any], sent: list[UUI
 
 
 async def _warn_if_none_is_taken(client: PrefectClient, sent: Sequence[UUID]) -> None:
-    """The server does not know the workers' limits: a sweep on the only worker with `--limit 1` would wait silently."""
+    """Warn after a minute if no worker took one of the runs; the server does not know the limits of workers."""
     await asyncio.sleep(_PATIENCE_S)
     runs = await client.read_flow_runs(flow_run_filter=FlowRunFilter.model_validate({"id": {"any_": list(sent)}}))
     if runs and all(run.state and run.state.is_scheduled() for run in runs):
         warn(
-            "runs wait: no worker took one in %d s. If this sweep itself runs on a worker, it occupies a slot, and "
-            "a worker with --limit 1 has no other. Start another worker",
+            "runs wait: no worker took one in %d s. A worker with --limit 1 that executes this run has no slot for "
+            "them: start another worker",
             _PATIENCE_S,
         )
 
@@ -155,6 +155,6 @@ def _fault(run: FlowRun) -> ModelError | None:
     if run.state is None or not run.state.is_completed():
         return PoolError(
             f"run {run.name} ended as {name} (expected Completed): {message.rstrip('.')}. Its log is on the server. "
-            "Run this again when the cause is gone: finished points are cached"
+            "Run this again when the cause is gone: finished stages are cached"
         )
     return UnscoredRunError(f"run {run.name}: {message}") if name == NO_FIGURE else None

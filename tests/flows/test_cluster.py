@@ -1,4 +1,4 @@
-"""Work on a Dask cluster leaves the bytes of one process; work on a pool is refused before it would wait for ever."""
+"""Work on a Dask cluster leaves the bytes of one process."""
 
 import itertools
 import os
@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,15 +18,8 @@ import pytest
 from distributed import Client, LocalCluster
 from distributed.security import Security
 from prefect import flow
-from prefect.client.orchestration import get_client
-from prefect.client.schemas.actions import WorkPoolCreate, WorkPoolUpdate
-from prefect.client.schemas.filters import FlowRunFilter
-from prefect.exceptions import ObjectNotFound
 
 from bsl.flows.own_options import OwnRequest
-from bsl.flows.pipeline import pipeline
-from bsl.flows.recipes import recipe
-from bsl.flows.sweep.points import Job
 from bsl.flows.sweep.sweep import ablation
 from bsl.models.encoder.config import EncoderConfig
 from bsl.models.errors import ModelError
@@ -34,9 +27,7 @@ from bsl.storage.errors import SourceError
 from bsl.storage.sources.model_sources import resolve_model
 from bsl.tasks.embedding import shards as embed_shards
 from bsl.tasks.embedding.embed import embed
-from bsl.tasks.stage import pool
 from bsl.tasks.stage.cluster import ClusterError, calls_at_once, count_workers, found_here, on_cluster
-from bsl.tasks.stage.pool import NO_FIGURE, PoolError, run_on_pool
 from bsl.tasks.stage.progress import planning
 from bsl.tasks.stage.run_context import RunContext
 from tests.cluster import UNSEEN, dask_cluster, double, fail, slow
@@ -257,149 +248,6 @@ def test_worker_rejects_missing_or_different_model_folder(tmp_path):
     assert found_here(RunContext(), moved) == embedded
 
 
-JOB = Job("tiny", recipe("tiny"))
-
-
-def send(count=1, at_once=2):
-    """Send runs to `bsl-pipeline/any`; none is completed, so that nobody looks for what it made."""
-    ended: list[object] = []
-    orders = [JOB.parameters(RunContext())] * count
-    run_on_pool(orders, at_once, lambda number, fault: ended.append((number, fault)))
-    return ended
-
-
-@pytest.fixture
-def server(prefect_server):
-    with get_client(sync_client=True) as client:
-        yield client
-        with suppress(ObjectNotFound):
-            client.delete_deployment(client.read_deployment_by_name(pool.DEPLOYMENT).id)
-        with suppress(ObjectNotFound):
-            client.delete_work_pool("idle")
-
-
-def deploy(client, limit=None):
-    client.create_work_pool(WorkPoolCreate(name="idle", type="process", concurrency_limit=limit))
-    return client.create_deployment(client.create_flow(pipeline), "any", work_pool_name="idle")
-
-
-def states(client, deployment):
-    asked = FlowRunFilter.model_validate({"deployment_id": {"any_": [deployment]}})
-    return [run.state.type.value for run in client.read_flow_runs(flow_run_filter=asked)]
-
-
-def test_dry_run_makes_no_calls_and_sends_no_runs():
+def test_dry_run_makes_no_calls():
     with planning():
         assert list(on_cluster("tcp://127.0.0.1:9", RunContext(), fail, [(3,), (4,)])) == []
-        assert send() == []
-
-
-def test_runs_that_no_worker_would_start_are_refused(server, monkeypatch):
-    with pytest.raises(PoolError, match=r"bsl-pipeline/any: the server has no such deployment\. Run `prefect"):
-        send()
-    deployment = deploy(server, limit=1)
-    run = server.create_flow_run_from_deployment(deployment)
-    monkeypatch.setenv("PREFECT__FLOW_RUN_ID", str(run.id))
-    with pytest.raises(PoolError, match="pool idle allows 1 runs at a time, and this run is one of them"):
-        send()
-    server.update_work_pool("idle", WorkPoolUpdate(concurrency_limit=2))
-    queue = server.read_work_queue_by_name("default", "idle")
-    server.update_work_queue(queue.id, concurrency_limit=1)
-    with pytest.raises(
-        PoolError, match=r"one of them.*`prefect work-queue set-concurrency-limit default --pool idle N`"
-    ):
-        send()
-    monkeypatch.delenv("PREFECT__FLOW_RUN_ID")
-    server.update_work_queue(queue.id, concurrency_limit=0)
-    with pytest.raises(PoolError, match=r"queue default allows 0 runs at a time\. Raise"):
-        send()
-    server.delete_work_pool("idle")  # Prefect keeps the deployment, and takes runs of it
-    with pytest.raises(PoolError, match="its work pool was deleted"):
-        send()
-    assert states(server, deployment) == ["SCHEDULED"]  # the first run
-
-
-@pytest.mark.parametrize(
-    ("is_paused", "said"),
-    [
-        (
-            True,
-            [
-                "runs wait: pool idle is paused. Resume it: `prefect work-pool resume idle`",
-                "runs wait: queue default is paused. Resume it: `prefect work-queue resume default --pool idle`",
-            ],
-        ),
-        (False, ["runs wait: no worker polls pool idle. Start one: `prefect worker start --pool idle`"]),
-    ],
-)
-def test_runs_that_wait_say_why(server, caplog, is_paused, said):
-    """Regression: `bsl sweep --pool` waited without a word."""
-    deployment = deploy(server)
-    queue = server.read_work_queue_by_name("default", "idle")
-    server.update_work_queue(queue.id, is_paused=is_paused)
-    server.update_work_pool("idle", WorkPoolUpdate(is_paused=is_paused))
-    with pytest.raises(KeyboardInterrupt), interrupted_when(lambda: states(server, deployment)):
-        send()
-    assert [record.getMessage() for record in caplog.records if record.name == pool.warn.__module__] == said
-
-
-def test_runs_that_no_worker_takes_for_a_while_are_explained(server, caplog, monkeypatch):
-    """Regression: a sweep on the only worker, with --limit 1, waited without a word."""
-    monkeypatch.setattr(pool, "_PATIENCE_S", 1)
-    deployment = deploy(server)
-    server._client.post("/work_pools/idle/workers/heartbeat", json={"name": "full"})  # it polls, and starts nothing
-    with pytest.raises(KeyboardInterrupt), interrupted_when(lambda: "no worker took one in 1 s" in caplog.text):
-        send()
-    said = [record.getMessage() for record in caplog.records if record.name == pool.warn.__module__]
-    assert len(said) == 1
-    assert "a worker with --limit 1 has no other" in said[0]
-    assert states(server, deployment) == ["CANCELLED"]
-
-
-def test_keyboard_interrupt_cancels_runs_on_the_work_pool(server, monkeypatch):
-    awaited, wait = [], pool.wait_for_flow_run
-
-    async def noted(run, **how):
-        awaited.append(run)
-        return await wait(run, **how)
-
-    monkeypatch.setattr(pool, "wait_for_flow_run", noted)
-    deployment = deploy(server)
-    with pytest.raises(KeyboardInterrupt), interrupted_when(lambda: len(awaited) == 2):
-        send(count=3, at_once=2)
-    assert states(server, deployment) == ["CANCELLED", "CANCELLED"]
-
-
-def test_run_on_pool_reports_each_run_and_limits_concurrency(server, monkeypatch):
-    """No worker takes them: another thread ends them, as workers would."""
-    from prefect.states import Completed, Crashed
-
-    monkeypatch.setattr(pool, "_POLL_S", 0.2)
-    deployment = deploy(server)
-    most, over = [], threading.Event()
-    ends = [Completed(name=NO_FIGURE, message="rank is gone"), Crashed(message="killed")] * 2
-
-    def end_them():
-        with get_client(sync_client=True) as client:
-            asked = FlowRunFilter.model_validate(
-                {"deployment_id": {"any_": [deployment]}, "state": {"type": {"any_": ["SCHEDULED"]}}}
-            )
-            while not over.is_set():
-                runs = client.read_flow_runs(flow_run_filter=asked)
-                most.append(len(runs))
-                for run in runs[:1]:
-                    client.set_flow_run_state(run.id, ends.pop(), force=True)
-                time.sleep(0.2)
-
-    worker = threading.Thread(target=end_them)
-    worker.start()
-    try:
-        reported = send(count=4, at_once=2)
-    finally:
-        over.set()
-        worker.join()
-    assert sorted(number for number, _ in reported) == [0, 1, 2, 3]
-    kinds = sorted(type(fault).__name__ for _, fault in reported)
-    assert kinds == ["PoolError", "PoolError", "UnscoredRunError", "UnscoredRunError"]
-    assert max(most) <= 2
-    assert all("Run this again" in str(fault) for _, fault in reported if isinstance(fault, PoolError))

@@ -51,6 +51,7 @@ REFUSED = [  # call, exit code, part of the message
     ("artifacts ls --store own.txt", 1, "own.txt is a file, expected a folder. Choose another folder"),
     ("artifacts gc --store own.txt/store", 1, "own.txt is a file, expected a folder. Choose another folder"),
     ("compare sweep/latest report/latest", 2, "sweep/latest: expected report/<key>"),
+    ("compare report/latest embedded:bert-mini", 2, "`bsl evaluate` compares encoders"),
     ("compare report/latest", 1, "contains no report"),
     # names of files, datasets, encoders and sets
     ("adapt won.txt", 1, "no such file, folder or dataset (did you mean 'own.txt'?)"),
