@@ -21,8 +21,8 @@ settings.load_profile("house")
 TOGETHER = {  # file → file in whose process it runs
     "tests/unit/tasks/reporting/test_publish_pages.py": "tests/golden/test_stages.py",  # they share the tiny runs
     # Their deployments and work pools have the same names on the one Prefect server.
-    "tests/flows/test_recipes_from_the_hub.py": "tests/flows/test_cluster.py",
-    "tests/flows/test_wheel.py": "tests/flows/test_cluster.py",
+    "tests/flows/test_recipes_from_the_hub.py": "tests/flows/test_work_pool.py",
+    "tests/flows/test_wheel.py": "tests/flows/test_work_pool.py",
 }
 
 
